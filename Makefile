@@ -109,6 +109,7 @@ demo-command:
 # Before each commit; the lints proper (make lint) need minutes after a change.
 check: build-extension $(PAGE) build/bootstrapped-tests
 	script/lint --format
+	prove -Q script/layers.t
 	+$(LIBTALLY) test-plain
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && node --test test/palette.test.mjs test/points.test.mjs test/units.test.mjs
@@ -128,6 +129,7 @@ test-build: build-extension $(PAGE) build/bootstrapped-tests agent
 	$(TEST) --no-run
 
 test-c:
+	prove -Q script/layers.t
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 

@@ -14,10 +14,6 @@ pub enum Error {
     /// Any other failure; holds the message.
     #[error("{0}")]
     Failed(String),
-    /// A scratch server reported an error.
-    #[cfg(feature = "postgres")]
-    #[error("{}", server_says(.0))]
-    Postgres(#[from] postgres::Error),
     /// Reading input or writing output failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -58,19 +54,6 @@ impl Error {
             Self::Json(error) => error.io_error_kind() == Some(ErrorKind::BrokenPipe),
             _ => false,
         }
-    }
-}
-
-/// The server's message and hint; `postgres::Error` itself prints only "db error".
-#[cfg(feature = "postgres")]
-fn server_says(error: &postgres::Error) -> String {
-    if let Some(db) = error.as_db_error() {
-        let hint = db.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        return format!("the server says: {}{hint}", db.message());
-    }
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The functions of libc that a plan may let fail. Each has the name and the arguments of libc's.
 
-use crate::plan::{judge, Call, Verdict};
+use crate::plan::{judge, Call, CallVerdict};
 use crate::unsynced;
 use libc::{
     c_char, c_int, c_long, c_uint, c_void, iovec, mode_t, off64_t, size_t, ssize_t, AT_FDCWD,
@@ -72,7 +72,7 @@ macro_rules! call {
 macro_rules! unless_faulty {
     ($name:literal, $kind:expr, $changes:expr, $call:expr) => {
         match judge($name, $kind, $changes, 0) {
-            Verdict::Fail(errno) => failed(errno) as _,
+            CallVerdict::Fail(errno) => failed(errno) as _,
             _ => $call as _,
         }
     };
@@ -197,12 +197,12 @@ fn written(
         return make(length) as ssize_t;
     }
     match judge(name, Call::Write, true, length) {
-        Verdict::Fail(errno) => failed(errno) as ssize_t,
-        Verdict::Make => {
+        CallVerdict::Fail(errno) => failed(errno) as ssize_t,
+        CallVerdict::Make => {
             unsynced::written(fd);
             make(length) as ssize_t
         }
-        Verdict::Part { bytes, then } => {
+        CallVerdict::Part { bytes, then } => {
             unsynced::written(fd);
             let done = make(bytes) as ssize_t;
             match then {
@@ -444,7 +444,7 @@ fn mapped(
     at: off64_t,
 ) -> *mut c_void {
     match judge("mmap", Call::Map, false, 0) {
-        Verdict::Fail(errno) => {
+        CallVerdict::Fail(errno) => {
             set_errno(errno);
             libc::MAP_FAILED
         }
@@ -495,7 +495,7 @@ macro_rules! pass_on {
         pub unsafe extern "C" fn $name(of: $first, into: *mut $result) -> c_int {
             type Real = unsafe extern "C" fn($first, *mut $result) -> c_int;
             static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-            if let Verdict::Fail(errno) = judge(stringify!($name), Call::Space, false, 0) {
+            if let CallVerdict::Fail(errno) = judge(stringify!($name), Call::Space, false, 0) {
                 return failed(errno);
             }
             let mut real = REAL.load(Ordering::Relaxed);

@@ -3,14 +3,14 @@
 //!
 //! A test program that uses this crate has its own `write`, `fsync`, `rename` and so on (`interposed.rs`):
 //! the linker prefers them to those of libc, for the standard library and for rustix. They make the
-//! real call unless the thread that calls has a [`Plan`]. No other thread is affected, so tests may run side by
+//! real call unless the thread that calls has a [`FaultPlan`]. No other thread is affected, so tests may run side by
 //! side. Standard input, output and error never fail.
 
 mod interposed;
 mod plan;
 mod unsynced;
 
-pub use plan::{Armed, Call, Fault, Plan};
+pub use plan::{Armed, Call, Fault, FaultPlan};
 pub use unsynced::Unsynced;
 
 impl Unsynced {
@@ -22,7 +22,7 @@ impl Unsynced {
 }
 
 /// Give this thread a plan.
-pub fn arm(plan: Plan) -> Armed {
+pub fn arm(plan: FaultPlan) -> Armed {
     interposed::link();
     plan::begin(plan)
 }
@@ -43,14 +43,14 @@ pub fn in_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// What `work` returns under a plan, and the call that was hit.
-pub fn under<T>(plan: Plan, work: impl FnOnce() -> T) -> (T, Option<&'static str>) {
+pub fn under<T>(plan: FaultPlan, work: impl FnOnce() -> T) -> (T, Option<&'static str>) {
     let armed = arm(plan);
     let returned = work();
     (returned, armed.hit())
 }
 
 /// Names the plan if a test fails by it.
-struct Tried(Plan);
+struct Tried(FaultPlan);
 
 impl Drop for Tried {
     fn drop(&mut self) {
@@ -64,8 +64,8 @@ impl Drop for Tried {
 /// hit. Panics if fewer than `min_faults` runs were hit: then the calls are not made where the plan is.
 pub fn until_untouched(
     min_faults: u64,
-    plan: impl Fn(u64) -> Plan,
-    mut work: impl FnMut(Plan) -> Option<&'static str>,
+    plan: impl Fn(u64) -> FaultPlan,
+    mut work: impl FnMut(FaultPlan) -> Option<&'static str>,
 ) {
     for n in 1.. {
         let tried = Tried(plan(n));
@@ -78,15 +78,15 @@ pub fn until_untouched(
 
 /// Runs `work` with each call that changes a file system failing by each of two errors, and with a file system that
 /// has space for 0, `step`, 2 * `step`, ... bytes more.
-pub fn each_fault(step: u64, mut work: impl FnMut(Plan) -> Option<&'static str>) {
+pub fn each_fault(step: u64, mut work: impl FnMut(FaultPlan) -> Option<&'static str>) {
     for errno in [libc::ENOSPC, libc::EIO] {
-        until_untouched(5, |n| Plan::nth(Call::CHANGES, n, Fault::Fails(errno)), &mut work);
+        until_untouched(5, |n| FaultPlan::nth(Call::CHANGES, n, Fault::Fails(errno)), &mut work);
     }
-    until_untouched(1, |n| Plan::full_after((n - 1) * step), &mut work);
+    until_untouched(1, |n| FaultPlan::full_after((n - 1) * step), &mut work);
 }
 
 /// Runs `work` with each call that reads a file failing.
-pub fn each_failed_read(work: impl FnMut(Plan) -> Option<&'static str>) {
+pub fn each_failed_read(work: impl FnMut(FaultPlan) -> Option<&'static str>) {
     const READS: &[Call] = &[Call::Open, Call::Read, Call::Map];
-    until_untouched(5, |n| Plan::nth(READS, n, Fault::Fails(libc::EIO)), work);
+    until_untouched(5, |n| FaultPlan::nth(READS, n, Fault::Fails(libc::EIO)), work);
 }

@@ -55,7 +55,7 @@ pub enum Fault {
 
 /// What shall happen to the system calls of a thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct FaultPlan {
     kinds: u32,
     /// An open for reading counts, too.
     reads: bool,
@@ -64,36 +64,36 @@ pub struct Plan {
     space: Option<u64>,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Nothing fails; calls that change a file system are counted.
-    pub const COUNT: Plan = Plan::nth(Call::CHANGES, u64::MAX, Fault::Kill);
+    pub const COUNT: FaultPlan = FaultPlan::nth(Call::CHANGES, u64::MAX, Fault::Kill);
 
     /// The `n`-th call of these kinds has this fault, counted from 1.
-    pub const fn nth(kinds: &[Call], n: u64, fault: Fault) -> Plan {
+    pub const fn nth(kinds: &[Call], n: u64, fault: Fault) -> FaultPlan {
         let mut mask = 0;
         let mut at = 0;
         while at < kinds.len() {
             mask |= kinds[at] as u32;
             at += 1;
         }
-        Plan { kinds: mask, reads: mask & Call::Read as u32 != 0, at: n, fault, space: None }
+        FaultPlan { kinds: mask, reads: mask & Call::Read as u32 != 0, at: n, fault, space: None }
     }
 
     /// The process is killed at its `n`-th call that changes a file system.
-    pub const fn kill(n: u64) -> Plan {
-        Plan::nth(Call::CHANGES, n, Fault::Kill)
+    pub const fn kill(n: u64) -> FaultPlan {
+        FaultPlan::nth(Call::CHANGES, n, Fault::Kill)
     }
 
     /// The file system has space for so many bytes more, then none for another file or directory either.
-    pub const fn full_after(bytes: u64) -> Plan {
-        Plan { space: Some(bytes), ..Plan::COUNT }
+    pub const fn full_after(bytes: u64) -> FaultPlan {
+        FaultPlan { space: Some(bytes), ..FaultPlan::COUNT }
     }
 }
 
 /// A plan and what has happened.
 #[derive(Clone, Copy)]
 pub(crate) struct State {
-    plan: Plan,
+    plan: FaultPlan,
     calls: u64,
     hit: Option<&'static str>,
     killed: bool,
@@ -118,7 +118,7 @@ pub(crate) fn set(state: Option<State>) {
 pub struct Armed(PhantomData<*const ()>);
 
 /// Gives this thread a plan.
-pub(crate) fn begin(plan: Plan) -> Armed {
+pub(crate) fn begin(plan: FaultPlan) -> Armed {
     STATE.set(Some(State { plan, calls: 0, hit: None, killed: false }));
     Armed(PhantomData)
 }
@@ -148,7 +148,7 @@ impl Drop for Armed {
 
 /// What to do with a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CallVerdict {
     Make,
     Fail(i32),
     /// Write so many bytes at most, then fail if `then` is set.
@@ -159,15 +159,15 @@ pub(crate) enum Verdict {
 }
 
 /// Look at a call that the thread makes. `changes`: it changes a file system; `bytes`: that it writes.
-pub(crate) fn judge(name: &'static str, kind: Call, changes: bool, bytes: usize) -> Verdict {
-    let Ok(Some(mut state)) = STATE.try_with(Cell::get) else { return Verdict::Make };
+pub(crate) fn judge(name: &'static str, kind: Call, changes: bool, bytes: usize) -> CallVerdict {
+    let Ok(Some(mut state)) = STATE.try_with(Cell::get) else { return CallVerdict::Make };
     let counts =
         state.plan.kinds & kind as u32 != 0 && (changes || state.plan.reads || kind != Call::Open);
     state.calls += u64::from(counts);
-    let mut verdict = Verdict::Make;
+    let mut verdict = CallVerdict::Make;
     if state.killed {
         if changes {
-            verdict = Verdict::Fail(libc::EIO);
+            verdict = CallVerdict::Fail(libc::EIO);
         }
     } else if counts && state.calls == state.plan.at {
         let errno = match state.plan.fault {
@@ -178,21 +178,21 @@ pub(crate) fn judge(name: &'static str, kind: Call, changes: bool, bytes: usize)
             }
         };
         verdict = match bytes {
-            0 => Verdict::Fail(errno),
-            _ => Verdict::Part { bytes: bytes / 2, then: Some(errno) },
+            0 => CallVerdict::Fail(errno),
+            _ => CallVerdict::Part { bytes: bytes / 2, then: Some(errno) },
         };
     } else if let Some(left) = state.plan.space {
         let creates = matches!(kind, Call::Open | Call::MakeDirectory) && changes;
         if left == 0 && (creates || bytes > 0) {
-            verdict = Verdict::Fail(libc::ENOSPC);
+            verdict = CallVerdict::Fail(libc::ENOSPC);
         } else if bytes as u64 > left {
             state.plan.space = Some(0);
-            verdict = Verdict::Part { bytes: left as usize, then: None };
+            verdict = CallVerdict::Part { bytes: left as usize, then: None };
         } else {
             state.plan.space = Some(left - bytes as u64);
         }
     }
-    if verdict != Verdict::Make {
+    if verdict != CallVerdict::Make {
         state.hit = state.hit.or(Some(name));
     }
     STATE.set(Some(state));

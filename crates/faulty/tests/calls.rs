@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The standard library and tempfile make their calls through this crate's functions.
 
-use faulty::{arm, Call, Fault, Plan, Unsynced};
+use faulty::{arm, Call, Fault, FaultPlan, Unsynced};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -25,7 +25,7 @@ fn work(folder: &Path) -> std::io::Result<()> {
 #[test]
 fn every_call_is_counted_and_each_can_fail() {
     let folder = tempfile::tempdir().unwrap();
-    let armed = arm(Plan::COUNT);
+    let armed = arm(FaultPlan::COUNT);
     work(folder.path()).unwrap();
     let calls = armed.calls();
     drop(armed);
@@ -33,7 +33,7 @@ fn every_call_is_counted_and_each_can_fail() {
     let mut names = Vec::new();
     for n in 1..=calls {
         let folder = tempfile::tempdir().unwrap();
-        let armed = arm(Plan::nth(Call::CHANGES, n, Fault::Fails(libc::EDQUOT)));
+        let armed = arm(FaultPlan::nth(Call::CHANGES, n, Fault::Fails(libc::EDQUOT)));
         let error = work(folder.path()).unwrap_err();
         names.push(armed.hit().unwrap());
         // tempfile names the file and keeps the kind.
@@ -54,7 +54,7 @@ fn every_call_is_counted_and_each_can_fail() {
     ];
     assert_eq!(names, expected);
     let folder = tempfile::tempdir().unwrap();
-    let armed = arm(Plan::nth(Call::CHANGES, calls + 1, Fault::Fails(libc::EDQUOT)));
+    let armed = arm(FaultPlan::nth(Call::CHANGES, calls + 1, Fault::Fails(libc::EDQUOT)));
     work(folder.path()).unwrap();
     assert_eq!(armed.hit(), None);
 }
@@ -62,7 +62,7 @@ fn every_call_is_counted_and_each_can_fail() {
 #[test]
 fn a_killed_process_changes_nothing_more_and_leaves_half_a_write() {
     let folder = tempfile::tempdir().unwrap();
-    let armed = arm(Plan::kill(3));
+    let armed = arm(FaultPlan::kill(3));
     work(folder.path()).unwrap_err();
     assert!(fs::remove_file(folder.path().join("below/one")).is_err());
     assert_eq!(fs::read(folder.path().join("below/one")).unwrap(), b"1234");
@@ -73,7 +73,7 @@ fn a_killed_process_changes_nothing_more_and_leaves_half_a_write() {
 #[test]
 fn a_full_file_system_takes_what_fits() {
     let folder = tempfile::tempdir().unwrap();
-    let armed = arm(Plan::full_after(5));
+    let armed = arm(FaultPlan::full_after(5));
     let error = work(folder.path()).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
     assert!(File::create(folder.path().join("more")).is_err());
@@ -85,7 +85,7 @@ fn a_full_file_system_takes_what_fits() {
 #[test]
 fn other_threads_are_not_affected() {
     let folder = tempfile::tempdir().unwrap();
-    let _armed = arm(Plan::kill(1));
+    let _armed = arm(FaultPlan::kill(1));
     std::thread::scope(|scope| scope.spawn(|| work(folder.path())).join().unwrap()).unwrap();
     assert!(work(folder.path()).is_err());
 }

@@ -1,33 +1,154 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The recordings of many servers, asked with engines that exist: DuckDB, ClickHouse and Spark.
-//!
-//! Recordings lie as Parquet files under a [`Root`]. A [`View`] says which of their rows count and what its
-//! columns mean; a [`Query`] answers a question from views. Each is defined once, as SQL with a few
-//! expressions in braces that [`Dialect`]s write differently; the columns of files come from the recording's
-//! tables. Nothing here runs an engine. docs/fleet.md is the guide.
+//! `tally fleet`: questions over the recordings of many servers, for engines that exist. What is asked is
+//! defined in crate `fleet_sql`.
 
-mod answer;
-mod charts;
-mod dashboards;
-mod dialect;
-mod kept;
-mod local;
-mod quantiles;
-mod queries;
-mod root;
-mod source;
-mod tables;
-mod template;
-mod valid;
-mod views;
-mod window;
+mod args;
+mod asking;
+mod doctor;
+mod engine;
+mod lines;
+mod top;
 
-pub use answer::table;
-pub use charts::{Chart, Course, CHARTS, OTHERS};
-pub use dialect::Dialect;
-pub use kept::Per;
-pub use queries::{Query, QUERIES};
-pub use root::Root;
-pub use tables::{refresh, tables};
-pub use views::{schema, View, VIEWS};
-pub use window::{Only, QueryParams, Window};
+use std::io::Write;
+
+use error::Error;
+use fleet_sql::{schema, Dialect, Only, Query, QueryParams, Window, QUERIES};
+use report::Edge;
+use serde::Serialize;
+use view::table::{speaks_utf8, Table};
+use view::text::Style;
+use view::{escape, output};
+
+pub use args::{root, FleetArgs};
+pub use asking::{asked, window, Asking};
+pub use engine::Engine;
+
+use args::{AskArgs, Period, Verb};
+use asking::readable;
+use lines::one_line;
+
+/// A query, as `tally fleet queries --json` lists it.
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: &'static str,
+    about: &'static str,
+    columns: Vec<&'static str>,
+}
+
+/// An answer (docs/reference-json.md).
+#[derive(Debug, Serialize)]
+struct FleetQueryJson<'a> {
+    query: &'static str,
+    since: f64,
+    until: f64,
+    against_since: f64,
+    against_until: f64,
+    table: &'a Table,
+}
+
+/// Runs the verb.
+pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
+    match &args.verb {
+        Verb::Queries { json } => queries(*json),
+        Verb::Schema { engine, root, tables } => {
+            readable(engine.dialect(), root)?;
+            let text = match tables {
+                None => schema(engine.dialect(), root),
+                Some(per) if engine.dialect() == Dialect::ClickHouse => {
+                    fleet_sql::tables(root, *per)
+                }
+                Some(_) => {
+                    return Err(Error::Usage(
+                        "--tables is for ClickHouse; for the others leave it out".into(),
+                    ))
+                }
+            };
+            Ok(escape::stdout().write_all(text.as_bytes())?)
+        }
+        Verb::Refresh { root, tables, since, until } => {
+            let now = jiff::Timestamp::now();
+            let ms = |edge: Option<Edge>| {
+                let now = now.as_millisecond() as f64 / 1e3;
+                edge.map(|edge| (edge.resolve(now) * 1e3).round() as i64)
+            };
+            let window = (since.is_some() || until.is_some())
+                .then(|| {
+                    let until = ms(*until).unwrap_or(now.as_millisecond());
+                    Window::new(ms(*since).unwrap_or(0), until, Only::default())
+                })
+                .transpose()
+                .map_err(Error::Usage)?;
+            let run = now.as_microsecond();
+            let sql = fleet_sql::refresh(root, window.as_ref(), *tables, run);
+            Ok(escape::stdout().write_all(sql.as_bytes())?)
+        }
+        Verb::Sql { name, engine, root, period } => {
+            if let Some(root) = root {
+                readable(engine.dialect(), root)?;
+            }
+            let sql = name.sql(engine.dialect(), root.as_ref(), &of_period(period)?);
+            Ok(escape::stdout().write_all(format!("{sql};\n").as_bytes())?)
+        }
+        Verb::Ask(args) => ask(args, color),
+        Verb::Doctor(args) => doctor::run(args, color),
+        Verb::Top(args) => top::run(args, color),
+    }
+}
+
+fn queries(json: bool) -> Result<(), Error> {
+    if json {
+        let listed = |query: &Query| Listed {
+            name: query.name,
+            about: query.about,
+            columns: query.columns.iter().map(|column| column.key).collect(),
+        };
+        return output::json(&QUERIES.iter().map(listed).collect::<Vec<_>>());
+    }
+    let mut table = Table::with_headings(&["QUERY", "ANSWERS"], 0..0);
+    for query in QUERIES {
+        table.push_texts([query.name, query.about]);
+    }
+    Ok(escape::stdout().write_all(table.to_string().as_bytes())?)
+}
+
+/// The windows that a question is of.
+fn of_period(period: &Period) -> Result<QueryParams, Error> {
+    let (since, until) = period.scope.window();
+    let against = period.against.as_ref().map(|against| {
+        let to = against.to.map_or(since, |edge| edge.resolve(since));
+        (against.from.map_or(to - (until - since), |edge| edge.resolve(to)), to)
+    });
+    asked((since, until), against, &period.scope.only(), period.limit)
+}
+
+fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
+    let asked = of_period(&args.period)?;
+    let asking = Asking::new(args.engine.clone(), args.root.clone())?;
+    let mut table = asking.query(args.name, &asked)?;
+    let seconds = |ms: i64| ms as f64 / 1e3;
+    if args.json {
+        return output::json(&FleetQueryJson {
+            query: args.name.name,
+            since: seconds(asked.window.since_ms),
+            until: seconds(asked.window.until_ms),
+            against_since: seconds(asked.against.since_ms),
+            against_until: seconds(asked.against.until_ms),
+            table: &table,
+        });
+    }
+    let mut out = escape::stdout();
+    if args.csv {
+        return Ok(out.write_all(table.csv().as_bytes())?);
+    }
+    if table.rows.is_empty() {
+        let span = view::table::span(
+            seconds(asked.window.since_ms),
+            seconds(asked.window.until_ms),
+            &jiff::tz::TimeZone::system(),
+        );
+        return Ok(writeln!(out, "none, {span}")?);
+    }
+    one_line(&mut table);
+    let style = Style::of_terminal(color);
+    Ok(out.write_all(table.drawn(style.width, style.ascii || !speaks_utf8()).as_bytes())?)
+}

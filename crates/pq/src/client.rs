@@ -42,6 +42,9 @@ pub struct Client {
 // parameters take `&mut self`.
 unsafe impl Send for Client {}
 
+/// Names of columns, and rows: each value as text, `None` for null.
+pub type Table = (Vec<String>, Vec<Vec<Option<String>>>);
+
 impl Client {
     /// Connect. What `conninfo` lacks is libpq's to find.
     ///
@@ -82,6 +85,19 @@ impl Client {
 
     /// The rows of all statements, which are separated by semicolons: each value as text, `None` for null.
     pub fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        Ok(self.text_rows(sql)?.iter().map(Row::texts).collect())
+    }
+
+    /// The same, with the names of the first row's columns.
+    pub fn table(&mut self, sql: &str) -> Result<Table, Error> {
+        let rows = self.text_rows(sql)?;
+        Ok((
+            rows.first().map(Row::names).unwrap_or_default(),
+            rows.iter().map(Row::texts).collect(),
+        ))
+    }
+
+    fn text_rows(&mut self, sql: &str) -> Result<Vec<Row>, Error> {
         let sql = terminated(sql)?;
         // SAFETY: the connection is open, and the text terminated.
         if unsafe { ffi::PQsendQuery(self.as_ptr(), sql.as_ptr()) } == 0 {
@@ -95,7 +111,7 @@ impl Client {
                 break;
             }
             match self.check(&outcome) {
-                Ok(()) => rows.extend(outcome.rows().iter().map(Row::texts)),
+                Ok(()) => rows.extend(outcome.rows()),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }

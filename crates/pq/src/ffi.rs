@@ -103,6 +103,7 @@ extern "C" {
     pub fn PQresultErrorField(outcome: *const Outcome, field: c_int) -> *const c_char;
     pub fn PQntuples(outcome: *const Outcome) -> c_int;
     pub fn PQnfields(outcome: *const Outcome) -> c_int;
+    pub fn PQfname(outcome: *const Outcome, column: c_int) -> *const c_char;
     pub fn PQftype(outcome: *const Outcome, column: c_int) -> u32;
     pub fn PQgetisnull(outcome: *const Outcome, row: c_int, column: c_int) -> c_int;
     pub fn PQgetlength(outcome: *const Outcome, row: c_int, column: c_int) -> c_int;

@@ -13,7 +13,7 @@ mod row;
 mod value;
 
 pub use self::error::Error;
-pub use client::{Client, Peer};
+pub use client::{Client, Peer, Table};
 pub use conninfo::Conninfo;
 pub use param::Param;
 pub use row::Row;

@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::{text, Error};
 use crate::ffi;
 use crate::value::FromValue;
 
@@ -61,6 +61,15 @@ impl Row {
             let wanted = std::any::type_name::<T>();
             Error::local(format!("column {column} of the answer, of type {of}, is no {wanted}"))
         })
+    }
+
+    /// The names of its columns.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let name = |column| {
+            // SAFETY: the column exists; libpq's name of it is terminated, and lives as long as the result.
+            unsafe { text(ffi::PQfname(self.outcome.0, column)) }.unwrap_or_default()
+        };
+        (0..self.columns).map(name).collect()
     }
 
     /// The values of a result that was asked for as text.

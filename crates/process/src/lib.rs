@@ -5,7 +5,9 @@
 //! read. docs/adr says why this is not the crate `procfs`.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A tree like /proc.
@@ -184,6 +186,13 @@ pub struct Schedstat {
 }
 
 impl Schedstat {
+    /// That of an open file of a process or thread; `None`: it has ended.
+    pub fn read_open(schedstat: &File) -> Option<Schedstat> {
+        let mut bytes = [0u8; 80];
+        let length = schedstat.read_at(&mut bytes, 0).ok()?;
+        Schedstat::parse(&bytes[..length])
+    }
+
     /// Read a file; `None` too where the kernel lacks CONFIG_SCHED_INFO.
     pub fn read(path: &Path) -> Option<Schedstat> {
         Schedstat::parse(&std::fs::read(path).ok()?)
@@ -285,5 +294,16 @@ mod tests {
         assert_eq!(proc.children(10), BTreeSet::from([11, 12]));
         std::fs::write(root.path().join("10/cmdline"), "postgres:\0a b\0\0").expect("a file");
         assert_eq!((proc.title(10).as_str(), proc.title(11).as_str()), ("postgres: a b", ""));
+    }
+
+    #[test]
+    fn the_cpu_time_of_this_thread_is_readable_and_grows() {
+        let file = File::open("/proc/thread-self/schedstat").unwrap();
+        let before = Schedstat::read_open(&file).unwrap().on_cpu_ns;
+        let began = std::time::Instant::now();
+        while began.elapsed() < std::time::Duration::from_millis(30) {
+            std::hint::black_box(0);
+        }
+        assert!(Schedstat::read_open(&file).unwrap().on_cpu_ns > before);
     }
 }

@@ -31,7 +31,7 @@ pub enum Per {
 
 /// CPU time of something in both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row<K> {
+pub struct ProfileChange<K> {
     /// What.
     pub key: K,
     /// Samples.
@@ -69,21 +69,21 @@ pub struct FunctionKey {
 
 /// Two profiles.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct ProfileComparison {
     /// What times are divided by.
     pub per: Per,
     /// How many there were.
     pub units: [f64; 2],
     /// By image; the largest difference first.
-    pub images: Vec<Row<String>>,
+    pub images: Vec<ProfileChange<String>>,
     /// By innermost function, likewise.
-    pub functions: Vec<Row<FunctionKey>>,
+    pub functions: Vec<ProfileChange<FunctionKey>>,
     /// Accounts that are not idle, likewise.
     pub accounts: Vec<AccountRow>,
 }
 
 /// Compare two profiles.
-pub fn compare(a: &Profile, b: &Profile) -> Comparison {
+pub fn compare(a: &Profile, b: &Profile) -> ProfileComparison {
     let both = [a, b];
     let (per, units) = units(both);
     // Samples per unit of work, were all of it on one CPU: amounts in which the counts were taken.
@@ -100,7 +100,7 @@ pub fn compare(a: &Profile, b: &Profile) -> Comparison {
         };
         it.into_iter().filter_map(|sum| Some((key(sum.key?), sum.samples))).collect()
     }));
-    Comparison {
+    ProfileComparison {
         per,
         units,
         images: rows(images, amounts),
@@ -132,12 +132,12 @@ fn both_sides<K: Ord>(sides: [Vec<(K, u64)>; 2]) -> BTreeMap<K, [u64; 2]> {
     all
 }
 
-fn rows<K>(all: BTreeMap<K, [u64; 2]>, amounts: [f64; 2]) -> Vec<Row<K>> {
-    let mut rows: Vec<Row<K>> = all
+fn rows<K>(all: BTreeMap<K, [u64; 2]>, amounts: [f64; 2]) -> Vec<ProfileChange<K>> {
+    let mut rows: Vec<ProfileChange<K>> = all
         .into_iter()
         .map(|(key, samples)| {
             let counts = Counts::compare((samples[0], amounts[0]), (samples[1], amounts[1]));
-            Row {
+            ProfileChange {
                 key,
                 samples,
                 seconds: [0, 1].map(|side| samples[side] as f64 / amounts[side]),
@@ -153,7 +153,7 @@ fn rows<K>(all: BTreeMap<K, [u64; 2]>, amounts: [f64; 2]) -> Vec<Row<K>> {
         row.beyond_chance = found;
     }
     rows.sort_by(|a, b| {
-        let key = |it: &Row<K>| (it.beyond_chance, (it.seconds[1] - it.seconds[0]).abs());
+        let key = |it: &ProfileChange<K>| (it.beyond_chance, (it.seconds[1] - it.seconds[0]).abs());
         key(b).0.cmp(&key(a).0).then(key(b).1.total_cmp(&key(a).1))
     });
     rows

@@ -17,7 +17,7 @@ use segment::{Doing, Segment};
 
 use crate::event::{Clock, Event, Whom};
 use crate::processes::Processes;
-use crate::ring::{Record, Ring, Sample};
+use crate::ring::{Record, Ring, RingSample};
 use crate::thread;
 use crate::unwinder::Unwinder;
 
@@ -164,7 +164,7 @@ impl CpuSampler {
                     }
                     let user = if ours { unwinder.frames(&sample) } else { sample.user };
                     let stack = intern(&mut stacks, &mut found.stacks, sample.kernel, user);
-                    let Sample { pid, time, .. } = sample;
+                    let RingSample { pid, time, .. } = sample;
                     found.samples.push(CpuSample { pid, time, stack, account });
                 }
             });
@@ -190,7 +190,7 @@ fn wait(event: &Event) {
 fn account_of(
     segment: &Segment,
     processes: &Processes,
-    sample: &Sample<'_>,
+    sample: &RingSample<'_>,
     foreign: &mut HashMap<i32, u64>,
 ) -> Result<Account, Error> {
     let slot = match processes.slot(sample.pid) {

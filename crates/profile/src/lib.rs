@@ -30,6 +30,7 @@ mod thread;
 pub mod timeline;
 mod unwind_table;
 mod unwinder;
+pub mod verb;
 mod wall_sampler;
 
 pub use kernel_symbols::KERNEL;

@@ -19,7 +19,7 @@ struct File {
     #[prost(message, repeated, tag = "1")]
     sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
-    sample: Vec<Sample>,
+    sample: Vec<PprofSample>,
     #[prost(message, repeated, tag = "4")]
     location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
@@ -45,7 +45,7 @@ struct ValueType {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Sample {
+struct PprofSample {
     #[prost(uint64, repeated, tag = "1")]
     location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -149,7 +149,7 @@ fn file(profile: &Profile) -> File {
     for stack in &profile.stacks {
         let mut label_all = labels(&mut texts, &stack.account, stack.statement);
         label_all.push(label(&mut texts, "process", &profile.processes[stack.process].name));
-        samples.push(Sample {
+        samples.push(PprofSample {
             location_id: stack.frames.iter().map(|frame| *frame as u64 + 1).collect(),
             value: vec![(stack.samples as f64 * period) as i64, 0],
             label: label_all,
@@ -162,7 +162,7 @@ fn file(profile: &Profile) -> File {
             let Account { phase, activity } = &session.account;
             [function(&mut texts, activity, "wait"), function(&mut texts, phase, "phase")]
         });
-        samples.push(Sample {
+        samples.push(PprofSample {
             location_id: ids.to_vec(),
             value: vec![0, (session.samples as f64 * each) as i64],
             label: labels(&mut texts, &session.account, session.statement),
@@ -221,10 +221,10 @@ mod tests {
         profile.stacks[1].account = Account::default();
         let file = file(&profile);
         let text = |at: i64| file.string_table[at as usize].as_str();
-        let names = |it: &Sample| -> Vec<&str> {
+        let names = |it: &PprofSample| -> Vec<&str> {
             it.location_id.iter().map(|id| text(file.function[*id as usize - 1].name)).collect()
         };
-        let labels = |it: &Sample| -> Vec<String> {
+        let labels = |it: &PprofSample| -> Vec<String> {
             it.label.iter().map(|it| format!("{}={}", text(it.key), text(it.text))).collect()
         };
         // 10 samples of 10 ms; 59 of 100 instants in a second.

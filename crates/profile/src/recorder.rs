@@ -26,7 +26,7 @@ use crate::wall_sampler;
 
 /// How to sample.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct ProfileOptions {
     /// For how long.
     pub duration: Duration,
     /// Samples per second of each CPU and each session.
@@ -55,7 +55,7 @@ pub struct Recorded {
 /// and ends the profile by returning false.
 pub fn record(
     path: &SegmentPath,
-    options: &Options,
+    options: &ProfileOptions,
     mut turn: impl FnMut(Duration) -> bool,
 ) -> Result<Recorded, Error> {
     let mut segment = Segment::open(path)?;

@@ -34,7 +34,7 @@ const CONTEXT_MAX: u64 = -4095i64 as u64;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Record<'r> {
     /// A sample.
-    Sample(Sample<'r>),
+    Sample(RingSample<'r>),
     /// That many samples had no space.
     Lost(u64),
     /// The kernel has slowed the clock down.
@@ -43,7 +43,7 @@ pub enum Record<'r> {
 
 /// A sample.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Sample<'r> {
+pub struct RingSample<'r> {
     /// The process.
     pub pid: i32,
     /// Its thread.
@@ -186,7 +186,7 @@ fn decode<'c>(kind: u32, body: &'c [u8], chain: &'c mut Vec<u64>) -> Option<Reco
             };
             let (registers, stack) =
                 end_of_stack(&body[8 * (4 + length as usize)..]).unwrap_or_default();
-            Some(Record::Sample(Sample {
+            Some(Record::Sample(RingSample {
                 pid: id(0),
                 tid: id(4),
                 time,
@@ -243,7 +243,7 @@ mod tests {
     fn a_sample_has_the_frames_of_kernel_and_process() {
         let words = [9, ids(7, 8), 1_000, 5, CONTEXT_KERNEL, 9, 10, CONTEXT_USER, 11];
         let mut chain = Vec::new();
-        let expected = Sample {
+        let expected = RingSample {
             pid: 7,
             tid: 8,
             time: 1_000,

@@ -11,7 +11,7 @@ use framehop::{MayAllocateDuringUnwind, Unwinder as _};
 
 use crate::address_space::{AddressSpace, AddressSpaces};
 use crate::registers::{Registers, WalkCache, WalkRegisters};
-use crate::ring::Sample;
+use crate::ring::RingSample;
 
 /// Frames of a stack at most, as the kernel's kernel.perf_event_max_stack.
 const MOST_FRAMES: usize = 127;
@@ -44,7 +44,7 @@ impl<'s> Unwinder<'s> {
     }
 
     /// The frames of the process, innermost first.
-    pub fn frames<'f>(&'f mut self, sample: &'f Sample<'f>) -> &'f [u64] {
+    pub fn frames<'f>(&'f mut self, sample: &'f RingSample<'f>) -> &'f [u64] {
         let (Some(registers), false) = (sample.registers, self.how == Unwind::FramePointer) else {
             return sample.user;
         };
@@ -72,7 +72,7 @@ impl<'s> Unwinder<'s> {
     }
 
     /// Returns whether it reached the stack's beginning.
-    fn walk(&mut self, space: &AddressSpace, from: Registers, sample: &Sample<'_>) -> bool {
+    fn walk(&mut self, space: &AddressSpace, from: Registers, sample: &RingSample<'_>) -> bool {
         self.frames.clear();
         let mut read = |address: u64| {
             let at = usize::try_from(address.checked_sub(from.sp).ok_or(())?).map_err(|_| ())?;

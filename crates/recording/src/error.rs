@@ -185,9 +185,9 @@ mod tests {
             (SeveralHosts { path: path(), hosts: Vec::new() }, true),
             (Error::Empty { path: path() }, false),
         ] {
-            let said = error.to_string();
+            let message = error.to_string();
             let error = ::error::Error::from(error);
-            assert_eq!((error.is_usage(), error.to_string()), (is_usage, said));
+            assert_eq!((error.is_usage(), error.to_string()), (is_usage, message));
         }
     }
 }

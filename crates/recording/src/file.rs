@@ -25,7 +25,7 @@ mod tests {
 
     use super::*;
     use crate::rows::FrameRow;
-    use crate::table::{columns, table, Cell, Column, Columns, Table, Unit};
+    use crate::table::{columns, table, Cell, Cells, Column, Columns, Table, Unit};
     use parquet::data_type::Int64Type;
     use parquet::file::properties::WriterProperties;
     use parquet::file::writer::SerializedFileWriter;

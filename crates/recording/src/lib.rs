@@ -75,3 +75,6 @@ pub use table::{Column, Shape, Table, Unit};
 pub use texts::Texts;
 pub use vacuum::{DeadRowsRow, SnapshotRow};
 pub use writer::{LastFrame, Writer};
+
+/// The directory of the client's recording, in that of the server's.
+pub const CLIENT_DIRECTORY: &str = "client";

@@ -174,11 +174,6 @@ impl Recording {
         Ok(last.into_values().collect())
     }
 
-    /// The settings that changed in a range, with their new values.
-    pub fn setting_changes(&self, range: Range) -> Result<Vec<SettingRow>, Error> {
-        self.rows(range)
-    }
-
     /// The periods without data in a range.
     pub fn gaps(&self, range: Range) -> Result<Vec<GapRow>, Error> {
         let to_us = range.to_us.saturating_add(SLACK_US);

@@ -2,17 +2,16 @@
 //! Sums of statements over a range, and their execution times over time.
 
 use crate::error::Error;
-use crate::index::{clock_kind, Index};
+use crate::index::clock_kind;
 use crate::range::Range;
 use crate::recording::Recording;
 use crate::rollup;
 use crate::rows::{RecordedStatementKey, RecordedStatementRow, StatementAccountRow, TextRow};
 use crate::statement;
-use crate::sum::Latency;
 use crate::table::{columns, Table};
 use segment::statements::StatementRecord;
-use segment::{Clock, Histogram, StatementsReading};
-use std::collections::{BTreeMap, HashMap};
+use segment::{Clock, StatementsReading};
+use std::collections::HashMap;
 
 /// Texts of statements by queryid, database, user and toplevel.
 pub type StatementTexts = HashMap<(i64, u32, u32, bool), TextRow>;
@@ -135,38 +134,4 @@ impl Recording {
         let rows = self.rows::<TextRow>(days)?;
         Ok(rows.into_iter().map(|row| (row.key(), row)).collect())
     }
-
-    /// The distribution of all statements' execution times in each detail interval.
-    pub fn statement_latencies(&self, range: Range) -> Result<Vec<Latency>, Error> {
-        let index = self.index(range)?;
-        let wanted = ["frame", "time", "interval_ns", "buckets", "counts"];
-        let wanted = columns::<RecordedStatementRow>(&wanted);
-        let mut all: BTreeMap<u64, Latency> = BTreeMap::new();
-        let mut add = |row: RecordedStatementRow| add_latency(&mut all, &index, range, &row);
-        let journal = self.each_columns::<RecordedStatementRow>(range, &wanted, |columns| {
-            RecordedStatementRow::load(columns).into_iter().for_each(&mut add);
-        })?;
-        journal.statements.into_iter().for_each(add);
-        Ok(all.into_values().collect())
-    }
-}
-
-fn add_latency(
-    all: &mut BTreeMap<u64, Latency>,
-    index: &Index,
-    range: Range,
-    row: &RecordedStatementRow,
-) {
-    if !range.contains(row.time_us) {
-        return;
-    }
-    let latency = all.entry(row.frame).or_insert_with(|| Latency {
-        time_us: row.time_us,
-        interval_ns: row.interval_ns,
-        seconds_per_tick: 1.0 / index.ticks_per_second(row.frame),
-        histogram: Histogram::new(),
-    });
-    // The row of a statement may cover only a part of the detail interval.
-    latency.interval_ns = latency.interval_ns.max(row.interval_ns);
-    latency.histogram.add_buckets(statement::buckets(&row.buckets, &row.counts));
 }

@@ -6,14 +6,14 @@
 
 mod support;
 
-use faulty::{arm, under, Call, Fault, Plan};
+use faulty::{arm, under, Call, Fault, FaultPlan};
 use recording::{Error, Files, Range, Recording, RetentionPolicy};
 use segment::Frame;
 use std::path::{Path, PathBuf};
 use support::{assert_same, Maker, MIDNIGHT, SECOND};
 
 /// Writes end everywhere in a line and in a block.
-fn each_fault(work: impl FnMut(Plan) -> Option<&'static str>) {
+fn each_fault(work: impl FnMut(FaultPlan) -> Option<&'static str>) {
     faulty::each_fault(499, work);
 }
 
@@ -187,7 +187,7 @@ fn recorded(folder: &Path, replacing: bool) -> Maker {
     let mut maker = begin(folder);
     seconds(&mut maker, if replacing { 10 } else { 14 }).unwrap();
     if replacing {
-        let armed = arm(Plan::nth(&[Call::Rename], 2, Fault::Fails(libc::EIO)));
+        let armed = arm(FaultPlan::nth(&[Call::Rename], 2, Fault::Fails(libc::EIO)));
         seconds(&mut maker, 4).unwrap_err();
         assert!(armed.hit().is_some());
     }
@@ -200,7 +200,7 @@ fn a_reader_reads_all_or_says_what_it_could_not_read() {
         let folder = in_memory();
         let maker = recorded(folder.path(), replacing);
         let whole = maker.sum.as_ref().unwrap();
-        let fails = |n| Plan::nth(&[Call::Open, Call::Read], n, Fault::Fails(errno));
+        let fails = |n| FaultPlan::nth(&[Call::Open, Call::Read], n, Fault::Fails(errno));
         faulty::until_untouched(10, fails, |plan| {
             let (read, hit) = under(plan, || {
                 let recording = Recording::open(folder.path(), None)?;

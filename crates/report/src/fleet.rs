@@ -3,7 +3,7 @@
 //!
 //! Each question has the last answer, which stays if the engine fails later.
 
-use fleet::{Chart as OfHosts, Course, Only, CHARTS, OTHERS, QUERIES};
+use fleet_sql::{Chart as OfHosts, Course, Only, CHARTS, OTHERS, QUERIES};
 use jiff::tz::TimeZone;
 use segment::WaitClass;
 use view::document::{

@@ -17,6 +17,7 @@ mod load;
 mod marks;
 pub mod material;
 pub mod measured_cost;
+mod place;
 pub mod point;
 mod range;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod tests;
 mod text_tables;
 mod traced;
 
+pub use place::RecordingPlace;
 pub use range::Edge;
 
 use std::path::Path;

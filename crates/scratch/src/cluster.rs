@@ -428,7 +428,7 @@ impl Cluster {
     }
 
     /// Connect as the superuser.
-    fn client(&self) -> Result<pq::Client, Error> {
+    pub fn client(&self) -> Result<pq::Client, Error> {
         // The caller's connection settings must not reach it.
         let string = format!("{} options='' target_session_attrs=any", self.connection_string());
         Ok(pq::Client::connect(&Conninfo::parse(&string)?)?)

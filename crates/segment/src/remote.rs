@@ -30,11 +30,6 @@ impl Segment {
         self.remote.as_ref().map(|it| it.origin.conninfo())
     }
 
-    /// That server, for messages.
-    pub fn server_name(&self) -> Option<&str> {
-        self.remote.as_ref().map(|it| it.origin.server())
-    }
-
     /// Whether it shows all sessions and statements; otherwise only those that the connection's role may see.
     pub fn is_complete(&self) -> bool {
         self.remote.as_ref().is_none_or(|it| it.moment.complete)

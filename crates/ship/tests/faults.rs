@@ -8,7 +8,7 @@
 
 mod support;
 
-use faulty::{each_failed_read, each_fault, in_another_thread, under, Plan};
+use faulty::{each_failed_read, each_fault, in_another_thread, under, FaultPlan};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use object_store::local::LocalFileSystem;
@@ -226,7 +226,7 @@ impl SpoolAndBucket {
     }
 
     /// A pass under the plan, from the start of a recorder.
-    fn pass_with(&self, plan: Plan) -> (Option<Pass>, Option<&'static str>) {
+    fn pass_with(&self, plan: FaultPlan) -> (Option<Pass>, Option<&'static str>) {
         self.reset();
         let (done, hit) = under(plan, || {
             let mut pass = self.pass()?;

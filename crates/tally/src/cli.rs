@@ -7,9 +7,8 @@ use std::io::IsTerminal;
 use clap::{ColorChoice, Parser, Subcommand};
 use error::Error;
 
-use crate::{
-    blocking, demo, disable, doctor, enable, events, functions, level, ls, record, report,
-    statements, status, top,
+use verbs::{
+    blocking, disable, doctor, enable, events, functions, level, ls, report, statements, status,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.

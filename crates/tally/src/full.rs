@@ -4,11 +4,17 @@
 use clap::{Command, Subcommand};
 use error::Error;
 
-use crate::connection::ConnectionFlags;
-use crate::{
-    calls, clock, cost, dashboards, diff, fleet, generate, methods, profile, serve, ship, storage,
-    study, trace,
-};
+use client::{calls, methods};
+use command::ConnectionFlags;
+use serve::dashboards;
+
+use ::profile::verb as profile;
+use verbs::{clock, ship};
+
+use lab::cost;
+use lab::{storage::verb as storage, study::verb as study};
+
+use crate::generate;
 
 /// The verbs.
 #[derive(Debug, Subcommand)]

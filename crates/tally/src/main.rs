@@ -1,72 +1,24 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally`: shows where a PostgreSQL server's time goes, and what measuring costs.
 //!
-//! One module per verb. What verbs share is in crates: `live` (finding and reading a server), `view`
-//! (tables, units, output), `report`, `study`, `storage`, `error`. Without the feature `full` it is the command of
+//! Arguments and dispatch: verbs are crates, short ones modules of `verbs`. Without the feature `full` it is the command of
 //! `make demo` (Cargo.toml).
 
-// Some functions have callers in other verbs alone.
-#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
-
-mod arguments;
-mod blocking;
-#[cfg(feature = "full")]
-mod calls;
 mod cli;
-#[cfg(feature = "full")]
-mod client;
-#[cfg(feature = "full")]
-mod clock;
-mod connection;
-#[cfg(feature = "full")]
-mod cost;
-#[cfg(feature = "full")]
-mod dashboards;
-mod demo;
-#[cfg(feature = "full")]
-mod diff;
-mod disable;
-mod doctor;
-mod enable;
-mod events;
 mod exit;
 #[cfg(feature = "full")]
-mod fleet;
-#[cfg(feature = "full")]
 mod full;
-mod functions;
 #[cfg(feature = "full")]
 mod generate;
-mod level;
-mod ls;
-#[cfg(feature = "full")]
-mod methods;
-#[cfg(feature = "full")]
-mod otlp;
-#[cfg(feature = "full")]
-mod profile;
-mod record;
-mod report;
-#[cfg(feature = "full")]
-mod serve;
-mod ship;
-mod statements;
-mod status;
-mod stop;
-#[cfg(feature = "full")]
-mod storage;
-#[cfg(feature = "full")]
-mod study;
-mod terminal;
-mod top;
-#[cfg(feature = "full")]
-mod trace;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use cli::{Cli, Verb};
+use verbs::{
+    blocking, disable, doctor, enable, events, functions, level, ls, report, statements, status,
+};
 
 fn main() -> ExitCode {
     let mut cli = match Cli::try_parse() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The statements of a Java client: their table, and what is wrong with how they are executed.
 
+use crate::choose;
 use std::cmp::Ordering;
 
 use segment::calls::CallRow;
@@ -86,7 +87,7 @@ const KEYS: &str = "count, failed, elapsed, mean, p99, execute, fetch, decode, w
 
 /// The first of them in this order.
 pub fn table(rows: &[CallRow], sort: CallSort, top: usize) -> Table {
-    let figures = Picked::of_pane(FIELDS, KEYS);
+    let figures = Picked::of_pane(choose!(FIELDS, KEYS));
     let lines = sort.sorted(rows).into_iter().take(top);
     let lines = lines.map(|row| Row::new(row.id.clone(), figures.cells(row, 0.0))).collect();
     Table::from_rows(figures.columns.clone(), lines)

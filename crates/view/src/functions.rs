@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The functions pane, and the tree of callers and callees.
 
+use crate::choose;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use segment::functions::{EdgeRow, FunctionRow};
@@ -59,11 +60,11 @@ pub const FIELDS: &[F] = &[
 
 /// Functions by total time and, opened, by phase.
 pub fn functions(interval: &Interval, wish: &RowOptions) -> Table {
-    let figures = Picked::of_pane(
+    let figures = Picked::of_pane(choose!(
         FIELDS,
         "calls=COUNT, seconds=TOTAL, mean_seconds=AVERAGE, max_seconds, exclusive_seconds:1, \
-         exclusive_mean_seconds=EXCLUSIVE AVERAGE:3, p50_seconds:6, p99_seconds:2, counted:5",
-    );
+         exclusive_mean_seconds=EXCLUSIVE AVERAGE:3, p50_seconds:6, p99_seconds:2, counted:5"
+    ));
     let mut groups: BTreeMap<&str, Vec<&FunctionRow>> = BTreeMap::new();
     for row in &interval.functions {
         if accepts(wish, &[&row.name, &row.phase]) {
@@ -111,10 +112,10 @@ pub fn tree(interval: &Interval) -> Table {
         callees: BTreeMap::new(),
         printed: HashSet::new(),
         rows: Table::from_rows(vec![left("NAME", 0)], Vec::new()),
-        figures: Picked::of_pane(
+        figures: Picked::of_pane(choose!(
             timing::FIELDS,
-            "count, seconds, mean_seconds=AVERAGE, max_seconds",
-        ),
+            "count, seconds, mean_seconds=AVERAGE, max_seconds"
+        )),
     };
     tree.rows.columns.extend(tree.figures.columns.iter().cloned());
     for edge in &interval.edges {

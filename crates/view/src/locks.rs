@@ -3,6 +3,7 @@
 //!
 //! Rates are per second of the time in which the level was `locks`.
 
+use crate::choose;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -92,13 +93,13 @@ pub const FIELDS: &[F] = &[
 
 /// Lightweight locks by tranche and, opened, by mode and phase.
 pub fn lwlocks(interval: &Interval, wish: &RowOptions) -> Table {
-    let figures = Picked::of_pane(
+    let figures = Picked::of_pane(choose!(
         FIELDS,
         "held_per_second, held_sessions:5, held_mean_seconds, held_p99_seconds:9, \
          held_max_seconds:6, acquire_per_second:8, acquire_sessions:11, wait_per_second, \
          wait_sessions:1, wait_mean_seconds:2, wait_p99_seconds:4, wait_max_seconds:3, \
-         failed_per_second:10",
-    );
+         failed_per_second:10"
+    ));
     let mut groups: BTreeMap<&str, Vec<&LwlockRow>> = BTreeMap::new();
     for row in wanted(interval, wish) {
         groups.entry(&row.lock).or_default().push(row);
@@ -137,11 +138,11 @@ pub fn lwlocks(interval: &Interval, wish: &RowOptions) -> Table {
 /// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and
 /// waits for buffer pins, which level waits has as well.
 pub fn locks(interval: &Interval, wish: &RowOptions) -> Table {
-    let figures = Picked::of_pane(
+    let figures = Picked::of_pane(choose!(
         timing::FIELDS,
         "per_second=WAIT/S:3, sessions:2, count, seconds, mean_seconds, p50_seconds:7, \
-         p99_seconds:4, max_seconds",
-    );
+         p99_seconds:4, max_seconds"
+    ));
     let locks = interval.locks_seconds;
     let heavy = interval.locks.iter().map(|lock| {
         (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Who calls whom among a client's methods.
 
+use crate::choose;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -128,13 +129,10 @@ fn caller(row: &CallsBetween) -> &str {
 
 /// The first of these rows.
 pub fn table(rows: &[CallsBetween], of: Of, top: usize) -> Table {
-    let figures = Picked::of_pane(
-        FIELDS,
-        match of {
-            Of::Callees => "calls, seconds, of_callee, caller, callee",
-            Of::Callers => "calls, seconds, of_caller, caller, callee",
-        },
-    );
+    let figures = Picked::of_pane(match of {
+        Of::Callees => choose!(FIELDS, "calls, seconds, of_callee, caller, callee"),
+        Of::Callers => choose!(FIELDS, "calls, seconds, of_caller, caller, callee"),
+    });
     let lines = rows
         .iter()
         .take(top)

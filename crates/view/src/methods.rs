@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Tables of a client's methods: the five of the original study, or one in an order of choice.
 
+use crate::choose;
 use std::cmp::Ordering;
 
 use segment::functions::FunctionRow;
@@ -120,14 +121,17 @@ pub fn has_cpu(rows: &[FunctionRow]) -> bool {
 
 /// The first of them in this order.
 pub fn table(rows: &[FunctionRow], sort: MethodSort, top: usize) -> Table {
-    let keys = if has_cpu(rows) {
-        "calls, thrown, seconds, exclusive, callees, cpu, cpu_exclusive, cpu_callees, method"
+    let choice = if has_cpu(rows) {
+        choose!(
+            FIELDS,
+            "calls, thrown, seconds, exclusive, callees, cpu, cpu_exclusive, cpu_callees, method"
+        )
     } else if rows.iter().any(|row| row.bytes > 0) {
-        "calls, thrown, seconds, exclusive, callees, mean, p99, bytes, method"
+        choose!(FIELDS, "calls, thrown, seconds, exclusive, callees, mean, p99, bytes, method")
     } else {
-        "calls, thrown, seconds, exclusive, callees, mean, p99, method"
+        choose!(FIELDS, "calls, thrown, seconds, exclusive, callees, mean, p99, method")
     };
-    let figures = Picked::of_pane(FIELDS, keys);
+    let figures = Picked::of_pane(choice);
     let lines = sort.sorted(rows).into_iter().take(top);
     let lines = lines.map(|row| Row::new(method(row), figures.cells(row, 0.0))).collect();
     Table::from_rows(figures.columns.clone(), lines)

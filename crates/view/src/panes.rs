@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The panes ledger, waits, commands and sessions, each as a table of an interval.
 
+use crate::choose;
 use std::collections::BTreeMap;
 
 use segment::interval::{AccountRow, Interval, SessionRow, Timing};
@@ -37,10 +38,10 @@ fn per_command(seconds: f64, interval: &Interval) -> Cell {
 
 /// Where the time went, by activity and, opened, by phase.
 pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
-    let figures = Picked::of_pane(
+    let figures = Picked::of_pane(choose!(
         timing::FIELDS,
-        "per_second:4, mean_seconds:3, p50_seconds:8, p99_seconds:5, max_seconds:7",
-    );
+        "per_second:4, mean_seconds:3, p50_seconds:8, p99_seconds:5, max_seconds:7"
+    ));
     // Idle and busy accounts of an activity are separate: idle time has no bar.
     let mut groups: BTreeMap<(bool, &str), Vec<&AccountRow>> = BTreeMap::new();
     for account in &interval.ledger {
@@ -108,11 +109,11 @@ pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
 
 /// The waits, over all phases.
 pub fn waits(interval: &Interval, wish: &RowOptions) -> Table {
-    let figures = Picked::of_pane(
+    let figures = Picked::of_pane(choose!(
         timing::FIELDS,
         "count, per_second:5, seconds, mean_seconds, min_seconds:6, p50_seconds:3, \
-         p99_seconds:1, max_seconds",
-    );
+         p99_seconds:1, max_seconds"
+    ));
     let waits = interval
         .waits
         .iter()
@@ -144,15 +145,12 @@ pub fn waits(interval: &Interval, wish: &RowOptions) -> Table {
 
 /// The commands: times to read and to handle them.
 pub fn commands(interval: &Interval, wish: &RowOptions) -> Table {
-    let read = Picked::of_pane(
-        timing::FIELDS,
-        "count=READ COUNT:4, seconds=READ TOTAL:5, mean_seconds=READ AVERAGE:3, max_seconds=READ MAX:6",
-    );
-    let handle = Picked::of_pane(
+    let read = Picked::of_pane(choose!(timing::FIELDS, "count=READ COUNT:4, seconds=READ TOTAL:5, mean_seconds=READ AVERAGE:3, max_seconds=READ MAX:6"));
+    let handle = Picked::of_pane(choose!(
         timing::FIELDS,
         "count=HANDLE COUNT, per_second:8, seconds, mean_seconds=AVERAGE, p50_seconds:9, \
-         p99_seconds:2, max_seconds",
-    );
+         p99_seconds:2, max_seconds"
+    ));
     let commands: Vec<_> = interval.commands.iter().filter(|c| accepts(wish, &[&c.kind])).collect();
     let commands =
         sorted(commands, wish, |a, b| by(&wish.sort, (&a.handle, &a.kind), (&b.handle, &b.kind)));

@@ -3,6 +3,7 @@
 
 use segment::interval::{Interval, Timing};
 use segment::WaitClass;
+use view::choose;
 
 use super::{timing, SECONDS};
 use view::document::{Column, Table, Tone, Unit};
@@ -11,12 +12,12 @@ use view::table::field::Picked;
 
 /// Lightweight locks by tranche, mode and phase.
 pub fn lwlocks(interval: &Interval) -> Table {
-    let figures = Picked::of_document(
+    let figures = Picked::of_document(choose!(
         locks::FIELDS,
         "lock, mode, phase:5, held_count, held_seconds:6, held_mean_seconds, held_p99_seconds:9, \
          held_max_seconds:8, acquire_count:12, acquire_seconds:10, wait_count, wait_seconds, \
-         wait_mean_seconds:1, wait_p99_seconds:3, wait_max_seconds:2, failed:11",
-    );
+         wait_mean_seconds:1, wait_p99_seconds:3, wait_max_seconds:2, failed:11"
+    ));
     let mut table = Table::new("lwlocks", "Lightweight locks", figures.columns.clone())
         .sorted("wait_seconds")
         .noted(locks::note(interval));

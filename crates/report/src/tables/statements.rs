@@ -2,6 +2,7 @@
 //! The statements, with what can be opened of each.
 
 use segment::statements::WaitClass;
+use view::choose;
 
 use view::document::{Details, Row, Table, Tone};
 use view::statements::{own, StatementFigures, StatementsTable, FIELDS};
@@ -9,14 +10,11 @@ use view::table::field::Picked;
 
 /// Statements of this instrumented time, most time first; those of tally itself are one row.
 pub fn statements(all: &StatementsTable, seconds: f64) -> Table {
-    let fields = Picked::of_document(
-        FIELDS,
-        "query, database:20, user:21, calls, per_second:13, seconds, share, per_call_seconds, \
+    let fields = Picked::of_document(choose!(FIELDS, "query, database:20, user:21, calls, per_second:13, seconds, share, per_call_seconds, \
          mean_seconds:2, p50_seconds:12, p95_seconds:14, p99_seconds:3, max_seconds:4, rows_per_call:15, \
          hit_share:16, cpu_share:5, io_share:6, lwlock_share:7, lock_share:8, client_share:9, \
          ipc_share:10, other_share:11, wal_bytes:17, temp_bytes:22, errors:18, cancels:23, \
-         queryid:19, level:24",
-    );
+         queryid:19, level:24"));
     let row = |row: &StatementFigures| {
         let (tone, details) = (Tone::Class(class(row)), Some(details(row, all)));
         Row { tone, details, ..Row::new("", fields.cells(row, seconds)) }

@@ -4,6 +4,7 @@
 use segment::files::ProcessFileRow;
 use segment::interval::{Interval, Timing};
 use segment::EventKind;
+use view::choose;
 
 use super::{each, timing, SECONDS};
 use view::document::{Column, Table, Tone, Unit};
@@ -13,12 +14,13 @@ use view::table::field::{rate, Field, Picked};
 
 /// Operations by kind of file and tablespace.
 pub fn files(interval: &Interval) -> Table {
-    let keys = "file, tablespace:8, operation, seconds, count, per_second:5, mean_seconds:1, \
+    const KEYS: &str =
+        "file, tablespace:8, operation, seconds, count, per_second:5, mean_seconds:1, \
                 p50_seconds:9, p95_seconds:7, p99_seconds:2, max_seconds:3, bytes:6, \
                 bytes_per_second:2, sequential_share:10, failed:4";
     let name = ("files", "Operations on files");
     let note = "The server's calls; the kernel's page cache may have answered them.";
-    Picked::of_document(FILE_FIELDS, keys)
+    Picked::of_document(choose!(FILE_FIELDS, KEYS))
         .table(name, &interval.files, interval.instrumented_seconds, Tone::IO)
         .sorted("seconds")
         .noted(Some(note.to_string()))
@@ -154,9 +156,9 @@ pub fn ended(events: &[Row], from: f64) -> Vec<Checkpoint> {
 
 /// The WAL that each kind of process inserted.
 pub fn wal(interval: &Interval) -> Table {
-    let keys = "process, bytes, bytes_per_second, records, full_page_images, buffers_full";
+    const KEYS: &str = "process, bytes, bytes_per_second, records, full_page_images, buffers_full";
     let name = ("wal", "WAL inserted, by kind of process");
-    Picked::of_document(WAL_FIELDS, keys).table(
+    Picked::of_document(choose!(WAL_FIELDS, KEYS)).table(
         name,
         &interval.wal,
         interval.instrumented_seconds,
@@ -173,9 +175,9 @@ pub fn slow(events: &[Row], from: f64) -> Table {
 
 /// The devices under the server.
 pub fn devices(devices: &[Device]) -> Table {
-    let keys = "device, reads_per_second, read_bytes_per_second, read_seconds:1, \
+    const KEYS: &str = "device, reads_per_second, read_bytes_per_second, read_seconds:1, \
                 writes_per_second, written_bytes_per_second, write_seconds:1, \
                 flushes_per_second:3, flush_seconds:3, queue:2, utilisation";
     let name = ("devices", "Devices under the server");
-    Picked::of_document(DEVICE_FIELDS, keys).table(name, devices, 0.0, Tone::Plain)
+    Picked::of_document(choose!(DEVICE_FIELDS, KEYS)).table(name, devices, 0.0, Tone::Plain)
 }

@@ -6,7 +6,7 @@ use super::memory;
 use super::model::{Interval, Model, Seen};
 use super::recorder::{about, frame, server, Dice, MIDNIGHT, SECOND};
 use super::storage::Storage;
-use faulty::{arm, Armed, Plan, Unsynced};
+use faulty::{arm, Armed, FaultPlan, Unsynced};
 use object_store::path::Path as ObjectPath;
 use recording::{About, Batch, MarkRow, RetentionPolicy, RowBuilder, Writer};
 use segment::interval::ClockInfo;
@@ -196,9 +196,9 @@ impl World<'_> {
     /// Does something that may be killed, or find the disk full.
     fn with_trouble(&mut self, what: impl FnOnce(&mut Self)) {
         let armed: Armed = arm(match self.trouble {
-            None => Plan::COUNT,
-            Some(Trouble::Kill { call, .. }) => Plan::kill(call),
-            Some(Trouble::Full { bytes }) => Plan::full_after(bytes),
+            None => FaultPlan::COUNT,
+            Some(Trouble::Kill { call, .. }) => FaultPlan::kill(call),
+            Some(Trouble::Full { bytes }) => FaultPlan::full_after(bytes),
         });
         what(self);
         let hit = armed.hit().is_some();

@@ -11,7 +11,7 @@ use crate::support::programs;
 use crate::support::serving::Serving;
 use crate::support::tmux::Tmux;
 use crate::support::{complaint, output, tally};
-use ::fleet::{CHARTS, QUERIES};
+use fleet_sql::{CHARTS, QUERIES};
 use serde_json::Value;
 
 /// What a page asks.

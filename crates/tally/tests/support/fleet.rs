@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use fleet::Query;
+use fleet_sql::Query;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -157,7 +157,7 @@ impl Engine {
                         .args(more),
                 );
                 let query = Query::of_name(query).unwrap();
-                let table = fleet::table(query, &spark.ask(&sql)).unwrap();
+                let table = fleet_sql::table(query, &spark.ask(&sql)).unwrap();
                 rows_of(&serde_json::to_value(table).unwrap())
             }
         }

@@ -3,6 +3,7 @@
 //!
 //! Rates are per second of the time in which the level was not off.
 
+use crate::choose;
 use std::collections::BTreeMap;
 
 use segment::files::{FileRow, ProcessFileRow};
@@ -10,7 +11,7 @@ use segment::interval::{Interval, Timing};
 use segment::WaitClass;
 
 use crate::rows::{accepts, by, left, sorted, RowOptions};
-use crate::table::field::{self, per, Field, Picked};
+use crate::table::field::{self, per, Choice, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 
 /// A rate per second.
@@ -73,19 +74,28 @@ pub const FIELDS: &[F] = &[
 ];
 
 /// The columns of each class of operations.
-const CLASSES: [(Class, &str); 4] = [
+const CLASSES: [(Class, Choice<FileRow>); 4] = [
     (
         Class::Read,
-        "per_second=R/S, bytes_per_second=R MB/S, mean_seconds=R MEAN, p95_seconds=R P95:6, \
-         sequential_share=R SEQ%:8",
+        choose!(
+            FIELDS,
+            "per_second=R/S, bytes_per_second=R MB/S, mean_seconds=R MEAN, p95_seconds=R P95:6, \
+             sequential_share=R SEQ%:8"
+        ),
     ),
     (
         Class::Write,
-        "per_second=W/S, bytes_per_second=W MB/S, mean_seconds=W MEAN:1, p95_seconds=W P95:7, \
-         sequential_share=W SEQ%:9",
+        choose!(
+            FIELDS,
+            "per_second=W/S, bytes_per_second=W MB/S, mean_seconds=W MEAN:1, p95_seconds=W P95:7, \
+             sequential_share=W SEQ%:9"
+        ),
     ),
-    (Class::Sync, "per_second=SYNC/S, mean_seconds=SYNC MEAN, p95_seconds=SYNC P95:5"),
-    (Class::Other, "per_second=OTHER/S:4, mean_seconds=OTHER MEAN:10"),
+    (
+        Class::Sync,
+        choose!(FIELDS, "per_second=SYNC/S, mean_seconds=SYNC MEAN, p95_seconds=SYNC P95:5"),
+    ),
+    (Class::Other, choose!(FIELDS, "per_second=OTHER/S:4, mean_seconds=OTHER MEAN:10")),
 ];
 
 /// The cells of the operations of one class.
@@ -105,8 +115,8 @@ fn cells(
 
 /// Kinds of file and, opened, their operations.
 pub fn files(interval: &Interval, wish: &RowOptions) -> Table {
-    let classes = CLASSES.map(|(class, keys)| (class, Picked::of_pane(FIELDS, keys)));
-    let all = Picked::of_pane(FIELDS, "max_seconds:3, sessions:2, failed:11");
+    let classes = CLASSES.map(|(class, choice)| (class, Picked::of_pane(choice)));
+    let all = Picked::of_pane(choose!(FIELDS, "max_seconds:3, sessions:2, failed:11"));
     let mut groups: BTreeMap<String, Vec<&FileRow>> = BTreeMap::new();
     for row in &interval.files {
         let name = name(&row.file, row.tablespace.as_deref());

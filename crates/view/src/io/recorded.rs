@@ -2,6 +2,7 @@
 //! Devices and the server's reads and writes from a recording: sums, without the details that only a
 //! running machine has.
 
+use crate::choose;
 use recording::{DeviceRow, ServerIoRow};
 use serde::Serialize;
 
@@ -146,12 +147,12 @@ pub const FIELDS: &[F] = &[
 
 /// The devices and their figures; `None`: no device to show.
 pub fn table(recorded: &RecordedIo, wish: &RowOptions) -> Option<Table> {
-    let figures = Picked::of_pane(
+    let figures = Picked::of_pane(choose!(
         FIELDS,
         "device, reads_per_second, read_bytes_per_second, read_seconds:1, writes_per_second, \
          written_bytes_per_second, write_seconds:2, flushes_per_second:4, flush_seconds:5, \
-         queue:3, utilisation_percent",
-    );
+         queue:3, utilisation_percent"
+    ));
     let row = |device: &Device| {
         let mut row = Row::new(format!("device {}", device.name), figures.cells(device, 1.0));
         // Component devices are indented below, as in the live view.

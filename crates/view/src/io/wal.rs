@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! WAL insertion by kind of process, as a table.
 
+use crate::choose;
 use segment::interval::Interval;
 use segment::wal::WalRow;
 
@@ -44,11 +45,11 @@ fn of_records(row: &WalRow, n: u64) -> Cell {
 
 /// What each kind of process inserted, most first.
 pub fn table(interval: &Interval, wish: &RowOptions) -> Table {
-    let figures = Picked::of_pane(
+    let figures = Picked::of_pane(choose!(
         FIELDS,
         "process, bytes_per_second, records_per_second, record_bytes:1, images_per_second, \
-         image_share:2, full_per_second",
-    );
+         image_share:2, full_per_second"
+    ));
     let line = |row: &WalRow| {
         let cells = figures.cells(row, interval.instrumented_seconds);
         Row { tone: Tone::IO, ..Row::new(&*row.process, cells) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The table of statements.
 
+use crate::choose;
 use std::cmp::Ordering;
 
 use segment::statements::WaitClass;
@@ -90,16 +91,26 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
         Sort::Activity(name) => Some(name),
         _ => None,
     };
-    let calls = if statements.interval_seconds.is_some() { "per_second" } else { "calls" };
-    let figures = Picked::of_pane(
-        FIELDS,
-        &format!(
-            "database:8, user:9, {calls}, seconds, share, per_call_seconds:25, mean_seconds, p50_seconds:10, \
-             p95_seconds:11, p99_seconds:2, max_seconds:6, rows_per_call:7, hit_share:7, \
-             cpu_share:3, io_share:3, lock_share:4, lwlock_share:5, client_share:12, \
-             ipc_share:13, other_share:13"
-        ),
-    );
+    // In an interval the rate of calls, else their number.
+    macro_rules! columns {
+        ($calls:literal) => {
+            choose!(
+                FIELDS,
+                concat!(
+                    "database:8, user:9, ",
+                    $calls,
+                    ", seconds, share, per_call_seconds:25, mean_seconds, p50_seconds:10, \
+                     p95_seconds:11, p99_seconds:2, max_seconds:6, rows_per_call:7, hit_share:7, \
+                     cpu_share:3, io_share:3, lock_share:4, lwlock_share:5, client_share:12, \
+                     ipc_share:13, other_share:13"
+                )
+            )
+        };
+    }
+    let figures = Picked::of_pane(match statements.interval_seconds {
+        Some(_) => columns!("per_second"),
+        None => columns!("calls"),
+    });
     let mut columns = figures.columns.clone();
     if activity.is_some() {
         columns.push(Column::new("activity_share", "%ACTIVITY", Unit::Share));

@@ -45,6 +45,103 @@ impl<R> Field<R> {
     }
 }
 
+/// Fields by their keys, made by [`choose!`](crate::choose).
+#[derive(Debug)]
+pub struct Choice<R: 'static> {
+    fields: &'static [Field<R>],
+    keys: &'static str,
+}
+
+impl<R> Clone for Choice<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Choice<R> {}
+
+impl<R> Choice<R> {
+    /// For [`choose!`](crate::choose), where the compiler executes it. Panics if a key is no field's, or a priority no number from
+    /// 1 to 255.
+    #[doc(hidden)]
+    pub const fn new(fields: &'static [Field<R>], keys: &'static str) -> Self {
+        let bytes = keys.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            while at < bytes.len() && bytes[at] == b' ' {
+                at += 1;
+            }
+            let begin = at;
+            while at < bytes.len() && !matches!(bytes[at], b',' | b'=' | b':') {
+                at += 1;
+            }
+            assert!(is_key(fields, bytes, begin, at), "a key that no field has");
+            while at < bytes.len() && !matches!(bytes[at], b',' | b':') {
+                at += 1;
+            }
+            if at < bytes.len() && bytes[at] == b':' {
+                let mut priority = 0u8;
+                let digits = at + 1;
+                at = digits;
+                while at < bytes.len() && bytes[at] != b',' {
+                    assert!(bytes[at].is_ascii_digit(), "a priority is a number");
+                    priority = priority * 10 + (bytes[at] - b'0');
+                    at += 1;
+                }
+                assert!(at > digits && priority > 0, "a priority is a number above 0");
+            }
+            at += 1;
+        }
+        Self { fields, keys }
+    }
+}
+
+/// Whether a field has this part of `bytes` as its key.
+const fn is_key<R>(fields: &[Field<R>], bytes: &[u8], begin: usize, end: usize) -> bool {
+    let mut field = 0;
+    while field < fields.len() {
+        let key = fields[field].column.key.as_bytes();
+        let mut same = if key.len() == end - begin { 0 } else { usize::MAX };
+        while same < key.len() && key[same] == bytes[begin + same] {
+            same += 1;
+        }
+        if same == key.len() {
+            return true;
+        }
+        field += 1;
+    }
+    false
+}
+
+/// Fields by their keys, as in "seconds, per_second:5": each with its priority for dropping it where space is short. In a pane a
+/// key may have another heading than its field: "seconds=TIME:5". A key that no field has does not compile:
+///
+/// ```compile_fail,E0080
+/// use view::{choose, table::{field::Field, Unit}};
+/// const FIELDS: &[Field<f64>] = &[Field::new("seconds", "Time", Unit::Seconds, |row, _| (*row).into())];
+/// choose!(FIELDS, "second");
+/// ```
+///
+/// nor does a priority that is none:
+///
+/// ```compile_fail,E0080
+/// # use view::{choose, table::{field::Field, Unit}};
+/// # const FIELDS: &[Field<f64>] = &[Field::new("seconds", "Time", Unit::Seconds, |row, _| (*row).into())];
+/// choose!(FIELDS, "seconds:x");
+/// ```
+///
+/// ```
+/// # use view::{choose, table::{field::{Field, Picked}, Unit}};
+/// # const FIELDS: &[Field<f64>] = &[Field::new("seconds", "Time", Unit::Seconds, |row, _| (*row).into())];
+/// assert_eq!(Picked::of_pane(choose!(FIELDS, "seconds=TOTAL:5")).columns[0].title, "TOTAL");
+/// ```
+#[macro_export]
+macro_rules! choose {
+    ($fields:expr, $keys:expr) => {
+        const { $crate::table::field::Choice::new($fields, $keys) }
+    };
+}
+
 /// The columns that a table picked.
 #[derive(Debug)]
 pub struct Picked<R: 'static> {
@@ -60,26 +157,25 @@ impl<R> Picked<R> {
         Self { columns, values: fields.iter().map(|field| field.value).collect() }
     }
 
-    /// Columns of a document: `keys` as in "seconds, per_second:5", each with its priority for dropping it.
-    pub fn of_document(fields: &[Field<R>], keys: &str) -> Self {
-        Self::new(fields, keys, |field| field.column.title.to_string())
+    /// Columns of a document.
+    pub fn of_document(choice: Choice<R>) -> Self {
+        Self::new(choice, |field| field.column.title.to_string())
     }
 
-    /// Columns of a pane. A key may have another heading than its field: "seconds=TIME:5".
-    pub fn of_pane(fields: &[Field<R>], keys: &str) -> Self {
-        Self::new(fields, keys, |field| match field.head {
+    /// Columns of a pane.
+    pub fn of_pane(choice: Choice<R>) -> Self {
+        Self::new(choice, |field| match field.head {
             "" => field.column.title.to_uppercase(),
             head => head.to_string(),
         })
     }
 
-    fn new(fields: &[Field<R>], keys: &str, title: fn(&Field<R>) -> String) -> Self {
+    fn new(Choice { fields, keys }: Choice<R>, title: fn(&Field<R>) -> String) -> Self {
         let (mut columns, mut values) = (Vec::new(), Vec::new());
         for wanted in keys.split(',').map(str::trim) {
             let (name, priority) = wanted.rsplit_once(':').unwrap_or((wanted, "0"));
             let (key, head) = name.split_once('=').unwrap_or((name, ""));
             let found = fields.iter().find(|field| field.column.key == key);
-            debug_assert!(found.is_some() && priority.parse::<u8>().is_ok(), "{wanted}");
             columns.extend(found.map(|field| Column {
                 title: if head.is_empty() { title(field) } else { head.to_string() }.into(),
                 expendable: priority.parse().unwrap_or(0),

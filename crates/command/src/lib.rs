@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What verbs share: arguments, the flags of a connection, where a document goes, the terminal, and the end by a signal.
+
+mod connection;
+mod document_output;
+mod level;
+mod workload;
+
+use std::io::IsTerminal;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::time::Duration;
+
+use error::Error;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use view::duration::within;
+
+pub use connection::ConnectionFlags;
+pub use document_output::DocumentOutput;
+pub use level::Level;
+pub use workload::Workload;
+
+/// Parses the length of an interval: 100 ms to an hour.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(3600))
+}
+
+/// Parses a number above 0 and up to `max`.
+pub fn positive(text: &str, max: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= max => Ok(number),
+        _ => Err(format!("must be a number above 0 and up to {max}")),
+    }
+}
+
+/// A size from the command line: a number with kB, MB, GB or TB, of 1024.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match &text[digits.len()..] {
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return Err("a number with a unit is needed, as in 500MB; use kB, MB, GB or TB".into()),
+    };
+    let number: u64 =
+        digits.trim().parse().map_err(|_| "not a whole number with a unit, as in 500MB")?;
+    number.checked_mul(factor).filter(|size| *size > 0).ok_or_else(|| "not a size".to_string())
+}
+
+/// Width of the terminal, in columns; `None`: standard output is no terminal, or it has no size.
+pub fn terminal_width() -> Option<usize> {
+    let size =
+        view::escape::process_stdout().is_terminal().then(|| crossterm::terminal::size().ok());
+    size.flatten().map(|(width, _)| usize::from(width))
+}
+
+/// Is set by the first signal that asks for the end; the command then ends by itself.
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_a_unit() {
+        assert_eq!(size("2GB"), Ok(2 << 30));
+        assert_eq!(size("500kB"), Ok(500 << 10));
+        for text in ["", "2", "GB", "-1GB", "0MB", "2gb", "1.5GB", "99999999999TB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

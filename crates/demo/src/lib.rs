@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally demo`: runs a load on a scratch server, shows the live view and a summary, and writes a
+//! report. All but the report is removed at the end.
+
+mod args;
+mod recorder;
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use scratch::{Cluster, Load, PgbenchResult, RunningPgbench};
+use segment::{Interval, SegmentPath};
+
+use command::Workload;
+use error::Error;
+use live::follower::{Figures, FollowOptions, Follower};
+use live::instrumented;
+use recorder::Recorder;
+use top::{TopArgs, View};
+use view::table::Table;
+
+pub use args::DemoArgs;
+
+/// Scale of pgbench's tables, 15 MB each. With fewer branches than clients, TPC-B would mostly wait
+/// for row locks.
+const SCALE: u32 = 10;
+/// Length of a printed interval, unless the demo is shorter.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// How much longer the load runs than the view, so that its sessions do not end within it.
+const TAIL: Duration = Duration::from_secs(2);
+/// How long the load's connections may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Ledger lines in the summary.
+const LINES: usize = 12;
+
+/// Run the demo.
+pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
+    let progress = ProgressBar::new_spinner();
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress.set_message("starting a scratch server with pg_tally");
+    let (cluster, segment_path) = server(args)?;
+    if !matches!(args.workload, Workload::File(_)) {
+        progress.set_message(format!("creating tables, scale {SCALE}"));
+        cluster.fill(&Load::from(&args.workload), SCALE)?;
+    }
+    progress.finish_and_clear();
+
+    let mut load = cluster
+        .pgbench()
+        .load(Load::from(&args.workload))
+        .clients(args.clients)
+        .jobs(2)
+        .duration(args.seconds + TAIL)
+        .spawn()?;
+    wait_for_load(&cluster, &mut load, args.clients)?;
+    let recorder = (!args.once).then(|| Recorder::start(segment_path.path()));
+    let end = Instant::now() + args.seconds;
+    let wanted =
+        FollowOptions { figures: Figures::Intervals, kernel: true, ..FollowOptions::default() };
+    let mut follower = Follower::open(segment_path.clone(), wanted)?;
+    top::run(&view(args, segment_path.path(), end), color)?;
+    let interval = follower.interval()?.interval;
+    // If the user left early, or after one interval, pgbench prints no result.
+    let result = if end.saturating_duration_since(Instant::now()) < TAIL {
+        Some(load.wait()?)
+    } else {
+        load.kill();
+        None
+    };
+    summary(args, &interval, result.as_ref(), &mut view::escape::stdout())?;
+    match recorder {
+        Some(recorder) => recorder?.report(args.report.as_deref()),
+        None => Ok(()),
+    }
+}
+
+/// Waits until all clients are connected, or the load has ended.
+fn wait_for_load(cluster: &Cluster, load: &mut RunningPgbench, clients: u32) -> Result<(), Error> {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE && load.running() {
+        if cluster.backend_pids()?.len() >= clients as usize {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// A server with fsync on, as in production, and the path of its segment.
+fn server(args: &DemoArgs) -> Result<(Cluster, SegmentPath), Error> {
+    instrumented::start(
+        Cluster::builder()
+            .fsync(true)
+            .setting("shared_buffers", "256MB")
+            .setting("max_wal_size", "4GB")
+            .setting("pg_tally.slow_threshold", "200ms")
+            .setting("max_connections", &(args.clients + 20).to_string()),
+    )
+}
+
+/// Full-screen view on a terminal until the load ends; otherwise intervals as text.
+fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
+    let live = view::escape::process_stdout().is_terminal() && !args.once;
+    let interval = if live { Duration::from_secs(1) } else { INTERVAL.min(args.seconds) };
+    let all = args.seconds.as_secs() / interval.as_secs().max(1);
+    TopArgs {
+        target: Some(path.display().to_string()),
+        interval: Some(interval),
+        once: args.once,
+        count: (!live && !args.once).then_some(all),
+        view: Some(View::Ledger),
+        no_config: true,
+        until: Some(end),
+        ..TopArgs::default()
+    }
+}
+
+fn summary(
+    args: &DemoArgs,
+    interval: &Interval,
+    result: Option<&PgbenchResult>,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{:.1} s of {} with {} clients on {}, level {}",
+        interval.interval_seconds,
+        args.workload.name(),
+        args.clients,
+        interval.server.name,
+        interval.level
+    )?;
+    if let Some(result) = result {
+        writeln!(
+            out,
+            "pgbench: {:.0} transactions/s, latency {:.3} ms, {} failed",
+            result.tps, result.latency_ms, result.failed
+        )?;
+    }
+    writeln!(out)?;
+    writeln!(
+        out,
+        "all processes lived {:.1} s in total, {:.1} s not idle:",
+        interval.wall_seconds, interval.busy_seconds
+    )?;
+    writeln!(out)?;
+    ledger(interval, out)?;
+    commands(interval, out)?;
+    let kernel = &interval.kernel;
+    if kernel.available {
+        writeln!(out)?;
+        writeln!(
+            out,
+            "unexplained: {:.2} % of busy time (+-{:.2} %, {} samples of the kernel's own view)",
+            100.0 * kernel.unexplained_share,
+            100.0 * kernel.unexplained_error,
+            kernel.samples
+        )?;
+    }
+    writeln!(
+        out,
+        "\nThese figures do not include the cost of measuring: `tally cost` measures it."
+    )?;
+    Ok(())
+}
+
+fn ledger(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
+    let mut columns =
+        Table::with_headings(&["SECONDS", "SHARE", "COUNT", "MEAN", "PHASE", "ACTIVITY"], 0..4);
+    for account in interval.ledger.iter().filter(|account| !account.idle).take(LINES) {
+        let timing = &account.timing;
+        columns.push_texts(vec![
+            format!("{:.2}", timing.seconds),
+            format!("{:.1} %", 100.0 * timing.seconds / interval.busy_seconds),
+            timing.count.to_string(),
+            duration(timing.mean_seconds),
+            account.phase.to_string(),
+            account.activity.to_string(),
+        ]);
+    }
+    Ok(out.write_all(columns.to_string().as_bytes())?)
+}
+
+fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
+    let mut columns = Table::with_headings(&["COMMAND", "HANDLED", "MEAN", "P99", "MAX"], 1..5);
+    for command in interval.commands.iter().filter(|command| command.handle.count > 0) {
+        let handle = &command.handle;
+        columns.push_texts(vec![
+            command.kind.clone(),
+            handle.count.to_string(),
+            duration(handle.mean_seconds),
+            duration(handle.p99_seconds),
+            duration(handle.max_seconds),
+        ]);
+    }
+    writeln!(out)?;
+    Ok(out.write_all(columns.to_string().as_bytes())?)
+}
+
+/// A duration in the largest unit that keeps it at 1 or more.
+fn duration(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "-".into(),
+        Some(s) if s < 1e-3 => format!("{:.1} us", s * 1e6),
+        Some(s) if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        Some(s) => format!("{s:.2} s"),
+    }
+}

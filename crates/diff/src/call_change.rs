@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The executions of a statement on each side, and how their time changed.
+
+use super::verdict::ChangeVerdict;
+use serde::Serialize;
+use stats::calls::LIKENESS;
+
+/// How the time of a call changed, less what the machine did to all statements.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CallChange {
+    /// B relative to A, less one.
+    #[serde(rename = "call_relative")]
+    pub relative: f64,
+    /// Half-width of its 95 % confidence interval.
+    #[serde(rename = "call_half_width")]
+    pub half_width: f64,
+    /// Probability of such a change by chance.
+    #[serde(rename = "call_p")]
+    pub p: f64,
+    /// A change of this size would have been found in nine of ten comparisons.
+    #[serde(rename = "call_detectable")]
+    pub detectable: f64,
+    /// The verdict.
+    #[serde(rename = "call_verdict")]
+    pub verdict: ChangeVerdict,
+}
+
+/// Executions of a statement, seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Calls {
+    /// How many there were.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation.
+    pub deviation: f64,
+    /// Their median.
+    pub median: f64,
+}
+
+/// Half a 95 % confidence interval, in standard errors.
+pub(super) const HALF_WIDTH: f64 = 1.96;
+
+impl Calls {
+    /// Half of the 95 % confidence interval of the mean, seconds.
+    pub fn half_width(&self) -> f64 {
+        HALF_WIDTH * LIKENESS * self.deviation / (self.count.max(1) as f64).sqrt()
+    }
+}

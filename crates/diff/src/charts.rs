@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The charts of a comparison's page: both sides over the time since each one's beginning, and the mean times of
+//! the statements that changed most.
+
+use report::courses;
+use report::source::course::{course, step};
+use view::document::{Axes, Bar, Document, PairOfBars, Pairs, Section, Unit};
+
+use super::comparison::{Comparison, ComparisonRow, Per, What};
+use super::side::ComparedSide;
+use error::Error;
+
+/// Statements whose mean times are drawn, at most.
+const STATEMENTS: usize = 8;
+
+/// Adds them to the page, after the total time.
+pub fn add(
+    document: &mut Document,
+    comparison: &Comparison,
+    sides: [&ComparedSide; 2],
+) -> Result<(), Error> {
+    let step = step(sides.map(|side| (side.range, &side.heads[..])));
+    let read = |side: &ComparedSide| course(&side.recording, side.range, &side.heads, step);
+    let (a, b) = (read(sides[0])?, read(sides[1])?);
+    document.elapsed = true;
+    document.axes = Axes { main: courses::axis(&a, &b), ..Axes::default() };
+    document.charts = courses::charts(&a, &b, comparison.per == Per::Commit);
+    if !document.charts.is_empty() {
+        let section = Section {
+            id: courses::SECTION,
+            title: "Over time",
+            note: Some("Both sides from their own beginning on.".to_string()),
+            charts: document.charts.iter().map(|chart| chart.id).collect(),
+            ..Section::default()
+        };
+        let totals = document.sections.iter().position(|section| section.id == "totals");
+        document.sections.insert(totals.map_or(0, |at| at + 1), section);
+    }
+    let means = means(&comparison.rows.statements);
+    let statements = document.sections.iter_mut().find(|section| section.id == "statements");
+    if let Some(section) = statements.filter(|_| !means.rows.is_empty()) {
+        section.pairs = vec![means.id];
+        document.pairs = vec![means];
+    }
+    Ok(())
+}
+
+/// The mean times of the statements that changed most.
+fn means(rows: &[ComparisonRow]) -> Pairs {
+    let bar = |value: Option<f64>, half_width| Some(Bar { value: value?, half_width });
+    let pair = |row: &ComparisonRow| {
+        let What::Statement { query, .. } = &row.what else { return None };
+        let a = bar(row.a_mean_seconds, row.a_mean_half_width_seconds);
+        let b = bar(row.b_mean_seconds, row.b_mean_half_width_seconds);
+        let name = view::statements::one_line(query);
+        (a.is_some() || b.is_some()).then_some(PairOfBars { name, a, b })
+    };
+    Pairs {
+        id: "statement_means",
+        title: "Mean time of a call of the statements that changed most",
+        note: Some(
+            "The line at a bar's end is the 95 % confidence interval of the mean, three times as wide as for \
+             independent executions, since neighbouring ones resemble each other. Each statement has \
+             its own axis."
+                .to_string(),
+        ),
+        unit: Unit::Seconds,
+        rows: rows.iter().filter_map(pair).take(STATEMENTS).collect(),
+    }
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The findings of a comparison, in sentences.
+
+use super::comparison::{
+    Change, ChangeVerdict, Comparison, ComparisonRow, Per, PerSecond, Total, What,
+};
+use super::machine;
+use stats::FEWEST;
+use view::document::{Finding, Weight};
+use view::units::{count, duration, two};
+
+/// Max. number of accounts that are named, and the share of the change after which to stop.
+const REASONS: usize = 3;
+const ENOUGH: f64 = 0.9;
+/// Max. number of settings that are named.
+const SETTINGS: usize = 6;
+/// The noise of shorter recordings is underestimated; seconds.
+const SHORT: f64 = 120.0;
+/// If commands per commit differ by more than this share, the work may not be the same.
+const OTHER_WORK: f64 = 0.1;
+
+/// All findings.
+pub fn findings(it: &Comparison) -> Vec<Finding> {
+    let of = |weight| move |section, text| Finding { section, weight, text, details: Vec::new() };
+    let (note, warning) = (of(Weight::Note), of(Weight::Warning));
+    let mut found = Vec::new();
+    if let Some(total) = it.rows.totals.first() {
+        found.extend(culprit(it, total).map(|text| note("statements", text)));
+        let whole = note("totals", change(total));
+        let reasons = reasons(it, total).map(|text| note("accounts", text));
+        match hides(it, total) {
+            true => found.extend(reasons.into_iter().chain([whole])),
+            false => found.extend([whole].into_iter().chain(reasons)),
+        }
+        found.extend(statements(it).map(|text| note("statements", text)));
+        if total.per != Per::Second {
+            found.push(note("totals", rate(total)));
+        }
+    }
+    found.extend(set_up(it).map(|text| note("configuration", text)));
+    found.extend(one_sided(it).map(|text| note("statements", text)));
+    found.extend(other_work(it).map(|text| warning("totals", text)));
+    let processors = it.a.processors.zip(it.b.processors);
+    let busy = processors.and_then(|(a, b)| machine::finding(&a, &b));
+    found.extend(busy.map(|text| warning("totals", text)));
+    for side in [&it.a, &it.b] {
+        if side.blocks < FEWEST {
+            found.push(warning(
+                "totals",
+                format!(
+                    "{} has only {} intervals to estimate its noise; {FEWEST} or more are needed. \
+                     All changes are inconclusive.",
+                    side.recording, side.blocks
+                ),
+            ));
+        }
+    }
+    found.extend(short(it).map(|text| warning("totals", text)));
+    found.extend(it.left_out.iter().map(|text| warning("totals", text.clone())));
+    found
+}
+
+fn more(change: f64) -> &'static str {
+    if change < 0.0 {
+        "less"
+    } else {
+        "more"
+    }
+}
+
+/// " +-1.2 us", right behind the change; empty if unknown, or if time per second has decided.
+fn half_width(change: &Change) -> String {
+    change.half_width().map_or(String::new(), |width| format!(" +-{}", duration(width)))
+}
+
+/// Whether the total is inconclusive although an account has changed that is most of a side.
+fn hides(it: &Comparison, total: &Total) -> bool {
+    let whole = total.change;
+    let most = |row: &ComparisonRow| {
+        let part = |one: f64, all: f64| all > 0.0 && one > all / 2.0;
+        part(row.change.a_seconds, whole.a_seconds) || part(row.change.b_seconds, whole.b_seconds)
+    };
+    let mut real = it.rows.accounts.iter().filter(|row| row.change.verdict.is_real());
+    !whole.verdict.is_real() && real.any(most)
+}
+
+fn change(total: &Total) -> String {
+    let Total { per, change, .. } = total;
+    let size = change.change_seconds.abs();
+    let share = match change.a_seconds > 0.0 {
+        true => format!(" ({:.1} %)", size / change.a_seconds * 100.0),
+        false => String::new(),
+    };
+    let what = format!(
+        "B takes {}{} {} per {} than A{share}: {}, was {}",
+        duration(size),
+        half_width(change),
+        more(change.change_seconds),
+        per.name(),
+        duration(change.b_seconds),
+        duration(change.a_seconds),
+    );
+    match (change.verdict, change.detectable_seconds) {
+        (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(size)) if change.a_seconds > 0.0 => {
+            let share = size / change.a_seconds * 100.0;
+            format!("{what}: inconclusive; {share:.1} % would have been found.")
+        }
+        (ChangeVerdict::Noise | ChangeVerdict::Unknown, _) => format!("{what}: inconclusive."),
+        _ => format!("{what}{}.", change.per_second.map_or(String::new(), sessions)),
+    }
+}
+
+/// ", 7.90 sessions on average, were 0.06, +-0.10".
+pub fn sessions(it: PerSecond) -> String {
+    let width = it.half_width_sessions.map_or(String::new(), |it| format!(", +-{}", two(it)));
+    format!(", {} sessions on average, were {}{width}", two(it.b_sessions), two(it.a_sessions))
+}
+
+/// "IO:DataFileRead in execute".
+pub fn name(what: &What) -> String {
+    match what {
+        What::Account { phase, activity } => format!("{activity} in {phase}"),
+        What::Process { process, activity } => format!("{activity} of {process}"),
+        What::Lock { family, lock, part } => format!("{family}:{lock} {part}"),
+        What::File { process, file, operation } => format!("{operation} {file} by {process}"),
+        What::Function { process, function, part } => format!("{function} by {process}, {part}"),
+        What::Statement { query, .. } => query.to_string(),
+    }
+}
+
+/// The statement whose change is the largest part of the whole, or large although the whole is inconclusive.
+fn culprit(it: &Comparison, total: &Total) -> Option<String> {
+    /// Part of the whole change, or of A's whole time.
+    const LARGE: f64 = 0.2;
+
+    let whole = total.change;
+    let real = |row: &&ComparisonRow| is_sent(row) && row.is_real();
+    let row = it.rows.statements.iter().find(real)?;
+    let change = row.change.change_seconds;
+    let part =
+        change / if whole.verdict.is_real() { whole.change_seconds } else { whole.a_seconds };
+    let enough = if whole.verdict.is_real() { part >= LARGE } else { part.abs() >= LARGE };
+    let each = call(row)?;
+    let plans = row.a_plan.as_ref().zip(row.b_plan.as_ref());
+    let plan = plans.map_or(String::new(), |(a, b)| format!("; its plan has {b} instead of {a}"));
+    let words = view::statements::one_line(&name(&row.what));
+    enough.then(|| {
+        format!(
+            "The statement that changed most takes {} {} per {}; {each}{plan}: {words}",
+            duration(change.abs()),
+            more(change),
+            it.per.name()
+        )
+    })
+}
+
+/// "a call takes 1.2 ms, was 1.0 ms (+20.1 % +-3.0 %, apart from what all statements changed)".
+fn call(row: &ComparisonRow) -> Option<String> {
+    Some(match (row.a_mean_seconds, row.b_mean_seconds) {
+        (Some(a), Some(b)) if a > 0.0 => {
+            let call = row.call.map_or(String::new(), |call| {
+                let (change, width) = (call.relative * 100.0, call.half_width * 100.0);
+                format!(" ({change:+.1} % +-{width:.1} %, apart from what all statements changed)")
+            });
+            format!("a call takes {}, was {}{call}", duration(b), duration(a))
+        }
+        (None, Some(b)) => format!("it is new, {} a call", duration(b)),
+        (Some(a), None) => format!("it is absent in B, was {} a call", duration(a)),
+        _ => return None,
+    })
+}
+
+fn is_sent(row: &ComparisonRow) -> bool {
+    matches!(&row.what, What::Statement { toplevel: true, .. })
+}
+
+/// The statements that changed; if none has: what would have been found.
+fn statements(it: &Comparison) -> Option<String> {
+    let rows = &it.rows.statements;
+    let words = |row: &ComparisonRow| view::statements::one_line(&name(&row.what));
+    let changed = rows.iter().filter(|row| is_sent(row) && row.is_real());
+    let named: Vec<String> = changed
+        .clone()
+        .filter_map(|row| Some(format!("{}: {}", words(row), call(row)?)))
+        .take(REASONS)
+        .collect();
+    if !named.is_empty() {
+        let number = changed.count();
+        return Some(format!("Statements changed: {number}. {}.", named.join("; ")));
+    }
+    let time = |row: &ComparisonRow| row.change.a_seconds + row.change.b_seconds;
+    let known = rows.iter().filter(|row| is_sent(row) && row.call.is_some());
+    let row = known.max_by(|a, b| time(a).total_cmp(&time(b)))?;
+    let share = row.call?.detectable * 100.0;
+    Some(format!(
+        "No statement changed by more than the noise. Of the one with most time, a change of a call by {share:.1} % would \
+         have been found in nine of ten comparisons: {}",
+        words(row)
+    ))
+}
+
+/// "; of the largest, cpu in execute, 12.1 % would have been found".
+fn detectable(accounts: &[ComparisonRow]) -> String {
+    let time = |row: &ComparisonRow| row.change.a_seconds + row.change.b_seconds;
+    let largest = accounts.iter().max_by(|a, b| time(a).total_cmp(&time(b)));
+    let known = largest.filter(|row| row.change.a_seconds > 0.0);
+    let size = known.and_then(|row| Some((row, row.change.detectable_seconds?)));
+    size.map_or(String::new(), |(row, size)| {
+        let share = size / row.change.a_seconds * 100.0;
+        format!("; of the largest, {}, {share:.1} % would have been found", name(&row.what))
+    })
+}
+
+/// The accounts that explain most of the change, and the largest ones against it.
+fn reasons(it: &Comparison, total: &Total) -> Option<String> {
+    let whole = total.change.change_seconds;
+    if total.change.verdict == ChangeVerdict::Unknown {
+        let largest = in_words(it.rows.accounts.iter().take(REASONS));
+        return (!largest.is_empty()).then(|| format!("Largest changes (not tested): {largest}."));
+    }
+    let real: Vec<&ComparisonRow> =
+        it.rows.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
+    if real.is_empty() {
+        return Some(format!(
+            "No account changed by more than the noise{}.",
+            detectable(&it.rows.accounts)
+        ));
+    }
+    if !total.change.verdict.is_real() {
+        let named = in_words(real.iter().take(REASONS).copied());
+        let others = real.len().saturating_sub(REASONS);
+        let rest = if others > 0 { format!("; and {others} more") } else { String::new() };
+        return Some(format!("These accounts changed: {named}{rest}."));
+    }
+    let (with, against): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) =
+        real.into_iter().partition(|row| row.change.change_seconds * whole > 0.0);
+    let mut explained = 0.0;
+    let main: Vec<&ComparisonRow> = with
+        .into_iter()
+        .take(REASONS)
+        .take_while(|row| {
+            let go_on = explained < ENOUGH;
+            explained += row.change.change_seconds / whole;
+            go_on
+        })
+        .collect();
+    let mut text = match main.is_empty() {
+        true => "No single account explains it".to_string(),
+        false if explained >= 0.5 => format!("Most of it: {}", in_words(main.into_iter())),
+        false => format!("Changes beyond the noise: {}", in_words(main.into_iter())),
+    };
+    // A tenth of the change or more.
+    let large = |row: &&ComparisonRow| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
+    let against: Vec<&ComparisonRow> = against.into_iter().filter(large).take(REASONS).collect();
+    if !against.is_empty() {
+        text.push_str(&format!("; against it: {}", in_words(against.into_iter())));
+    }
+    Some(text + ".")
+}
+
+/// "IO:DataFileRead in execute takes 11.8 us less, ...".
+fn in_words<'r>(rows: impl Iterator<Item = &'r ComparisonRow>) -> String {
+    let one = |row: &ComparisonRow| {
+        let change = &row.change;
+        let size = duration(change.change_seconds.abs());
+        let name = name(&row.what);
+        let average = |of: f64| format!("{} sessions on average", two(of));
+        match (change.verdict, change.per_second) {
+            (ChangeVerdict::New, None) => format!("{name} is new and takes {size}"),
+            (ChangeVerdict::New, Some(it)) => format!("{name} is new, {}", average(it.b_sessions)),
+            (ChangeVerdict::Absent, None) => format!("{name} is absent in B, {size}"),
+            (ChangeVerdict::Absent, Some(it)) => {
+                format!("{name} is absent in B, {}", average(it.a_sessions))
+            }
+            (_, None) => format!("{name} takes {size} {}", more(change.change_seconds)),
+            (_, Some(it)) => {
+                let more = more(change.change_seconds);
+                format!(
+                    "{name} takes {size} {more} ({}, were {})",
+                    average(it.b_sessions),
+                    two(it.a_sessions)
+                )
+            }
+        }
+    };
+    rows.map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn rate(total: &Total) -> String {
+    let Total { per, a_per_second: a, b_per_second: b, .. } = total;
+    let change = match *a > 0.0 {
+        true => format!(" ({:+.1} %)", (b / a - 1.0) * 100.0),
+        false => String::new(),
+    };
+    format!("{}s per second: {}, was {}{change}.", capital(per.name()), count(*b), count(*a))
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
+}
+
+fn set_up(it: &Comparison) -> Option<String> {
+    let differ: Vec<_> = it.configuration.iter().filter(|setting| !setting.place).collect();
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_string());
+    let named: Vec<String> = differ
+        .iter()
+        .take(SETTINGS)
+        .map(|it| format!("{} (A {}, B {})", it.name, value(&it.a), value(&it.b)))
+        .collect();
+    let others = differ.len().saturating_sub(SETTINGS);
+    let rest = if others > 0 { format!(", and {others} more") } else { String::new() };
+    (!named.is_empty()).then(|| format!("Set up differently: {}{rest}.", named.join(", ")))
+}
+
+/// Statements that ran on one side only.
+fn one_sided(it: &Comparison) -> Option<String> {
+    let count = |only: fn(&&ComparisonRow) -> bool| it.rows.statements.iter().filter(only).count();
+    let in_a = count(|row| row.a_count > 0.0 && row.b_count == 0.0);
+    let in_b = count(|row| row.b_count > 0.0 && row.a_count == 0.0);
+    match (in_a, in_b) {
+        (0, 0) => None,
+        (a, b) => Some(format!("Statements that ran in A only: {a}; in B only: {b}.")),
+    }
+}
+
+/// Variation that is slower than a recording does not show in its blocks.
+fn short(it: &Comparison) -> Option<String> {
+    let shorter = it.a.compared_seconds.min(it.b.compared_seconds);
+    let few = it.a.blocks.min(it.b.blocks) < FEWEST;
+    (shorter < SHORT && !few).then(|| {
+        format!(
+            "Only {} are compared. Slower variation looks like a change in so short a recording; \
+             record minutes.",
+            duration(shorter)
+        )
+    })
+}
+
+fn other_work(it: &Comparison) -> Option<String> {
+    let each = |side: &super::comparison::Compared| {
+        (side.commits > 0).then(|| side.commands as f64 / side.commits as f64)
+    };
+    let (a, b) = (each(&it.a)?, each(&it.b)?);
+    let differ = (b / a - 1.0).abs() > OTHER_WORK && it.per == Per::Commit;
+    differ.then(|| {
+        format!(
+            "A has {} commands per commit and B {}: the work may differ; --per command compares \
+             per command.",
+            count(a),
+            count(b)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_width_stands_behind_the_change_that_it_belongs_to() {
+        let of = |half_width_seconds, verdict| {
+            let change = Change {
+                a_seconds: 8.56e-3,
+                b_seconds: 8.60e-3,
+                change_seconds: 40e-6,
+                half_width_seconds,
+                verdict,
+                ..Change::default()
+            };
+            super::change(&Total {
+                per: Per::Command,
+                change,
+                a_per_second: 1.0,
+                b_per_second: 1.0,
+            })
+        };
+        assert_eq!(
+            of(Some(14.5e-6), ChangeVerdict::Noise),
+            "B takes 40 us +-14.5 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms: inconclusive."
+        );
+        assert_eq!(
+            of(None, ChangeVerdict::More),
+            "B takes 40 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms."
+        );
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally fleet top`: the named queries as panes of a terminal, asked again at each interval; else as text or JSON.
+//!
+//! [`screen`] is the state that keys and answers change, [`draw`] draws it, and this module connects them with the
+//! terminal and with the thread that asks the engine.
+
+mod ask;
+mod draw;
+mod help;
+mod plain;
+mod rows;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{channel, Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use crossterm::event::Event;
+use error::Error;
+use fleet_sql::{Only, Query, Window};
+use ratatui::Frame;
+use report::fleet::{Failure, FleetQueryResult};
+use view::table::{speaks_utf8, Table};
+
+use super::args::FleetTopArgs;
+use super::asking::Asking;
+use ask::ask;
+use screen::{FleetScreen, PaneQuery, PANES};
+use terminal::Look;
+use terminal::Terminal;
+use terminal::{drive, App};
+
+/// Runs the verb.
+pub fn run(args: &FleetTopArgs, color: bool) -> Result<(), Error> {
+    let only = Only { cluster: args.cluster.clone(), host: args.host.clone() };
+    Window::new(0, 1, only.clone()).map_err(Error::Usage)?;
+    let asking = Asking::new(args.engine.clone(), args.root.clone())?;
+    asking.check()?;
+    let plain = args.once
+        || args.json
+        || args.count.is_some()
+        || !view::escape::process_stdout().is_terminal();
+    if plain {
+        return plain::print(args, &asking, &only, color);
+    }
+    let look = Look { color, ascii: !speaks_utf8() };
+    let mut screen = FleetScreen::new(only, asking.to_string(), args.interval, look);
+    args.view.iter().for_each(|query| screen.show(query));
+    screen.filter = args.filter.as_deref().unwrap_or("").to_lowercase();
+    let (wanted, wishes) = channel();
+    let (replies, answered) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| work(args, &asking, wishes, replies));
+        let mut top = Top { screen, wanted, answered, drawn: Instant::now() };
+        let done = drive(&mut top, false, None);
+        // What the engine does now is of no use any more.
+        asking.stop();
+        done
+    })
+}
+
+/// What came of a question.
+type Reply = (PaneQuery, Result<FleetQueryResult<Table>, Failure>);
+
+/// Asks the engine until the screen is closed.
+fn work(args: &FleetTopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: Sender<Reply>) {
+    for wanted in wishes {
+        let Some(query) = Query::of_name(PANES[wanted.pane].1) else { return };
+        let answer = ask(args, asking, query, &wanted.only);
+        if replies.send((wanted, answer)).is_err() {
+            return;
+        }
+    }
+}
+
+struct Top {
+    screen: FleetScreen,
+    wanted: Sender<PaneQuery>,
+    answered: Receiver<Reply>,
+    drawn: Instant,
+}
+
+impl App for Top {
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        self.drawn = Instant::now();
+        draw::draw(frame, &mut self.screen, self.drawn);
+    }
+
+    fn advance(&mut self, now: Instant) -> bool {
+        let mut is_new = false;
+        match self.answered.try_recv() {
+            Ok((wanted, result)) => {
+                self.screen.take(&wanted, result);
+                is_new = true;
+            }
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+        }
+        if let Some(wanted) = self.screen.wanted(now) {
+            // The thread that answers ends after this.
+            let _ = self.wanted.send(wanted);
+            is_new = true;
+        }
+        // How long the engine has been asked is shown in seconds.
+        is_new || self.screen.asking.is_some() && now >= self.drawn + Duration::from_secs(1)
+    }
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn event(&mut self, event: Event, _: &mut Terminal) -> Result<bool, Error> {
+        Ok(match event {
+            Event::Key(key) => self.screen.key(key),
+            _ => true,
+        })
+    }
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The state of `tally fleet top`, and how keys and answers change it. It uses no terminal and no engine: its owner
+//! asks what the screen wants, and brings the answer.
+
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent};
+use fleet_sql::{Only, Query};
+use jiff::tz::TimeZone;
+use report::fleet::{Failure, FleetQueryResult, Question};
+use view::table::{Cell, Row, Table};
+
+use super::help::HELP;
+use super::rows::{chosen, Order};
+use terminal::{action, Action};
+use terminal::{edit, Edit};
+use terminal::{Look, Tab, Viewport};
+
+const fn tab(key: usize, name: &'static str, short: &'static str) -> Tab {
+    Tab { key, name, short }
+}
+
+/// The panes by their digits, each with its query.
+pub const PANES: [(Tab, &str); 10] = [
+    (tab(0, "Hosts", "Hosts"), "hosts"),
+    (tab(1, "Load", "Load"), "load"),
+    (tab(2, "Statements", "Stmts"), "statements"),
+    (tab(3, "Regressions", "Regr"), "regressions"),
+    (tab(4, "Outliers", "Outl"), "outliers"),
+    (tab(5, "Blocking", "Block"), "blocking"),
+    (tab(6, "Checkpoints", "Ckpt"), "checkpoints"),
+    (tab(7, "P99", "P99"), "p99"),
+    (tab(8, "Capacity", "Cap"), "capacity"),
+    (tab(9, "Waits", "Wait"), "waits"),
+];
+
+/// What keys act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mode {
+    /// The panes.
+    Normal,
+    /// A filter being typed.
+    Filter(String),
+    /// The help page, and its first visible line.
+    Help(usize),
+}
+
+/// What the engine is to be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaneQuery {
+    /// The pane that it is for.
+    pub pane: usize,
+    /// About which hosts.
+    pub only: Only,
+}
+
+/// What a pane knows.
+#[derive(Debug)]
+struct Pane {
+    known: Question<Table>,
+    order: Order,
+    /// When it was asked last; `None`: it is to be asked now.
+    asked: Option<Instant>,
+}
+
+/// Everything that is drawn.
+#[derive(Debug)]
+pub struct FleetScreen {
+    whole: Only,
+    /// The hosts that are shown.
+    pub only: Only,
+    /// Index into `PANES`.
+    pub pane: usize,
+    panes: Vec<Pane>,
+    /// Rows without this text are left out; in small letters.
+    pub filter: String,
+    /// Which rows are seen.
+    pub sight: Viewport,
+    /// Number of rows drawn last time.
+    pub page: usize,
+    /// The columns that were drawn last time.
+    pub columns: Vec<usize>,
+    /// A row that is shown alone.
+    pub opened: Option<Row>,
+    /// What keys act on.
+    pub mode: Mode,
+    /// What the engine is busy with, since when.
+    pub asking: Option<(PaneQuery, Instant)>,
+    /// Whether the engine is not asked again.
+    pub paused: bool,
+    /// How often to ask.
+    pub interval: Duration,
+    /// The engine's name.
+    pub engine: String,
+    /// What the terminal can show.
+    pub look: Look,
+    /// The zone for times of day.
+    pub zone: TimeZone,
+}
+
+impl FleetScreen {
+    /// Nothing was asked yet.
+    pub fn new(only: Only, engine: String, interval: Duration, look: Look) -> FleetScreen {
+        FleetScreen {
+            whole: only.clone(),
+            only,
+            pane: 1,
+            panes: PANES.iter().map(|(_, name)| Pane::new(name)).collect(),
+            filter: String::new(),
+            sight: Viewport::default(),
+            page: 1,
+            columns: Vec::new(),
+            opened: None,
+            mode: Mode::Normal,
+            asking: None,
+            paused: false,
+            interval,
+            engine,
+            look,
+            zone: TimeZone::system(),
+        }
+    }
+
+    /// Shows the pane of this query.
+    pub fn show(&mut self, query: &Query) {
+        self.pane = PANES.iter().position(|(_, name)| *name == query.name).unwrap_or(self.pane);
+    }
+
+    /// What is to be asked now; from now on it counts as asked.
+    pub fn wanted(&mut self, now: Instant) -> Option<PaneQuery> {
+        let pane = &mut self.panes[self.pane];
+        let due = pane.asked.is_none_or(|asked| !self.paused && now >= asked + self.interval);
+        if self.asking.is_some() || !due {
+            return None;
+        }
+        pane.asked = Some(now);
+        let wanted = PaneQuery { pane: self.pane, only: self.only.clone() };
+        self.asking = Some((wanted.clone(), now));
+        Some(wanted)
+    }
+
+    /// Takes what the engine answered, or why it did not.
+    pub fn take(&mut self, of: &PaneQuery, result: Result<FleetQueryResult<Table>, Failure>) {
+        self.asking = None;
+        if of.only == self.only {
+            self.panes[of.pane].known.take(result);
+        }
+    }
+
+    /// What the current pane knows.
+    pub fn known(&self) -> &Question<Table> {
+        &self.panes[self.pane].known
+    }
+
+    /// The order of the current pane.
+    pub fn order(&self) -> Order {
+        self.panes[self.pane].order
+    }
+
+    /// The filter, also while it is being typed.
+    pub fn filter(&self) -> String {
+        match &self.mode {
+            Mode::Filter(typed) => typed.to_lowercase(),
+            _ => self.filter.clone(),
+        }
+    }
+
+    /// The rows of the current pane, chosen and in order.
+    pub fn table(&self) -> Option<Table> {
+        let table = &self.known().answer.as_ref()?.value;
+        let rows = chosen(table, self.order(), &self.filter());
+        let rows = rows.into_iter().map(|at| table.rows[at].clone()).collect();
+        Some(Table { rows, ..table.clone() })
+    }
+
+    /// Handles a key; false: the user quits.
+    pub fn key(&mut self, key: KeyEvent) -> bool {
+        match std::mem::replace(&mut self.mode, Mode::Normal) {
+            Mode::Filter(typed) => match edit(typed, key) {
+                Edit::Going(typed) => {
+                    self.sight = Viewport::default();
+                    self.mode = Mode::Filter(typed);
+                }
+                Edit::Done(typed) => self.filter = typed.to_lowercase(),
+                Edit::Dropped => {}
+            },
+            Mode::Help(line) => {
+                let to = match action(key) {
+                    Some(Action::Move(by)) => line.saturating_add_signed(by),
+                    Some(Action::Page(by)) => {
+                        line.saturating_add_signed(by * self.page.max(1) as isize)
+                    }
+                    Some(Action::Quit) if key.code != KeyCode::Char('q') => return false,
+                    _ => return true,
+                };
+                self.mode = Mode::Help(to.min(HELP.lines().count()));
+            }
+            Mode::Normal => return action(key).is_none_or(|action| self.act(action)),
+        }
+        true
+    }
+
+    fn act(&mut self, action: Action) -> bool {
+        let cursor = &mut self.sight.cursor;
+        match action {
+            Action::Quit => return false,
+            Action::Pane(pane) if pane < PANES.len() => self.turn(pane),
+            Action::NextPane(by) => {
+                let n = PANES.len() as isize;
+                self.turn((self.pane as isize + by).rem_euclid(n) as usize);
+            }
+            Action::Move(by) => *cursor = cursor.saturating_add_signed(by),
+            Action::Page(by) => {
+                *cursor = cursor.saturating_add_signed(by * self.page.max(1) as isize);
+            }
+            Action::Toggle => self.enter(),
+            Action::Sort(by) => {
+                let order = self.order().next(&self.columns, by);
+                self.panes[self.pane].order = order;
+            }
+            Action::Reverse => {
+                let order = &mut self.panes[self.pane].order;
+                order.reverse = !order.reverse;
+            }
+            Action::Filter => self.mode = Mode::Filter(self.filter.clone()),
+            Action::Clear => self.back(),
+            Action::Pause => self.paused = !self.paused,
+            Action::Live => self.panes[self.pane].asked = None,
+            Action::Help => self.mode = Mode::Help(0),
+            _ => {}
+        }
+        true
+    }
+
+    fn turn(&mut self, pane: usize) {
+        self.pane = pane;
+        self.opened = None;
+        self.sight = Viewport::default();
+        self.columns = Vec::new();
+    }
+
+    /// On a host: that host alone; else all of the row.
+    fn enter(&mut self) {
+        if self.opened.take().is_some() {
+            return;
+        }
+        let Some(table) = self.table() else { return };
+        let Some(row) = table.rows.get(self.sight.cursor) else { return };
+        match host(&table, row, &self.only) {
+            Some(only) => self.narrow(only),
+            None => self.opened = Some(row.clone()),
+        }
+    }
+
+    fn narrow(&mut self, only: Only) {
+        self.only = only;
+        for (pane, (_, name)) in self.panes.iter_mut().zip(PANES) {
+            *pane = Pane { order: pane.order, ..Pane::new(name) };
+        }
+        self.turn(self.pane);
+    }
+
+    /// Leaves what was opened last: a row, a filter, a host.
+    fn back(&mut self) {
+        if self.opened.take().is_some() {
+            return;
+        }
+        if !self.filter.is_empty() {
+            self.filter.clear();
+        } else if self.only != self.whole {
+            self.narrow(self.whole.clone());
+        }
+    }
+}
+
+impl Pane {
+    fn new(name: &'static str) -> Pane {
+        Pane { known: Question::new(name), order: Order::default(), asked: None }
+    }
+}
+
+/// The host that a row is about, unless that is shown already.
+fn host(table: &Table, row: &Row, only: &Only) -> Option<Only> {
+    let value = |key: &str| {
+        let at = table.columns.iter().position(|column| column.key == key)?;
+        row.cells.get(at).map(Cell::exact).filter(|value| !value.is_empty())
+    };
+    let host = Some(value("host")?);
+    let of_row = Only { cluster: value("cluster").or_else(|| only.cluster.clone()), host };
+    (of_row != *only).then_some(of_row)
+}

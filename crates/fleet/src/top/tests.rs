@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Keys and answers, and what is then drawn.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::backend::TestBackend;
+use view::table::{Column, Row, Unit};
+
+use super::draw::draw;
+use super::*;
+
+const INTERVAL: Duration = Duration::from_secs(30);
+
+fn screen() -> FleetScreen {
+    let look = Look { color: false, ascii: true };
+    let mut screen = FleetScreen::new(Only::default(), "duckdb".into(), INTERVAL, look);
+    screen.zone = jiff::tz::TimeZone::UTC;
+    screen
+}
+
+fn answer(table: Table) -> Result<FleetQueryResult<Table>, Failure> {
+    Ok(FleetQueryResult { value: table, window: (0.0, 900.0), seconds: 0.25 })
+}
+
+fn failure() -> Result<FleetQueryResult<Table>, Failure> {
+    Err(Failure { time: 901.0, text: "duckdb: out of memory".into() })
+}
+
+fn load() -> Table {
+    let columns = vec![
+        Column::new("cluster", "CLUSTER", Unit::Id),
+        Column::new("host", "HOST", Unit::Id),
+        Column::new("activity", "ACTIVITY", Unit::Id),
+        Column::new("sessions", "SESSIONS", Unit::Sessions),
+    ];
+    let row = |host: &str, activity: &str, sessions: f64| {
+        Row::new("", vec!["shop".into(), host.into(), activity.into(), sessions.into()])
+    };
+    Table::from_rows(
+        columns,
+        vec![row("db-1", "cpu", 3.0), row("db-2", "LWLock:WALWrite", 1.5), row("db-3", "cpu", 2.0)],
+    )
+}
+
+fn press(screen: &mut FleetScreen, keys: &str) -> bool {
+    let mut goes_on = true;
+    for c in keys.chars() {
+        let code = match c {
+            '\n' => KeyCode::Enter,
+            '\t' => KeyCode::Tab,
+            '\x1b' => KeyCode::Esc,
+            '↓' => KeyCode::Down,
+            c => KeyCode::Char(c),
+        };
+        goes_on = screen.key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+    goes_on
+}
+
+fn drawn(screen: &mut FleetScreen, width: u16, height: u16) -> String {
+    let mut terminal = ratatui::Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, screen, Instant::now())).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
+    (0..height).map(|y| line(y).trim_end().to_string() + "\n").collect()
+}
+
+/// With an answer about the load.
+fn answered() -> FleetScreen {
+    let mut screen = screen();
+    let wanted = screen.wanted(Instant::now()).unwrap();
+    screen.take(&wanted, answer(load()));
+    screen
+}
+
+/// The hosts that are drawn, from above.
+fn hosts(screen: &mut FleetScreen) -> Vec<String> {
+    let seen = drawn(screen, 80, 24);
+    let rows = seen.lines().filter(|line| line.starts_with("shop"));
+    rows.map(|line| line.split_whitespace().nth(1).unwrap().to_string()).collect()
+}
+
+#[test]
+fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
+    let mut screen = screen();
+    let begin = Instant::now();
+    let wanted = screen.wanted(begin).unwrap();
+    assert_eq!(wanted, PaneQuery { pane: 1, only: Only::default() });
+    // One question at a time, even about another pane.
+    press(&mut screen, "2");
+    assert_eq!(screen.wanted(begin), None);
+    assert!(drawn(&mut screen, 80, 24).contains("the engine is asked (Load)"));
+    screen.take(&wanted, answer(load()));
+    let wanted = screen.wanted(begin).unwrap();
+    assert_eq!(wanted.pane, 2);
+    screen.take(&wanted, answer(Table::default()));
+    // The first pane has its answer, until an interval later.
+    press(&mut screen, "1");
+    assert_eq!(screen.wanted(begin + INTERVAL / 2), None);
+    press(&mut screen, "p");
+    assert_eq!(screen.wanted(begin + INTERVAL), None, "paused");
+    press(&mut screen, "l");
+    assert!(screen.wanted(begin + INTERVAL / 2).is_some(), "l asks at once");
+    screen.take(&PaneQuery { pane: 1, only: Only::default() }, answer(load()));
+    press(&mut screen, "p");
+    assert!(screen.wanted(begin + INTERVAL * 2).is_some());
+}
+
+#[test]
+fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
+    let mut screen = answered();
+    drawn(&mut screen, 80, 24);
+    press(&mut screen, "↓\n");
+    let one = Only { cluster: Some("shop".into()), host: Some("db-2".into()) };
+    assert_eq!(screen.only, one);
+    let wanted = screen.wanted(Instant::now()).unwrap();
+    assert_eq!(wanted.only, one);
+    // An answer about all hosts comes too late.
+    screen.take(&PaneQuery { pane: 1, only: Only::default() }, answer(load()));
+    assert!(hosts(&mut screen).is_empty());
+    screen.take(&wanted, answer(load()));
+    let seen = drawn(&mut screen, 80, 24);
+    assert!(
+        seen.starts_with("Host db-2 of cluster shop, 1970-01-01 00:00:00 to 00:15:00"),
+        "{seen}"
+    );
+    // Once more: the whole row.
+    press(&mut screen, "↓\n");
+    let seen = drawn(&mut screen, 80, 24);
+    assert!(seen.contains("ACTIVITY  LWLock:WALWrite"), "{seen}");
+    press(&mut screen, "\x1b");
+    assert_eq!(hosts(&mut screen).len(), 3);
+    press(&mut screen, "\x1b");
+    assert_eq!(screen.only, Only::default());
+    // What the command line names is not left.
+    press(&mut screen, "\x1b");
+    assert_eq!(screen.only, Only::default());
+}
+
+#[test]
+fn rows_are_ordered_by_the_columns_that_are_drawn_and_filtered() {
+    let mut screen = answered();
+    assert_eq!(hosts(&mut screen), ["db-1", "db-2", "db-3"]);
+    press(&mut screen, "<");
+    assert_eq!(hosts(&mut screen), ["db-1", "db-3", "db-2"]);
+    assert!(drawn(&mut screen, 80, 24).contains("order: SESSIONS"));
+    press(&mut screen, "r");
+    assert_eq!(hosts(&mut screen), ["db-2", "db-3", "db-1"]);
+    press(&mut screen, ">");
+    assert_eq!(hosts(&mut screen), ["db-1", "db-2", "db-3"]);
+    press(&mut screen, "/wAlw");
+    assert_eq!(hosts(&mut screen), ["db-2"], "while it is typed");
+    press(&mut screen, "\n");
+    assert_eq!(hosts(&mut screen), ["db-2"]);
+    assert!(drawn(&mut screen, 80, 24).contains("filter \"walw\""));
+    press(&mut screen, "/x\n");
+    assert!(drawn(&mut screen, 80, 24).contains("nothing contains the filter's text"));
+    press(&mut screen, "\x1b");
+    assert_eq!(hosts(&mut screen).len(), 3);
+}
+
+#[test]
+fn a_failure_is_shown_above_the_last_answer() {
+    let mut screen = answered();
+    press(&mut screen, "l");
+    let wanted = screen.wanted(Instant::now()).unwrap();
+    screen.take(&wanted, failure());
+    assert!(drawn(&mut screen, 80, 24).contains("No newer answer: duckdb: out of memory"));
+    assert_eq!(hosts(&mut screen).len(), 3);
+    press(&mut screen, "3");
+    let wanted = screen.wanted(Instant::now()).unwrap();
+    screen.take(&wanted, failure());
+    assert!(drawn(&mut screen, 80, 24).contains("No answer: duckdb: out of memory"));
+}
+
+#[test]
+fn keys_show_every_pane_and_quit_and_every_size_can_be_drawn() {
+    let mut screen = answered();
+    for (tab, _) in PANES {
+        press(&mut screen, &tab.key.to_string());
+        assert_eq!(screen.pane, tab.key);
+        for (width, height) in [(1, 1), (20, 10), (40, 8), (80, 24), (300, 60)] {
+            drawn(&mut screen, width, height);
+        }
+    }
+    press(&mut screen, "\t");
+    assert_eq!(screen.pane, 0);
+    assert!(press(&mut screen, "h"));
+    assert!(drawn(&mut screen, 80, 24).contains("tally fleet top: "));
+    assert!(press(&mut screen, "q"), "leaves the help page");
+    assert!(!press(&mut screen, "q"));
+}
+
+#[test]
+fn every_query_has_a_pane() {
+    for query in fleet_sql::QUERIES {
+        assert!(PANES.iter().any(|(_, name)| *name == query.name), "{}", query.name);
+        let mut screen = screen();
+        screen.show(query);
+        assert_eq!(PANES[screen.pane].1, query.name);
+    }
+    assert!(PANES.iter().enumerate().all(|(at, (tab, _))| tab.key == at));
+}
+
+#[test]
+fn the_screen_on_eighty_columns() {
+    insta::assert_snapshot!(drawn(&mut answered(), 80, 12));
+}

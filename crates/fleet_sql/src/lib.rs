@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The recordings of many servers, asked with engines that exist: DuckDB, ClickHouse and Spark.
+//!
+//! Recordings lie as Parquet files under a [`Root`]. A [`View`] says which of their rows count and what its
+//! columns mean; a [`Query`] answers a question from views. Each is defined once, as SQL with a few
+//! expressions in braces that [`Dialect`]s write differently; the columns of files come from the recording's
+//! tables. Nothing here runs an engine. docs/fleet.md is the guide.
+
+mod answer;
+mod charts;
+mod dashboards;
+mod dialect;
+mod kept;
+mod local;
+mod quantiles;
+mod queries;
+mod root;
+mod source;
+mod tables;
+mod template;
+mod valid;
+mod views;
+mod window;
+
+pub use answer::table;
+pub use charts::{Chart, Course, CHARTS, OTHERS};
+pub use dialect::Dialect;
+pub use kept::Per;
+pub use queries::{Query, QUERIES};
+pub use root::Root;
+pub use tables::{refresh, tables};
+pub use views::{schema, View, VIEWS};
+pub use window::{Only, QueryParams, Window};

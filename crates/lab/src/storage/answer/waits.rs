@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Whose waits grow: the server's ledger while victims ran, and in the quiet moments of the same cells.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use recording::{Range, Recording};
+use segment::directory::StatKind;
+use segment::Frame;
+use serde::Serialize;
+
+use error::Error;
+
+use crate::storage::log::server_recording;
+
+use super::course::{CellCourse, CoursePoint};
+use super::steadiness::RECOVERY;
+
+/// Rows with less than this in both columns are left out, average sessions.
+const FEW: f64 = 0.01;
+
+/// Time of a kind of processes in one activity.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitRow {
+    /// Name of the arm.
+    pub arm: String,
+    /// Kind of process.
+    pub process: String,
+    /// A wait event, or cpu.
+    pub activity: String,
+    /// Average number of such processes in it, in quiet moments.
+    pub quiet: f64,
+    /// The same while a victim ran.
+    pub during: f64,
+}
+
+#[derive(Default)]
+struct Side {
+    seconds: f64,
+    by: BTreeMap<(String, String), f64>,
+}
+
+impl Side {
+    fn add(&mut self, frame: &Frame) {
+        self.seconds += frame.clock.seconds(frame.ticks);
+        for it in &frame.statistics {
+            if it.stat.kind != StatKind::Account || it.stat.is_idle() {
+                continue;
+            }
+            let key = (it.process.to_string(), it.stat.activity().to_string());
+            *self.by.entry(key).or_default() += frame.clock.seconds(it.total.change.total);
+        }
+    }
+
+    fn sessions(&self, key: &(String, String)) -> f64 {
+        self.by.get(key).copied().unwrap_or(0.0) / self.seconds.max(1e-9)
+    }
+}
+
+/// Rows of all arms with a server, those that grew most first.
+pub fn waits(folder: &Path, courses: &[CellCourse]) -> Result<Vec<WaitRow>, Error> {
+    let mut sides: BTreeMap<String, (Side, Side)> = BTreeMap::new();
+    for course in courses {
+        let path = server_recording(folder, &course.arm, course.block);
+        if !path.exists() {
+            continue;
+        }
+        let recording = Recording::open(&path, None)?;
+        let (quiet, during) = sides.entry(course.arm.clone()).or_default();
+        for (busy, from, to) in spans(course) {
+            let us = |at: f64| ((course.origin + at) * 1e6) as i64;
+            let frame = recording.sum(Range { from_us: us(from), to_us: us(to) });
+            // A span between two intervals has none.
+            let Ok(frame) = frame else { continue };
+            if busy { &mut *during } else { &mut *quiet }.add(&frame);
+        }
+    }
+    let mut rows = Vec::new();
+    for (arm, (quiet, during)) in sides {
+        let mut keys: Vec<_> = quiet.by.keys().chain(during.by.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        let mut of_arm: Vec<WaitRow> = keys
+            .into_iter()
+            .map(|key| WaitRow {
+                arm: arm.clone(),
+                process: key.0.clone(),
+                activity: key.1.clone(),
+                quiet: quiet.sessions(key),
+                during: during.sessions(key),
+            })
+            .filter(|it| it.quiet.max(it.during) >= FEW)
+            .collect();
+        of_arm.sort_by(|a, b| (b.during - b.quiet).total_cmp(&(a.during - a.quiet)));
+        rows.extend(of_arm);
+    }
+    Ok(rows)
+}
+
+/// The quiet and the busy parts of a cell: whether a victim ran, begin and end.
+fn spans(course: &CellCourse) -> Vec<(bool, f64, f64)> {
+    let mut spans: Vec<(bool, f64, f64)> = Vec::new();
+    for point in course.measured() {
+        let busy = course.is_busy(point, 0.0);
+        // The time after a victim is neither.
+        if !busy && course.is_busy(point, RECOVERY) {
+            continue;
+        }
+        let CoursePoint { from, to, .. } = *point;
+        match spans.last_mut() {
+            Some((kind, _, end)) if *kind == busy && (from - *end).abs() < 0.5 => *end = to,
+            _ => spans.push((busy, from, to)),
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::course::VictimRun;
+    use super::*;
+    use crate::storage::victim::Ran;
+
+    #[test]
+    fn what_follows_a_victim_is_neither_quiet_nor_busy() {
+        let points = (0..10).map(f64::from).map(|from| CoursePoint {
+            from,
+            to: from + 1.0,
+            ..CoursePoint::default()
+        });
+        let ran = Ran { seconds: 2.0, ..Ran::default() };
+        let run = VictimRun { name: "copy".into(), at: Some(3.0), began: 3.0, ran };
+        let course =
+            CellCourse { points: points.collect(), runs: vec![run], ..CellCourse::default() };
+        assert_eq!(spans(&course), [(false, 0.0, 3.0), (true, 3.0, 5.0), (false, 7.0, 10.0)]);
+    }
+}

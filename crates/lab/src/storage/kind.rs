@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Studies of storage, as a kind of experiments.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::answer::course::CellCourse;
+use super::answer::StorageResults;
+use super::arms::{arms, variant, Done};
+use super::file::StorageStudy;
+use super::{charts, log, page, tables, text};
+use crate::engine::experiment::{About, Computed, Experiment};
+use crate::engine::journal;
+use crate::engine::progress::length;
+use error::Error;
+
+/// Studies of storage.
+pub enum StorageStudies {}
+
+/// What a study consists of.
+#[derive(Debug, Serialize)]
+pub struct StorageContents {
+    /// Titles of the arms, the A/A control included.
+    pub arms: Vec<String>,
+    /// Names of the victims.
+    pub victims: Vec<String>,
+}
+
+/// How much a study measures.
+#[derive(Debug, Serialize)]
+pub struct StorageSize {
+    /// Number of cells: arms times repeats.
+    pub cells: usize,
+    /// Length of each cell's measured part, seconds.
+    pub cell_seconds: f64,
+    /// Estimated duration, seconds.
+    pub expected_seconds: f64,
+}
+
+impl Experiment for StorageStudies {
+    const KIND: &'static str = "storage";
+    const BUILT_IN: &'static [(&'static str, &'static str)] = &[
+        ("storage-victim", include_str!("../../../../studies/storage/storage-victim.toml")),
+        ("backup-hurts", include_str!("../../../../studies/storage/backup-hurts.toml")),
+    ];
+    type Study = StorageStudy;
+    type Contents = StorageContents;
+    type Size = StorageSize;
+    type Results = StorageResults;
+
+    fn parse(text: &str) -> Result<StorageStudy, String> {
+        StorageStudy::parse(text)
+    }
+
+    fn describe(study: &StorageStudy) -> Result<About<StorageContents, StorageSize>, Error> {
+        let size = |study: &StorageStudy| StorageSize {
+            cells: arms(study).len() * study.repeats,
+            cell_seconds: study.length.0.as_secs_f64(),
+            expected_seconds: study.expected_seconds(),
+        };
+        Ok(About {
+            name: study.name.clone(),
+            title: study.title.clone(),
+            question: study.question.trim().into(),
+            source: study.source.clone(),
+            contents: StorageContents {
+                arms: arms(study).into_iter().map(|arm| arm.title).collect(),
+                victims: study.victims.iter().map(|victim| victim.name.clone()).collect(),
+            },
+            quick: size(&study.clone().quick()),
+            proper: size(study),
+        })
+    }
+
+    fn contents(contents: &StorageContents) -> Vec<(&'static str, String)> {
+        vec![("arms", contents.arms.join(", ")), ("victims", contents.victims.join(", "))]
+    }
+
+    fn size(size: &StorageSize) -> (String, f64) {
+        let cell = length(size.cell_seconds);
+        (format!("{} cells of {cell}", size.cells), size.expected_seconds)
+    }
+
+    fn has_results(folder: &Path) -> bool {
+        std::fs::read_dir(folder.join("cells")).is_ok_and(|mut all| all.next().is_some())
+    }
+
+    fn compute(folder: &Path) -> Result<Computed<StorageResults>, Error> {
+        let (file, _, kept) = journal::read::<Done>(folder)?;
+        let length = kept.head.seconds.map(Duration::from_secs_f64);
+        let study = variant(&file, kept.head.quick, length)
+            .map_err(|error| Error::Failed(format!("{}/study.toml: {error}", folder.display())))?;
+        let mut courses = Vec::new();
+        for block in 0..study.repeats {
+            for arm in arms(&study) {
+                let lines = log::read(&log::path(folder, &arm.name, block))?;
+                courses.extend(CellCourse::from_events(&lines));
+            }
+        }
+        let results = StorageResults::compute(&study, &courses, &kept, folder)?;
+        let tables = tables::make_tables(&results);
+        let charts = charts::draw_charts(&results, &courses);
+        Ok(Computed {
+            text: text::render(&results, &tables),
+            page: page::render(&results, &tables, &charts, &file),
+            results,
+            tables,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_studies_have_the_names_of_their_files_and_quick_variants() {
+        for (name, text) in StorageStudies::BUILT_IN {
+            let study = StorageStudy::parse(text).unwrap();
+            assert_eq!(study.name, *name);
+            assert!(study.clone().quick().expected_seconds() <= 20.0 * 60.0, "{name}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The answer as one HTML page without scripts or requests; it contains its raw data. All text is
+//! untrusted and goes through [`Visible`].
+
+use maud::{html, Markup};
+
+use super::answer::{ArmVerdict, StudyResults};
+use super::cell::Cell;
+use super::plan::StudyPlan;
+use super::text::{facts, verdicts};
+use crate::engine::page::{figures, frame, table_sections, Drawn};
+use view::html::Visible;
+use view::table::{csv, Table};
+
+/// Render the page.
+pub fn render(
+    plan: &StudyPlan,
+    cells: &[Cell],
+    answer: &StudyResults,
+    tables: &[Table],
+    charts: &[Drawn],
+) -> String {
+    let body = html! {
+        header {
+            h1 { (Visible(&answer.title)) }
+            p.question { (Visible(&answer.question)) }
+            @if let Some(source) = &answer.source {
+                p.faint { "Source of the question: " (Visible(source)) }
+            }
+        } "\n"
+        @if !answer.comparisons.is_empty() { (findings(answer)) }
+        (figures(charts))
+        (table_sections(tables))
+        (listings(plan, cells))
+        (method(plan, answer))
+        (raw(answer, cells))
+    };
+    frame(&answer.title, body)
+}
+
+/// Longer lists of inconclusive changes, and of the A/A control's, are collapsed: the tables contain
+/// them too.
+const FEW: usize = 6;
+
+fn findings(answer: &StudyResults) -> Markup {
+    let verdicts = verdicts(answer);
+    html! {
+        section { h2 { "What was found" }
+            @for alike in verdicts.chunk_by(|one, other| one.0 == other.0) {
+                @let (class, what) = match alike[0].0 {
+                    ArmVerdict::Resolved => ("resolved", None),
+                    ArmVerdict::Inconclusive => ("faint", Some("inconclusive")),
+                    ArmVerdict::Placebo => ("faint", Some("of the A/A control")),
+                };
+                @let list = html! {
+                    ul.findings { @for (_, line) in alike { li class=(class) { (Visible(line)) } "\n" } }
+                };
+                @match what.filter(|_| alike.len() > FEW) {
+                    Some(what) => details { summary { (alike.len()) " " (what) } (list) },
+                    None => (list),
+                }
+            }
+        } "\n"
+    }
+}
+
+fn listings(plan: &StudyPlan, cells: &[Cell]) -> Markup {
+    let text = |arm: &str, number: usize| {
+        let last = cells.iter().filter(|cell| cell.arm == arm).max_by_key(|c| c.block);
+        last.and_then(|cell| cell.listings.get(number)).filter(|text| !text.is_empty())
+    };
+    html! {
+        @for (number, listing) in plan.study.listings.iter().enumerate() {
+            section { h2 { (Visible(&listing.title)) }
+                @for arm in &plan.arms {
+                    @if let Some(text) = text(&arm.name, number) {
+                        h3 { (Visible(arm.title())) }
+                        div.scroll { pre { (Visible(text)) } }
+                    }
+                }
+            } "\n"
+        }
+    }
+}
+
+fn method(plan: &StudyPlan, answer: &StudyResults) -> Markup {
+    let measure = &plan.study.measure;
+    let length = match plan.study.workload.transactions {
+        Some(transactions) => format!("{transactions} transactions of each client"),
+        None => format!("{} s", measure.seconds),
+    };
+    let made_of = |arm| {
+        let settings = plan.settings(arm);
+        let mut words: Vec<_> =
+            settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        words.extend(plan.extensions(arm));
+        words.push(format!("level {:?}", plan.level(arm)).to_lowercase());
+        words.join(", ")
+    };
+    html! {
+        section { h2 { "How it was measured" }
+            ul {
+                @for fact in facts(answer) { li { (Visible(fact)) } "\n" }
+                li {
+                    (length) " measured in each cell after " (measure.warm_up) " s of warm-up; "
+                    (measure.repeats) " blocks; randomised order (" (measure.seed) ")"
+                } "\n"
+                li {
+                    "Changes are means of log ratios by pairs of a block, with 95 % intervals. Resolved: Student's t "
+                    "(by Holm over all arms and points) and Wilcoxon's signed ranks agree below 0.05, and the change is "
+                    "beyond the half-width of the A/A control, the base a second time."
+                }
+            }
+            details { summary { "The study file, by arm" }
+                ul {
+                    @for arm in &plan.arms {
+                        li { b { (Visible(arm.title())) } ": " (Visible(made_of(arm))) } "\n"
+                    }
+                }
+            }
+        } "\n"
+    }
+}
+
+/// All cells as CSV.
+fn raw(answer: &StudyResults, cells: &[Cell]) -> Markup {
+    let fixed = ["block", "arm", "clients", "rate", "seconds", "disturbed"].map(String::from);
+    let names = answer.reads.iter().map(|read| read.name.clone());
+    let record = |cell: &Cell| {
+        let fixed = [
+            cell.block.to_string(),
+            cell.arm.clone(),
+            cell.point.clients.to_string(),
+            cell.point.rate.map_or(String::new(), |rate| rate.to_string()),
+            format!("{:.3}", cell.seconds),
+            u8::from(cell.machine.disturbed.is_some()).to_string(),
+        ];
+        let value = |name: &String| cell.values.get(name).copied().flatten();
+        let values = answer.reads.iter().map(|read| value(&read.name));
+        let values = values.map(|value| value.map_or(String::new(), |value| value.to_string()));
+        fixed.into_iter().chain(values).collect()
+    };
+    let headings = std::iter::once(fixed.into_iter().chain(names).collect());
+    let text = csv(headings.chain(cells.iter().map(record)));
+    html! {
+        section { h2 { "Raw data" }
+            details { summary { (cells.len()) " cells as CSV" } pre.raw { (Visible(text)) } }
+        } "\n"
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Renders the answer as text.
+
+use super::answer::{ArmVerdict, StudyResults};
+use super::tables::change;
+use view::table::Table;
+
+/// Render facts, verdicts and tables.
+pub fn render(answer: &StudyResults, tables: &[Table]) -> String {
+    let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
+    for line in facts(answer) {
+        text += &format!("{line}\n");
+    }
+    for (_, line) in verdicts(answer) {
+        text += &format!("\n{line}");
+    }
+    text.push('\n');
+    for table in tables {
+        text += &format!("\n{}\n\n{}", table.title, table);
+    }
+    text
+}
+
+/// What was measured, and on which server and machine.
+pub fn facts(answer: &StudyResults) -> Vec<String> {
+    let host = &answer.run.host;
+    let mut facts = vec![format!(
+        "{} of {} cells{}, {}, {} processors ({}), {}",
+        answer.cells,
+        answer.cells_planned,
+        if answer.run.head.quick { " of the quick variant" } else { "" },
+        answer.run.head.server,
+        host.processors,
+        host.processor,
+        host.kernel,
+    )];
+    if answer.disturbed > 0 {
+        facts.push(format!("{} of them disturbed by other work", answer.disturbed));
+    }
+    for (cell, why) in &answer.run.failed {
+        facts.push(format!("failed: {cell}: {why}"));
+    }
+    for arm in &answer.arms {
+        if let Some(why) = &arm.left_out {
+            facts.push(format!("left out: {}: {why}", arm.title));
+        }
+    }
+    facts
+}
+
+/// A line for each comparison: resolved ones first, those of the A/A control last.
+pub fn verdicts(answer: &StudyResults) -> Vec<(ArmVerdict, String)> {
+    let title = |list: &[super::answer::ReadRow], name: &str| {
+        list.iter().find(|read| read.name == name).map_or(name.to_string(), |r| r.title.clone())
+    };
+    let several = answer.points.len() > 1;
+    let mut found: Vec<_> = answer.comparisons.iter().collect();
+    found.sort_by_key(|it| it.verdict);
+    found
+        .into_iter()
+        .map(|it| {
+            let arm = answer.arms.iter().find(|arm| arm.name == it.arm);
+            let arm = arm.map_or(it.arm.as_str(), |arm| arm.title.as_str());
+            let at = if several { format!(" at {}", it.point.label()) } else { String::new() };
+            let read = title(&answer.reads, &it.read);
+            let mut line = format!("{arm}{at}: {read} {}", change(it));
+            if it.verdict == ArmVerdict::Inconclusive {
+                line += &match it.detectable {
+                    effect if effect < 100.0 => {
+                        format!(" (smallest detectable effect: {effect:.2} %")
+                    }
+                    _ => " (an effect below a doubling would not be seen".into(),
+                };
+                if it.blocks < 6 {
+                    line += &format!("; {} blocks are too few to resolve anything", it.blocks);
+                }
+                line.push(')');
+            }
+            if let Some(again) = it.again_half_width.filter(|_| it.verdict == ArmVerdict::Resolved)
+            {
+                line += &format!(" (A/A ±{again:.2})");
+            }
+            (it.verdict, line)
+        })
+        .collect()
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally profile diff`: two profiles side by side.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use crate::compare::{compare, Per, ProfileChange, ProfileComparison};
+use crate::Profile;
+use error::Error;
+use serde::Serialize;
+use view::table::{Cell, Column, Table, Tone, Unit};
+use view::units::{duration, two, whole};
+
+use super::args::ProfileDiffArgs;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Json<'c> {
+    /// Servers of both.
+    servers: [&'c str; 2],
+    #[serde(flatten)]
+    comparison: &'c ProfileComparison,
+}
+
+/// Width of the tables: function names are whole.
+const WIDTH: usize = 160;
+
+/// Compare the profiles of two files.
+pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
+    let (a, b) = (Profile::read(&args.a)?, Profile::read(&args.b)?);
+    for (profile, path) in [(&a, &args.a), (&b, &args.b)] {
+        if profile.stacks.is_empty() {
+            return Err(Error::Failed(format!(
+                "the profile {} has no samples of a CPU: take a longer one (--seconds)",
+                path.display()
+            )));
+        }
+    }
+    if a.scope != b.scope || a.kernel != b.kernel {
+        return Err(Error::Failed(
+            "the profiles have different scopes (--system, or the kernel's part): take both in the same way"
+                .into(),
+        ));
+    }
+    let comparison = compare(&a, &b);
+    if args.json {
+        return view::output::json(&Json {
+            servers: [&a.server, &b.server],
+            comparison: &comparison,
+        });
+    }
+    let mut out = view::escape::coloured_stdout(color);
+    out.write_all(text(&a, &b, &comparison, args.rows, color).as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn text(a: &Profile, b: &Profile, found: &ProfileComparison, rows: usize, color: bool) -> String {
+    let per = match found.per {
+        Per::Transaction => "transaction",
+        Per::Command => "command",
+        Per::Second => "second",
+    };
+    let mut out = String::new();
+    for (name, profile, units) in [("A", a, found.units[0]), ("B", b, found.units[1])] {
+        let samples: u64 = profile.stacks.iter().map(|stack| stack.samples).sum();
+        let _ = writeln!(
+            out,
+            "{name}: {}, {}: {} at {} Hz, {} CPU samples, {} {per}s",
+            profile.server,
+            profile.host,
+            duration(profile.seconds),
+            profile.hertz,
+            whole(samples),
+            whole(units as u64)
+        );
+    }
+    let mut section = |title: String, mut table: Table| {
+        table.rows.truncate(rows);
+        let title = if color { format!("\x1b[1m{title}\x1b[0m") } else { title };
+        let _ = write!(out, "\n{title}\n{}", table.text(WIDTH));
+    };
+    section(format!("Time of accounts per {per}, exact"), accounts(found));
+    let images = table(&found.images, &["IMAGE"], |key| vec![key.as_str().into()]);
+    section(format!("CPU time per {per} by image; * differs beyond chance"), images);
+    let functions = table(&found.functions, &["IMAGE", "SYMBOL"], |key| {
+        vec![key.image.as_str().into(), key.symbol.as_str().into()]
+    });
+    section(format!("CPU time per {per} by function; * differs beyond chance"), functions);
+    out
+}
+
+fn accounts(found: &ProfileComparison) -> Table {
+    let columns = vec![
+        Column::new("a", "A", Unit::Seconds),
+        Column::new("b", "B", Unit::Seconds),
+        Column::new("change", "CHANGE", Unit::Seconds),
+        Column::new("phase", "PHASE", Unit::Text),
+        Column::new("activity", "ACTIVITY", Unit::Text),
+    ];
+    let mut table = Table::from_rows(columns, Vec::new());
+    for row in &found.accounts {
+        let [a, b] = row.seconds;
+        let change = signed(b - a);
+        let (phase, activity) = (row.account.phase.as_str(), row.account.activity.as_str());
+        table.push(Tone::Plain, vec![a.into(), b.into(), change, phase.into(), activity.into()]);
+    }
+    table
+}
+
+fn table<K>(
+    rows: &[ProfileChange<K>],
+    names: &[&'static str],
+    cells: impl Fn(&K) -> Vec<Cell>,
+) -> Table {
+    let mut columns = vec![
+        Column::new("a", "A", Unit::Seconds),
+        Column::new("b", "B", Unit::Seconds),
+        Column::new("change", "CHANGE", Unit::Seconds),
+        Column::new("ratio", "B/A", Unit::Number),
+        Column::new("range", "95 %", Unit::Text),
+        Column::new("verdict", "", Unit::Text),
+    ];
+    columns.extend(names.iter().map(|name| Column::new(name, name, Unit::Text)));
+    let mut table = Table::from_rows(columns, Vec::new());
+    for row in rows {
+        let [a, b] = row.seconds;
+        let range = row.ratio.zip(row.factor).map_or_else(
+            || "-".to_string(),
+            |(ratio, factor)| format!("{} to {}", two(ratio / factor), two(ratio * factor)),
+        );
+        let tone = match row.beyond_chance {
+            true if b > a => Tone::Bad,
+            true => Tone::Good,
+            false => Tone::Faint,
+        };
+        let mut line = vec![
+            a.into(),
+            b.into(),
+            signed(b - a),
+            row.ratio.map_or(Cell::Empty, |it| two(it).into()),
+            range.into(),
+            if row.beyond_chance { "*".into() } else { "".into() },
+        ];
+        line.extend(cells(&row.key));
+        table.push(tone, line);
+    }
+    table
+}
+
+fn signed(seconds: f64) -> Cell {
+    let sign = if seconds < 0.0 { '-' } else { '+' };
+    format!("{sign}{}", duration(seconds.abs())).into()
+}

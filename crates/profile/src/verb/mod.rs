@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally profile`: samples of a running server, with accounts and statements, and its ledger.
+
+mod args;
+mod diff;
+mod output;
+mod tables;
+mod text;
+mod transactions;
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::recorder::{self, ProfileOptions, Recorded};
+use error::Error;
+use indicatif::{ProgressBar, ProgressStyle};
+use live::target;
+use segment::Segment;
+use view::units::duration;
+
+use args::ProfileAction;
+pub use args::ProfileArgs;
+use transactions::Transactions;
+
+/// Take a profile, and show or write it.
+pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
+    if let Some(ProfileAction::Diff(args)) = &args.action {
+        return diff::run(args, color);
+    }
+    let files = output::Files::from_paths(&args.output)?;
+    let recorded = record(args)?;
+    if recorded.server_stopped {
+        view::escape::say("the server stopped; this is the profile until then");
+    }
+    files.write(&recorded)?;
+    if args.json {
+        return view::output::json(&recorded.profile);
+    }
+    text::print(&recorded.profile, args.rows, color)
+}
+
+fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
+    let options = ProfileOptions {
+        duration: args.seconds,
+        hertz: args.hertz,
+        system: args.system,
+        unwind: args.unwind.into(),
+    };
+    let stop = command::stop_on_signals()?;
+    let path = target::source(args.target.as_deref())?.file("tally profile")?.clone();
+    target::need_measured(&Segment::open(&path)?)?;
+    let transactions = Transactions::start(&path);
+    let progress = ProgressBar::new(args.seconds.as_millis() as u64)
+        .with_style(ProgressStyle::with_template("{bar:40} {msg}").expect("a fixed template"));
+    let recorded = recorder::record(&path, &options, |passed: Duration| {
+        progress.set_position(passed.as_millis() as u64);
+        let left = args.seconds.saturating_sub(passed);
+        progress.set_message(format!("sampling, {} left", duration(left.as_secs_f64().ceil())));
+        !stop.load(Ordering::Relaxed)
+    });
+    progress.finish_and_clear();
+    let mut recorded = recorded?;
+    recorded.profile.transactions = transactions.and_then(Transactions::count);
+    Ok(recorded)
+}

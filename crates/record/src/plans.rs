@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Rows of the plans of statements.
+
+use std::collections::HashMap;
+
+use recording::{Batch, PlanRow, PlanTextRow};
+use segment::{Clock, Plan, StatementKey};
+
+/// Makes rows of `plans` and `plan_texts`.
+#[derive(Debug, Default)]
+pub struct PlanRows {
+    /// The plans at the last details; `None` before the first.
+    before: Option<HashMap<(StatementKey, u64), Plan>>,
+    /// Those whose text has been given to the writer, which keeps each once a day.
+    begun: bool,
+}
+
+/// The end of a detail interval, and its length.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanSpan {
+    /// The number of the interval that it ends with.
+    pub frame: u64,
+    /// When it ended, microseconds since 1970.
+    pub time_us: i64,
+    /// The same by the segment's clock, tick.
+    pub tick: u64,
+    /// Its length, ns.
+    pub interval_ns: u64,
+}
+
+fn by_key(plans: Vec<Plan>) -> HashMap<(StatementKey, u64), Plan> {
+    plans.into_iter().map(|plan| ((plan.statement, plan.shape), plan)).collect()
+}
+
+impl PlanRows {
+    /// What was noted before the recording is not of its first detail interval.
+    pub fn begin(&mut self, plans: Vec<Plan>) {
+        self.before = Some(by_key(plans));
+    }
+
+    /// Adds the rows of a detail interval: of plans with new executions, and the texts of these. The first time, the
+    /// texts of all.
+    pub fn add(&mut self, plans: Vec<Plan>, clock: &Clock, span: PlanSpan, batch: &mut Batch) {
+        let ns = |ticks: u64| (clock.seconds(ticks) * 1e9).round() as u64;
+        let time_us = |tick: u64| {
+            let ago = clock.seconds(span.tick.saturating_sub(tick)) * 1e6;
+            span.time_us.saturating_sub(ago.round() as i64)
+        };
+        let now = by_key(plans);
+        let before = self.before.take().unwrap_or_default();
+        let first = !std::mem::replace(&mut self.begun, true);
+        for (key, plan) in &now {
+            let none = Plan { count: 0, ticks: 0, rows: 0, ..plan.clone() };
+            // A plan that was evicted and came again, or was reset, counts from zero.
+            let same = |it: &&Plan| it.first == plan.first && it.count <= plan.count;
+            let earlier = before.get(key).filter(same).unwrap_or(&none);
+            let statement = plan.statement;
+            let noted = plan.count - earlier.count;
+            if noted > 0 {
+                batch.plans.push(PlanRow {
+                    frame: span.frame,
+                    time_us: span.time_us,
+                    interval_ns: span.interval_ns,
+                    queryid: statement.query_id(),
+                    database_id: statement.database_id,
+                    user_id: statement.user_id,
+                    toplevel: statement.toplevel,
+                    planid: plan.shape as i64,
+                    noted,
+                    exec_ns: ns(plan.ticks.saturating_sub(earlier.ticks)),
+                    exec_max_ns: ns(plan.max),
+                    rows: plan.rows.saturating_sub(earlier.rows),
+                    last_us: time_us(plan.last),
+                });
+            }
+            if noted > 0 || first {
+                batch.plan_texts.push(PlanTextRow {
+                    frame: span.frame,
+                    time_us: span.time_us,
+                    queryid: statement.query_id(),
+                    database_id: statement.database_id,
+                    user_id: statement.user_id,
+                    toplevel: statement.toplevel,
+                    planid: plan.shape as i64,
+                    text: plan.text.as_str().into(),
+                    cut: plan.cut,
+                    cost: plan.cost,
+                    first_us: time_us(plan.first),
+                    last_us: time_us(plan.last),
+                    noted_before: earlier.count,
+                    exec_before_ns: ns(earlier.ticks),
+                    rows_before: earlier.rows,
+                    exec_max_ns: ns(plan.max),
+                });
+            }
+        }
+        self.before = Some(now);
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Where a recording goes: into a directory, or into a spool that is shipped to a bucket (crate `ship`).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use recording::{Files, GapRow, MarkRow};
+use serde::Serialize;
+use ship::layout::Origin;
+use ship::{Bucket, Dropped, News, Pass, Shipper, Spool};
+
+use error::Error;
+use live::machine;
+use view::units;
+
+use command::size;
+
+/// How long the bucket may take to answer at the start, and to receive the last files at the end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the spool keeps what was sent: until intervals of a minute have been sent, which is after a week.
+const KEEP: Duration = Duration::from_secs(8 * 86_400);
+/// Recordings that follow one another from the same host number their intervals, and their servers, apart.
+const FRAMES_PER_GENERATION: u64 = 1 << 32;
+const SERVERS_PER_GENERATION: u32 = 1 << 16;
+
+/// Options of a recording that is shipped.
+#[derive(Debug, Args)]
+pub struct ShippingArgs {
+    /// With an address as output: the cluster that the server is listed under [default: main]
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// With an address: the directory for what is not sent yet [default: in the user's or service's state directory]
+    #[arg(long, value_name = "DIR")]
+    pub spool: Option<PathBuf>,
+    /// With an address: how much that directory may hold that is not sent [default: 2GB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub spool_limit: Option<u64>,
+    /// With an address: replace another recorder that ships the same host of the cluster
+    #[arg(long)]
+    pub take_over: bool,
+}
+
+/// Where to record, and where that is shipped to.
+#[derive(Debug)]
+pub struct Destination {
+    /// The directory of the recording.
+    pub directory: PathBuf,
+    /// Set if it is shipped.
+    pub shipping: Option<Shipping>,
+}
+
+/// What is shipped, before and after it has begun.
+#[derive(Debug)]
+pub struct Shipping {
+    target: Target,
+    bucket: Option<Bucket>,
+    origin: Origin,
+    spool: Spool,
+    generation: Option<u32>,
+    limit: u64,
+    keep: Duration,
+    shipper: Option<Shipper>,
+    problem: Option<String>,
+}
+
+/// Where to, in the summary (docs/reference-json.md).
+#[derive(Debug, Clone, Serialize)]
+pub struct Target {
+    /// The address.
+    pub url: String,
+    /// The cluster.
+    pub cluster: String,
+    /// The host.
+    pub host: String,
+    /// Files that are not sent yet.
+    pub files_left: u64,
+}
+
+impl ShippingArgs {
+    /// The bucket that the output names, if it is an address. This makes no request.
+    pub fn bucket(&self, output: &Path) -> Result<Option<(Bucket, Origin)>, Error> {
+        if let Some(url) = output.to_str().filter(|text| ship::is_url(text)) {
+            let cluster = self.cluster.as_deref().unwrap_or("main");
+            let origin = Origin::new(cluster, &machine::host())?;
+            return Ok(Some((Bucket::open(url)?, origin)));
+        }
+        let given = [
+            ("--cluster", self.cluster.is_some()),
+            ("--spool", self.spool.is_some()),
+            ("--spool-limit", self.spool_limit.is_some()),
+            ("--take-over", self.take_over),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(Error::Usage(format!(
+                "{name} needs the address of a bucket as --output (s3://BUCKET/PREFIX)"
+            ))),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Destination {
+    /// The directory, or a spool for the bucket that nobody else ships this host to; `messages` receives what the user
+    /// should know.
+    pub fn find(
+        output: &Path,
+        bucket: Option<(Bucket, Origin)>,
+        args: &ShippingArgs,
+        retention: Option<Duration>,
+        messages: &mut Vec<String>,
+    ) -> Result<Destination, Error> {
+        let Some((bucket, origin)) = bucket else {
+            return Ok(Destination { directory: output.to_path_buf(), shipping: None });
+        };
+        let directory = match &args.spool {
+            Some(directory) => directory.clone(),
+            None => {
+                let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+                ship::default_directory(variable, bucket.url(), &origin.cluster).ok_or_else(
+                    || Error::Usage("there is no home directory; give --spool DIR".into()),
+                )?
+            }
+        };
+        let spool = Spool::open(&directory)?;
+        spool.mark()?;
+        let who = spool.claimant(&machine::host());
+        let claim = || ship::claim(&bucket, &origin, &who, args.take_over, ship::now_us());
+        let claim = bucket.within(PATIENCE, claim);
+        let generation = match claim {
+            Ok(claim) => Some(claim.generation(&bucket, &origin)?),
+            Err(error) if error.may_pass() && !args.take_over => {
+                messages.push(format!(
+                    "{error}; recording into {}, and trying again",
+                    spool.directory.display()
+                ));
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let target = Target {
+            url: bucket.url().to_string(),
+            cluster: origin.cluster.clone(),
+            host: origin.host.clone(),
+            files_left: 0,
+        };
+        let shipping = Shipping {
+            target,
+            bucket: Some(bucket),
+            origin,
+            spool,
+            generation,
+            limit: args.spool_limit.unwrap_or(2 << 30),
+            keep: retention.unwrap_or(KEEP),
+            shipper: None,
+            problem: None,
+        };
+        Ok(Destination { directory, shipping: Some(shipping) })
+    }
+}
+
+impl Destination {
+    /// The error of a directory that cannot be recorded into.
+    pub fn explain(&self, error: recording::Error) -> Error {
+        use recording::Error::{Locked, OtherServer};
+        match error {
+            // The default directory is of the bucket and cluster.
+            Locked { .. } | OtherServer { .. } if self.shipping.is_some() => {
+                Error::Failed(format!(
+                    "{error} with --spool; a second server of this machine needs its own --cluster"
+                ))
+            }
+            error => error.into(),
+        }
+    }
+}
+
+impl Shipping {
+    /// The first interval and server of a new recording.
+    pub fn first_numbers(&self) -> (u64, u32) {
+        let earlier = self.generation.unwrap_or(1).saturating_sub(1);
+        let servers = earlier.saturating_mul(SERVERS_PER_GENERATION);
+        (u64::from(earlier) * FRAMES_PER_GENERATION + 1, servers)
+    }
+
+    /// Begin to ship the files of the spool.
+    pub fn begin(&mut self, files: Files) -> Result<(), Error> {
+        let Some(bucket) = self.bucket.take() else { return Ok(()) };
+        let who = self.spool.claimant(&machine::host());
+        let origin = self.origin.clone();
+        let mut pass = Pass::new(bucket, origin, &self.spool, who, files, self.generation)?;
+        (pass.limit, pass.keep) = (self.limit, Some(self.keep));
+        self.shipper = Some(Shipper::start(pass)?);
+        Ok(())
+    }
+
+    /// Why nothing is sent now.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// What happened since the last call: messages for the user, and rows.
+    pub fn news(&mut self) -> (Vec<String>, Vec<MarkRow>, Vec<GapRow>) {
+        let news = self.shipper.as_ref().map(Shipper::news).unwrap_or_default();
+        self.heard(news)
+    }
+
+    fn heard(&mut self, news: Vec<News>) -> (Vec<String>, Vec<MarkRow>, Vec<GapRow>) {
+        let (mut messages, mut marks, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
+        for it in news {
+            match it {
+                News::Failed(text) => {
+                    messages.push(format!("not shipped now: {text}"));
+                    self.problem = Some(text);
+                }
+                News::Recovered => {
+                    messages.push("shipping again".to_string());
+                    self.problem = None;
+                }
+                News::Dropped(dropped) => {
+                    let (text, gap) = rows_of(&dropped, self.limit);
+                    messages.push(text.clone());
+                    marks.push(MarkRow {
+                        kind: "dropped".into(),
+                        text: text.into(),
+                        ..MarkRow::default()
+                    });
+                    gaps.push(gap);
+                }
+            }
+        }
+        (messages, marks, gaps)
+    }
+
+    /// Send the last files. Returns where to, and messages for the user.
+    pub fn finish(mut self) -> (Target, Vec<String>) {
+        let Some(shipper) = self.shipper.take() else { return (self.target, Vec::new()) };
+        let (left, news) = shipper.finish(PATIENCE);
+        let (mut messages, ..) = self.heard(news);
+        if left > 0 {
+            messages.push(format!(
+                "{left} files are not sent yet; they are in {}, and sent when a recorder continues it, or by \
+                 `tally ship`",
+                self.spool.directory.display()
+            ));
+        }
+        (Target { files_left: left, ..self.target }, messages)
+    }
+}
+
+fn rows_of(dropped: &Dropped, limit: u64) -> (String, GapRow) {
+    let Dropped { from_us, to_us, files, bytes } = *dropped;
+    let text = format!(
+        "the spool exceeded its limit of {}: {files} files ({}) from {} to {} were removed and are not sent",
+        units::bytes(limit as f64),
+        units::bytes(bytes as f64),
+        recording::format_utc(from_us),
+        recording::format_utc(to_us)
+    );
+    let gap = GapRow {
+        from_us,
+        time_us: to_us,
+        reason: "removed from the full spool".into(),
+        ..GapRow::default()
+    };
+    (text, gap)
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The only thread that reads the server: it takes an interval when one is due, keeps the last
+//! minutes, and answers requests. Many readers therefore cost no more than one.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use hyper::StatusCode;
+use segment::Segment;
+
+use super::history::LiveHistory;
+use super::metrics::{self, Family, NamedStatements, Present};
+use super::otlp::Otlp;
+use super::page::{self, Pace};
+use super::request::{HttpReply, Request, What};
+use super::run::Run;
+use error::Error;
+use live::follower::{Figures, FollowOptions, Follower, Step};
+use live::machine::Processors;
+use live::target::SegmentSource;
+use view::HostMetrics;
+
+/// Min. time between two readings for metrics.
+const FRESH: Duration = Duration::from_millis(100);
+/// How often to read statements while nobody views the page.
+const STATEMENTS: Duration = Duration::from_secs(10);
+/// How long after a request the page counts as viewed.
+const WATCHED: Duration = Duration::from_secs(5);
+
+/// Settings from the command line.
+#[derive(Debug, Clone)]
+pub struct CollectorSettings {
+    /// Length of an interval.
+    pub interval: Duration,
+    /// How long intervals are kept.
+    pub history: Duration,
+    /// Number of named statements in the metrics; 0 for no statements.
+    pub statements: usize,
+}
+
+/// Min. number of columns of the heat map.
+const COLUMNS: u32 = 60;
+
+/// Reads the server and answers requests.
+#[derive(Debug)]
+pub struct Collector {
+    follower: Follower,
+    place: SegmentSource,
+    run: Option<Run>,
+    history: LiveHistory,
+    named: Option<NamedStatements>,
+    processors: Option<Processors>,
+    pace: Pace,
+    interval: Duration,
+    /// Start of this process, ns; distinguishes its ETags from an earlier one's.
+    started: u64,
+    /// Number of readings.
+    look: u64,
+    kept: Vec<(What, u64, HttpReply)>,
+    families: Option<(Instant, Option<f64>, Vec<Family>)>,
+    otlp: Option<Otlp>,
+    statements_read: Instant,
+    asked: Option<Instant>,
+}
+
+impl Collector {
+    /// A collector for the segment at `place`, which also sends what it reads by `otlp`.
+    pub fn new(
+        place: SegmentSource,
+        settings: &CollectorSettings,
+        otlp: Option<Otlp>,
+    ) -> Collector {
+        let detail = (settings.history / COLUMNS).max(settings.interval);
+        let wanted = FollowOptions { figures: Figures::Frames, ..FollowOptions::default() };
+        Collector {
+            follower: Follower::new(place.clone(), wanted),
+            place,
+            run: None,
+            history: LiveHistory::new(settings.history, detail),
+            named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
+            processors: Processors::now(),
+            pace: Pace { interval: settings.interval.as_secs_f64(), detail: detail.as_secs_f64() },
+            interval: settings.interval,
+            started: segment::clock::realtime_ns(),
+            look: 0,
+            kept: Vec::new(),
+            families: None,
+            otlp,
+            statements_read: Instant::now(),
+            asked: None,
+        }
+    }
+
+    /// Reads and answers until the channel of requests is closed.
+    pub fn work(mut self, requests: &Receiver<Request>) {
+        // The first request needs a reading.
+        self.look();
+        let mut due = Instant::now() + self.interval;
+        loop {
+            let next = self.otlp.as_ref().map_or(due, |otlp| otlp.due().min(due));
+            match requests.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(request) => {
+                    let unavailable =
+                        |error: Error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+                    let answer = self.answer(request.what).map_err(unavailable);
+                    // Fails if the client has disconnected.
+                    let _ = request.answer.send(answer);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.finish(),
+            }
+            let now = Instant::now();
+            if now >= due {
+                self.look();
+                // Missed intervals are not made up for: the next one is longer.
+                due = (due + self.interval).max(now + self.interval / 2);
+            }
+            if self.otlp.as_ref().is_some_and(|otlp| now >= otlp.due()) {
+                self.send();
+            }
+        }
+    }
+
+    /// Queues a reading of the metrics for the OTLP receiver.
+    fn send(&mut self) {
+        if let Some(otlp) = &mut self.otlp {
+            otlp.begin();
+        }
+        let read = self.collect();
+        let counted = self.run.as_ref().map(Run::counted);
+        // What cannot be read now is reported by the next look.
+        if let (Some(otlp), Ok((_, families))) = (&mut self.otlp, read) {
+            otlp.reading(&families, counted);
+        }
+    }
+
+    /// Sends what happened last.
+    fn finish(mut self) {
+        if self.otlp.is_some() {
+            self.look();
+            self.send();
+        }
+        if let Some(otlp) = self.otlp {
+            otlp.finish();
+        }
+    }
+
+    fn look(&mut self) {
+        self.look += 1;
+        self.kept.clear();
+        let watched = self.asked.is_some_and(|asked| asked.elapsed() < WATCHED);
+        if watched || self.statements_read.elapsed() >= STATEMENTS {
+            self.read_statements();
+        }
+        for step in self.follower.step(false) {
+            match step {
+                Step::Attached { .. } => {
+                    self.run = Run::open(&self.place).ok();
+                    self.processors = Processors::now();
+                    if let Some(header) = self.follower.segment().map(Segment::header) {
+                        if let Some(otlp) = &mut self.otlp {
+                            otlp.attached(header);
+                        }
+                        self.history.restarted(&format!("{}, {}", header.server, header.host));
+                    }
+                    if let Some(run) = &self.run {
+                        self.history.begin_statements(run.statements_at_start(), run.statements());
+                    }
+                }
+                Step::Frame(taken) => {
+                    let host = self.host();
+                    let statements = self.run.as_ref().and_then(Run::statements).cloned();
+                    self.history.push(&taken.frame, host, statements);
+                    if taken.reset {
+                        let time = taken.frame.realtime_ns as f64 * 1e-9;
+                        self.history.mark(time, "reset", "totals were reset");
+                    }
+                }
+                Step::Events(rows) => {
+                    if let Some(otlp) = &self.otlp {
+                        otlp.events(&rows);
+                    }
+                    self.history.note(rows);
+                }
+                Step::Ended(why) => self.ended(&why),
+                Step::Absent(why) => self.ended(&why.to_string()),
+                Step::Interval(_) => {}
+            }
+        }
+    }
+
+    fn ended(&mut self, why: &str) {
+        if let Some(mut run) = self.run.take() {
+            // What its server counted last. If it cannot be read, the reading before is the last.
+            let _ = run.read_statements();
+            self.history.end_statements(run.statements());
+        }
+        self.families = None;
+        self.history.silent(why);
+    }
+
+    fn read_statements(&mut self) {
+        self.statements_read = Instant::now();
+        if let Some(run) = &mut self.run {
+            // If it fails, the next reading reports why.
+            let _ = run.read_statements();
+        }
+    }
+
+    fn host(&mut self) -> Option<HostMetrics> {
+        let before = std::mem::replace(&mut self.processors, Processors::now());
+        Some(self.processors?.used(&before?))
+    }
+
+    fn answer(&mut self, what: What) -> Result<HttpReply, Error> {
+        match what {
+            What::Metrics(form) => {
+                let (created, families) = self.metrics()?;
+                let body = metrics::write(families, form, created).into();
+                Ok(HttpReply { body, tag: None, policy: None })
+            }
+            What::Page | What::Report => {
+                self.asked = Some(Instant::now());
+                let known =
+                    self.kept.iter().find(|(of, look, _)| *of == what && *look == self.look);
+                if let Some((_, _, answer)) = known {
+                    return Ok(answer.clone());
+                }
+                let answer = self.make(what)?;
+                self.kept.push((what, self.look, answer.clone()));
+                Ok(answer)
+            }
+        }
+    }
+
+    fn make(&mut self, what: What) -> Result<HttpReply, Error> {
+        let latest = self.run.as_ref().and_then(Run::statements);
+        let latest = latest.cloned();
+        // If it cannot be read, the page has the rest.
+        let now = self.run.as_mut().map(|run| page::Now {
+            blocking: run.blocking().ok(),
+            vacuum: run.vacuum(),
+            plans: run.plans().unwrap_or_default(),
+        });
+        let now = now.unwrap_or_default();
+        let document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
+        let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));
+        let why = self.history.silence().unwrap_or("the first interval has not ended");
+        match what {
+            What::Report => HttpReply::report(document.as_ref(), why, tag),
+            _ => HttpReply::page(document.as_ref(), why),
+        }
+    }
+
+    /// The metrics, at most [`FRESH`] old.
+    fn metrics(&mut self) -> Result<(Option<f64>, &[Family]), Error> {
+        let stale = |read: &(Instant, Option<f64>, Vec<Family>)| read.0.elapsed() >= FRESH;
+        if self.families.as_ref().is_none_or(stale) {
+            let (created, families) = self.collect()?;
+            self.families = Some((Instant::now(), created, families));
+        }
+        let families = self.families.as_ref();
+        Ok(families.map_or((None, &[]), |(_, created, families)| (*created, families)))
+    }
+
+    fn collect(&mut self) -> Result<(Option<f64>, Vec<Family>), Error> {
+        let delivery = self.otlp.as_ref().map(Otlp::delivery);
+        let Some(run) = &mut self.run else {
+            return Ok((None, metrics::collect(None, delivery.as_ref())));
+        };
+        let frame = run.frame()?;
+        let events = run.events()?;
+        let mut statements = None;
+        if let Some(named) = &mut self.named {
+            run.read_statements()?;
+            statements = run.statements_so_far();
+            if let Some(statements) = &statements {
+                named.note(statements);
+            }
+        }
+        let statements = statements.as_ref().zip(self.named.as_ref());
+        let present = Present { frame: &frame, events, statements };
+        Ok((Some(run.counted()), metrics::collect(Some(&present), delivery.as_ref())))
+    }
+}

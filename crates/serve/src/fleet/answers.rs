@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Answers requests from what is known, without waiting for the engine.
+
+use std::sync::mpsc::Receiver;
+
+use error::Error;
+use fleet_sql::{Only, Window};
+use hyper::StatusCode;
+use jiff::tz::TimeZone;
+use report::fleet::document;
+use segment::clock::realtime_ns;
+use view::document::Live;
+
+use super::super::page::FIGURES;
+use super::super::request::{HttpReply, Refusal, Request, What};
+use super::board::Board;
+
+/// How often a page asks for newer answers, seconds. It gets them when they are there.
+const PAUSE: f64 = 2.0;
+
+/// Answers until the channel of requests is closed.
+pub fn work(board: &Board, requests: &Receiver<Request>) {
+    let whole = board.whole();
+    let started = realtime_ns();
+    for request in requests {
+        let answer = answer(board, &whole, started, request.what, &request.query);
+        // Fails if the client has disconnected.
+        let _ = request.answer.send(answer);
+    }
+}
+
+fn answer(
+    board: &Board,
+    whole: &Only,
+    started: u64,
+    what: What,
+    query: &str,
+) -> Result<HttpReply, Refusal> {
+    if let What::Metrics(_) = what {
+        let why = "a fleet has no metrics; `tally serve` of each server has its own";
+        return Err((StatusCode::NOT_FOUND, why.into()));
+    }
+    let only = part(whole, query).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+    let unavailable = |why: String| (StatusCode::SERVICE_UNAVAILABLE, why);
+    let (known, changes) = board.view(&only).map_err(unavailable)?;
+    let mut made = document(&known, &TimeZone::system());
+    if let Some(document) = &mut made {
+        document.live = Some(Live { url: figures(query), seconds: Some(PAUSE) });
+    }
+    let failure = known.tables.iter().find_map(|table| table.failure.as_ref());
+    let why = failure.map_or("the engine is asked", |it| &it.text);
+    let tag = format!("\"{started:x}-{changes}\"");
+    let answer = match what {
+        What::Report => HttpReply::report(made.as_ref(), why, Some(tag)),
+        _ => HttpReply::page(made.as_ref(), why),
+    };
+    answer.map_err(|error: Error| unavailable(error.to_string()))
+}
+
+/// Where a page of this part gets newer answers.
+fn figures(query: &str) -> String {
+    if query.is_empty() {
+        FIGURES.to_string()
+    } else {
+        format!("{FIGURES}?{query}")
+    }
+}
+
+/// The part that the query of an address asks for, within what the command line names.
+fn part(whole: &Only, query: &str) -> Result<Only, String> {
+    let mut only = whole.clone();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let mut set = |place: fn(&mut Only) -> &mut Option<String>, value: &str| {
+            let bound = place(&mut whole.clone()).take();
+            if let Some(bound) = bound.filter(|bound| bound != value) {
+                return Err(format!("only {bound} is served here"));
+            }
+            *place(&mut only) = Some(value.to_string());
+            Ok(())
+        };
+        let value = value.replace("%2F", "/");
+        match (name, value.split_once('/')) {
+            // As answers name a host, since clusters may have hosts of the same name.
+            ("host", Some((cluster, host))) => {
+                set(|it| &mut it.cluster, cluster)?;
+                set(|it| &mut it.host, host)?;
+            }
+            ("host", None) => set(|it| &mut it.host, &value)?,
+            ("cluster", _) => set(|it| &mut it.cluster, &value)?,
+            _ => return Err("an address is /, /?host=HOST or /?cluster=CLUSTER&host=HOST".into()),
+        }
+    }
+    // It refuses names that have to be encoded in an address.
+    Window::new(0, 1, only).map(|window| window.only)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_part_within_what_is_served() {
+        let all = Only::default();
+        assert_eq!(part(&all, ""), Ok(all.clone()));
+        let one = Only { cluster: Some("shop".into()), host: Some("db-1".into()) };
+        assert_eq!(part(&all, "cluster=shop&host=db-1"), Ok(one.clone()));
+        for address in ["host=shop/db-1", "host=shop%2Fdb-1"] {
+            assert_eq!(part(&all, address), Ok(one.clone()));
+        }
+        for bad in ["host=", "host=a'b", "host=a%20b", "hots=a"] {
+            assert!(part(&all, bad).is_err(), "{bad}");
+        }
+        let shop = Only { cluster: Some("shop".into()), host: None };
+        assert_eq!(part(&shop, "host=db-1"), Ok(one));
+        assert!(part(&shop, "cluster=other").unwrap_err().contains("only shop"));
+        assert!(part(&shop, "host=other/db-1").unwrap_err().contains("only shop"));
+        assert_eq!(figures("host=a"), "report.json?host=a");
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Asks the engine all questions about each part that is viewed, one after another.
+
+use std::time::Instant;
+
+use error::Error;
+use fleet_sql::{Only, CHARTS, QUERIES};
+use report::fleet::{is_asked, Failure, Fleet, FleetQueryResult, Question, ROWS, SERIES};
+use report::Edge;
+use segment::clock::realtime_ns;
+
+use super::board::Board;
+use fleet::{asked, window, Asking};
+
+/// Asks until it is over.
+pub fn work(asking: &Asking, board: &Board, since: Option<Edge>) {
+    while let Some(only) = board.next() {
+        Round { asking, board, only: &only, window: window(since, None) }.ask();
+        board.asked(&only);
+    }
+}
+
+/// All questions about a part; their answers are of the same time.
+struct Round<'r> {
+    asking: &'r Asking,
+    board: &'r Board,
+    only: &'r Only,
+    window: (f64, f64),
+}
+
+impl Round<'_> {
+    fn ask(&self) {
+        let asked = |limit| asked(self.window, None, self.only, limit);
+        // Who is there comes first, then the charts.
+        let (hosts, others) = QUERIES.split_at(1);
+        for query in hosts {
+            self.put(query.name, |it| &mut it.tables, || self.asking.query(query, &asked(ROWS)?));
+        }
+        for chart in CHARTS {
+            let ask = || self.asking.chart(chart, &asked(SERIES)?);
+            self.put(chart.name, |it| &mut it.courses, ask);
+        }
+        for query in others.iter().filter(|other| is_asked(other.name, self.only)) {
+            self.put(query.name, |it| &mut it.tables, || self.asking.query(query, &asked(ROWS)?));
+        }
+    }
+
+    /// Asks a question, and puts what comes of it onto the board.
+    fn put<T>(
+        &self,
+        name: &'static str,
+        of: fn(&mut Fleet) -> &mut Vec<Question<T>>,
+        ask: impl FnOnce() -> Result<T, Error>,
+    ) {
+        if self.asking.is_stopped() {
+            return;
+        }
+        let begun = Instant::now();
+        let result = ask();
+        let seconds = begun.elapsed().as_secs_f64();
+        let result = match result {
+            Ok(value) => Ok(FleetQueryResult { value, window: self.window, seconds }),
+            Err(error) => {
+                Err(Failure { time: realtime_ns() as f64 * 1e-9, text: error.to_string() })
+            }
+        };
+        self.board.put(self.only, |fleet| {
+            if let Some(question) = of(fleet).iter_mut().find(|it| it.name == name) {
+                question.take(result);
+            }
+        });
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally serve --fleet`: the page of what an engine answers about the recordings of many hosts.
+//!
+//! [`asker`] is the only thread that runs the engine, which may take minutes; it puts what it learns on the [`board`].
+//! [`answers`] answers requests from there at once.
+
+mod answers;
+mod asker;
+mod board;
+
+use std::sync::mpsc::channel;
+use std::sync::Arc;
+
+use error::Error;
+use fleet_sql::{Only, Window};
+
+use super::listen::Listener;
+use super::{gate, http, print_addresses, ServeArgs, Serving, Token};
+use board::Board;
+use fleet::Asking;
+
+/// Serves the page until a signal asks for the end.
+pub fn run(args: &ServeArgs, token: &Token) -> Result<(), Error> {
+    let interval = args.pace()?;
+    let flags = &args.fleet;
+    let Some(engine) = flags.engine.clone() else {
+        return Err(Error::Usage("give --engine, which answers from the recordings".into()));
+    };
+    let only = Only { cluster: flags.cluster.clone(), host: args.connection.host.clone() };
+    // Report errors now, rather than on the page.
+    Window::new(0, 1, only.clone()).map_err(Error::Usage)?;
+    let asking = Arc::new(Asking::new(engine, flags.root.clone())?);
+    asking.check()?;
+    let Some(listener) = Listener::open(&args.listen)? else { return Ok(()) };
+    let serving = Serving { engine: Some(asking.to_string()), ..Serving::default() };
+    print_addresses(args, Some(&listener), serving, token)?;
+    let board = Arc::new(Board::new(only, asking.to_string(), interval));
+    let thread = |name: &str| std::thread::Builder::new().name(name.to_string());
+    let asker = thread("asker").spawn({
+        let (asking, board, since) = (asking.clone(), board.clone(), flags.since);
+        move || asker::work(&asking, &board, since)
+    })?;
+    let (requests, received) = channel();
+    let answers = thread("answers").spawn({
+        let board = board.clone();
+        move || answers::work(&board, &received)
+    })?;
+    let gate = gate(args, &listener, token)?;
+    let served = http::serve(listener, gate, requests, None);
+    board.end();
+    asking.stop();
+    // Requests end when the last sender is dropped.
+    if asker.join().is_err() || answers.join().is_err() {
+        return Err(Error::Failed("the thread that asks the engine has failed".into()));
+    }
+    served
+}

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The last minutes in memory, for the page.
+//!
+//! Intervals are kept as points of the charts and summed in blocks; the oldest block is dropped when
+//! there are too many. So tables and charts cover the same time, and memory is bounded.
+
+use std::collections::hash_map::{Entry, HashMap};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use segment::statements::StatementRecord;
+use segment::{Frame, Histogram, Interval, StatementKey, StatementsReading};
+use view::HostMetrics;
+
+use report::material::{Latency, Moment};
+use report::point::{Figures, Point};
+use view::document::{Gap, Mark};
+use view::events::Row;
+
+/// Blocks that are kept in addition to the current one.
+const BLOCKS: u32 = 10;
+/// Events that are kept.
+const EVENTS: usize = 500;
+/// Marks and gaps that are kept.
+const NOTES: usize = 200;
+/// A clock that goes back by more than this was set, seconds.
+const SET_BACK: f64 = 0.05;
+/// Time between two intervals is a gap if it is longer than this share of an interval, or if there is a reason and it is
+/// longer than this, seconds.
+const SLACK: f64 = 0.5;
+const MOMENT: f64 = 0.001;
+
+/// The last minutes.
+#[derive(Debug)]
+pub struct LiveHistory {
+    /// Length of a block, seconds.
+    block: f64,
+    /// Length of a column of the heat map, seconds.
+    detail: f64,
+    blocks: VecDeque<Block>,
+    /// Sum of all blocks but the current one.
+    closed: Option<Frame>,
+    latency: Option<Latency>,
+    /// Readings of the statements, oldest first: at the start of each block, and at both ends of a run of the server.
+    statements: VecDeque<(f64, Arc<StatementsReading>)>,
+    /// Events, oldest first.
+    pub events: VecDeque<Row>,
+    /// Marks on the charts.
+    pub marks: VecDeque<Mark>,
+    /// Where nothing was measured.
+    pub gaps: VecDeque<Gap>,
+    /// Start of the current gap, and its reason.
+    silence: Option<(f64, String)>,
+    end: Option<f64>,
+    level: Option<segment::Level>,
+}
+
+/// Consecutive intervals.
+#[derive(Debug)]
+struct Block {
+    begin: f64,
+    sum: Option<Frame>,
+    points: Vec<Point>,
+    moments: Vec<Moment>,
+    latency: Vec<Latency>,
+}
+
+impl Block {
+    fn new(begin: f64) -> Block {
+        let (points, moments, latency) = (Vec::new(), Vec::new(), Vec::new());
+        Block { begin, sum: None, points, moments, latency }
+    }
+}
+
+impl LiveHistory {
+    /// A history of at least `length`, with heat map columns of `detail`.
+    pub fn new(length: Duration, detail: Duration) -> LiveHistory {
+        LiveHistory {
+            block: length.as_secs_f64() / f64::from(BLOCKS),
+            detail: detail.as_secs_f64(),
+            blocks: VecDeque::new(),
+            closed: None,
+            latency: None,
+            statements: VecDeque::new(),
+            events: VecDeque::new(),
+            marks: VecDeque::new(),
+            gaps: VecDeque::new(),
+            silence: None,
+            end: None,
+            level: None,
+        }
+    }
+
+    /// Adds an interval. `statements` is the latest reading, from which a new block counts.
+    pub fn push(
+        &mut self,
+        frame: &Frame,
+        host: Option<HostMetrics>,
+        statements: Option<Arc<StatementsReading>>,
+    ) {
+        let interval = Interval::from_frame(frame);
+        let (end, length) = (interval.time, interval.interval_seconds);
+        if self.end.is_some_and(|last| end < last - SET_BACK) {
+            self.forget();
+            self.mark(
+                end,
+                "clock step",
+                "the time of day was set back; earlier intervals are dropped",
+            );
+        }
+        let begin = self.end.map_or(end - length, |last| last.max(end - length));
+        let reason = self.silence.take().map(|(_, why)| why);
+        // Without a reason it may be a reading that came late.
+        let slack = if reason.is_some() { MOMENT } else { SLACK * length };
+        if let Some(last) = self.end.filter(|last| begin - last > slack) {
+            let reason = reason.unwrap_or_else(|| "the machine slept".to_string());
+            self.gap(last, begin, reason);
+        }
+        if self.level.replace(interval.level).is_some_and(|level| level != interval.level) {
+            self.mark(end, "level", &interval.level.to_string());
+        }
+        if self.blocks.back().is_none_or(|block| begin >= block.begin + self.block) {
+            self.turn(begin, statements);
+        }
+        self.spread(frame, begin, length);
+        let Some(block) = self.blocks.back_mut() else { return };
+        let measured = interval.instrumented_seconds;
+        let figures = (measured > 0.0).then(|| Figures {
+            host,
+            sessions: sessions(frame),
+            ..Figures::from_interval(&interval)
+        });
+        block.points.push(Point { start: begin, seconds: measured, figures });
+        let (commands, commits) = (interval.commands_handled, Some(interval.commits.count));
+        block.moments.push(Moment { start: begin, seconds: measured, commands, commits });
+        match &mut block.sum {
+            Some(sum) => sum.merge(frame),
+            None => {
+                let mut sum = frame.clone();
+                sum.sessions.clear();
+                block.sum = Some(sum);
+            }
+        }
+        self.end = Some(end);
+    }
+
+    /// Starts a new block and drops the oldest.
+    fn turn(&mut self, begin: f64, statements: Option<Arc<StatementsReading>>) {
+        self.blocks.push_back(Block::new(begin));
+        if self.blocks.len() > BLOCKS as usize + 1 {
+            self.blocks.pop_front();
+        }
+        let first = self.blocks.front().map_or(begin, |block| block.begin);
+        self.statements.extend(statements.map(|reading| (begin, reading)));
+        while self.statements.get(1).is_some_and(|(time, _)| *time <= first) {
+            self.statements.pop_front();
+        }
+        self.gaps.retain(|gap| gap.to > first);
+        self.marks.retain(|mark| mark.until.unwrap_or(mark.time) >= first);
+        self.closed = None;
+        let count = self.blocks.len();
+        for sum in self.blocks.iter().take(count - 1).filter_map(|block| block.sum.as_ref()) {
+            match &mut self.closed {
+                Some(closed) => closed.merge(sum),
+                None => self.closed = Some(sum.clone()),
+            }
+        }
+    }
+
+    /// Adds the times of commands to the current column of the heat map.
+    fn spread(&mut self, frame: &Frame, begin: f64, length: f64) {
+        let seconds_per_tick = 1.0 / frame.clock.ticks_per_second;
+        let done = |it: &mut Latency| {
+            it.seconds + length / 2.0 > self.detail || begin > it.start + self.detail
+        };
+        if let Some(full) = self.latency.take_if(|it| done(it)) {
+            if let Some(block) = self.blocks.back_mut() {
+                block.latency.push(full);
+            }
+        }
+        let column = self.latency.get_or_insert_with(|| Latency {
+            start: begin,
+            seconds: 0.0,
+            seconds_per_tick,
+            histogram: Histogram::new(),
+        });
+        column.seconds += length;
+        for it in &frame.statistics {
+            if it.command().is_some_and(|(_, handle)| handle) {
+                column.histogram.merge(&it.total.histogram);
+            }
+        }
+    }
+
+    /// Starts a gap, or updates its reason.
+    pub fn silent(&mut self, why: &str) {
+        let now = segment::clock::realtime_ns() as f64 * 1e-9;
+        match &mut self.silence {
+            Some((_, known)) => *known = why.to_string(),
+            None => self.silence = Some((self.end.unwrap_or(now), why.to_string())),
+        }
+    }
+
+    /// Why there is nothing to read now.
+    pub fn silence(&self) -> Option<&str> {
+        self.silence.as_ref().map(|(_, why)| why.as_str())
+    }
+
+    /// Another run of the server is being read.
+    pub fn restarted(&mut self, what: &str) {
+        self.latency = None;
+        if self.end.is_some() {
+            self.mark(segment::clock::realtime_ns() as f64 * 1e-9, "server start", what);
+        }
+    }
+
+    /// A run of the server begins to be read: `start`, its statements at the server's start where that is known, and `now`.
+    pub fn begin_statements(
+        &mut self,
+        start: Option<Arc<StatementsReading>>,
+        now: Option<&Arc<StatementsReading>>,
+    ) {
+        let Some(now) = now else { return };
+        let last = self.statements.back();
+        // Those that the server has kept count on.
+        let begun = start.filter(|_| last.is_some_and(|(_, last)| !now.continues(last)));
+        let time = last.map_or(0.0, |(time, _)| *time);
+        self.statements.extend(begun.into_iter().chain([now.clone()]).map(|it| (time, it)));
+    }
+
+    /// The run that was read has ended, with these statements.
+    pub fn end_statements(&mut self, last: Option<&Arc<StatementsReading>>) {
+        let time = self.end.unwrap_or(0.0);
+        self.statements.extend(last.map(|last| (time, last.clone())));
+    }
+
+    /// What statements did since the first reading that is kept, in all runs of the server.
+    pub fn statements(
+        &self,
+        latest: Option<&Arc<StatementsReading>>,
+    ) -> Option<view::statements::StatementsTable> {
+        let all: Vec<&Arc<StatementsReading>> =
+            self.statements.iter().map(|(_, reading)| reading).chain(latest).collect();
+        let (first, last) = (all.first()?, all.last()?);
+        let pairs = || all.windows(2).map(|pair| (pair[0], pair[1]));
+        // Between two segments nothing was measured.
+        let seconds =
+            pairs().map(|(a, b)| if a.is_of_segment_of(b) { b.seconds_since(a) } else { 0.0 });
+        let seconds = seconds.fold(0.0, |sum, it| sum + it);
+        let mut found = if pairs().all(|(a, b)| b.continues(a)) {
+            view::statements::StatementsTable::between(Some(first), last)
+        } else {
+            let (mut records, mut begin) = (HashMap::<StatementKey, StatementRecord>::new(), 0);
+            for end in 1..=all.len() {
+                if end < all.len() && all[end].continues(all[end - 1]) {
+                    continue;
+                }
+                for record in StatementsReading::records(all[begin], all[end - 1]) {
+                    match records.entry(record.key) {
+                        Entry::Occupied(mut known) => known.get_mut().merge(&record),
+                        Entry::Vacant(place) => {
+                            place.insert(record);
+                        }
+                    }
+                }
+                begin = end;
+            }
+            let records = records.into_values().collect();
+            let sums = StatementsReading::of_records(last.realtime_ns(), *last.clock(), records);
+            let mut found = view::statements::StatementsTable::between(None, &Arc::new(sums));
+            let now = view::statements::StatementsTable::between(Some(last), last);
+            (found.table, found.paused, found.current) = (now.table, now.paused, now.current);
+            found
+        };
+        found.interval_seconds = Some(seconds);
+        Some(found)
+    }
+
+    /// Adds events.
+    pub fn note(&mut self, events: Vec<Row>) {
+        self.events.extend(events);
+        self.events.drain(..self.events.len().saturating_sub(EVENTS));
+    }
+
+    /// Adds a mark.
+    pub fn mark(&mut self, time: f64, kind: &str, text: &str) {
+        let (kind, text) = (kind.to_string(), text.to_string());
+        self.marks.push_back(Mark { time, until: None, kind, text });
+        self.marks.drain(..self.marks.len().saturating_sub(NOTES));
+    }
+
+    /// Adds a gap: nothing was measured in this time.
+    pub fn gap(&mut self, from: f64, to: f64, reason: String) {
+        if let Some(block) = self.blocks.back_mut() {
+            block.points.push(Point { start: from, seconds: 0.0, figures: None });
+            block.moments.push(Moment { start: from, ..Moment::default() });
+        }
+        self.gaps.push_back(Gap { from, to, reason });
+        self.gaps.drain(..self.gaps.len().saturating_sub(NOTES));
+    }
+
+    fn forget(&mut self) {
+        *self = LiveHistory {
+            blocks: VecDeque::new(),
+            closed: None,
+            latency: None,
+            statements: VecDeque::new(),
+            end: None,
+            gaps: VecDeque::new(),
+            marks: VecDeque::new(),
+            events: std::mem::take(&mut self.events),
+            silence: self.silence.take(),
+            ..*self
+        };
+    }
+
+    /// Everything that is kept; `None` if there is nothing yet.
+    pub fn all(&self) -> Option<HistoryExtract> {
+        let running = self.blocks.back()?.sum.as_ref()?;
+        let sum = match &self.closed {
+            None => running.clone(),
+            Some(closed) => {
+                let mut sum = closed.clone();
+                sum.merge(running);
+                sum
+            }
+        };
+        let first = self.blocks.front()?;
+        let end = self.end?;
+        let mut gaps: Vec<Gap> = self.gaps.iter().cloned().collect();
+        let mut points: Vec<Point> = self.each(|block| &block.points).cloned().collect();
+        let mut moments: Vec<Moment> = self.each(|block| &block.moments).copied().collect();
+        let mut to = end;
+        if let Some((from, why)) = &self.silence {
+            to = (segment::clock::realtime_ns() as f64 * 1e-9).max(end);
+            gaps.push(Gap { from: *from, to, reason: why.clone() });
+            points.push(Point { start: *from, seconds: 0.0, figures: None });
+            moments.push(Moment { start: *from, ..Moment::default() });
+        }
+        let latency = self.each(|block| &block.latency).chain(&self.latency).cloned().collect();
+        let from = first.begin;
+        Some(HistoryExtract { from, to, sum, gaps, points, moments, latency })
+    }
+
+    fn each<'h, T: 'h>(
+        &'h self,
+        of: impl Fn(&'h Block) -> &'h Vec<T>,
+    ) -> impl Iterator<Item = &'h T> {
+        self.blocks.iter().flat_map(of)
+    }
+}
+
+/// Everything that is kept.
+#[derive(Debug)]
+pub struct HistoryExtract {
+    /// Start, seconds since 1970.
+    pub from: f64,
+    /// End, seconds since 1970.
+    pub to: f64,
+    /// Sum of all intervals.
+    pub sum: Frame,
+    /// Where nothing was measured.
+    pub gaps: Vec<Gap>,
+    /// Figures of each interval.
+    pub points: Vec<Point>,
+    /// Commands and commits of each interval.
+    pub moments: Vec<Moment>,
+    /// Command latency.
+    pub latency: Vec<Latency>,
+}
+
+/// Processes by state, as in recordings.
+fn sessions(frame: &Frame) -> Vec<(String, f64)> {
+    let count = |state: &str| {
+        let of = frame.population.iter().filter(|it| it.state == state);
+        of.fold(0.0, |sum, it| sum + f64::from(it.sessions))
+    };
+    ["active", "idle", "idle in transaction"]
+        .map(|state| (state.to_string(), count(state)))
+        .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use segment::frame::ServerInfo;
+    use segment::interval::ClockInfo;
+    use segment::{EventKind, Level};
+
+    use super::*;
+
+    /// An interval that ends then and is so long, seconds.
+    fn frame(end: f64, length: f64) -> Frame {
+        let ticks = (length * 1e9) as u64;
+        let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
+        Frame {
+            realtime_ns: (end * 1e9) as u64,
+            ticks,
+            wall: ticks,
+            ..Frame::empty(clock, Level::Waits, ServerInfo::default())
+        }
+    }
+
+    /// Blocks of a little less than a second, with these intervals.
+    fn history(intervals: impl IntoIterator<Item = (f64, f64)>) -> LiveHistory {
+        let mut history = LiveHistory::new(Duration::from_millis(9_990), Duration::from_secs(1));
+        intervals
+            .into_iter()
+            .for_each(|(end, length)| history.push(&frame(end, length), None, None));
+        history
+    }
+
+    fn ms(time: f64) -> u64 {
+        (time * 1e3).round() as u64
+    }
+
+    #[test]
+    fn tables_and_charts_cover_the_same_eleven_blocks() {
+        for n in 1..30u32 {
+            let history = history((1..=n).map(|end| (100.0 + f64::from(end), 1.0)));
+            let (kept, all) = (n.min(11), history.all().unwrap());
+            assert_eq!((all.points.len(), all.moments.len()), (kept as usize, kept as usize));
+            assert_eq!(all.sum.ticks, u64::from(kept) * 1_000_000_000, "of {n}");
+            assert_eq!(
+                [all.from, all.to].map(ms),
+                [100_000 + 1000 * u64::from(n - kept), 100_000 + 1000 * u64::from(n)]
+            );
+        }
+    }
+
+    #[test]
+    fn time_is_measured_once_a_gap_is_more_than_half_an_interval_and_goes_with_its_block() {
+        let starts = |history: &LiveHistory| -> Vec<u64> {
+            history.each(|it| &it.points).map(|it| ms(it.start)).collect()
+        };
+        assert_eq!(starts(&history([(101.0, 1.0), (101.5, 1.0)])), [100_000, 101_000]);
+        assert_eq!(history([(101.0, 1.0), (102.4, 1.0)]).gaps.len(), 0);
+        let mut history = history([(101.0, 1.0)]);
+        history.silent("it ended");
+        history.silent("it is absent");
+        assert_eq!(history.silence(), Some("it is absent"));
+        history.push(&frame(102.75, 1.0), None, None);
+        let gaps: Vec<_> =
+            history.gaps.iter().map(|it| (ms(it.from), ms(it.to), it.reason.as_str())).collect();
+        assert_eq!((gaps, history.silence()), (vec![(101_000, 101_750, "it is absent")], None));
+        // With a reason, a short one is a gap as well: the time that is covered and the gaps are all of it.
+        history.silent("it stopped");
+        history.push(&frame(103.35, 0.5), None, None);
+        let gap = history.gaps.back().unwrap();
+        assert_eq!((ms(gap.from), ms(gap.to)), (102_750, 102_850));
+        let (all, gaps) = (history.all().unwrap(), history.gaps.iter().map(|it| it.to - it.from));
+        let covered = all.sum.clock.seconds(all.sum.ticks);
+        assert_eq!(ms(covered + gaps.sum::<f64>()), ms(all.to - all.from));
+        (1..=12).for_each(|n| history.push(&frame(103.35 + f64::from(n), 1.0), None, None));
+        assert!(history.gaps.is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_begins_again() {
+        assert_eq!(history([(101.0, 1.0), (100.96, 1.0)]).all().unwrap().points.len(), 2);
+        let history = history([(101.0, 1.0), (100.9, 1.0)]);
+        let all = history.all().unwrap();
+        assert_eq!((all.points.len(), history.marks[0].kind.as_str()), (1, "clock step"));
+    }
+
+    #[test]
+    fn the_last_events_are_kept_and_the_columns_are_of_handling_alone() {
+        let mut history = history([]);
+        let row = |number| Row {
+            number,
+            time: None,
+            pid: 0,
+            process: None,
+            database: None,
+            user: None,
+            kind: EventKind::Note,
+            text: String::new(),
+            payload: None,
+            lost: 0,
+        };
+        (0..6).for_each(|n| history.note((n * 100..n * 100 + 100).map(row).collect()));
+        assert_eq!((history.events.len(), history.events[0].number), (EVENTS, 100));
+        let mut frame = frame(101.0, 1.0);
+        for (name, n) in [("command::Query::read", 5), ("command::Query::handle", 3)] {
+            let stat = segment::directory::Stat::new(
+                name.into(),
+                segment::directory::StatKind::Timer,
+                "ticks".into(),
+            );
+            let mut total = segment::delta::Total::default();
+            total.histogram.add(1000, n);
+            let process = "client backend".into();
+            frame.statistics.push(segment::frame::FrameStat {
+                process,
+                stat: Arc::new(stat),
+                total,
+            });
+        }
+        history.push(&frame, None, None);
+        let counts = history
+            .all()
+            .unwrap()
+            .latency
+            .iter()
+            .map(|it| it.histogram.buckets().map(|it| it.1).sum::<u64>())
+            .collect::<Vec<_>>();
+        assert_eq!(counts, [3]);
+    }
+}

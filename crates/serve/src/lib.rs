@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally serve`: serves the last minutes as a live page, and everything since the segment was created
+//! as metrics. Clients can only read, and trace a session where that is allowed. [`otlp`] sends the same metrics, and the events, elsewhere.
+//!
+//! [`collector`] is the only thread that reads the server; [`http`] sends it requests. [`fleet`] answers the same
+//! requests of many servers.
+
+mod addresses;
+mod args;
+mod collector;
+pub mod dashboards;
+mod fleet;
+mod gate;
+mod history;
+mod http;
+mod listen;
+mod lobby;
+mod metrics;
+mod otlp;
+mod page;
+mod request;
+mod run;
+mod tracing;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::mpsc::channel;
+
+use self::otlp::Otlp;
+use collector::{Collector, CollectorSettings};
+use error::Error;
+use gate::Gate;
+use listen::Listener;
+use live::target;
+use tracing::Tracing;
+
+pub use args::ServeArgs;
+
+use addresses::{address, is_tcp, print_addresses, Serving, Token};
+pub use listen::Address;
+
+/// Serve until a signal asks for the end.
+pub fn run(args: &ServeArgs) -> Result<(), Error> {
+    let token = token(args)?;
+    let otlp = otlp_settings(args)?;
+    if otlp.is_none() && args.listen == Address::None {
+        return Err(Error::Usage(
+            "--listen none leaves nothing to do without --otlp, which sends the metrics".into(),
+        ));
+    }
+    if !args.listen.is_local() && args.token_file.is_none() {
+        return Err(Error::Usage(
+            "anybody who reaches this address could read the server's statements: give \
+             --token-file a file with a secret (`openssl rand -hex 32 >FILE; chmod 600 FILE`), or \
+             --listen a loopback address such as 127.0.0.1:9188"
+                .into(),
+        ));
+    }
+    match args.fleet.fleet {
+        true => self::fleet::run(args, &token),
+        false => server(args, otlp, &token),
+    }
+}
+
+/// Serves one server.
+fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> Result<(), Error> {
+    let interval = args.pace()?;
+    let place = target::source(args.target.as_deref())?;
+    // Report errors now, rather than on the page.
+    drop(place.open()?);
+    let listener = Listener::open(&args.listen)?;
+    let sent_to = otlp.as_ref().map(|otlp| otlp.metrics.shown());
+    let otlp = otlp.map(|settings| Otlp::start(settings, &place)).transpose()?;
+    let at = |path: &str| address(args, listener.as_ref(), path);
+    let serving = Serving {
+        metrics: at("metrics")?,
+        trace: args.allow_trace.then(|| at("trace")).transpose()?.flatten(),
+        otlp: sent_to,
+        segment: Some(place.to_string()),
+        ..Serving::default()
+    };
+    print_addresses(args, listener.as_ref(), serving, token)?;
+    let settings = CollectorSettings {
+        interval,
+        history: args.history,
+        statements: args.statements.unwrap_or(0) as usize,
+    };
+    let tracing = args.allow_trace.then(|| Tracing::new(&place)).transpose()?;
+    let (requests, received) = channel();
+    let collector = std::thread::Builder::new()
+        .name("collector".to_string())
+        .spawn(move || Collector::new(place, &settings, otlp).work(&received))?;
+    let served = match listener {
+        Some(listener) => {
+            let gate = gate(args, &listener, token)?;
+            http::serve(listener, gate, requests, tracing)
+        }
+        None => {
+            let served = http::until_signal();
+            drop(requests);
+            served
+        }
+    };
+    // The collector ends when the last sender of requests is dropped.
+    if collector.join().is_err() {
+        return Err(Error::Failed("the thread that reads the server has failed".into()));
+    }
+    served
+}
+
+fn gate(args: &ServeArgs, listener: &Listener, token: &Token) -> Result<Gate, Error> {
+    Ok(Gate {
+        own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
+        cookie: gate::cookie_name(listener.port()?),
+        token: token.secret().map(str::to_string),
+    })
+}
+
+fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::OtlpSettings>, Error> {
+    let Some(url) = &args.otlp else { return Ok(None) };
+    let get = |name: &str| std::env::var(name).ok();
+    otlp::OtlpSettings::read(url.as_deref(), args.otlp_interval, &get).map(Some)
+}
+
+fn token(args: &ServeArgs) -> Result<Token, Error> {
+    Ok(match &args.token_file {
+        Some(path) => Token::File(read_token(path)?),
+        None if args.no_token || !is_tcp(&args.listen) => Token::None,
+        None => Token::Random(gate::random_token()),
+    })
+}
+
+fn read_token(path: &Path) -> Result<String, Error> {
+    let named = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
+    let meta = std::fs::metadata(path).map_err(|error| named(&error))?;
+    if meta.is_file() && meta.permissions().mode() & 0o077 != 0 {
+        return Err(named(&"others can read this token; chmod 600 makes it yours alone"));
+    }
+    let text = files::read_named_text(path, 4096).map_err(|error| named(&error))?;
+    gate::token(&text).map_err(|why| named(&why))
+}

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Turns the totals since the segment was created into metrics (docs/reference-metrics.md). Labels are
+//! the server's names of activities, processes, files and locks; the segment's directory bounds
+//! their number.
+
+use std::collections::BTreeMap;
+
+use segment::delta::Total;
+use segment::interval::{is_idle, Timing};
+use segment::{Frame, Interval};
+
+use super::family::{Family, Kind, Spread, Value};
+use super::statements::NamedStatements;
+use otlp::queue::Fate;
+use view::statements::StatementsTable;
+
+use Kind::{Counter, Gauge, Histogram, Summary};
+
+/// The data of a server that can be read.
+#[derive(Debug)]
+pub struct Present<'p> {
+    /// Totals since the segment was created.
+    pub frame: &'p Frame,
+    /// Number of events since the segment was created.
+    pub events: u64,
+    /// The statements since their last reset, if requested and available.
+    pub statements: Option<(&'p StatementsTable, &'p NamedStatements)>,
+}
+
+/// What has become of readings and events that are sent by OTLP.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Delivery {
+    /// When counting started, seconds since 1970.
+    pub since: f64,
+    /// Of readings of all metrics.
+    pub readings: Fate,
+    /// Of events.
+    pub events: Fate,
+}
+
+/// All metrics; without a server only `pgtally_up` 0, the build info, and what `delivery` is.
+pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Vec<Family> {
+    let mut up = Family::new("pgtally_up", Gauge, "Whether the server's segment is read.");
+    up.number([], if present.is_some() { 1.0 } else { 0.0 });
+    let mut build =
+        Family::new("pgtally_build_info", Gauge, "The version that serves this; always 1.");
+    build.number([("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    let mut families = vec![up, build];
+    if let Some(delivery) = delivery {
+        delivered(delivery, &mut families);
+    }
+    if let Some(present) = present {
+        let interval = Interval::from_frame(present.frame);
+        about(present, &interval, &mut families);
+        ledger(present.frame, &mut families);
+        commands(present.frame, &mut families);
+        commits(present.frame, &interval, &mut families);
+        files(&interval, &mut families);
+        locks(&interval, &mut families);
+        others(&interval, &mut families);
+        if let Some((statements, named)) = present.statements {
+            named.metrics(statements, &mut families);
+        }
+        families.retain(|family| !family.samples.is_empty());
+    }
+    for family in &mut families {
+        family.settle();
+    }
+    families
+}
+
+fn one(families: &mut Vec<Family>, name: &'static str, kind: Kind, help: &'static str, value: f64) {
+    let mut family = Family::new(name, kind, help);
+    family.number([], value);
+    families.push(family);
+}
+
+fn delivered(delivery: &Delivery, families: &mut Vec<Family>) {
+    let mut accepted = Family::new(
+        "pgtally_otlp_accepted_total",
+        Counter,
+        "Readings and events that the OTLP receiver has accepted.",
+    );
+    let mut dropped = Family::new(
+        "pgtally_otlp_dropped_total",
+        Counter,
+        "Readings and events that it refused, or that were dropped because too many waited.",
+    );
+    let mut waiting = Family::new(
+        "pgtally_otlp_waiting",
+        Gauge,
+        "Readings and events that it has not accepted yet.",
+    );
+    for (what, fate) in [("readings", &delivery.readings), ("events", &delivery.events)] {
+        let labels = [("what", what)];
+        accepted.number_since(labels, fate.accepted as f64, delivery.since);
+        dropped.number_since(labels, fate.dropped as f64, delivery.since);
+        waiting.number(labels, fate.waiting as f64);
+    }
+    families.extend([accepted, dropped, waiting]);
+}
+
+fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>) {
+    let server = &interval.server;
+    let mut info = Family::new("pgtally_server_info", Gauge, "What is measured; always 1.");
+    info.number(
+        [
+            ("server", server.name.as_str()),
+            ("data_directory", &server.host),
+            ("producer", &server.producer),
+        ],
+        1.0,
+    );
+    let mut level = Family::new("pgtally_level_info", Gauge, "How much is measured; always 1.");
+    level.number([("level", &interval.level.to_string())], 1.0);
+    let mut sessions = Family::new("pgtally_sessions", Gauge, "Processes that exist.");
+    for row in &present.frame.population {
+        let labels = [("process", &*row.process), ("state", row.state)];
+        sessions.number(labels, f64::from(row.sessions));
+    }
+    families.extend([info, level, sessions]);
+    one(
+        families,
+        "pgtally_segment_created_timestamp_seconds",
+        Gauge,
+        "When the segment was made and all counters started.",
+        server.created,
+    );
+    one(families, "pgtally_processors", Gauge, "CPUs of the machine.", interval.cores as f64);
+    one(
+        families,
+        "pgtally_session_seconds_total",
+        Counter,
+        "Time that all processes lived: the sum of pgtally_time_seconds_total.",
+        interval.wall_seconds,
+    );
+    one(
+        families,
+        "pgtally_sessions_ended_total",
+        Counter,
+        "Processes that ended.",
+        interval.ended.sessions as f64,
+    );
+    one(
+        families,
+        "pgtally_events_total",
+        Counter,
+        "Notable events: slow operations, checkpoints, warnings.",
+        present.events as f64,
+    );
+    one(
+        families,
+        "pgtally_torn_sessions",
+        Gauge,
+        "Processes paused within an update, read as they are.",
+        interval.torn_sessions as f64,
+    );
+    let mut overflow = Family::new(
+        "pgtally_overflow_total",
+        Counter,
+        "What did not fit into a full table; anything but 0 is missing.",
+    );
+    let it = &interval.overflow;
+    for (what, count) in [
+        ("slots", it.slots),
+        ("statistics", it.statistics),
+        ("directory", it.directory),
+        ("groups", it.groups),
+        ("memory", it.memory),
+        ("lost_merges", it.lost_merges),
+        ("statements", it.statements_dropped),
+        ("statements_lost", it.statements_lost),
+        ("texts", it.texts_cut),
+    ] {
+        overflow.number([("what", what)], count as f64);
+    }
+    families.push(overflow);
+}
+
+/// Sums of totals by labels.
+type Totals<const N: usize> = BTreeMap<[String; N], Total>;
+
+fn add<const N: usize>(totals: &mut Totals<N>, labels: [&str; N], total: &Total) {
+    totals.entry(labels.map(str::to_string)).or_default().merge(total);
+}
+
+fn spread(total: &Total, frame: &Frame) -> Value {
+    let sum = frame.clock.seconds(total.change.total);
+    let rate = frame.clock.ticks_per_second;
+    Value::Spread(Spread::from_histogram(total.change.count, sum, &total.histogram, rate))
+}
+
+fn ledger(frame: &Frame, families: &mut Vec<Family>) {
+    let mut time = Family::new(
+        "pgtally_time_seconds_total",
+        Counter,
+        "Time of all processes by phase and activity, up to now.",
+    );
+    let mut waits: Totals<2> = BTreeMap::new();
+    for it in &frame.statistics {
+        if it.stat.kind != segment::directory::StatKind::Account {
+            continue;
+        }
+        let (phase, activity) = (&**it.stat.phase(), &**it.stat.activity());
+        let idle = is_idle(&it.stat);
+        let class = if idle { "idle" } else { it.stat.class().name() };
+        time.number(
+            [("process", &*it.process), ("phase", phase), ("activity", activity), ("class", class)],
+            frame.clock.seconds(it.total.change.total),
+        );
+        if it.stat.is_wait() && !idle {
+            add(&mut waits, [activity, class], &it.total);
+        }
+    }
+    let mut family = Family::new(
+        "pgtally_wait_seconds",
+        Histogram,
+        "Waits by activity; the sum includes waits in progress, the count does not.",
+    );
+    for ([activity, class], total) in &waits {
+        family.push([("activity", activity), ("class", class)], spread(total, frame));
+    }
+    families.extend([time, family]);
+}
+
+fn commands(frame: &Frame, families: &mut Vec<Family>) {
+    let (mut handled, mut read): (Totals<1>, Totals<1>) = Default::default();
+    for it in &frame.statistics {
+        match it.command() {
+            Some((kind, true)) => add(&mut handled, [kind], &it.total),
+            Some((kind, false)) => add(&mut read, [kind], &it.total),
+            None => {}
+        }
+    }
+    let mut handle = Family::new(
+        "pgtally_command_seconds",
+        Histogram,
+        "Handling of clients' commands, from arrival until the next is awaited.",
+    );
+    for ([kind], total) in &handled {
+        handle.push([("command", kind)], spread(total, frame));
+    }
+    let mut waited = Family::new(
+        "pgtally_command_read_seconds",
+        Summary,
+        "Waiting for clients' commands, since the previous one was handled.",
+    );
+    for ([kind], total) in &read {
+        let seconds = frame.clock.seconds(total.change.total);
+        waited.timed([("command", kind)], total.change.count, seconds);
+    }
+    families.extend([handle, waited]);
+}
+
+fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
+    one(
+        families,
+        "pgtally_commits_total",
+        Counter,
+        "Commits that wrote WAL.",
+        interval.commits.count as f64,
+    );
+    let mut whole: Totals<1> = BTreeMap::new();
+    for it in &frame.statistics {
+        if let Some(how) = segment::commits::whole_commit(&it.stat) {
+            add(&mut whole, [how], &it.total);
+        }
+    }
+    let mut commits = Family::new(
+        "pgtally_commit_seconds",
+        Histogram,
+        "Duration of commits that wrote WAL: leader (synced itself), group_committed (another's \
+         sync covered it), asynchronous.",
+    );
+    for ([how], total) in &whole {
+        commits.push([("how", how)], spread(total, frame));
+    }
+    let mut parts = Family::new("pgtally_commit_part_seconds", Summary, "What commits waited for.");
+    let it = &interval.commits;
+    for (part, timing) in [
+        ("insert", &it.insert),
+        ("queue", &it.queue),
+        ("delay", &it.delay),
+        ("write", &it.write),
+        ("sync", &it.sync),
+        ("replication", &it.replication),
+    ] {
+        timed(&mut parts, [("part", part)], timing);
+    }
+    let mut checkpoints = Family::new(
+        "pgtally_checkpoint_seconds",
+        Summary,
+        "Checkpoints and restartpoints that ended, and their two parts.",
+    );
+    let it = &interval.checkpoints;
+    for (part, timing) in [("total", &it.total), ("write", &it.write), ("sync", &it.sync)] {
+        timed(&mut checkpoints, [("part", part)], timing);
+    }
+    families.extend([commits, parts, checkpoints]);
+    let mut figures = [
+        Family::new("pgtally_wal_records_total", Counter, "WAL records inserted."),
+        Family::new("pgtally_wal_full_page_images_total", Counter, "Full-page images inserted."),
+        Family::new("pgtally_wal_bytes_total", Counter, "Bytes of WAL inserted."),
+        Family::new(
+            "pgtally_wal_buffers_full_total",
+            Counter,
+            "WAL writes because buffers were full.",
+        ),
+    ];
+    for row in &interval.wal {
+        let counts = [row.records, row.full_page_images, row.bytes, row.buffers_full];
+        for (family, count) in figures.iter_mut().zip(counts) {
+            family.number([("process", row.process.as_str())], count as f64);
+        }
+    }
+    families.extend(figures);
+}
+
+fn timed<const N: usize>(family: &mut Family, labels: [(&'static str, &str); N], timing: &Timing) {
+    if timing.count > 0 {
+        family.timed(labels, timing.count, timing.seconds);
+    }
+}
+
+fn files(interval: &Interval, families: &mut Vec<Family>) {
+    let mut time = Family::new(
+        "pgtally_file_seconds",
+        Histogram,
+        "Operations on files that ended, failed ones included.",
+    );
+    let mut bytes = Family::new(
+        "pgtally_file_bytes_total",
+        Counter,
+        "Bytes transferred by operations on files.",
+    );
+    let mut failed =
+        Family::new("pgtally_file_failures_total", Counter, "Operations on files that failed.");
+    for row in &interval.files {
+        let labels = [
+            ("file", &*row.file),
+            ("tablespace", row.tablespace.as_deref().unwrap_or("")),
+            ("operation", &*row.operation),
+        ];
+        let (count, sum) = (row.timing.count, row.timing.seconds);
+        let rate = interval.clock.ticks_per_second;
+        time.push(labels, Value::Spread(Spread::from_histogram(count, sum, row.histogram(), rate)));
+        if row.bytes > 0 {
+            bytes.number(labels, row.bytes as f64);
+        }
+        failed.number(labels, row.failed as f64);
+    }
+    families.extend([time, bytes, failed]);
+}
+
+/// Sums of counts and seconds by labels.
+type Sums<const N: usize> = BTreeMap<[String; N], (u64, f64)>;
+
+fn sum<const N: usize>(sums: &mut Sums<N>, labels: [&str; N], timing: &Timing) {
+    let (count, seconds) = sums.entry(labels.map(str::to_string)).or_default();
+    *count = count.saturating_add(timing.count);
+    *seconds += timing.seconds;
+}
+
+fn summary<const N: usize>(
+    name: &'static str,
+    help: &'static str,
+    labels: [&'static str; N],
+    sums: &Sums<N>,
+) -> Family {
+    let mut family = Family::new(name, Summary, help);
+    for (values, (count, seconds)) in sums.iter().filter(|(_, (count, _))| *count > 0) {
+        let mut at = 0;
+        let pairs = labels.map(|label| {
+            at += 1;
+            (label, values.get(at - 1).map_or("", String::as_str))
+        });
+        family.timed(pairs, *count, *seconds);
+    }
+    family
+}
+
+fn locks(interval: &Interval, families: &mut Vec<Family>) {
+    let (mut waits, mut acquired, mut held): (Sums<2>, Sums<2>, Sums<2>) = Default::default();
+    for row in &interval.lwlocks {
+        sum(&mut waits, [&row.lock, &row.mode], &row.wait);
+        sum(&mut acquired, [&row.lock, &row.mode], &row.acquire);
+        sum(&mut held, [&row.lock, &row.mode], &row.held);
+    }
+    families.push(summary(
+        "pgtally_lwlock_wait_seconds",
+        "Sleeps in the queues of lightweight locks; while the level is locks.",
+        ["lock", "mode"],
+        &waits,
+    ));
+    families.push(summary(
+        "pgtally_lwlock_acquire_seconds",
+        "Acquisitions of lightweight locks, timed if they queued; while the level is locks.",
+        ["lock", "mode"],
+        &acquired,
+    ));
+    families.push(summary(
+        "pgtally_lwlock_held_seconds",
+        "Lightweight locks from acquisition to release; while the level is locks.",
+        ["lock", "mode"],
+        &held,
+    ));
+    let mut waits: Sums<2> = BTreeMap::new();
+    for row in &interval.locks {
+        sum(&mut waits, [&row.kind, &row.mode], &row.wait);
+    }
+    families.push(summary(
+        "pgtally_lock_wait_seconds",
+        "Waits for heavyweight locks; while the level is locks.",
+        ["type", "mode"],
+        &waits,
+    ));
+}
+
+fn others(interval: &Interval, families: &mut Vec<Family>) {
+    let mut calls: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
+    let mut inclusive: Sums<1> = BTreeMap::new();
+    for row in &interval.functions {
+        let sums = calls.entry(&row.name).or_default();
+        *sums = (sums.0.saturating_add(row.calls), sums.1 + row.exclusive_seconds);
+        sum(&mut inclusive, [&row.name], &row.inclusive);
+    }
+    let mut all =
+        Family::new("pgtally_function_calls_total", Counter, "Calls of probed functions.");
+    let mut own = Family::new(
+        "pgtally_function_own_seconds_total",
+        Counter,
+        "Time of probed functions without other probed functions that they called.",
+    );
+    for (name, (calls, seconds)) in calls {
+        all.number([("function", name)], calls as f64);
+        own.number([("function", name)], seconds);
+    }
+    let timed_calls = summary(
+        "pgtally_function_seconds",
+        "Timed calls of probed functions, including what they called.",
+        ["function"],
+        &inclusive,
+    );
+    let mut timers =
+        Family::new("pgtally_statistic_seconds", Summary, "Any other statistic that is a time.");
+    let mut values =
+        Family::new("pgtally_statistic", Summary, "Any other statistic that is a number.");
+    for row in &interval.statistics {
+        if row.unit == "seconds" {
+            timers.timed([("name", row.name.as_str())], row.count, row.total);
+        } else {
+            let labels = [("name", row.name.as_str()), ("unit", &row.unit)];
+            values.timed(labels, row.count, row.total);
+        }
+    }
+    families.extend([all, own, timed_calls, timers, values]);
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The live page: a report of the last minutes.
+
+use jiff::tz::TimeZone;
+use maud::{html, DOCTYPE};
+use segment::Interval;
+
+use super::history::{HistoryExtract, LiveHistory};
+use error::Error;
+use report::assemble;
+use report::material::Material;
+use view::blocking::Forest;
+use view::document::{Document, Fact, Live};
+use view::html::Visible;
+use view::page;
+use view::statements::PlanRow;
+use view::units::duration;
+use view::vacuum::Vacuum;
+
+/// Path from which the page loads newer figures.
+pub const FIGURES: &str = "report.json";
+
+/// Time settings of the page.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Length of an interval, seconds.
+    pub interval: f64,
+    /// Length of a column of the heat map, seconds.
+    pub detail: f64,
+}
+
+/// What is known of this moment only.
+#[derive(Debug, Default)]
+pub struct Now {
+    /// Who blocks whom.
+    pub blocking: Option<Forest>,
+    /// How far vacuum is behind.
+    pub vacuum: Option<Vacuum>,
+    /// The plans of the statements.
+    pub plans: Vec<PlanRow>,
+}
+
+/// The report of the history; `None` if it is empty.
+pub fn document(
+    history: &LiveHistory,
+    latest: Option<&std::sync::Arc<segment::StatementsReading>>,
+    now: Now,
+    pace: Pace,
+) -> Result<Option<Document>, Error> {
+    let Some(kept) = history.all() else { return Ok(None) };
+    let mut material = Material {
+        blocking: now.blocking,
+        vacuum: now.vacuum,
+        ..material(kept, history, latest, pace)
+    };
+    if let Some(statements) = &mut material.statements {
+        statements.plans = now.plans;
+    }
+    let mut document = assemble::document(material, &TimeZone::system())?;
+    document.live = Some(Live { url: FIGURES.to_string(), seconds: None });
+    Ok(Some(document))
+}
+
+fn material(
+    kept: HistoryExtract,
+    history: &LiveHistory,
+    latest: Option<&std::sync::Arc<segment::StatementsReading>>,
+    pace: Pace,
+) -> Material {
+    let whole = Interval::with_others(&kept.sum);
+    let statements = history.statements(latest);
+    let mut facts = vec![
+        Fact { name: "Machine", text: format!("{} processors", whole.cores) },
+        Fact { name: "Level", text: whole.level.to_string() },
+        Fact {
+            name: "Live",
+            text: format!(
+                "the last minutes, each interval of {} as it ends; nothing is kept on disk \
+                 (`tally record` does that)",
+                duration(pace.interval)
+            ),
+        },
+    ];
+    if let Some(why) = history.silence() {
+        facts.push(Fact { name: "Now", text: format!("nothing to read: {why}") });
+    }
+    let measured = kept.points.iter().filter(|point| point.seconds > 0.0).count();
+    Material {
+        blocking: None,
+        vacuum: None,
+        recording: whole.server.segment.clone(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        from: kept.from,
+        to: kept.to,
+        interval_seconds: pace.interval,
+        detail_seconds: Some(pace.detail),
+        intervals: measured as u64,
+        statements,
+        sessions: None,
+        points: kept.points,
+        moments: kept.moments,
+        latency: kept.latency,
+        events: history.events.iter().cloned().collect(),
+        marks: history.marks.iter().cloned().collect(),
+        gaps: kept.gaps,
+        facts,
+        settings: Vec::new(),
+        runs: Vec::new(),
+        relations: Vec::new(),
+        relations_seconds: 0.0,
+        client: None,
+        cost: None,
+        devices: Vec::new(),
+        problems: Vec::new(),
+        whole,
+    }
+}
+
+/// A page that may connect only to the server that it came from, and its Content-Security-Policy.
+#[derive(Debug, Clone)]
+pub struct LivePage {
+    /// HTML.
+    pub html: String,
+    /// The policy for the header. It also forbids frames, which a policy within a page cannot.
+    pub policy: String,
+}
+
+const NOTHING: &str = "default-src 'none'";
+const ONLY_HERE: &str = "default-src 'none'; connect-src 'self'";
+
+impl LivePage {
+    /// The page of a report.
+    pub fn render(document: &Document) -> Result<LivePage, Error> {
+        let html = page::page(document)?.replacen(NOTHING, ONLY_HERE, 1);
+        let policy = LivePage::policy_of(&html);
+        Ok(LivePage { html, policy })
+    }
+
+    /// The policy within a page, for the header; without one, nothing is allowed.
+    pub fn policy_of(html: &str) -> String {
+        let within = html.split_once(NOTHING).and_then(|(_, rest)| rest.split_once('"'));
+        let rest = within.map_or("", |(rest, _)| rest);
+        format!("{NOTHING}{rest}; frame-ancestors 'none'")
+    }
+
+    /// A page that says why there is nothing to show yet, and reloads.
+    pub fn waiting(why: &str) -> LivePage {
+        let html = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="refresh" content="2";
+                    title { "pgtally" }
+                }
+                body { p { "Nothing to show yet: " (Visible(why)) ". This page reloads every two seconds." } }
+            }
+        };
+        LivePage { html: html.into_string(), policy: format!("{NOTHING}; frame-ancestors 'none'") }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What clients request, and the answers: between HTTP and the thread that knows the figures.
+
+use std::sync::Arc;
+
+use error::Error;
+use hyper::StatusCode;
+use tokio::sync::oneshot;
+use view::document::Document;
+use view::escape;
+
+use super::metrics::Form;
+use super::page::LivePage;
+
+/// What can be requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The page.
+    Page,
+    /// The page's report as JSON.
+    Report,
+    /// The metrics, in a format.
+    Metrics(Form),
+}
+
+/// A request, and the channel for its answer.
+#[derive(Debug)]
+pub struct Request {
+    /// What is requested.
+    pub what: What,
+    /// What follows the question mark of the address.
+    pub query: String,
+    /// Receives the answer, or why there is none.
+    pub answer: oneshot::Sender<Result<HttpReply, Refusal>>,
+}
+
+/// Why there is no answer.
+pub type Refusal = (StatusCode, String);
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct HttpReply {
+    /// The content.
+    pub body: Arc<[u8]>,
+    /// ETag, changes with the content; metrics have none.
+    pub tag: Option<String>,
+    /// Content-Security-Policy of the page.
+    pub policy: Option<Arc<str>>,
+}
+
+impl HttpReply {
+    /// The page of a document; without one, a page that says why and reloads.
+    pub fn page(document: Option<&Document>, why: &str) -> Result<HttpReply, Error> {
+        let page = document.map_or_else(|| Ok(LivePage::waiting(why)), LivePage::render)?;
+        let policy = Some(page.policy.into());
+        Ok(HttpReply { body: page.html.into_bytes().into(), tag: None, policy })
+    }
+
+    /// A document as JSON, with this ETag; without a document, an error that says why.
+    pub fn report(
+        document: Option<&Document>,
+        why: &str,
+        tag: Option<String>,
+    ) -> Result<HttpReply, Error> {
+        let Some(document) = document else {
+            return Err(Error::Failed(format!("nothing to show yet: {why}")));
+        };
+        let json = serde_json::to_string(document)?;
+        let body = escape::json(&json).into_owned().into_bytes().into();
+        Ok(HttpReply { body, tag, policy: None })
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `/trace`, with `--allow-trace`: the sessions as links, and a trace of one of them as a page of waterfalls.
+//!
+//! A trace costs the traced session something, so there is one at a time, of limited length.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use error::Error;
+use hyper::StatusCode;
+use live::target::SegmentSource;
+use segment::interval::SessionRow;
+use segment::{Interval, Segment};
+use tokio::sync::Semaphore;
+use view::document::{Column, Document, Section, Table, Tone, Unit};
+use view::page;
+
+use super::request::Refusal;
+
+/// Seconds of a trace: without a choice, and at most. An answer takes no longer than others may.
+const USUAL: u64 = 3;
+const MOST: u64 = 20;
+const WHO: &str = "tally serve --allow-trace";
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum TraceQuery {
+    /// Which sessions there are.
+    Sessions,
+    /// A trace of this process.
+    Trace { pid: i32, seconds: u64 },
+}
+
+/// Traces for clients.
+#[derive(Debug)]
+pub struct Tracing {
+    place: SegmentSource,
+    turn: Semaphore,
+}
+
+impl Tracing {
+    /// Of processes of the server at `place`, whose segment must be a file of this machine.
+    pub fn new(place: &SegmentSource) -> Result<Tracing, Error> {
+        place.file(WHO)?;
+        Ok(Tracing { place: place.clone(), turn: Semaphore::new(1) })
+    }
+
+    /// The page that the query of an address asks for.
+    pub async fn page(&self, query: &str) -> Result<String, Refusal> {
+        let asked = asked(query).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+        let place = self.place.clone();
+        let failed = |error: &dyn std::fmt::Display| {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("no trace: {error}"))
+        };
+        let Ok(_turn) = self.turn.try_acquire() else {
+            return Err((
+                StatusCode::SERVICE_UNAVAILABLE,
+                "another trace is in progress; try again in some seconds".into(),
+            ));
+        };
+        // The thread that drives all connections does not wait for it.
+        let made = tokio::task::spawn_blocking(move || make(&place, &asked)).await;
+        made.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    }
+}
+
+/// `pid=N&seconds=N`; nothing asks for the sessions.
+fn asked(query: &str) -> Result<TraceQuery, String> {
+    let mut asked = (None, USUAL);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match name {
+            "pid" => {
+                let pid = value.parse::<i32>().ok().filter(|&pid| pid > 0);
+                asked.0 = Some(pid.ok_or("pid is not the number of a process")?);
+            }
+            "seconds" => {
+                let seconds = value.parse::<u64>().ok().filter(|it| (1..=MOST).contains(it));
+                asked.1 = seconds.ok_or_else(|| format!("seconds must be from 1 to {MOST}"))?;
+            }
+            _ => return Err("an address is /trace or /trace?pid=PID&seconds=SECONDS".into()),
+        }
+    }
+    Ok(match asked {
+        (None, _) => TraceQuery::Sessions,
+        (Some(pid), seconds) => TraceQuery::Trace { pid, seconds },
+    })
+}
+
+fn make(place: &SegmentSource, asked: &TraceQuery) -> Result<String, Error> {
+    match *asked {
+        TraceQuery::Sessions => sessions(place.open()?),
+        TraceQuery::Trace { pid, seconds } => {
+            let stop = AtomicBool::new(false);
+            let length = Duration::from_secs(seconds);
+            trace::page_for_a_while(pid, Some(&place.target()), length, &stop)
+        }
+    }
+}
+
+/// Sessions of clients, those that work first.
+fn sessions(mut segment: Segment) -> Result<String, Error> {
+    segment.refresh()?;
+    let snapshot = segment.snapshot(None)?;
+    let interval = Interval::between(&segment, None, &snapshot);
+    let mut rows: Vec<_> =
+        interval.without_own().sessions.iter().filter(|row| row.state != "background").collect();
+    rows.sort_by_key(|row| (row.state != "active", row.state == "idle", row.pid));
+    page::page(&list(&rows))
+}
+
+fn list(rows: &[&SessionRow]) -> Document {
+    let columns = vec![
+        Column { link: Some("trace?pid={pid}"), ..Column::new("pid", "PID", Unit::Number) },
+        Column::new("user", "User", Unit::Text),
+        Column::new("database", "Database", Unit::Text),
+        Column::new("application", "Application", Unit::Text),
+        Column::new("state", "State", Unit::Text),
+        Column::new("activity", "Now", Unit::Text),
+        Column::new("since", "Since", Unit::Seconds),
+    ];
+    let mut table = Table::new("sessions", "Sessions of clients", columns);
+    for row in rows {
+        table.push(
+            Tone::Plain,
+            vec![
+                row.pid.to_string().into(),
+                row.user.as_deref().into(),
+                row.database.as_deref().into(),
+                row.application.as_str().into(),
+                row.state.into(),
+                format!("{}: {}", row.phase, row.activity).into(),
+                row.since_seconds.into(),
+            ],
+        );
+    }
+    let note = match rows {
+        [] => "There are no sessions of clients.".to_string(),
+        _ => format!(
+            "The link of a process id traces that session for {USUAL} seconds, with the nodes of its plans, and then shows \
+             what it did."
+        ),
+    };
+    let section = Section {
+        id: "sessions",
+        title: "Sessions",
+        note: Some(note),
+        tables: vec!["sessions"],
+        ..Section::default()
+    };
+    let mut document = Document {
+        sections: vec![section],
+        tables: vec![table],
+        ..Document::new("Trace a session".into())
+    };
+    document.tidy();
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_process_and_a_length_or_nothing() {
+        assert_eq!(asked(""), Ok(TraceQuery::Sessions));
+        assert_eq!(asked("pid=42"), Ok(TraceQuery::Trace { pid: 42, seconds: USUAL }));
+        assert_eq!(asked("seconds=20&pid=42"), Ok(TraceQuery::Trace { pid: 42, seconds: 20 }));
+        for bad in ["pid=0", "pid=-1", "pid=x", "pid=1&seconds=21", "seconds=0", "database=x"] {
+            assert!(asked(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What full-screen views share: the terminal, keys, the loop that draws and waits, and rows, tabs and pages of text.
+
+mod drive;
+mod input;
+mod keys;
+mod pages;
+mod row;
+mod tabs;
+mod take;
+mod typing;
+
+pub use drive::{drive, App, NAP};
+pub use keys::{action, Action, Form};
+pub use pages::{help, too_small};
+pub use row::{heading, line, Look, Viewport};
+pub use tabs::{tabs, Tab};
+pub use take::Terminal;
+pub use typing::{edit, Edit};

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The pane's content: a table, or a page of several.
+
+use std::ops::Range;
+
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+use ratatui::Frame;
+
+use crate::screen::{of_heading, Screen};
+use crate::trend;
+use terminal::{heading, line, Viewport};
+use view::statements::Section;
+use view::table::{fit, wrap, Column, Layout, Table, Unit};
+
+/// Minimum width of a history; free space widens it.
+const MIN_WIDTH: usize = 10;
+const MAX_WIDTH: usize = 60;
+
+/// Draws the pane's table. The cursor stays visible, and the screen is filled.
+pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let Some(mut table) = screen.table() else { return };
+    let mut area = area;
+    if let Some(section) = screen.below() {
+        let lines = section_lines(screen, &section, usize::from(area.width));
+        // The table above has at most all lines but those, and at least half.
+        let above =
+            (table.rows.len() as u16 + 2).min(area.height.saturating_sub(lines.len() as u16));
+        let above = above.max(area.height / 2);
+        let rest = Rect { y: area.y + above, height: area.height - above, ..area };
+        frame.render_widget(Paragraph::new(lines), rest);
+        area.height = above;
+    }
+    if let Some(note) = screen.note().filter(|_| !table.rows.is_empty() && area.height > 3) {
+        let text = fit(&note, usize::from(area.width), false);
+        frame.render_widget(Paragraph::new(text), Rect { height: 1, ..area });
+        area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    }
+    let rows = usize::from(area.height).saturating_sub(1);
+    screen.page = rows;
+    let mut sight = Viewport { cursor: screen.cursor, top: screen.top };
+    let shown = sight.shown(rows, table.rows.len());
+    (screen.cursor, screen.top) = (sight.cursor, sight.top);
+    let layout = with_history(screen, &mut table, shown.clone(), usize::from(area.width));
+    record_spots(screen, &table, &layout, area, shown.len());
+    let mut lines = Vec::with_capacity(rows + 1);
+    lines.push(heading(&table, &layout, usize::from(area.width)));
+    if table.rows.is_empty() {
+        let text = screen.note().unwrap_or_else(|| empty(screen).to_string());
+        lines.extend(wrap(&text, usize::from(area.width)).into_iter().map(Line::raw));
+    }
+    for at in shown {
+        lines.push(line(screen.look(), &table, &table.rows[at], &layout, at == screen.cursor));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// Adds a history to the visible rows, if there is space, and lays out the table.
+fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: usize) -> Layout {
+    let view = screen.view();
+    if !trend::has(view) || table.rows.is_empty() {
+        return table.layout(width);
+    }
+    // Running text stays last.
+    let last = table.columns.len();
+    let at = table.columns.iter().position(|column| column.elastic).unwrap_or(last);
+    let column = Column::new("history", "HISTORY", Unit::Text).expendable(3);
+    table.columns.insert(at, column);
+    for row in &mut table.rows {
+        row.cells.insert(at, " ".repeat(MIN_WIDTH).into());
+    }
+    let mut layout = table.layout(width);
+    let spare = width.saturating_sub(table.width(&layout));
+    let Some((_, wide)) = layout.shown.iter_mut().find(|(column, _)| *column == at) else {
+        return layout;
+    };
+    *wide = (*wide + spare).min(MAX_WIDTH);
+    let wide = *wide;
+    for row in &mut table.rows[shown] {
+        let series = trend::of_row(&screen.history, view, &row.key, wide);
+        row.cells[at] = trend::spark(&series, wide, screen.ascii).into();
+    }
+    layout
+}
+
+/// Records what can be clicked.
+fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect, rows: usize) {
+    let view = screen.view();
+    let spots = &mut screen.spots;
+    spots.heading_line = Some(area.y);
+    spots.rows = area.y + 1..area.y + 1 + rows as u16;
+    spots.first = screen.top;
+    spots.orders = table
+        .spans(layout)
+        .into_iter()
+        .filter_map(|(column, span)| {
+            let columns = area.x + span.start as u16..area.x + span.end as u16;
+            of_heading(view, &table.columns[column].title).map(|sort| (columns, sort))
+        })
+        .collect();
+}
+
+/// Draws a page of several tables. The cursor is the first visible line.
+pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], area: Rect) {
+    let width = usize::from(area.width);
+    let mut lines = Vec::new();
+    for section in page {
+        lines.extend(section_lines(screen, section, width));
+        lines.push(Line::raw(""));
+    }
+    if page.is_empty() {
+        // Past intervals do not keep inactive statements.
+        lines.push(Line::raw(match screen.history.is_past() {
+            _ if screen.session.is_some() => match screen.play {
+                Some(_) => "this session was idle or did not exist in this interval; Esc goes back",
+                None => "this session did not exist in this interval; Esc goes back",
+            },
+            true => "not active in this interval; Esc goes back to the table",
+            false => "no longer in the table; Esc goes back",
+        }));
+    }
+    screen.page = usize::from(area.height);
+    screen.cursor = screen.cursor.min(lines.len().saturating_sub(screen.page));
+    let lines: Vec<Line<'_>> = lines.into_iter().skip(screen.cursor).take(screen.page).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// Draws a trace. The cursor is the first visible line.
+pub fn trace(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let Some(text) = &screen.trace else { return };
+    screen.page = usize::from(area.height);
+    screen.cursor = screen.cursor.min(text.len().saturating_sub(screen.page));
+    let shown = text.iter().skip(screen.cursor).take(screen.page);
+    let lines: Vec<Line<'_>> =
+        shown.map(|line| Line::raw(fit(line, usize::from(area.width), false))).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// A section of a page.
+fn section_lines(screen: &Screen, section: &Section, width: usize) -> Vec<Line<'static>> {
+    let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+    let mut lines = vec![Line::styled(fit(&section.title, width, false), title)];
+    let text = section.lines.iter().flat_map(|line| wrap(line, width));
+    lines.extend(text.map(Line::raw));
+    if let Some(table) = &section.table {
+        let layout = table.layout(width);
+        let heading = fit(&table.heading(&layout), width, false);
+        lines.push(Line::styled(heading, Style::new().add_modifier(Modifier::BOLD)));
+        lines.extend(table.rows.iter().map(|row| line(screen.look(), table, row, &layout, false)));
+    }
+    lines
+}
+
+fn empty(screen: &Screen) -> &'static str {
+    if screen.wish.filter.is_empty() {
+        "nothing in this interval; i shows idle accounts"
+    } else {
+        "nothing contains the filter's text; Esc removes it"
+    }
+}

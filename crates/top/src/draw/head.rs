@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The lines above the table: which interval is shown, the server, and the names of the panes.
+
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+
+use super::styled;
+use crate::screen::{Play, Screen, PANES};
+use crate::{moment, trend};
+use terminal::Tab;
+use view::blocking::Forest;
+use view::headline::{self, Weight};
+use view::table::{fit, wrap};
+use view::units::{count, duration, two, whole};
+
+/// Index of the line with the server's load, among the lines that are not warnings.
+const LOAD: usize = 2;
+/// Screens of this height or more show whole lines, and the load's history below it.
+const TALL: u16 = 30;
+/// Maximum width of a history.
+const WIDEST: usize = 60;
+
+fn loud(screen: &Screen) -> Style {
+    styled(screen, Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
+}
+
+/// The lines, most important first: a low screen cuts the last ones off.
+pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
+    let mut lines = Vec::new();
+    let loud = loud(screen);
+    if let Some(place) = which_interval(screen) {
+        let style = loud.add_modifier(Modifier::REVERSED);
+        lines.push(Line::styled(fit(&place, width, false), style));
+    }
+    let looks_back = screen.play.is_some() || !screen.history.is_live();
+    let gap = screen.history.gap_before().filter(|_| looks_back);
+    let gap = gap.map(|reason| format!("before it: {reason}"));
+    for text in [&screen.notice, &screen.message, &gap].into_iter().flatten() {
+        lines.extend(wrap(text, width).into_iter().map(|text| Line::styled(text, loud)));
+    }
+    let Some(reading) = screen.reading() else {
+        lines.push(Line::raw("the first interval is being measured"));
+        return lines;
+    };
+    if let Some(blocked) = reading.blocking.as_ref().and_then(Forest::headline) {
+        let style = styled(screen, Color::Red, Style::new().add_modifier(Modifier::BOLD));
+        lines.extend(wrap(&blocked, width).into_iter().map(|text| Line::styled(text, style)));
+    }
+    let (warnings, plain): (Vec<_>, Vec<_>) = headline::lines(&reading.interval)
+        .into_iter()
+        .partition(|line| line.weight == Weight::Warning);
+    for line in warnings {
+        let parts = wrap(&line.text, width);
+        lines.extend(parts.into_iter().map(|text| Line::styled(text, loud)));
+    }
+    for (at, line) in plain.iter().enumerate() {
+        if height < TALL {
+            lines.push(Line::raw(fit(&line.text, width, false).trim_end().to_string()));
+            continue;
+        }
+        lines.extend(wrap(&line.text, width).into_iter().map(Line::raw));
+        if at == LOAD {
+            lines.push(Line::raw(history(screen, width)));
+        }
+    }
+    lines
+}
+
+/// Which interval is shown, if it may not be the newest.
+fn which_interval(screen: &Screen) -> Option<String> {
+    if let Some(play) = &screen.play {
+        return replayed(screen, play);
+    }
+    let position = screen.history.position().filter(|_| !screen.history.is_live())?;
+    let time = moment::of_day(position.time, &screen.zone);
+    let (first, last) = position.kept;
+    if !screen.history.is_past() {
+        return Some(format!("PAUSED at {time}, the newest interval; Left goes back, p resumes"));
+    }
+    let number = |n: u64| whole(n + 1 - first);
+    Some(format!(
+        "PAST {time}, {} ago: interval {} of {}; Left Right t go elsewhere, l resumes",
+        duration(position.ago_seconds.max(0.0).round()),
+        number(position.number),
+        number(last),
+    ))
+}
+
+/// The position in a recording.
+fn replayed(screen: &Screen, play: &Play) -> Option<String> {
+    let time = moment::full(screen.history.position()?.time, &screen.zone);
+    let index = screen.shown_index().map_or(0, |index| index as u64);
+    Some(format!(
+        "REPLAY of {}, x{}{}: {time}, interval {} of {}",
+        play.what,
+        speed(play.speed),
+        if play.on { "" } else { ", stopped" },
+        whole(index + 1),
+        whole(play.of as u64),
+    ))
+}
+
+/// "1,024", "0.5".
+fn speed(times: f64) -> String {
+    match times.fract() == 0.0 {
+        true => whole(times as u64),
+        false => times.to_string(),
+    }
+}
+
+/// The history of the server's load.
+fn history(screen: &Screen, width: usize) -> String {
+    // Space for the words; both histories are equally wide.
+    let width = (width.saturating_sub(46) / 2).min(WIDEST);
+    let active = trend::active(&screen.history, width);
+    let commands = trend::commands(&screen.history, width);
+    let max = trend::max;
+    format!(
+        "active {} max {}  commands/s {} max {}",
+        trend::spark(&active, width, screen.ascii),
+        two(max(&active)),
+        trend::spark(&commands, width, screen.ascii),
+        count(max(&commands)),
+    )
+}
+
+/// Shorter names of the panes, which fit on 80 columns.
+const SHORT: [&str; PANES.len()] =
+    ["Diag", "Ledger", "Waits", "Cmds", "Sess", "LWLocks", "Locks", "Funcs", "Stmts", "IO"];
+
+/// The names of the panes, and the choice of rows.
+pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
+    let names = PANES.iter().zip(SHORT).enumerate();
+    let all: Vec<Tab> = names.map(|(key, (&(name, _), short))| Tab { key, name, short }).collect();
+    let style = if which_interval(screen).is_none() { Style::new() } else { loud(screen) };
+    let state = state(screen);
+    let (line, ranges) =
+        terminal::tabs(&all, screen.pane, (&state, style), usize::from(area.width));
+    screen.spots.tabs_line = area.y;
+    screen.spots.tabs =
+        ranges.into_iter().map(|range| area.x + range.start..area.x + range.end).collect();
+    line
+}
+
+/// Filter, order and interval.
+fn state(screen: &Screen) -> String {
+    let mut state = String::new();
+    if !screen.wish.filter.is_empty() {
+        state.push_str(&format!("filter \"{}\"  ", screen.wish.filter));
+    }
+    if screen.wish.idle {
+        state.push_str("with idle  ");
+    }
+    match &screen.play {
+        Some(play) if play.on => state.push_str(&format!("REPLAY x{}", speed(play.speed))),
+        Some(_) => state.push_str("STOPPED"),
+        None => {
+            if screen.history.is_past() {
+                state.push_str("PAST  ");
+            } else if !screen.history.is_live() {
+                state.push_str("PAUSED  ");
+            }
+            state.push_str(&format!("every {}", duration(screen.length.as_secs_f64())));
+        }
+    }
+    state
+}

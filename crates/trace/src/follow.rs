@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Follows the rings of the traced processes until it is stopped, and passes on what belongs to the trace.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use error::Error;
+use live::target;
+use segment::{Segment, TraceEnd, TraceReader, TraceRequest, TraceState, TraceSwitch, Traced};
+
+use super::names::Names;
+use super::sampler::Sampler;
+use super::story::{Story, TraceItem, Unit};
+use super::{Chosen, Context, Sink, TraceArgs};
+
+/// How often to look: a ring has 16,384 records, and a busy session writes some 100,000 a second.
+const NAP: Duration = Duration::from_millis(10);
+/// How often the requests are renewed.
+const RENEW: Duration = Duration::from_secs(1);
+/// How often the ledger is read, to compare.
+const COMPARE: Duration = Duration::from_millis(200);
+/// Rings for parallel workers of one process.
+const WORKERS: u32 = 4;
+/// When to say that a process has not done anything yet.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A ring, and the story that is read from it.
+struct Ring {
+    reader: TraceReader,
+    story: Option<Story>,
+    over: bool,
+}
+
+/// Trace until the end.
+pub fn follow(
+    args: &TraceArgs,
+    chosen: &Chosen,
+    sink: &mut dyn Sink,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let segment = Segment::open(target::source(chosen.target)?.file("tally trace")?)?;
+    ready(&segment, chosen)?;
+    let mut switch = TraceSwitch::open(&segment)?;
+    let rings = arm(&mut switch, args, chosen.pid)?;
+    let mut context = Context {
+        origin: segment.clock().now(),
+        origin_realtime_ns: segment::clock::realtime_ns(),
+        segment,
+        names: Names::default(),
+    };
+    let sampler = args.nodes.then(|| Sampler::start(&context.segment)).transpose()?;
+    let pid = chosen.pid;
+    let mut trace = Trace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0 };
+    let outcome = trace.watch(&mut context, &mut switch, stop);
+    switch.stop();
+    trace.poll(&mut context, false, false)?;
+    trace.end(&mut context)?;
+    outcome
+}
+
+/// Can this server be traced?
+fn ready(segment: &Segment, chosen: &Chosen) -> Result<(), Error> {
+    target::need_measured(segment)?;
+    match chosen.pid {
+        Some(pid) if !has_slot(segment, pid)? => Err(Error::Failed(format!(
+            "process {pid} is none of this server's that pg_tally sees (tally top --view sessions lists them)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn has_slot(segment: &Segment, pid: i32) -> Result<bool, Error> {
+    Ok(segment.slot_of(pid)?.is_some())
+}
+
+fn arm(switch: &mut TraceSwitch, args: &TraceArgs, pid: Option<i32>) -> Result<Vec<Ring>, Error> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let request = TraceRequest {
+        pid,
+        workers: false,
+        nodes: args.nodes,
+        application: text(&args.application),
+        user: text(&args.user),
+        database: text(&args.database),
+    };
+    let most = if pid.is_some() { 1 } else { args.sessions };
+    let mut readers = switch.arm(&request, most)?;
+    if readers.is_empty() {
+        return Err(Error::Failed(format!(
+            "all {} rings for traces are in use by others (pg_tally.max_traces)",
+            switch.rings()
+        )));
+    }
+    if pid.is_some() {
+        readers.extend(switch.arm(&TraceRequest { workers: true, ..request }, WORKERS)?);
+    }
+    Ok(readers.into_iter().map(|reader| Ring { reader, story: None, over: false }).collect())
+}
+
+struct Trace<'a> {
+    args: &'a TraceArgs,
+    pid: Option<i32>,
+    sink: &'a mut dyn Sink,
+    rings: Vec<Ring>,
+    /// Which nodes run, if that is asked for.
+    sampler: Option<Sampler>,
+    /// Of processes that have ended.
+    done: Vec<Story>,
+    /// Units passed on.
+    passed: u64,
+}
+
+impl Trace<'_> {
+    fn watch(
+        &mut self,
+        context: &mut Context,
+        switch: &mut TraceSwitch,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
+        let began = Instant::now();
+        let (mut renewed, mut compared, mut flushed, mut reported) = (began, began, began, false);
+        loop {
+            let stops = stop.load(Ordering::Relaxed)
+                || self.args.seconds.is_some_and(|seconds| began.elapsed() >= seconds);
+            let compares = stops || compared.elapsed() >= COMPARE;
+            if compares {
+                compared = Instant::now();
+            }
+            let flushes = flushed.elapsed() >= RENEW;
+            if flushes {
+                flushed = Instant::now();
+            }
+            self.poll(context, compares, flushes)?;
+            self.sink.flush()?;
+            if stops || !self.sink.wants_more() {
+                return Ok(());
+            }
+            if renewed.elapsed() >= RENEW {
+                switch.renew();
+                renewed = Instant::now();
+                if context.segment.replaced()
+                    || context.segment.server_changed()
+                    || context.segment.server_runs() == Some(false)
+                {
+                    return Err(Error::Failed("the server has stopped or was restarted".into()));
+                }
+                if self.ended(context)? {
+                    return Ok(());
+                }
+            }
+            self.again(context, switch)?;
+            if self.pid.is_some() && self.done.iter().any(|it| Some(it.who.pid) == self.pid) {
+                return Ok(());
+            }
+            if !reported
+                && !self.args.quiet
+                && began.elapsed() >= PATIENCE
+                && self.pid.is_some()
+                && self.is_silent()
+            {
+                reported = true;
+                view::escape::say("the process has done nothing yet; waiting for its next message");
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    fn is_silent(&self) -> bool {
+        self.done.is_empty() && self.rings.iter().all(|ring| ring.story.is_none())
+    }
+
+    /// Has the only process ended without a word?
+    fn ended(&mut self, context: &mut Context) -> Result<bool, Error> {
+        let Some(pid) = self.pid else { return Ok(false) };
+        if has_slot(&context.segment, pid)? {
+            return Ok(false);
+        }
+        self.poll(context, false, false)?;
+        Ok(true)
+    }
+
+    /// Rings whose process has ended serve the next one.
+    fn again(&mut self, context: &mut Context, switch: &mut TraceSwitch) -> Result<(), Error> {
+        let mut kept = Vec::new();
+        for mut ring in std::mem::take(&mut self.rings) {
+            if !ring.over {
+                kept.push(ring);
+                continue;
+            }
+            if let Some(sampler) = &self.sampler {
+                sampler.leave(ring.reader.node());
+            }
+            let mut units = Vec::new();
+            if let Some(mut story) = ring.story.take() {
+                story.finish(&mut units);
+                self.pass(context, &story.who, units)?;
+                self.sink.ended(context, &story.who)?;
+                self.done.push(story);
+            }
+            if let Some(reader) = switch.again(&ring.reader)? {
+                kept.push(Ring { reader, story: None, over: false });
+            }
+        }
+        self.rings = kept;
+        Ok(())
+    }
+
+    /// What was written since the last time.
+    /// `compares`: with its ledger, as is done at its beginning; `flushes`: with what has no end yet.
+    fn poll(&mut self, context: &mut Context, compares: bool, flushes: bool) -> Result<(), Error> {
+        for i in 0..self.rings.len() {
+            let ring = &mut self.rings[i];
+            let state = ring.reader.state(&context.segment)?;
+            let is_new = ring.story.is_none();
+            if is_new {
+                let Some(who) = ring.reader.traced(&context.segment)? else { continue };
+                self.sink.session(context, &who)?;
+                ring.story = Some(Story::new(who));
+            }
+            let Some(story) = &mut ring.story else { continue };
+            let mut units = Vec::new();
+            let Context { segment, names, .. } = &*context;
+            let is_idle = |stat: u32| names.account(segment, Some(stat)).idle;
+            let mut idle = None;
+            if compares || is_new {
+                let ledger = segment.ledger(story.who.slot, story.who.slot_generation)?;
+                if let Some(ledger) = ledger {
+                    idle = ledger.running.filter(|&it| is_idle(it)).map(|it| (ledger.tick, it));
+                    story.check(ledger);
+                }
+            }
+            // Samples of the time of these records are all there when the records are.
+            let mut records = Vec::new();
+            let lost = ring.reader.poll(segment, |lost, record| records.push((lost, record)))?;
+            for (tick, node) in self.sampler.iter().flat_map(|it| it.take(ring.reader.node())) {
+                story.sampled(tick, node);
+            }
+            for (lost, record) in records {
+                story.feed(lost, record, is_idle, &mut units);
+            }
+            story.lost += lost;
+            if let Some((tick, account)) = idle {
+                story.idles(tick, Some(account), &mut units);
+            }
+            if flushes {
+                story.flush(&mut units);
+            }
+            ring.over = state == TraceState::Ended && story.ended.is_some();
+            let who = story.who;
+            self.pass(context, &who, units)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, context: &mut Context, who: &Traced, units: Vec<Unit>) -> Result<(), Error> {
+        for unit in units {
+            if self.is_asked_for(context, &unit) {
+                self.passed += 1;
+                self.sink.unit(context, who, &unit)?;
+            } else {
+                self.sink.left_out(context, who, &unit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_asked_for(&self, context: &Context, unit: &Unit) -> bool {
+        let (statement, slower) = (self.args.statement, self.args.slower_than);
+        if statement.is_none() && slower.is_none() {
+            return true;
+        }
+        let runs = |item: &TraceItem| match item {
+            TraceItem::Statement { id, .. }
+            | TraceItem::Begin { id, .. }
+            | TraceItem::End { id, .. } => statement == Some(*id as i64),
+            _ => false,
+        };
+        let end = unit.end.or_else(|| unit.items.last().map(TraceItem::end)).unwrap_or(unit.start);
+        let took = context.segment.clock().seconds(end.saturating_sub(unit.start));
+        unit.message.is_some()
+            && (statement.is_none() || unit.items.iter().any(runs))
+            && slower.is_none_or(|slower| took >= slower.as_secs_f64())
+    }
+
+    fn end(&mut self, context: &mut Context) -> Result<(), Error> {
+        for ring in std::mem::take(&mut self.rings) {
+            let Some(mut story) = ring.story else { continue };
+            let mut units = Vec::new();
+            story.finish(&mut units);
+            self.pass(context, &story.who, units)?;
+            self.sink.ended(context, &story.who)?;
+            self.done.push(story);
+        }
+        self.sink.finish(context, &self.done)?;
+        self.sink.flush()?;
+        for story in &self.done {
+            if story.ended == Some(Some(TraceEnd::LevelOff)) && !self.args.quiet {
+                view::escape::say(&format!(
+                    "process {}: its trace ended, the level is off",
+                    story.who.pid
+                ));
+            }
+        }
+        Ok(())
+    }
+}

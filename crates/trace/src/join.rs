@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A client's calls with what the server did for each, by the server's process and the ordinals of messages: driver and
+//! server count alike what one sends and the other reads. A client on another machine has another clock.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use error::Error;
+use segment::{Clock, Traced};
+use serde::Serialize;
+use view::statements::beginning;
+
+use super::names;
+use super::offset::Offset;
+use super::parts::Parts;
+use super::story::{Story, TraceItem, Unit};
+use super::{Context, Sink};
+use client::call::{ClientCall, Span};
+use client::ring::Client;
+use client::stream::Stream;
+
+/// A call whose messages have not been seen by then is not joined.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Clocks of two processors, and of two kinds, may differ so much, ns.
+const SKEW: u64 = 200_000;
+/// Messages of a process that are kept.
+const MOST_MESSAGES: usize = 100_000;
+/// Characters of a statement in a line.
+const QUOTED: usize = 60;
+
+/// A message that the server has handled.
+#[derive(Debug, Default)]
+struct Handled {
+    kind: u8,
+    start: u64,
+    over: bool,
+    /// Without waits for the client.
+    busy: Vec<Span>,
+    query: Option<String>,
+}
+
+/// A traced process.
+#[derive(Debug, Default)]
+struct Server {
+    /// By ordinal.
+    messages: BTreeMap<u64, Handled>,
+    /// The first one that was seen.
+    first: Option<u64>,
+}
+
+/// Why calls are not joined.
+#[derive(Debug, Default, Serialize)]
+struct Unjoined {
+    /// The connection was opened before the agent was there, or the server's statistics were reset.
+    not_counted: u64,
+    /// Before the trace of the process.
+    before: u64,
+    /// The server's records were lost.
+    lost: u64,
+    /// At another time than the messages with these ordinals.
+    elsewhere: u64,
+    /// Of processes that were not traced.
+    other_processes: u64,
+}
+
+/// The calls of one statement.
+#[derive(Debug, Default)]
+struct StatementCalls {
+    text: String,
+    count: u64,
+    parts: Parts,
+}
+
+/// A joined call, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct JoinedCallJson<'a> {
+    what: &'static str,
+    pid: i32,
+    ns: i64,
+    length_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_offset_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_error_ns: Option<u64>,
+    encode_ns: u64,
+    network_ns: u64,
+    server_ns: u64,
+    driver_ns: u64,
+    collecting_ns: u64,
+    overlap_ns: u64,
+    fetches: bool,
+    failed: bool,
+    rows: u32,
+    first_message: u64,
+    messages: Vec<&'static str>,
+    statement_id: &'a str,
+    statement: &'a str,
+    server_query: Option<&'a str>,
+}
+
+/// The last line.
+#[derive(Debug, Serialize)]
+struct End<'a> {
+    what: &'static str,
+    joined: u64,
+    unjoined: &'a Unjoined,
+    records_lost: u64,
+}
+
+/// Where calls come from.
+pub enum Calls {
+    /// A client of this machine.
+    Here(Box<Client>),
+    /// Another machine, with its own clock.
+    Elsewhere(Stream, Offset),
+}
+
+impl Calls {
+    fn poll(&mut self) -> Result<Vec<ClientCall>, Error> {
+        match self {
+            Calls::Here(client) => client.poll(),
+            Calls::Elsewhere(stream, _) => stream.poll(),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        match self {
+            Calls::Here(client) => client.lost,
+            Calls::Elsewhere(stream, _) => stream.lost,
+        }
+    }
+
+    /// A time of the server, on the client's clock.
+    fn of_client(&self, server: u64) -> u64 {
+        match self {
+            Calls::Here(_) => server,
+            Calls::Elsewhere(_, offset) => offset.of_client(server),
+        }
+    }
+
+    /// What is known of the other clock; `None`: there is one.
+    fn offset(&self) -> Option<&Offset> {
+        match self {
+            Calls::Here(_) => None,
+            Calls::Elsewhere(_, offset) => Some(offset),
+        }
+    }
+
+    /// Whether these times of a call fit those at which its messages began to be handled.
+    fn fits(&mut self, call: &ClientCall, first: u64, last: u64) -> bool {
+        let (begin, end) = call.call.span;
+        match self {
+            // Data of a COPY has no ordinal of its own: the message began before.
+            Calls::Here(_) => first <= end + SKEW && (call.messages == 0 || first + SKEW >= begin),
+            Calls::Elsewhere(_, offset) => {
+                call.messages == 0 || offset.narrow((begin, end), first, last)
+            }
+        }
+    }
+}
+
+/// The sink.
+pub struct Join {
+    client: Calls,
+    out: Box<dyn Write>,
+    json: bool,
+    clock: Option<Clock>,
+    origin: Option<(u64, u64)>,
+    servers: HashMap<i32, Server>,
+    pending: VecDeque<(Instant, ClientCall)>,
+    sums: HashMap<String, StatementCalls>,
+    joined: u64,
+    unjoined: Unjoined,
+}
+
+/// What becomes of a call now.
+enum Fate {
+    Joined,
+    Waits,
+    Left(fn(&mut Unjoined) -> &mut u64),
+}
+
+impl Join {
+    /// Calls of this client go to `out`.
+    pub fn new(client: Calls, out: Box<dyn Write>, json: bool) -> Join {
+        Join {
+            client,
+            out,
+            json,
+            clock: None,
+            origin: None,
+            servers: HashMap::new(),
+            pending: VecDeque::new(),
+            sums: HashMap::new(),
+            joined: 0,
+            unjoined: Unjoined::default(),
+        }
+    }
+
+    fn join(&mut self, at_end: bool) -> Result<(), Error> {
+        let now = Instant::now();
+        self.pending.extend(self.client.poll()?.into_iter().map(|call| (now, call)));
+        let mut kept = VecDeque::new();
+        for (since, call) in std::mem::take(&mut self.pending) {
+            match self.fate(&call, at_end || since.elapsed() >= PATIENCE) {
+                Fate::Joined => self.print(&call)?,
+                Fate::Waits => kept.push_back((since, call)),
+                Fate::Left(why) => *why(&mut self.unjoined) += 1,
+            }
+        }
+        self.pending = kept;
+        Ok(())
+    }
+
+    fn fate(&mut self, call: &ClientCall, late: bool) -> Fate {
+        let Some(server) = self.servers.get(&call.pid) else {
+            return if late { Fate::Left(|it| &mut it.other_processes) } else { Fate::Waits };
+        };
+        let Some((first, last)) = ordinals(call) else {
+            return Fate::Left(|it| &mut it.not_counted);
+        };
+        match server.first {
+            Some(seen) if first < seen => return Fate::Left(|it| &mut it.before),
+            None if late => return Fate::Left(|it| &mut it.not_counted),
+            _ => {}
+        }
+        let there = server.messages.range(first..=last).filter(|(_, it)| it.over).count() as u64;
+        if there != last - first + 1 {
+            return if late { Fate::Left(|it| &mut it.lost) } else { Fate::Waits };
+        }
+        let start = |ordinal| server.messages.get(ordinal).map_or(0, |it| it.start);
+        if !self.client.fits(call, start(&first), start(&last)) {
+            return Fate::Left(|it| &mut it.elsewhere);
+        }
+        Fate::Joined
+    }
+
+    fn print(&mut self, call: &ClientCall) -> Result<(), Error> {
+        let (Some((first, last)), Some(server)) = (ordinals(call), self.servers.get_mut(&call.pid))
+        else {
+            return Ok(());
+        };
+        let own = &self.client;
+        let mut busy = Vec::new();
+        let (mut kinds, mut query) = (Vec::new(), None);
+        for (_, handled) in server.messages.range(first..=last) {
+            busy.extend(handled.busy.iter().map(|it| (own.of_client(it.0), own.of_client(it.1))));
+            kinds.push(names::message(handled.kind));
+            query = query.or(handled.query.as_deref());
+        }
+        let parts = Parts::divide(&call.call, &busy);
+        let (begin, end) = call.call.span;
+        let sum = self.sums.entry(call.id.clone()).or_default();
+        sum.text.clone_from(&call.text);
+        sum.count += 1;
+        sum.parts.add(&parts);
+        self.joined += 1;
+        let (origin, realtime) = self.origin.unwrap_or_default();
+        // From the server's time of the origin.
+        let origin = self.client.of_client(origin);
+        let line = JoinedCallJson {
+            what: "call",
+            pid: call.pid,
+            ns: begin as i64 - origin as i64,
+            clock_offset_ns: self.client.offset().map(Offset::middle),
+            clock_error_ns: self.client.offset().and_then(Offset::error),
+            length_ns: end - begin,
+            encode_ns: parts.encode,
+            network_ns: parts.network,
+            server_ns: parts.server,
+            driver_ns: parts.driver,
+            collecting_ns: parts.collecting,
+            overlap_ns: parts.overlap,
+            fetches: call.fetches,
+            failed: call.failed,
+            rows: call.rows,
+            first_message: first,
+            messages: kinds,
+            statement_id: &call.id,
+            statement: &call.text,
+            server_query: query,
+        };
+        if self.json {
+            serde_json::to_writer(&mut self.out, &line)?;
+            writeln!(self.out)?;
+        } else {
+            let at = realtime.saturating_add_signed(line.ns);
+            writeln!(
+                self.out,
+                "{} process {} {}{}: {} ({})",
+                super::sink::time_of_day(at),
+                call.pid,
+                beginning(&call.text, QUOTED),
+                if call.fetches { ", fetch" } else { "" },
+                in_words(&parts, 1),
+                line.messages.join(" ")
+            )?;
+        }
+        // Calls of a connection come in order; data of a COPY belongs to the message before.
+        server.messages = server.messages.split_off(&first.min(last));
+        Ok(())
+    }
+
+    fn finish_text(&mut self) -> Result<(), Error> {
+        let mut sums: Vec<&StatementCalls> = self.sums.values().collect();
+        sums.sort_by_key(|sum| (std::cmp::Reverse(sum.parts.sum()), sum.text.clone()));
+        for sum in sums {
+            writeln!(
+                self.out,
+                "{} calls, on average {}: {}",
+                sum.count,
+                in_words(&sum.parts, sum.count),
+                beginning(&sum.text, QUOTED)
+            )?;
+        }
+        if let Some(error) = self.client.offset().and_then(Offset::error) {
+            let ms = error as f64 / 1e6;
+            writeln!(
+                self.out,
+                "the other machine's clock is known within {ms:.3} ms: so far a call's network and server may be wrong"
+            )?;
+        }
+        let it = &self.unjoined;
+        writeln!(self.out, "{} calls joined with the server's messages", self.joined)?;
+        for (count, why) in [
+            (it.not_counted, "on connections whose messages were not all counted"),
+            (it.before, "before the trace of their process began"),
+            (it.lost, "whose messages the server's trace lost"),
+            (it.elsewhere, "whose messages were handled at another time: a pooler between them?"),
+            (it.other_processes, "of processes that were not traced, or are none of this server: a pooler between them?"),
+            (self.client.lost(), "records of the client lost"),
+        ] {
+            if count > 0 {
+                writeln!(self.out, "not joined: {count} {why}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first and last message of a call; of one without any the one that is still handled.
+fn ordinals(call: &ClientCall) -> Option<(u64, u64)> {
+    let first = call.first?;
+    Some(match call.messages {
+        0 => (first.checked_sub(1)?, first - 1),
+        messages => (first, first + messages - 1),
+    })
+}
+
+/// "1.234 ms = client 0.010 + ...", divided by a number of calls.
+fn in_words(parts: &Parts, calls: u64) -> String {
+    let ms = |ns: u64| ns as f64 / calls.max(1) as f64 / 1e6;
+    format!(
+        "{:.3} ms = client {:.3} + network {:.3} + server {:.3} + driver {:.3} + garbage collection {:.3}",
+        ms(parts.sum()),
+        ms(parts.encode),
+        ms(parts.network),
+        ms(parts.server),
+        ms(parts.driver),
+        ms(parts.collecting)
+    )
+}
+
+impl Sink for Join {
+    fn wants_more(&self) -> bool {
+        match &self.client {
+            Calls::Here(_) => true,
+            Calls::Elsewhere(stream, _) => !stream.has_ended() || !self.pending.is_empty(),
+        }
+    }
+
+    fn session(&mut self, _context: &mut Context, who: &Traced) -> Result<(), Error> {
+        self.servers.entry(who.pid).or_default();
+        Ok(())
+    }
+
+    fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
+        let clock = *self.clock.get_or_insert_with(|| {
+            let mut clock = *context.segment.clock();
+            clock.measure();
+            clock
+        });
+        self.origin.get_or_insert((clock.ns_of(context.origin), context.origin_realtime_ns));
+        let (Some(ordinal), Some(kind)) = (unit.ordinal, unit.message) else { return Ok(()) };
+        let mut busy: Vec<Span> = Vec::new();
+        let mut query = None;
+        for item in &unit.items {
+            let (start, ticks) = match item {
+                TraceItem::Cpu { start, ticks, .. } => (*start, *ticks),
+                TraceItem::Wait { start, ticks, account, .. } => {
+                    let account = context.names.account(&context.segment, *account);
+                    if account.activity.starts_with("Client:") {
+                        continue;
+                    }
+                    (*start, *ticks)
+                }
+                TraceItem::Statement { id, .. } | TraceItem::Begin { id, .. }
+                    if query.is_none() =>
+                {
+                    let text = context.names.statement(&mut context.segment, *id)?;
+                    query = text.map(str::to_string);
+                    continue;
+                }
+                _ => continue,
+            };
+            let span = (clock.ns_of(start), clock.ns_of(start + ticks));
+            match busy.last_mut() {
+                Some(last) if last.1 + 1 >= span.0 => last.1 = last.1.max(span.1),
+                _ => busy.push(span),
+            }
+        }
+        let server = self.servers.entry(who.pid).or_default();
+        server.first.get_or_insert(ordinal);
+        let handled = server.messages.entry(ordinal).or_insert_with(|| Handled {
+            kind,
+            start: clock.ns_of(unit.start),
+            ..Handled::default()
+        });
+        handled.over = unit.end.is_some();
+        handled.busy.extend(busy);
+        handled.query = handled.query.take().or(query);
+        if server.messages.len() > MOST_MESSAGES {
+            server.messages.pop_first();
+        }
+        Ok(())
+    }
+
+    fn left_out(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
+        self.unit(context, who, unit)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.clock = None;
+        self.join(false)?;
+        Ok(self.out.flush()?)
+    }
+
+    fn finish(&mut self, _context: &mut Context, _stories: &[Story]) -> Result<(), Error> {
+        self.join(true)?;
+        if !self.json {
+            return self.finish_text();
+        }
+        let end = End {
+            what: "calls",
+            joined: self.joined,
+            unjoined: &self.unjoined,
+            records_lost: self.client.lost(),
+        };
+        serde_json::to_writer(&mut self.out, &end)?;
+        Ok(writeln!(self.out)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_messages_belongs_to_the_one_before_and_sums_become_means() {
+        let of =
+            |first, messages| ordinals(&ClientCall { first, messages, ..ClientCall::default() });
+        let found = [of(Some(5), 3), of(Some(5), 1), of(Some(5), 0), of(Some(0), 0), of(None, 3)];
+        assert_eq!(found, [Some((5, 7)), Some((5, 5)), Some((4, 4)), None, None]);
+        let parts = Parts {
+            encode: 2_000_000,
+            network: 4_000_000,
+            server: 6_000_000,
+            driver: 8_000,
+            collecting: 0,
+            overlap: 0,
+        };
+        assert_eq!(
+            in_words(&parts, 2),
+            "6.004 ms = client 1.000 + network 2.000 + server 3.000 + driver 0.004 + garbage collection 0.000"
+        );
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What follows a trace: sums per statement, per activity and per object, and whether it equals the ledger.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use error::Error;
+use segment::TraceFile;
+
+use super::names;
+use super::node_time::NodeUse;
+use super::sink::ms;
+use super::story::{NodeId, Story, TraceItem, Unit};
+use super::Context;
+
+/// Lines of each list.
+const LINES: usize = 12;
+
+#[derive(Default)]
+struct TraceSum {
+    count: u64,
+    ticks: u64,
+    longest: u64,
+}
+
+impl TraceSum {
+    fn add(&mut self, ticks: u64) {
+        self.count += 1;
+        self.ticks += ticks;
+        self.longest = self.longest.max(ticks);
+    }
+}
+
+/// Sums of what was printed.
+#[derive(Default)]
+pub struct TraceSummary {
+    statements: HashMap<u64, TraceSum>,
+    activities: HashMap<(String, String), TraceSum>,
+    objects: HashMap<(String, String), TraceSum>,
+    nodes: HashMap<Node, NodeSum>,
+    /// Of the plans that were executed last, by statement.
+    names: HashMap<(u64, NodeId), String>,
+}
+
+/// A node of a plan: its statement, name and number.
+type Node = (u64, String, NodeId);
+
+#[derive(Default)]
+struct NodeSum {
+    rows: u64,
+    calls: u64,
+    took: NodeUse,
+}
+
+impl NodeSum {
+    /// Its waits and the estimate of its processor time, ticks.
+    fn ticks(&self) -> u64 {
+        self.took.wait_ticks + self.took.cpu().map_or(0, |(ticks, _)| ticks)
+    }
+}
+
+impl TraceSummary {
+    /// Add a unit.
+    pub fn add(&mut self, context: &Context, unit: &Unit) {
+        for item in &unit.items {
+            match item {
+                TraceItem::Cpu { ticks, account, .. } => {
+                    let account = context.names.account(&context.segment, *account);
+                    self.activities
+                        .entry((account.phase, account.activity))
+                        .or_default()
+                        .add(*ticks);
+                }
+                TraceItem::Wait { ticks, account, file, lock, .. } => {
+                    let account = context.names.account(&context.segment, *account);
+                    if account.idle {
+                        continue;
+                    }
+                    let object = match (lock, file) {
+                        (Some(wait), _) => names::lock(&wait.lock),
+                        (None, Some(wait))
+                            if matches!(wait.file, Some(TraceFile::Relation { .. })) =>
+                        {
+                            context.names.file(&context.segment, wait).unwrap_or_default()
+                        }
+                        _ => String::new(),
+                    };
+                    if !object.is_empty() {
+                        self.objects
+                            .entry((account.activity.clone(), object))
+                            .or_default()
+                            .add(*ticks);
+                    }
+                    self.activities
+                        .entry((account.phase, account.activity))
+                        .or_default()
+                        .add(*ticks);
+                }
+                // Of nested statements the outer one has the time too, as everywhere.
+                TraceItem::End { start, end, id, .. } => {
+                    let sum = self.statements.entry(*id).or_default();
+                    sum.ticks += end.saturating_sub(*start);
+                    sum.longest = sum.longest.max(end.saturating_sub(*start));
+                }
+                TraceItem::Statement { id, .. } => {
+                    self.statements.entry(*id).or_default().count += 1
+                }
+                TraceItem::Node { id, node, name, .. } => {
+                    self.names.insert((*id, *node), name.clone());
+                }
+                TraceItem::NodeEnd { id, node, rows, calls, took, .. } => {
+                    let name = self.names.get(&(*id, *node)).cloned().unwrap_or_default();
+                    let sum = self.nodes.entry((*id, name, *node)).or_default();
+                    (sum.rows, sum.calls) = (sum.rows + rows, sum.calls + calls);
+                    sum.took.add(took);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Print the lists.
+    pub fn print(
+        &self,
+        out: &mut dyn Write,
+        context: &mut Context,
+        stories: &[Story],
+    ) -> Result<(), Error> {
+        if stories.is_empty() {
+            writeln!(out, "no process was traced")?;
+            return Ok(());
+        }
+        let line = |sum: &TraceSum, context: &Context| {
+            format!(
+                "{:>14} {:>9} {:>12}",
+                ms(context, sum.ticks),
+                sum.count,
+                ms(context, sum.longest)
+            )
+        };
+        let heading = |out: &mut dyn Write, what: &str| {
+            writeln!(out)?;
+            writeln!(out, "{:>14} {:>9} {:>12}  {what}", "TOTAL ms", "COUNT", "LONGEST ms")
+        };
+        let ticks = |sum: &TraceSum| sum.ticks;
+        heading(out, "ACTIVITY")?;
+        for ((phase, activity), sum) in sorted(&self.activities, ticks) {
+            writeln!(out, "{}  {phase}: {activity}", line(sum, context))?;
+        }
+        if !self.objects.is_empty() {
+            heading(out, "OBJECT")?;
+            for ((activity, object), sum) in sorted(&self.objects, ticks) {
+                writeln!(out, "{}  {activity} {object}", line(sum, context))?;
+            }
+        }
+        if !self.statements.is_empty() {
+            heading(out, "STATEMENT (analysed so often; time of its steps)")?;
+            for (id, sum) in sorted(&self.statements, ticks) {
+                let text =
+                    context.names.statement(&mut context.segment, *id)?.unwrap_or("").to_string();
+                writeln!(
+                    out,
+                    "{}  {} {}",
+                    line(sum, context),
+                    *id as i64,
+                    view::escape::visible(&text)
+                )?;
+            }
+        }
+        self.print_nodes(out, context)?;
+        writeln!(out)?;
+        for story in stories {
+            writeln!(out, "{}", equality(context, story))?;
+        }
+        Ok(())
+    }
+
+    fn print_nodes(&self, out: &mut dyn Write, context: &Context) -> Result<(), Error> {
+        if self.nodes.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+        writeln!(
+            out,
+            "{:>14} {:>9} {:>20} {:>12} {:>9}  PLAN NODE of statement (its own time, without the nodes below it)",
+            "WAITS ms", "COUNT", "CPU ms", "ROWS", "CALLS"
+        )?;
+        for ((id, name, node), sum) in sorted(&self.nodes, NodeSum::ticks) {
+            let took = &sum.took;
+            let cpu = took.cpu().map_or("no samples".to_string(), |(ticks, half_width)| {
+                format!("{} ± {}", ms(context, ticks), ms(context, half_width))
+            });
+            writeln!(
+                out,
+                "{:>14} {:>9} {cpu:>20} {:>12} {:>9}  [{node}] {} of {}",
+                ms(context, took.wait_ticks),
+                took.waits,
+                sum.rows,
+                sum.calls,
+                view::escape::visible(name),
+                *id as i64
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The largest.
+fn sorted<K: Ord, S>(sums: &HashMap<K, S>, ticks: impl Fn(&S) -> u64) -> Vec<(&K, &S)> {
+    let mut all: Vec<_> = sums.iter().collect();
+    all.sort_by(|a, b| ticks(b.1).cmp(&ticks(a.1)).then(a.0.cmp(b.0)));
+    all.truncate(LINES);
+    all
+}
+
+/// Whether a trace equals the ledger, in a sentence.
+fn equality(context: &Context, story: &Story) -> String {
+    let kept = &story.conservation;
+    let pid = story.who.pid;
+    let lost = match story.lost {
+        0 => String::new(),
+        lost => format!("; {lost} records were lost"),
+    };
+    match kept.difference {
+        Some((stat, traced, ledger)) => {
+            let account = context.names.account(&context.segment, Some(stat));
+            format!(
+                "process {pid}: the trace differs from the ledger: {}: {} has {traced} ticks in the trace, {ledger} in the ledger{lost}",
+                account.phase, account.activity
+            )
+        }
+        None if kept.times > 0 => format!(
+            "process {pid}: the trace equals the process's ledger to the tick, account by account, over {} ms and {} waits{lost}",
+            ms(context, kept.ticks),
+            kept.waits
+        ),
+        None => format!("process {pid}: too short to be compared with the ledger{lost}"),
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally blocking`: who waits for whom, the roots first.
+
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use error::Error;
+use live::blocking::Blocking;
+use live::{hangup, target};
+use rustix::event::PollFlags;
+use segment::Segment;
+use serde::Serialize;
+use view::blocking::Forest;
+
+use command::ConnectionFlags;
+
+/// Arguments of `tally blocking`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Shows sessions that wait for a lock longer than 100 ms, and for whom: first the session that blocks \
+most of them, with what it does and did last, then those behind it. A session that waits looks up \
+itself who blocks it, at level waits already, and looks again at least once per second.
+
+Examples:
+  tally blocking
+  tally blocking --watch
+  tally blocking --json | jq '.roots[0] | [.pid, .state, .query]'")]
+pub struct BlockingArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
+    /// Print it anew each second until interrupted
+    #[arg(long, short)]
+    pub watch: bool,
+    /// Print JSON, one line each time (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Json<'f> {
+    server: &'f str,
+    host: &'f str,
+    /// Seconds since 1970.
+    time: f64,
+    #[serde(flatten)]
+    forest: &'f Forest,
+}
+
+/// How often `--watch` looks.
+const NAP: Duration = Duration::from_secs(1);
+/// Width if the output is not a terminal: texts are whole.
+const WIDTH: usize = 10_000;
+
+/// Print who is blocked.
+pub fn run(args: &BlockingArgs) -> Result<(), Error> {
+    let stop = if args.watch { command::stop_on_signals()? } else { Arc::default() };
+    let mut segment = target::open(args.target.as_deref())?;
+    target::need_measured(&segment)?;
+    let mut blocking = Blocking::default();
+    loop {
+        show(args, &mut segment, &mut blocking)?;
+        let naps = args.watch && !stop.load(Ordering::Relaxed);
+        if !naps || !hangup::wait(view::escape::process_stdout(), PollFlags::empty(), NAP)? {
+            return Ok(());
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        segment.refresh()?;
+        if segment.server_runs() == Some(false) {
+            return Err(Error::Failed("the server has stopped".into()));
+        }
+    }
+}
+
+fn show(args: &BlockingArgs, segment: &mut Segment, blocking: &mut Blocking) -> Result<(), Error> {
+    let (forest, time) = blocking.read(segment)?;
+    let mut out = view::escape::stdout();
+    let header = segment.header();
+    if args.json {
+        let server = if header.server.is_empty() { &header.producer } else { &header.server };
+        let json = Json { server, host: &header.host, time, forest: &forest };
+        serde_json::to_writer(&mut out, &json)?;
+        writeln!(out)?;
+        return Ok(out.flush()?);
+    }
+    let width = command::terminal_width().unwrap_or(WIDTH);
+    if args.watch {
+        writeln!(out, "{}", view::table::time(time, &jiff::tz::TimeZone::system()))?;
+    }
+    for line in forest.lines() {
+        let cut: String = line.chars().take(width).collect();
+        writeln!(out, "{cut}")?;
+    }
+    Ok(out.flush()?)
+}

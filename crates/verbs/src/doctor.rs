@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally doctor`: watches a server for some seconds and says what is wrong.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use diagnose::{Diagnoses, Diagnosis};
+use error::Error;
+use indicatif::{ProgressBar, ProgressStyle};
+use live::follower::{Figures, FollowOptions, Follower};
+use live::{target, vacuum};
+use segment::{Interval, Level};
+use serde::Serialize;
+use view::headline;
+use view::table::wrap;
+use view::units::duration;
+use view::Reading;
+
+use command::interval;
+use command::ConnectionFlags;
+
+/// Arguments of `tally doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Watches the server and names what is wrong, the worst first: who or what it is, how much of the \
+sessions' time it takes, what that is concluded from, and what to do. A server that is merely busy \
+is healthy.
+
+Examples:
+  tally doctor
+  tally doctor /var/lib/postgresql/15/main --for 1min
+  tally doctor --json | jq '.diagnoses[].text'")]
+pub struct DoctorArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
+    /// How long to watch: seconds, or with a unit (500ms, 10s, 1min)
+    #[arg(long = "for", value_name = "TIME", default_value = "10", value_parser = interval)]
+    pub duration: Duration,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Json<'r> {
+    server: &'r str,
+    host: &'r str,
+    /// When the watch ended, seconds since 1970.
+    time: f64,
+    interval_seconds: f64,
+    /// Whether nothing is wrong.
+    healthy: bool,
+    /// The worst first; a consequence follows its cause.
+    diagnoses: &'r [Diagnosis],
+    /// What keeps the figures from being complete.
+    incomplete: Vec<String>,
+}
+
+/// Width if the output is not a terminal.
+const WIDTH: usize = 100;
+const TICK: Duration = Duration::from_millis(100);
+
+/// Watch, and say what is wrong.
+pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
+    let mut reading = watch(args)?;
+    reading.vacuum = vacuum::read(&target::open(args.target.as_deref())?);
+    let interval = &reading.interval;
+    let answer = Diagnoses::examine(&reading);
+    if args.json {
+        return view::output::json(&Json {
+            server: &interval.server.name,
+            host: &interval.server.host,
+            time: interval.time,
+            interval_seconds: interval.interval_seconds,
+            healthy: answer.diagnoses.is_empty(),
+            diagnoses: &answer.diagnoses,
+            incomplete: incomplete(interval, &answer),
+        });
+    }
+    let width = command::terminal_width().map_or(WIDTH, |width| width.min(WIDTH));
+    let mut out = view::escape::coloured_stdout(color);
+    out.write_all(text(interval, &answer, width, color).as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
+    let wanted = FollowOptions {
+        figures: Figures::Intervals,
+        kernel: true,
+        statements: true,
+        plans: true,
+        storage: true,
+        blocking: true,
+        ..FollowOptions::default()
+    };
+    let mut follower = Follower::open(target::source(args.target.as_deref())?, wanted)?;
+    let level = follower.segment().map(segment::Segment::level).transpose()?;
+    if level == Some(Level::Off) {
+        return Err(Error::Failed(
+            "nothing is measured at level off: set another (tally level waits)".into(),
+        ));
+    }
+    // Statements are compared with their first reading.
+    follower.interval()?;
+    let begin = Instant::now();
+    let progress = ProgressBar::new(args.duration.as_millis() as u64)
+        .with_style(ProgressStyle::with_template("{bar:40} {msg}").expect("a fixed template"));
+    while let Some(left) = args.duration.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
+    {
+        progress.set_position(begin.elapsed().as_millis() as u64);
+        progress.set_message(format!("watching, {} left", duration(left.as_secs_f64().ceil())));
+        std::thread::sleep(left.min(TICK));
+    }
+    progress.finish_and_clear();
+    follower.interval()
+}
+
+/// The answer as a person reads it.
+fn text(interval: &Interval, answer: &Diagnoses, width: usize, color: bool) -> String {
+    let mut out = String::new();
+    let mut lines = |text: &str, first: &str, rest: &str| {
+        for (n, part) in wrap(text, width.saturating_sub(rest.len())).iter().enumerate() {
+            out.push_str(if n == 0 { first } else { rest });
+            out.push_str(part);
+            out.push('\n');
+        }
+    };
+    lines(
+        &format!(
+            "{}, {}: watched for {}.",
+            interval.server.name,
+            interval.server.host,
+            duration(answer.diagnosed_seconds)
+        ),
+        "",
+        "",
+    );
+    lines(&headline::load(interval), "", "");
+    for warning in incomplete(interval, answer) {
+        lines(&warning, "! ", "  ");
+    }
+    if !answer.diagnoses.is_empty() {
+        out.push('\n');
+    }
+    for line in answer.lines(width) {
+        match color && line.strong {
+            true => out.push_str(&format!("\x1b[1m{}\x1b[0m\n", line.text)),
+            false => out.push_str(&format!("{}\n", line.text)),
+        }
+    }
+    out
+}
+
+/// What keeps the figures from being complete.
+fn incomplete(interval: &Interval, answer: &Diagnoses) -> Vec<String> {
+    headline::warnings(interval).into_iter().chain(answer.uncovered()).collect()
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally enable`: loads the extension into a server, and prints which processes it covers.
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use command::ConnectionFlags;
+use command::Level;
+use error::Error;
+use live::extension::{self, Made};
+use live::library_list::{Change, LibraryList};
+use live::local_server::LocalServer;
+use live::{server, switch};
+use pq::{Client, Row};
+
+/// Arguments of `tally enable`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TARGET must give a connection as superuser: a connection string or a data directory. Without it, \
+PGHOST, PGPORT, PGUSER and PGDATABASE are used.
+
+Examples:
+  sudo -u postgres tally enable
+  tally enable --mode shared 'host=/run/postgresql user=postgres'
+  tally enable --database app 'postgresql://postgres@localhost/postgres'")]
+pub struct EnableArgs {
+    /// The server: a connection string or a data directory
+    pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
+    /// Which processes: `session`: new sessions, without a restart; `shared`: all processes, after
+    /// a restart
+    #[arg(long, value_enum, default_value_t = Mode::Session)]
+    pub mode: Mode,
+    /// How much to measure
+    #[arg(long, value_enum, default_value_t = Level::Waits)]
+    pub level: Level,
+    /// Also create or update the extension's SQL views in this database; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub database: Vec<String>,
+}
+
+/// How the extension is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// By session_preload_libraries: new sessions, no restart
+    Session,
+    /// By shared_preload_libraries: all processes, after a restart
+    Shared,
+}
+
+/// Enable pg_tally. Repeating it changes nothing.
+pub fn run(args: &EnableArgs) -> Result<(), Error> {
+    enable(args).map_err(|error| server::interrupted(error, "tally enable"))
+}
+
+fn enable(args: &EnableArgs) -> Result<(), Error> {
+    let mut client = server::connect_target(args.target.as_deref())?;
+    server::require_superuser(&mut client)?;
+    let local = LocalServer::of_connection(&mut client)?;
+    load_here(&mut client)?;
+    // First, so that nothing else changes if a schema of that name exists.
+    let mut made = Vec::new();
+    for database in &args.database {
+        let mut client = server::connect_database(args.target.as_deref(), database)?;
+        made.push(extension::create(&mut client, database)?);
+    }
+
+    let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
+    let session = LibraryList::read(&mut client, "session_preload_libraries")?;
+    let change = match args.mode {
+        Mode::Shared => shared.add(&mut client)?,
+        // It is already loaded into all processes.
+        Mode::Session if shared.is_running() && shared.has() => Change::None,
+        Mode::Session => session.add(&mut client)?,
+    };
+    let moved = match args.mode {
+        Mode::Shared => session.remove(&mut client)?,
+        Mode::Session => Change::None,
+    };
+    set_level(&mut client, args)?;
+    let switched = switch_running(&mut client, local.as_ref(), args);
+    client.batch_execute("select pg_reload_conf()")?;
+
+    let mut out = view::escape::stdout();
+    report(args, &mut client, local.as_ref(), &shared, &change, &mut out)?;
+    if let Change::ByHand(place) = moved {
+        writeln!(out, "  note         session_preload_libraries also names pg_tally ({place})")?;
+    }
+    for line in own_lists(&mut client)? {
+        writeln!(out, "  not covered  {line}")?;
+    }
+    for (database, made) in args.database.iter().zip(&made) {
+        write!(out, "  SQL          schema tally in database {database}")?;
+        match made {
+            Made::Updated(from, to) => writeln!(out, ", updated from version {from} to {to}")?,
+            Made::New | Made::Nothing => writeln!(out)?,
+        }
+    }
+    switched
+}
+
+/// LOAD proves that the server finds the library and that it fits. It does nothing if the library is
+/// already loaded.
+fn load_here(client: &mut Client) -> Result<(), Error> {
+    let Err(error) = client.batch_execute("LOAD 'pg_tally'") else { return Ok(()) };
+    if error.sqlstate().is_none() {
+        return Err(error.into());
+    }
+    let row = client.query_one(
+        "select (select setting from pg_config where name = 'PKGLIBDIR'), \
+                (select setting from pg_config where name = 'BINDIR')",
+        &[],
+    )?;
+    let (folder, bin): (&str, &str) = (row.get(0)?, row.get(1)?);
+    let reason = error.message().to_string();
+    Err(Error::Failed(format!(
+        "the server cannot load pg_tally: {reason}\nIt belongs into {folder}. In pgtally's source \
+         directory run: sudo make install PG_CONFIG={bin}/pg_config"
+    )))
+}
+
+/// Sets the level, only if it differs: the default needs no line in the files.
+fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
+    let wanted = args.level.name();
+    let current: String =
+        client.query_one("select current_setting('pg_tally.level')", &[])?.get(0)?;
+    if current != wanted {
+        client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
+    }
+    Ok(())
+}
+
+/// Sets the level of the running processes, which may differ from the setting after `disable` or `cost`.
+fn switch_running(
+    client: &mut Client,
+    local: Option<&LocalServer>,
+    args: &EnableArgs,
+) -> Result<(), Error> {
+    let level = args.level.into();
+    let set = match switch::in_segment(local, level, true) {
+        Ok(None) => switch::by_server(client, level, true).map(drop),
+        set => set.map(drop),
+    };
+    set.map_err(|error| {
+        Error::Failed(format!(
+            "could not set the level of running sessions: {error}\nRun `tally enable` again to \
+             finish"
+        ))
+    })
+}
+
+fn report(
+    args: &EnableArgs,
+    client: &mut Client,
+    local: Option<&LocalServer>,
+    shared: &LibraryList,
+    change: &Change,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let row = client.query_one(
+        "select current_setting('server_version'), current_setting('data_directory'), \
+                current_setting('port'), \
+                (select count(*) from pg_stat_activity \
+                 where backend_type = 'client backend' and pid <> pg_backend_pid())",
+        &[],
+    )?;
+    let (version, data, port): (&str, &str, &str) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let sessions: i64 = row.get(3)?;
+    let again = if *change == Change::None { " (it was before)" } else { "" };
+    writeln!(
+        out,
+        "pg_tally is enabled on PostgreSQL {version}, {data}, port {port}; level {}{again}",
+        args.level.name()
+    )?;
+    let watch = match (local, &args.target) {
+        (Some(_), _) => format!("next         tally top {data}"),
+        (None, Some(_)) => "next         tally top, with the same connection".to_string(),
+        (None, None) => "next         tally top".to_string(),
+    };
+    if shared.is_running() {
+        writeln!(out, "  covered now  all processes, by shared_preload_libraries")?;
+        writeln!(out, "  {watch}")?;
+    } else if args.mode == Mode::Shared {
+        writeln!(out, "  covered now  nothing")?;
+        writeln!(out, "  covered      all processes, after a restart of the server")?;
+        let command = local.map(|_| format!(", e.g. {}", restart_command(data)));
+        writeln!(out, "  next         restart the server{}", command.unwrap_or_default())?;
+    } else {
+        writeln!(out, "  covered now  every new session, and its parallel workers")?;
+        if sessions > 0 {
+            let (what, until) = match sessions {
+                1 => ("1 running session", "it reconnects"),
+                _ => ("running sessions", "they reconnect"),
+            };
+            let number = if sessions == 1 { String::new() } else { format!("{sessions} ") };
+            writeln!(
+                out,
+                "  not covered  {number}{what}, until {until} (a connection pool: restart or \
+                 RECONNECT it)"
+            )?;
+        }
+        writeln!(
+            out,
+            "  not covered  checkpointer, walwriter, autovacuum and the other server processes; \
+             `tally enable --mode shared` and a restart cover them"
+        )?;
+        writeln!(out, "  {watch}")?;
+    }
+    Ok(())
+}
+
+/// On Debian each cluster is a service, named by version and cluster.
+fn restart_command(data: &str) -> String {
+    match data.strip_prefix("/var/lib/postgresql/").and_then(|rest| rest.split_once('/')) {
+        Some((version, name)) => format!("sudo systemctl restart postgresql@{version}-{name}"),
+        None => format!("pg_ctl restart -D {data}"),
+    }
+}
+
+/// Roles and databases with their own session_preload_libraries, which overrides ours.
+fn own_lists(client: &mut Client) -> Result<Vec<String>, Error> {
+    let rows = client.query(
+        "select coalesce('database ' || d.datname, 'all databases') || ', ' || \
+                coalesce('role ' || r.rolname, 'all roles') \
+         from pg_db_role_setting s left join pg_database d on d.oid = s.setdatabase \
+              left join pg_roles r on r.oid = s.setrole, unnest(setconfig) c \
+         where c like 'session_preload_libraries=%' and c not like '%pg_tally%' order by 1",
+        &[],
+    )?;
+    let exempt = |row: &Row| {
+        let whose: &str = row.get(0)?;
+        Ok(format!("sessions of {whose}: their own session_preload_libraries takes precedence"))
+    };
+    rows.iter().map(exempt).collect()
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally statements`: lists the statements that took most time since the last reset or in an
+//! interval, or shows everything about one statement.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use segment::{Parts, Segment};
+use serde::Serialize;
+
+use clap::Args;
+use command::interval;
+use command::ConnectionFlags;
+use error::Error;
+use live::target;
+use std::time::Duration;
+use view::rows::RowOptions;
+use view::statements::{self, PlanRow, StatementFigures, StatementsTable};
+use view::table::{speaks_utf8, wrap};
+use view::units::{bytes, duration, percent, whole};
+use view::{Sort, SortParser};
+
+/// Arguments of `tally statements`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TIME is the server's time for a statement, from its message to the commit: parse, bind, plan, \
+execute and all waits. MEAN to MAX are of executions alone, as in pg_stat_statements.
+
+Examples:
+  sudo -u postgres tally statements
+  tally statements --sort p99 --limit 5 --database shop
+  tally statements --sort IO:DataFileRead --interval 10
+  tally statements --id -7143523112337563914
+  tally statements --json | jq '.rows[] | [.queryid, .seconds, .query]'")]
+pub struct StatementsArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// How to connect to it
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
+    /// Sort order; also an activity, such as IO:DataFileRead
+    #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
+    pub sort: Sort,
+    /// Number of statements to show [default: 20; with --json all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+    /// Only statements of this database
+    #[arg(long, value_name = "NAME")]
+    pub database: Option<String>,
+    /// Only statements of this user
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Also nested statements, as in functions, and those of tally itself
+    #[arg(long)]
+    pub all: bool,
+    /// Show everything about one statement, by its query id
+    #[arg(long, value_name = "QUERYID", allow_negative_numbers = true)]
+    pub id: Option<i64>,
+    /// Show an interval of this length instead of the totals since the last reset: seconds, or with
+    /// a unit (500ms, 2s, 1min)
+    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Default number of rows.
+const ROWS: u32 = 20;
+/// Width of the table if the output is not a terminal: every column, and much of the text.
+const WIDTH: usize = 300;
+/// Width of a statement's page if the output is not a terminal.
+const PAGE: usize = 120;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Json<'s> {
+    /// "PostgreSQL 15.20", or the producer if it is not a server.
+    server: &'s str,
+    /// The data directory, or another name of what is measured.
+    host: &'s str,
+    /// The segment's file.
+    segment: String,
+    #[serde(flatten)]
+    statements: &'s StatementsTable,
+}
+
+/// Print the statements.
+pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
+    let mut segment = target::open(args.target.as_deref())?;
+    args.sort.check_on(&segment)?;
+    let Some(mut all) = read(&mut segment, args)? else {
+        return Err(nothing(None, &segment));
+    };
+    if args.id.is_some() || args.json {
+        segment.want(Parts::PLANS)?;
+        all.plans = PlanRow::all(&segment)?;
+        all.plans.retain(|plan| args.id.is_none_or(|id| plan.queryid == id));
+    }
+    let of_id = |row: &StatementFigures| args.id.is_none_or(|id| row.queryid.unwrap_or(0) == id);
+    let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|w| w == name);
+    let known = !all.rows.is_empty();
+    all.rows
+        .retain(|row| of_id(row) && is(&args.database, &row.database) && is(&args.user, &row.user));
+    match args.id {
+        Some(id) if all.rows.is_empty() => Err(unknown(id, &all, &segment)),
+        _ if args.json => json(args, &mut all, &segment),
+        Some(_) => pages(&all, color),
+        None if !known => Err(nothing(Some(&all), &segment)),
+        None => table(args, &all),
+    }
+}
+
+fn read(segment: &mut Segment, args: &StatementsArgs) -> Result<Option<StatementsTable>, Error> {
+    let Some(first) = segment.statements()?.map(Arc::new) else { return Ok(None) };
+    let Some(interval) = args.interval else {
+        return Ok(Some(StatementsTable::between(None, &first)));
+    };
+    std::thread::sleep(interval);
+    segment.refresh()?;
+    let later = segment.statements()?.map(Arc::new);
+    Ok(later.map(|later| StatementsTable::between(Some(&first), &later)))
+}
+
+/// Why there is nothing to show.
+fn nothing(all: Option<&StatementsTable>, segment: &Segment) -> Error {
+    let reason = statements::note(all).unwrap_or_else(|| "there are no statements".to_string());
+    Error::Failed(format!("{}: {reason}", segment.path().display()))
+}
+
+fn unknown(id: i64, all: &StatementsTable, segment: &Segment) -> Error {
+    let when = all.interval_seconds.map_or_else(
+        || "since the last reset".to_string(),
+        |seconds| format!("in {}", duration(seconds)),
+    );
+    Error::Failed(format!(
+        "{}: no statement with query id {id} {when}; tally statements lists all, of all databases \
+         and users unless --database or --user is given",
+        segment.path().display()
+    ))
+}
+
+fn wish(args: &StatementsArgs) -> RowOptions {
+    RowOptions {
+        sort: args.sort.clone(),
+        idle: args.all || args.id.is_some(),
+        ..RowOptions::default()
+    }
+}
+
+fn json(args: &StatementsArgs, all: &mut StatementsTable, segment: &Segment) -> Result<(), Error> {
+    let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
+    // With tally's own, which are marked.
+    let ordered = statements::ordered(all, &RowOptions { idle: true, ..wish(args) }).into_iter();
+    let ordered = ordered.filter(|row| row.toplevel || wish(args).idle);
+    all.rows = ordered.take(limit).cloned().collect();
+    let header = segment.header();
+    let server = if header.server.is_empty() { &header.producer } else { &header.server };
+    let json = Json {
+        server,
+        host: &header.host,
+        segment: segment.path().display().to_string(),
+        statements: all,
+    };
+    let mut out = view::escape::stdout();
+    serde_json::to_writer(&mut out, &json)?;
+    Ok(writeln!(out)?)
+}
+
+fn table(args: &StatementsArgs, all: &StatementsTable) -> Result<(), Error> {
+    let wish = wish(args);
+    let ordered = statements::ordered(all, &wish);
+    let limit = args.limit.unwrap_or(ROWS) as usize;
+    let shown = &ordered[..limit.min(ordered.len())];
+    let width = command::terminal_width().unwrap_or(WIDTH);
+    let mut out = view::escape::stdout();
+    if let Some(note) = statements::note(Some(all)) {
+        for line in wrap(&note, width) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    out.write_all(statements::table(all, shown, &wish).text(width).as_bytes())?;
+    for line in wrap(&closing(all, shown, ordered.len()), width) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// The line below the table: "20 of 312 statements, 93.1 % of 4.31 s; ...".
+fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> String {
+    let share: f64 = shown.iter().filter(|row| row.toplevel).map(|row| row.share).sum();
+    let when = match all.interval_seconds {
+        Some(seconds) => format!("in an interval of {}", duration(seconds)),
+        None => "since the last reset".to_string(),
+    };
+    let table = &all.table;
+    let mut text = format!(
+        "{} of {} statements, {} % of {} {when}; the table has {} of max. {}",
+        shown.len(),
+        whole(of as u64),
+        percent(share),
+        duration(all.seconds),
+        whole(u64::from(table.used)),
+        whole(u64::from(table.capacity)),
+    );
+    let space = bytes(table.text_bytes as f64);
+    for (n, what) in [
+        (table.evicted, "evicted"),
+        (table.dropped, "counts did not fit and are missing (pg_tally.max_statements)"),
+        (table.lost, "were left half counted by a process that died"),
+        (
+            table.texts_cut,
+            &format!("texts were cut: all together may have {space} (pg_tally.max_statements)"),
+        ),
+    ] {
+        if n > 0 {
+            text.push_str(&format!(", {} {what}", whole(n)));
+        }
+    }
+    if let Some(flood) = &all.flood {
+        text.push_str(&format!(
+            "; {} of those kept are {} that ran once (tally doctor has the remedy)",
+            whole(flood.once),
+            flood.kind
+        ));
+    }
+    text
+}
+
+/// A page per row: several databases and users may have the same query id.
+fn pages(all: &StatementsTable, color: bool) -> Result<(), Error> {
+    let mut out = view::escape::coloured_stdout(color);
+    let width = command::terminal_width().unwrap_or(PAGE);
+    for row in &all.rows {
+        let whole = all.interval_seconds.and_then(|_| all.whole(&row.key));
+        for section in statements::page(all, Some(row), whole.as_ref()) {
+            match color {
+                true => writeln!(out, "\x1b[1m{}\x1b[0m", section.title)?,
+                false => writeln!(out, "{}", section.title)?,
+            }
+            for line in section.lines.iter().flat_map(|line| wrap(line, width)) {
+                writeln!(out, "{line}")?;
+            }
+            if let Some(table) = &section.table {
+                out.write_all(table.drawn(width, !speaks_utf8()).as_bytes())?;
+            }
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
