@@ -310,7 +310,7 @@ mod tests {
         let samples = family.samples.len();
         family.settle();
         assert_eq!(family.samples.len(), samples, "the same labels twice");
-        let of = |sample: &super::super::family::Sample| match sample.value {
+        let of = |sample: &super::super::family::MetricSample| match sample.value {
             Value::Number(value) => {
                 let label = |at: usize| sample.labels[at].1.clone();
                 (label(0), label(2), value, sample.since.unwrap())
