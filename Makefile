@@ -8,6 +8,7 @@
 # make lint         format and lints alone
 # make test-matrix  the core tests with PostgreSQL 16 to 19 alone; script/servers fetches them into build/servers
 # make test-all     every test with every server, PostgreSQL's own tests on three, packages and images; hours
+# make generate     after a change of format/*.toml: the definitions and tables that follow from them
 # make agent        the Java agent, where Maven and a JDK are installed
 # make installcheck tests the installed extension in the running server that PGHOST and PGPORT say, as PostgreSQL's own are
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
@@ -244,6 +245,11 @@ lint: build-extension $(PAGE)
 	cd web && npm run check
 	script/lint
 
+# For the whole workspace, which gives the libraries the features that they have been built with.
+generate:
+	$(CARGO) build --quiet --locked --workspace --bin generate
+	$(or $(CARGO_TARGET_DIR),target)/debug/generate
+
 # Copies what was built; nothing is built as root.
 install:
 	@test -x $(TALLY) && test -e pg_tally/pg_tally.so || { \
@@ -284,4 +290,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all bootstrap build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint install install-command uninstall clean agent
+.PHONY: all bootstrap build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command uninstall clean agent

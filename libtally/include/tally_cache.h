@@ -44,6 +44,10 @@ typedef struct tally_cache
 	uint32_t	turn;				/* the stray that was tried last */
 } tally_cache;
 
+#ifndef __cplusplus
+TALLY_ASSERT(TALLY_LOCAL_STATEMENTS <= 64);	/* bits of tally_cache.strays */
+#endif
+
 /*
  * Open the cache of a claimed slot. ENOENT: the segment keeps no statements; ENOSPC: no memory
  * (counted in overflow_memory).

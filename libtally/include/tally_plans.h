@@ -18,42 +18,6 @@
 extern "C" {
 #endif
 
-#define TALLY_PLAN_WAYS 8u
-#define TALLY_PLAN_SIZE 4096u		/* a page: an entry gets its memory when it is first used */
-
-typedef enum tally_plan_state
-{
-	TALLY_PLAN_FREE = 0,
-	TALLY_PLAN_WRITING = 1,			/* by the process that found it free, or unused for longest */
-	TALLY_PLAN_USED = 2
-} tally_plan_state;
-
-typedef struct tally_plan		/* TALLY_PLAN_SIZE bytes */
-{
-	uint32_t	state;				/* 0: tally_plan_state */
-	uint32_t	pins;				/* 4: processes that add to it now */
-	tally_statement_key key;		/* 8 */
-	uint64_t	shape;				/* 32 */
-	uint64_t	born;				/* 40: tick at which it was first noted */
-	uint64_t	last;				/* 48: the same of the last time */
-	uint64_t	count;				/* 56: executions noted */
-	uint64_t	ticks;				/* 64: how long they took */
-	uint64_t	max;				/* 72: the longest */
-	uint64_t	rows;				/* 80: returned or changed by them */
-	double		cost;				/* 88: the planner's, of the first one noted */
-	uint32_t	text_bytes;			/* 96: stored */
-	uint32_t	text_whole;			/* 100: of the whole text */
-	uint64_t	generation;			/* 104: counts the plans that this entry has had */
-	int32_t		encoding;			/* 112: 1 + the producer's number for the text's encoding, 0 not known */
-	uint32_t	pad;
-	char		text[TALLY_PLAN_SIZE - 120];	/* 120: a line for each node, indented */
-} tally_plan;
-
-#ifndef __cplusplus
-TALLY_ASSERT(sizeof(tally_plan) == TALLY_PLAN_SIZE);
-TALLY_ASSERT(offsetof(tally_plan, text) == 120);
-#endif
-
 /* Entries for so many plans: whole sets. */
 static inline uint32_t
 tally_plan_entries(uint32_t plans)

@@ -23,10 +23,10 @@
 static bool
 same_layout(const tally_header *a, const tally_header *b)
 {
-#define SAME(from, to) \
-	(memcmp(&a->from, &b->from, offsetof(tally_header, to) - offsetof(tally_header, from)) == 0)
-	return SAME(header_size, clock_kind) && SAME(slots, pad0) && SAME(probes, host) &&
-		SAME(sets, system_id) && SAME(unsynced, pad8);
+#define SAME(first, last) \
+	(memcmp(&a->first, &b->first, offsetof(tally_header, last) + sizeof(a->last) - offsetof(tally_header, first)) == 0)
+	return SAME(header_size, segment_size) && SAME(slots, stats_per_book) && SAME(probes, books) &&
+		SAME(sets, caches) && SAME(unsynced, traces);
 #undef SAME
 }
 

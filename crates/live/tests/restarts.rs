@@ -112,8 +112,8 @@ impl Server {
                 (header::CLOCK_TICK0, self.now),
                 (header::CLOCK_NS0, self.now),
                 (header::RESET_TICK, self.now),
-                (header::CREATED_NS, created),
-                (header::STATEMENTS_SINCE, self.since),
+                (header::CREATED_REALTIME_NS, created),
+                (header::STATEMENTS_SINCE_NS, self.since),
             ] {
                 maker.u64(word as u64, value);
             }

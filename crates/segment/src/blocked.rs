@@ -5,7 +5,7 @@
 //! only while the owner's running account is a wait for a lock: see [`Blocked`].
 
 use crate::error::Error;
-use crate::layout::{self, blocked, entry, i32_at, state, u32_at, u64_at};
+use crate::layout::{self, blocked, entry, i32_at, slot_state, u32_at, u64_at};
 use crate::segment::Segment;
 use crate::statements::seqlock::Tries;
 
@@ -77,7 +77,7 @@ impl Segment {
         let mut candidates = Vec::new();
         self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
             let since = u64_at(bytes, entry::BLOCKED + blocked::SINCE);
-            if index < slots && u32_at(bytes, entry::STATE) == state::LIVE && since != 0 {
+            if index < slots && u32_at(bytes, entry::STATE) == slot_state::LIVE && since != 0 {
                 candidates.push((index, bytes.to_vec()));
             }
         })?;

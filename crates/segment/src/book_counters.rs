@@ -40,7 +40,7 @@ impl Segment {
         let mut claims = Vec::new();
         for slot in 0..self.header().slots {
             let at = region.entry(slot);
-            if self.read_u32(at)? != layout::state::LIVE {
+            if self.read_u32(at)? != layout::slot_state::LIVE {
                 continue;
             }
             let seq = self.read_u32(at + entry::IDENTITY_SEQ as u64)?;
@@ -48,14 +48,14 @@ impl Segment {
             self.read(at, &mut one)?;
             fence(Ordering::Acquire);
             let changing = seq % 2 == 1 || seq != self.read_u32(at + entry::IDENTITY_SEQ as u64)?;
-            if changing || u32_at(&one, entry::STATE) != layout::state::LIVE {
+            if changing || u32_at(&one, entry::STATE) != layout::slot_state::LIVE {
                 continue;
             }
             claims.push(Claim {
                 slot,
                 generation: u32_at(&one, entry::GENERATION),
                 pid: i32_at(&one, entry::PID),
-                kind: text_at(&one, entry::KIND, 64),
+                kind: text_at(&one, entry::KIND, entry::KIND_BYTES),
             });
         }
         Ok(claims)

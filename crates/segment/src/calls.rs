@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::interval::StatisticRow;
-use crate::names::NAME;
+use crate::layout::stat_kind;
 use crate::segment::Segment;
 use crate::timing::Timing;
 use serde::Serialize;
@@ -142,7 +142,7 @@ impl Segment {
     /// The texts of a client's statements.
     pub fn call_texts(&self) -> Result<CallTexts, Error> {
         let mut pieces: BTreeMap<(String, u32), String> = BTreeMap::new();
-        self.each_name(NAME, |name| {
+        self.each_name(stat_kind::NAME, |name| {
             let mut tags = name.splitn(4, "::");
             if tags.next() != Some("sql") {
                 return;

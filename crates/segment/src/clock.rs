@@ -6,6 +6,7 @@
 //! precise it is.
 
 use crate::error::Error;
+use crate::layout::clock_kind;
 use crate::moment::Moment;
 use rustix::time::{clock_gettime, ClockId};
 use serde::Serialize;
@@ -30,11 +31,11 @@ pub enum ClockKind {
 impl ClockKind {
     /// All of them, with their numbers in a header.
     const ALL: &[(u32, ClockKind)] = &[
-        (1, ClockKind::Monotonic),
-        (2, ClockKind::Tsc),
-        (3, ClockKind::Cntvct),
+        (clock_kind::MONOTONIC, ClockKind::Monotonic),
+        (clock_kind::TSC, ClockKind::Tsc),
+        (clock_kind::CNTVCT, ClockKind::Cntvct),
         #[cfg(feature = "test-hooks")]
-        (255, ClockKind::Virtual),
+        (clock_kind::VIRTUAL, ClockKind::Virtual),
     ];
 
     /// The kind of that name; `None`: there is none.

@@ -4,8 +4,7 @@
 
 use crate::error::Error;
 use crate::functions::{CallFigure, Name};
-use crate::layout::{directory, text_at, u32_at, u64_at};
-use crate::names::PUBLISHED;
+use crate::layout::{directory, name_state, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 
 /// Entries that are read to find a name, at most: a directory that is nearly full has long searches, a hostile one longer
@@ -34,9 +33,9 @@ impl Segment {
             let mut bytes = [0u8; directory::SIZE];
             self.read(region.entry(index as u32), &mut bytes)?;
             match u32_at(&bytes, directory::STATE) {
-                0 => return Ok(None),
-                PUBLISHED if u64_at(&bytes, directory::HASH) == hash => {
-                    let name = text_at(&bytes, directory::NAME, 96);
+                name_state::FREE => return Ok(None),
+                name_state::PUBLISHED if u64_at(&bytes, directory::HASH) == hash => {
+                    let name = text_at(&bytes, directory::NAME, directory::NAME_BYTES);
                     if let Some(Name::Function {
                         key: [method, package],
                         figure: CallFigure::Inclusive,

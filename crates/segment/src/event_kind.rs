@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The kinds of events, by number and by name.
 
+use crate::layout::event_kind;
+
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
@@ -21,11 +23,16 @@ pub enum EventKind {
 impl EventKind {
     pub(crate) fn from_number(number: u32) -> EventKind {
         match number {
-            1 => EventKind::Note,
-            2 => EventKind::Warning,
-            3 => EventKind::Blocked,
-            4 | 6 => EventKind::Slow,
-            5 | 7..=11 => EventKind::Checkpoint,
+            event_kind::NOTE => EventKind::Note,
+            event_kind::WARNING => EventKind::Warning,
+            event_kind::BLOCKED => EventKind::Blocked,
+            event_kind::SLOW | event_kind::SLOW_OPERATION => EventKind::Slow,
+            event_kind::CHECKPOINT
+            | event_kind::CHECKPOINT_STARTED
+            | event_kind::CHECKPOINT_COMPLETED
+            | event_kind::CHECKPOINT_WRITES
+            | event_kind::CHECKPOINT_CLIENTS
+            | event_kind::CHECKPOINT_FAILED => EventKind::Checkpoint,
             other => EventKind::Other(other),
         }
     }

@@ -10,7 +10,11 @@ use serde::Serialize;
 use crate::clients::{ClientActivity, ClientTotals};
 use crate::clock::Clock;
 use crate::event_kind::EventKind;
-use crate::layout::{text_at, u32_at, u64_at};
+use crate::layout::{
+    self, checkpoint_clients, checkpoint_completed, checkpoint_failed, checkpoint_reason,
+    checkpoint_space, checkpoint_started, checkpoint_writes, client_activity, client_totals,
+    event_kind, slow_operation, text_at, u32_at, u64_at,
+};
 
 /// The values of an event.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,42 +167,44 @@ pub struct CheckpointFailed {
     pub seconds: f64,
 }
 
-/// Entries of a list of tablespaces.
-const SPACES: usize = 25;
-
 fn seconds_at(bytes: &[u8], at: usize) -> f64 {
     u64_at(bytes, at) as f64 / 1e9
 }
 
 fn reason_at(bytes: &[u8], at: usize) -> String {
     let name = match u32_at(bytes, at) {
-        1 => "time",
-        2 => "wal",
-        3 => "request",
-        4 => "shutdown",
+        checkpoint_reason::TIME => "time",
+        checkpoint_reason::WAL => "wal",
+        checkpoint_reason::REQUEST => "request",
+        checkpoint_reason::SHUTDOWN => "shutdown",
         _ => "unknown",
     };
     name.to_string()
 }
 
 fn activity_at(bytes: &[u8], at: usize) -> Option<ClientActivity> {
-    let handle = seconds_at(bytes, at + 16);
-    (u64_at(bytes, at) > 0)
-        .then(|| ClientActivity::from_totals(seconds_at(bytes, at), u64_at(bytes, at + 8), handle))
+    let (time, handle) = (
+        seconds_at(bytes, at + client_activity::NS),
+        seconds_at(bytes, at + client_activity::HANDLE_NS),
+    );
+    let commands = u64_at(bytes, at + client_activity::COMMANDS);
+    (time > 0.0).then(|| ClientActivity::from_totals(time, commands, handle))
 }
 
 fn totals_at(bytes: &[u8], at: usize, clock: &Clock) -> Option<ClientTotals> {
-    (u32_at(bytes, at) != 0).then(|| ClientTotals {
-        resets: u32_at(bytes, at + 4),
-        commands: u64_at(bytes, at + 16),
-        seconds: clock.seconds(u64_at(bytes, at + 24)),
-        off_stretches: u64_at(bytes, at + 32),
+    (u32_at(bytes, at + client_totals::KNOWN) != 0).then(|| ClientTotals {
+        resets: u32_at(bytes, at + client_totals::RESETS),
+        commands: u64_at(bytes, at + client_totals::COMMANDS),
+        seconds: clock.seconds(u64_at(bytes, at + client_totals::TICKS)),
+        off_stretches: u64_at(bytes, at + client_totals::OFF_STRETCHES),
     })
 }
 
 fn slow_at(bytes: &[u8]) -> SlowOperation {
-    let (moved, writes, path) = (u64_at(bytes, 16), u64_at(bytes, 24), text_at(bytes, 92, 140));
-    let mut details = match (u32_at(bytes, 4), writes, moved) {
+    use slow_operation as slow;
+    let (moved, writes) = (u64_at(bytes, slow::BYTES), u64_at(bytes, slow::WRITES));
+    let path = text_at(bytes, slow::PATH, slow::PATH_BYTES);
+    let mut details = match (u32_at(bytes, slow::ERROR), writes, moved) {
         (0, 0, 0) => String::new(),
         (0, 0, _) => format!(", {moved} bytes"),
         (0, 1, _) => format!(", after 1 write of {moved} bytes"),
@@ -209,46 +215,54 @@ fn slow_at(bytes: &[u8]) -> SlowOperation {
         details.push_str(": ");
         details.push_str(&path);
     }
-    let operation = text_at(bytes, 32, 60);
-    SlowOperation { operation, seconds: seconds_at(bytes, 8), details }
+    let operation = text_at(bytes, slow::OPERATION, slow::OPERATION_BYTES);
+    SlowOperation { operation, seconds: seconds_at(bytes, slow::NS), details }
 }
 
 fn completed_at(bytes: &[u8]) -> Checkpoint {
+    use checkpoint_completed as completed;
     let count = |at| u64::from(u32_at(bytes, at));
+    let file = text_at(bytes, completed::LONGEST_SYNC_FILE, completed::LONGEST_SYNC_FILE_BYTES);
     Checkpoint {
-        reason: reason_at(bytes, 4),
-        seconds: seconds_at(bytes, 8),
-        slru_seconds: seconds_at(bytes, 16),
-        write_seconds: seconds_at(bytes, 24),
-        sync_seconds: seconds_at(bytes, 32),
-        longest_sync_seconds: seconds_at(bytes, 40),
-        buffers: u64_at(bytes, 48),
-        files_synced: count(56),
-        wal_added: count(60),
-        wal_removed: count(64),
-        wal_recycled: count(68),
-        longest_sync_file: Some(text_at(bytes, 72, 140)).filter(|file| !file.is_empty()),
+        reason: reason_at(bytes, completed::REASON),
+        seconds: seconds_at(bytes, completed::NS),
+        slru_seconds: seconds_at(bytes, completed::SLRU_NS),
+        write_seconds: seconds_at(bytes, completed::WRITE_NS),
+        sync_seconds: seconds_at(bytes, completed::SYNC_NS),
+        longest_sync_seconds: seconds_at(bytes, completed::LONGEST_SYNC_NS),
+        buffers: u64_at(bytes, completed::BUFFERS),
+        files_synced: count(completed::FILES_SYNCED),
+        wal_added: count(completed::WAL_ADDED),
+        wal_removed: count(completed::WAL_REMOVED),
+        wal_recycled: count(completed::WAL_RECYCLED),
+        longest_sync_file: Some(file).filter(|file| !file.is_empty()),
         ..Checkpoint::default()
     }
 }
 
 fn writes_at(bytes: &[u8]) -> CheckpointWrites {
+    use {checkpoint_space as space, checkpoint_writes as writes};
     let part = |at| Some(f64::from(u32_at(bytes, at)) / 1e6);
-    let written = |at| Written {
-        tablespace: match u32_at(bytes, at) {
-            0 => "slru".to_string(),
-            1663 => "pg_default".to_string(),
-            1664 => "pg_global".to_string(),
-            u32::MAX => "others".to_string(),
-            oid => oid.to_string(),
-        },
-        buffers: u64::from(u32_at(bytes, at + 4)),
+    let written = |i| {
+        let at = writes::SPACE + space::SIZE * i;
+        Written {
+            tablespace: match u32_at(bytes, at + space::TABLESPACE) {
+                layout::SPACE_SLRU => "slru".to_string(),
+                layout::SPACE_DEFAULT => "pg_default".to_string(),
+                layout::SPACE_GLOBAL => "pg_global".to_string(),
+                layout::SPACE_OTHERS => "others".to_string(),
+                oid => oid.to_string(),
+            },
+            buffers: u64::from(u32_at(bytes, at + space::BUFFERS)),
+        }
     };
+    let spaces = layout::CHECKPOINT_SPACES.min(u32_at(bytes, writes::SPACES) as usize);
     CheckpointWrites {
-        target: part(20),
-        spread: part(16),
-        interval_seconds: Some(seconds_at(bytes, 8)).filter(|&seconds| seconds > 0.0),
-        buffers: (0..SPACES.min(u32_at(bytes, 4) as usize)).map(|i| written(24 + 8 * i)).collect(),
+        target: part(writes::TARGET_PPM),
+        spread: part(writes::SPREAD_PPM),
+        interval_seconds: Some(seconds_at(bytes, writes::INTERVAL_NS))
+            .filter(|&seconds| seconds > 0.0),
+        buffers: (0..spaces).map(written).collect(),
     }
 }
 
@@ -256,22 +270,22 @@ impl Payload {
     /// From the bytes of an event of this kind. `None`: a kind without a payload.
     pub(crate) fn of_bytes(kind: u32, bytes: &[u8], clock: &Clock) -> Option<Payload> {
         Some(match kind {
-            6 => Payload::Slow(slow_at(bytes)),
-            7 => Payload::Started(CheckpointStarted {
-                reason: reason_at(bytes, 4),
-                before: activity_at(bytes, 8),
-                clients: totals_at(bytes, 32, clock),
+            event_kind::SLOW_OPERATION => Payload::Slow(slow_at(bytes)),
+            event_kind::CHECKPOINT_STARTED => Payload::Started(CheckpointStarted {
+                reason: reason_at(bytes, checkpoint_started::REASON),
+                before: activity_at(bytes, checkpoint_started::BEFORE),
+                clients: totals_at(bytes, checkpoint_started::CLIENTS, clock),
             }),
-            8 => Payload::Completed(Box::new(completed_at(bytes))),
-            9 => Payload::Writes(writes_at(bytes)),
-            10 => Payload::Clients(CheckpointClients {
-                before: activity_at(bytes, 8),
-                during: activity_at(bytes, 32),
-                clients: totals_at(bytes, 56, clock),
+            event_kind::CHECKPOINT_COMPLETED => Payload::Completed(Box::new(completed_at(bytes))),
+            event_kind::CHECKPOINT_WRITES => Payload::Writes(writes_at(bytes)),
+            event_kind::CHECKPOINT_CLIENTS => Payload::Clients(CheckpointClients {
+                before: activity_at(bytes, checkpoint_clients::BEFORE),
+                during: activity_at(bytes, checkpoint_clients::DURING),
+                clients: totals_at(bytes, checkpoint_clients::CLIENTS, clock),
             }),
-            11 => Payload::Failed(CheckpointFailed {
-                reason: reason_at(bytes, 4),
-                seconds: seconds_at(bytes, 8),
+            event_kind::CHECKPOINT_FAILED => Payload::Failed(CheckpointFailed {
+                reason: reason_at(bytes, checkpoint_failed::REASON),
+                seconds: seconds_at(bytes, checkpoint_failed::NS),
             }),
             _ => return None,
         })
@@ -607,7 +621,7 @@ mod tests {
                     let Some(payload) = payload else { continue };
                     assert!(payload.to_string().len() < 1000);
                     if let Payload::Writes(writes) = payload {
-                        assert!(writes.buffers.len() <= SPACES);
+                        assert!(writes.buffers.len() <= layout::CHECKPOINT_SPACES);
                     }
                 }
             }

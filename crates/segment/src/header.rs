@@ -109,7 +109,11 @@ pub(crate) fn parse_header(
         return Err(Error::NotASegment { path });
     }
     if head.len() < 16 {
-        return Err(Error::Truncated { path, expected: layout::HEADER_SIZE as u64, found: length });
+        return Err(Error::Truncated {
+            path,
+            expected: layout::header::SIZE as u64,
+            found: length,
+        });
     }
     match u32_at(head, header::BYTE_ORDER) {
         layout::BYTE_ORDER => {}
@@ -122,14 +126,14 @@ pub(crate) fn parse_header(
         }
     }
     let version = u32_at(head, header::VERSION);
-    if version != layout::VERSION {
-        return Err(Error::Version { path, found: version, known: layout::VERSION });
+    if version != layout::FORMAT_VERSION {
+        return Err(Error::Version { path, found: version, known: layout::FORMAT_VERSION });
     }
     let size = u64_at(head, header::SEGMENT_SIZE);
-    if head.len() < layout::HEADER_SIZE || length < size {
+    if head.len() < layout::header::SIZE || length < size {
         return Err(Error::Truncated {
             path,
-            expected: size.max(layout::HEADER_SIZE as u64),
+            expected: size.max(layout::header::SIZE as u64),
             found: length,
         });
     }
@@ -145,8 +149,8 @@ pub(crate) fn parse_header(
     number(
         "its header's size",
         header::HEADER_SIZE,
-        layout::HEADER_SIZE as u32,
-        layout::HEADER_SIZE as u32,
+        layout::header::SIZE as u32,
+        layout::header::SIZE as u32,
     )?;
     number(
         "the number of histogram buckets",
@@ -163,7 +167,7 @@ pub(crate) fn parse_header(
     let region = |what: &str, at: usize, count: (u32, u32), stride: usize| {
         let region = Region::at(head, at);
         let fits = region.end().is_some_and(|end| end <= size)
-            && region.offset >= layout::HEADER_SIZE as u64
+            && region.offset >= layout::header::SIZE as u64
             && region.offset.is_multiple_of(8)
             && (count.0..=count.1).contains(&region.count)
             && region.stride as usize >= stride
@@ -242,18 +246,18 @@ pub(crate) fn parse_header(
             clock_kind,
             clock_tick0: u64_at(head, header::CLOCK_TICK0),
             clock_ns0: u64_at(head, header::CLOCK_NS0),
-            created_realtime_ns: u64_at(head, header::CREATED_NS),
+            created_realtime_ns: u64_at(head, header::CREATED_REALTIME_NS),
             pid_namespace: u64_at(head, header::PID_NAMESPACE),
             slots,
             groups,
             stats_per_book,
-            boot_id: text_at(head, header::BOOT_ID, 40),
-            host: text_at(head, header::HOST, 256),
-            producer: text_at(head, header::PRODUCER, 64),
-            server: text_at(head, header::SERVER, 64),
+            boot_id: text_at(head, header::BOOT_ID, header::BOOT_ID_BYTES),
+            host: text_at(head, header::HOST, header::HOST_BYTES),
+            producer: text_at(head, header::PRODUCER, header::PRODUCER_BYTES),
+            server: text_at(head, header::SERVER, header::SERVER_BYTES),
             server_pid: u32_at(head, header::SERVER_PID),
             server_port: u32_at(head, header::SERVER_PORT),
-            socket_dir: text_at(head, header::SOCKET_DIR, 112),
+            socket_dir: text_at(head, header::SOCKET_DIR, header::SOCKET_DIR_BYTES),
             all_processes: u32_at(head, header::FLAGS) & 1 != 0,
         },
         regions,

@@ -7,7 +7,7 @@
 
 use crate::directory::Stat;
 use crate::error::Error;
-use crate::layout::{book, current, entry, head, i32_at, key, state, u32_at, u64_at};
+use crate::layout::{book, current, entry, head, i32_at, key, slot_state, u32_at, u64_at};
 use crate::segment::Segment;
 use crate::statements::StatementKey;
 use std::sync::atomic::{fence, Ordering};
@@ -48,7 +48,7 @@ impl Segment {
     pub fn occupants(&self) -> Result<Vec<Occupant>, Error> {
         let mut found = Vec::new();
         self.each_entry(self.regions.entries, entry::DATABASE_ID, |slot, bytes| {
-            if slot < self.header().slots && u32_at(bytes, entry::STATE) == state::LIVE {
+            if slot < self.header().slots && u32_at(bytes, entry::STATE) == slot_state::LIVE {
                 found.push(Occupant {
                     slot,
                     generation: u32_at(bytes, entry::GENERATION),
@@ -64,7 +64,7 @@ impl Segment {
     pub fn doing(&self, who: &Occupant) -> Result<Option<Doing>, Error> {
         let mut owner = [0u8; entry::LEADER_PID];
         self.read(self.regions.entries.entry(who.slot), &mut owner)?;
-        let same = u32_at(&owner, entry::STATE) == state::LIVE
+        let same = u32_at(&owner, entry::STATE) == slot_state::LIVE
             && u32_at(&owner, entry::GENERATION) == who.generation
             && i32_at(&owner, entry::PID) == who.pid;
         if !same {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The level of measurement in the header, and when it ends by itself.
 
-use crate::layout::{header, u32_at, u64_at};
+use crate::layout::{header, level, u32_at, u64_at};
 
 /// Bits of the level word that are the level. The twelve above change when traces are armed or withdrawn, and when the
 /// extremes of statements are reset.
@@ -24,9 +24,9 @@ impl Level {
     /// The level in a level word.
     pub fn of_word(word: u32) -> Level {
         match word & LEVEL {
-            0 => Level::Off,
-            1 => Level::Waits,
-            2 => Level::Locks,
+            level::OFF => Level::Off,
+            level::WAITS => Level::Waits,
+            level::LOCKS => Level::Locks,
             other => Level::Other(other as u8),
         }
     }
@@ -34,9 +34,9 @@ impl Level {
     /// Its number in the level word.
     pub fn number(self) -> u8 {
         match self {
-            Level::Off => 0,
-            Level::Waits => 1,
-            Level::Locks => 2,
+            Level::Off => level::OFF as u8,
+            Level::Waits => level::WAITS as u8,
+            Level::Locks => level::LOCKS as u8,
             Level::Other(number) => number,
         }
     }

@@ -3,27 +3,20 @@
 
 use crate::directory::{Directory, Stat, StatId, StatKind};
 use crate::error::Error;
-use crate::layout::{directory, text_at, u32_at};
+use crate::layout::{directory, name_state, stat_kind, text_at, u32_at};
 use crate::segment::Segment;
 use crate::wait_class::WaitClass;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// State of an entry whose name is complete.
-pub(crate) const PUBLISHED: u32 = 2;
-/// Kind of an entry that names an account.
-const ACCOUNT: u32 = 1;
-/// Kind of an entry that names no statistic.
-pub(crate) const NAME: u32 = 4;
-
 impl Segment {
     /// Shows each complete name of a kind.
     pub(crate) fn each_name(&self, kind: u32, mut see: impl FnMut(&str)) -> Result<(), Error> {
         self.each_entry(self.regions.directory, directory::SIZE, |_, bytes| {
-            if u32_at(bytes, directory::STATE) == PUBLISHED
+            if u32_at(bytes, directory::STATE) == name_state::PUBLISHED
                 && u32_at(bytes, directory::KIND) == kind
             {
-                see(&text_at(bytes, directory::NAME, 96));
+                see(&text_at(bytes, directory::NAME, directory::NAME_BYTES));
             }
         })
     }
@@ -31,7 +24,7 @@ impl Segment {
     /// What the processes have done so far: "cpu", "IO:WalSync", ...
     pub fn activities(&self) -> Result<BTreeSet<String>, Error> {
         let mut found = BTreeSet::new();
-        self.each_name(ACCOUNT, |name| {
+        self.each_name(stat_kind::ACCOUNT, |name| {
             let stat = Stat::new(name.to_string(), StatKind::Account, String::new());
             found.insert(stat.activity().to_string());
         })?;
@@ -58,20 +51,20 @@ impl Segment {
         }
         let mut bytes = [0u8; directory::SIZE];
         self.read(region.entry(index), &mut bytes)?;
-        if u32_at(&bytes, directory::STATE) != PUBLISHED {
+        if u32_at(&bytes, directory::STATE) != name_state::PUBLISHED {
             return Ok(None);
         }
         let kind = match u32_at(&bytes, directory::KIND) {
-            ACCOUNT => StatKind::Account,
-            2 => StatKind::Timer,
-            3 => StatKind::Value,
+            stat_kind::ACCOUNT => StatKind::Account,
+            stat_kind::TIMER => StatKind::Timer,
+            stat_kind::VALUE => StatKind::Value,
             _ => return Ok(None),
         };
-        let name = self.spelled(text_at(&bytes, directory::NAME, 96))?;
+        let name = self.spelled(text_at(&bytes, directory::NAME, directory::NAME_BYTES))?;
         let id = Directory::intern(
             &mut self.directory,
-            Stat::new(name, kind, text_at(&bytes, directory::UNIT, directory::UNIT_SIZE))
-                .with_class(WaitClass::of_entry(bytes[directory::CLASS])),
+            Stat::new(name, kind, text_at(&bytes, directory::UNIT, directory::UNIT_BYTES))
+                .with_class(WaitClass::of_entry(bytes[directory::ACCOUNT_CLASS])),
         );
         if self.ids.len() <= index as usize {
             self.ids.resize(index as usize + 1, None);
@@ -93,8 +86,8 @@ impl Segment {
         let names = Arc::make_mut(&mut known);
         self.each_entry(self.regions.directory, directory::SIZE, |_, entry| {
             let kind = u32_at(entry, directory::KIND);
-            if u32_at(entry, directory::STATE) == PUBLISHED && kind == NAME {
-                names.learn(&text_at(entry, directory::NAME, 96));
+            if u32_at(entry, directory::STATE) == name_state::PUBLISHED && kind == stat_kind::NAME {
+                names.learn(&text_at(entry, directory::NAME, directory::NAME_BYTES));
             }
         })?;
         self.tranches = known;

@@ -3,7 +3,7 @@
 
 use crate::book::{identity_of, Identity};
 use crate::error::Error;
-use crate::layout::{book, entry, i32_at, state, text_at, u32_at, u64_at};
+use crate::layout::{book, entry, i32_at, slot_state, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
@@ -51,7 +51,7 @@ impl Names {
     pub fn add_entry(&mut self, bytes: &[u8]) {
         let ids = (u32_at(bytes, entry::DATABASE_ID), u32_at(bytes, entry::USER_ID));
         let begun = match u32_at(bytes, entry::STATE) {
-            state::GROUP => 0,
+            slot_state::GROUP => 0,
             _ => u64_at(bytes, entry::CLAIMED_TICK),
         };
         let new = self.is_newer((false, ids.0), begun) || self.is_newer((true, ids.1), begun);
@@ -90,7 +90,8 @@ impl Segment {
         let mut found = Vec::new();
         self.each_entry(self.regions.entries, entry::SIZE, |slot, bytes| {
             let (pid, state) = (i32_at(bytes, entry::PID), u32_at(bytes, entry::STATE));
-            let in_use = [state::LIVE, state::RETIRED, state::MERGING].contains(&state);
+            let in_use =
+                [slot_state::LIVE, slot_state::RETIRED, slot_state::MERGING].contains(&state);
             if in_use && pids.contains(&pid) {
                 found.push((slot, pid, u64_at(bytes, entry::CLAIMED_TICK)));
             }

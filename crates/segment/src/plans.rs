@@ -8,7 +8,7 @@ use std::sync::atomic::{fence, Ordering};
 
 use crate::encoding::decode;
 use crate::error::Error;
-use crate::layout::{i32_at, plan, u32_at, u64_at};
+use crate::layout::{i32_at, plan, plan_state, u32_at, u64_at};
 use crate::segment::Segment;
 use crate::statements::StatementKey;
 
@@ -44,23 +44,23 @@ impl Plan {
         let stored = (u32_at(bytes, plan::TEXT_BYTES) as usize).min(plan::SIZE - plan::TEXT);
         let text = bytes.get(plan::TEXT..plan::TEXT + stored)?;
         let statement = StatementKey::decode(bytes, plan::KEY);
-        (u32_at(bytes, plan::STATE) == USED && statement.is_identified()).then(|| Plan {
-            statement,
-            shape: u64_at(bytes, plan::SHAPE),
-            first: u64_at(bytes, plan::FIRST),
-            last: u64_at(bytes, plan::LAST),
-            count: u64_at(bytes, plan::COUNT),
-            ticks: u64_at(bytes, plan::TICKS),
-            max: u64_at(bytes, plan::MAX),
-            rows: u64_at(bytes, plan::ROWS),
-            cost: f64::from_bits(u64_at(bytes, plan::COST)),
-            text: decode(text, i32_at(bytes, plan::ENCODING).wrapping_sub(1)).into_owned(),
-            cut: u32_at(bytes, plan::TEXT_WHOLE) as usize > stored,
+        (u32_at(bytes, plan::STATE) == plan_state::USED && statement.is_identified()).then(|| {
+            Plan {
+                statement,
+                shape: u64_at(bytes, plan::SHAPE),
+                first: u64_at(bytes, plan::BORN),
+                last: u64_at(bytes, plan::LAST),
+                count: u64_at(bytes, plan::COUNT),
+                ticks: u64_at(bytes, plan::TICKS),
+                max: u64_at(bytes, plan::MAX),
+                rows: u64_at(bytes, plan::ROWS),
+                cost: f64::from_bits(u64_at(bytes, plan::COST)),
+                text: decode(text, i32_at(bytes, plan::ENCODING).wrapping_sub(1)).into_owned(),
+                cut: u32_at(bytes, plan::TEXT_WHOLE) as usize > stored,
+            }
         })
     }
 }
-
-const USED: u32 = 2;
 
 impl Segment {
     /// The plans that are kept, in no order; empty where the segment keeps none.
@@ -81,7 +81,7 @@ impl Segment {
             self.read(at, &mut bytes)?;
             fence(Ordering::Acquire);
             let same = self.read_u64(at + plan::GENERATION as u64)? == generation
-                && self.read_u32(at + plan::STATE as u64)? == USED;
+                && self.read_u32(at + plan::STATE as u64)? == plan_state::USED;
             all.extend(Plan::decode(&bytes).filter(|_| same));
         }
         Ok(all)

@@ -2,7 +2,7 @@
 //! The table of probes, with the reason if one was left out.
 
 use crate::error::Error;
-use crate::layout::{probe, text_at, u32_at};
+use crate::layout::{probe, probe_state, text_at, u32_at};
 use crate::segment::Segment;
 use serde::{Serialize, Serializer};
 
@@ -52,15 +52,15 @@ impl Segment {
         let mut probes = Vec::new();
         self.each_entry(self.regions.probes, probe::SIZE, |index, bytes| {
             let state = match u32_at(bytes, probe::STATE) {
-                1 => ProbeState::Installed,
-                2 => ProbeState::LeftOut,
+                probe_state::INSTALLED => ProbeState::Installed,
+                probe_state::LEFT_OUT => ProbeState::LeftOut,
                 _ => return,
             };
             probes.push(Probe {
                 index,
                 state,
-                name: text_at(bytes, probe::NAME, probe::NAME_SIZE),
-                reason: text_at(bytes, probe::REASON, 120),
+                name: text_at(bytes, probe::NAME, probe::NAME_BYTES),
+                reason: text_at(bytes, probe::REASON, probe::REASON_BYTES),
             });
         })?;
         Ok(probes)

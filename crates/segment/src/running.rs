@@ -3,7 +3,7 @@
 
 use crate::directory::StatId;
 use crate::error::Error;
-use crate::layout::{book, entry, head, state, u32_at, u64_at};
+use crate::layout::{book, entry, head, slot_state, u32_at, u64_at};
 use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
 
@@ -22,7 +22,7 @@ impl Segment {
     pub(crate) fn running(&mut self, slot: u32, generation: u32) -> Result<Option<Running>, Error> {
         let mut owner = [0u8; 8];
         self.read(self.regions.entries.entry(slot), &mut owner)?;
-        if u32_at(&owner, entry::STATE) != state::LIVE
+        if u32_at(&owner, entry::STATE) != slot_state::LIVE
             || u32_at(&owner, entry::GENERATION) != generation
         {
             return Ok(None);

@@ -149,7 +149,7 @@ impl Segment {
             return Err(Error::NotAFile { path });
         }
         let mut head = Vec::new();
-        read_up_to(&file, &path, 0, layout::HEADER_SIZE, &mut head)?;
+        read_up_to(&file, &path, 0, layout::header::SIZE, &mut head)?;
         let (mut header, regions) = parse_header(&path, &head, metadata.len())?;
         if let Some(remote) = &remote {
             remote.describe(&mut header);
@@ -298,7 +298,7 @@ impl Segment {
     /// server has ended.
     pub fn replaced(&self) -> bool {
         if self.remote.is_some() {
-            let created = self.read_u64(header::CREATED_NS as u64);
+            let created = self.read_u64(header::CREATED_REALTIME_NS as u64);
             return created.is_ok_and(|created| created != self.header.created_realtime_ns);
         }
         std::fs::symlink_metadata(self.path()).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
@@ -390,8 +390,8 @@ impl Segment {
     }
 
     /// The part of the header that writers change.
-    pub(crate) fn read_live(&self) -> Result<[u8; header::LIVE_END], Error> {
-        let mut live = [0u8; header::LIVE_END];
+    pub(crate) fn read_live(&self) -> Result<[u8; layout::LIVE_END], Error> {
+        let mut live = [0u8; layout::LIVE_END];
         self.read(header::LEVEL_WORD as u64, &mut live[header::LEVEL_WORD..])?;
         Ok(live)
     }
@@ -417,7 +417,7 @@ impl Segment {
         let mut claimed = 0;
         for slot in 0..self.header.slots {
             let state = self.read_u32(self.regions.entries.entry(slot))?;
-            claimed += u32::from(state != layout::state::FREE);
+            claimed += u32::from(state != layout::slot_state::FREE);
         }
         Ok(claimed)
     }

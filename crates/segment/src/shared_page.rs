@@ -7,6 +7,7 @@
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::layout::header;
+use crate::layout::TEXT_MAX;
 use crate::segment::{open_error, Segment};
 use crate::segment_path::SegmentPath;
 use rustix::fs::OFlags;
@@ -19,8 +20,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 
 /// Length of a page, bytes.
 pub(crate) const PAGE: usize = 4096;
-/// Length of a text in a segment, with the zero at its end.
-const TEXT: usize = 64;
 
 /// Open the segment for writing, with the checks of a reader on the very file that will be written. `wish` says what for,
 /// in errors. A symbolic link is not followed.
@@ -91,8 +90,9 @@ impl SharedPage {
 
     /// Write a text, cut to its space, with zeros after it.
     pub(crate) fn set_text(&self, offset: usize, text: &str) {
-        for i in 0..TEXT {
-            let byte = if i < TEXT - 1 { text.as_bytes().get(i).copied().unwrap_or(0) } else { 0 };
+        for i in 0..TEXT_MAX {
+            let byte =
+                if i < TEXT_MAX - 1 { text.as_bytes().get(i).copied().unwrap_or(0) } else { 0 };
             debug_assert!(offset + i < PAGE);
             // SAFETY: as above.
             unsafe { self.at.add(offset + i).cast::<AtomicU8>().as_ref() }

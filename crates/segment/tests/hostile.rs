@@ -160,7 +160,7 @@ impl Bench {
     fn spot(&self, random: &mut StdRng) -> u64 {
         loop {
             let at = match random.random_range(0..4) {
-                0 => random.random_range(0..layout::header::LIVE_END),
+                0 => random.random_range(0..layout::LIVE_END),
                 1 => random.random_range(4096..self.whole.len() / 2),
                 _ => random.random_range(0..self.whole.len()),
             };
@@ -193,7 +193,7 @@ impl Bench {
         for delta in grown.into_iter().chain([StatementsDelta::total(&now)]) {
             for s in delta.statements() {
                 let split = s.split(now.directory());
-                let _ = (s.exec(), s.plan(), s.quantile(0.99), s.buckets(), s.io(), split);
+                let _ = (s.exec(), s.plan(), s.quantile(0.99), s.buckets(), s.counters(), split);
             }
         }
         for flight in now.in_flight() {

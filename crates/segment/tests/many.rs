@@ -8,7 +8,7 @@ mod maker;
 use maker::{Maker, Shape, Slot, Who, TIMER};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use segment::layout::{book, bucket, header, state};
+use segment::layout::{book, bucket, header, slot_state};
 use segment::{Delta, Segment, Snapshot};
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ impl World {
 
     /// A session that has recorded nothing since the last snapshot vanishes.
     fn vanish(&mut self, index: usize) {
-        self.maker.set_state(index as u32, state::FREE);
+        self.maker.set_state(index as u32, slot_state::FREE);
         self.slots[index] = None;
     }
 

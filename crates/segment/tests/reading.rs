@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use segment::book::Life;
 use segment::clock::monotonic_ns;
 use segment::directory::StatKind;
-use segment::layout::{book, directory, entry, header, journal, state};
+use segment::layout::{book, directory, entry, header, journal, slot_state};
 use segment::locks::LwlockRow;
 use segment::{
     set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSetting, LevelSwitch,
@@ -207,7 +207,7 @@ fn a_slot_merged_during_the_reading_is_dropped() {
     // As a reader sees it whose copy of the entries is older than the merge: the entry is
     // back, and so are the counts of before the merge ...
     maker.write(&slot);
-    maker.set_state(1, state::LIVE);
+    maker.set_state(1, slot_state::LIVE);
     let merges = maker.get_u64(header::MERGE_COUNT as u64);
     let mut segment = Segment::open(&maker.path).unwrap();
     let twice = segment.snapshot(None).unwrap();
@@ -258,13 +258,13 @@ fn an_interrupted_merge_counts_everything_once() {
     slot.switch(third, start + 30_000);
     slot.close(start + 600_000);
     maker.write(&slot);
-    maker.set_state(0, state::MERGING);
+    maker.set_state(0, slot_state::MERGING);
     // The first statistic has been moved, the second is half added, the third is to come.
     let mut group = maker.group(0);
     group.record(cpu, 1_000);
     group.record(wait, 77);
     maker.write(&group);
-    maker.set_state(group.index, state::GROUP);
+    maker.set_state(group.index, slot_state::GROUP);
     maker.u32(maker.entry_at(0) + entry::MERGED as u64, 1);
     maker.u32(maker.journal + journal::ACTIVE as u64, 1);
     maker.u32(maker.journal + journal::SLOT as u64, 0);
@@ -530,7 +530,8 @@ fn the_level_is_set_without_touching_the_resets() {
     maker.level_word(0x0001_2301);
     assert_eq!(set_level(&maker.path, Level::Off).unwrap(), Level::Waits);
     let mut word = [0u8; 4];
-    std::os::unix::fs::FileExt::read_exact_at(&maker.file, &mut word, 1024).unwrap();
+    std::os::unix::fs::FileExt::read_exact_at(&maker.file, &mut word, header::LEVEL_WORD as u64)
+        .unwrap();
     assert_eq!(u32::from_ne_bytes(word), 0x0001_2300);
     let link = maker.path.with_extension("link");
     std::os::unix::fs::symlink(&maker.path, &link).unwrap();

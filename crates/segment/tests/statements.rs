@@ -220,8 +220,8 @@ fn an_interval_has_the_growth_between_its_readings() {
 /// A segment that was created `seconds` after another one, with statements that began in the segment of `since`.
 fn created(seconds: u64, since: u64) -> World {
     let world = world();
-    world.maker.u64(header::CREATED_NS as u64, BEGAN + seconds * 1_000_000_000);
-    world.maker.u64(header::STATEMENTS_SINCE as u64, since);
+    world.maker.u64(header::CREATED_REALTIME_NS as u64, BEGAN + seconds * 1_000_000_000);
+    world.maker.u64(header::STATEMENTS_SINCE_NS as u64, since);
     world
 }
 

@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
 use pq::{Client, Conninfo, Row};
+use segment::layout::header;
 use segment::{Moment, Origin, Parts};
 
 use crate::session_limits::{self, Limit};
@@ -19,8 +20,6 @@ use error::Error;
 
 /// Limit of an image: what a server may make us write to.
 const LARGEST: u64 = 1 << 40;
-/// Offset of the segment's size in its header (format/FORMAT.md).
-const SIZE_AT: u64 = 24;
 
 const CHANGES: &str = "/* tally */ select next_mark, tick, monotonic_ns, realtime_ns, sees_all, \
                        slot_ticks, raw_size, changes, processors from tally.segment_changes($1, $2)";
@@ -117,7 +116,7 @@ impl Origin for Connection {
         self.mark = row.get(0).map_err(|error| self.error(error.message()))?;
         if first {
             let mut size = [0; 8];
-            let read = image.read_exact_at(&mut size, SIZE_AT);
+            let read = image.read_exact_at(&mut size, header::SEGMENT_SIZE as u64);
             let size = u64::from_ne_bytes(size).min(LARGEST);
             read.and_then(|()| image.set_len(size)).map_err(|error| self.error(error))?;
         }

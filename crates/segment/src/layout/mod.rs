@@ -1,70 +1,40 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The segment, byte for byte: offsets and sizes as `libtally/include/tally_layout.h` has them.
+//! The segment, byte for byte: offsets and sizes, generated from `format/layout.toml`, and how a field is read.
 //!
 //! Everything is in the byte order of the machine that wrote it, which must be the reader's. The
 //! functions here read a field of a buffer that the caller has sized by the validated header. A field
 //! beyond the buffer reads as zero, so no content makes the reader panic.
 
-/// Constants, one a line: an offset or a size in bytes, and the type and meaning of the field.
-macro_rules! offsets {
-    ($(#[$doc:meta])* $module:ident: $($rows:tt)*) => {
-        $(#[$doc])*
-        pub mod $module {
-            offsets! { $($rows)* }
-        }
-    };
-    ($($name:ident = $value:expr, $doc:literal;)*) => {
-        $(#[doc = $doc] pub const $name: usize = $value;)*
-    };
+#[rustfmt::skip]
+mod offsets;
+
+pub use offsets::*;
+
+/// Where the part of the header that a reader reads again and again ends.
+pub const LIVE_END: usize = header::REFUSAL_LOGGED;
+/// Operations that are counted for each relation.
+pub const RELATION_OPERATIONS: usize = relation_operation::OPERATIONS as usize;
+/// Bytes of a histogram.
+pub const HIST_SIZE: usize = HIST_BUCKETS * 8;
+/// Bytes of an octave.
+pub const OCTAVE_SIZE: usize = OCTAVE * 8;
+/// Bytes of one octave of each statistic of a chunk.
+pub const ROW_SIZE: usize = ROW * 8;
+/// Bytes of a chunk.
+pub const CHUNK_SIZE: usize = CHUNK_BUCKETS * 8;
+
+/// Bytes of a book with that many statistics.
+pub const fn book_size(statistics: usize) -> usize {
+    book::SIZE + statistics * head::SIZE + statistics.div_ceil(CHUNK) * CHUNK_SIZE
 }
 
-pub mod header;
-mod relations;
-mod slots;
-mod statements;
-mod tables;
-mod traces;
-
-pub use relations::{file_sums, local_relation, relation};
-pub use slots::{
-    blocked, book, book_size, bucket_offset, entry, freed, head, hold, journal, state, CHUNK,
-    CHUNK_SIZE, HIST_BUCKETS, HIST_SIZE, OCTAVE, OCTAVE_SIZE, ROW_SIZE,
-};
-pub use statements::{
-    block, counts, current, key, local_statement, message_text, moments, part, plan, rest, set,
-    statement, unsynced,
-};
-pub use tables::{directory, event, probe};
-pub use traces::{trace, trace_record, TRACE_RECORDS};
-
-/// The first eight bytes of a segment.
-pub const MAGIC: &[u8; 8] = b"TALLYSEG";
-/// The format version that this reader knows.
-pub const VERSION: u32 = 3;
-/// The value of `byte_order` on the machine that wrote it.
-pub const BYTE_ORDER: u32 = 0x0102_0304;
-offsets! {
-    HEADER_SIZE         = 4096, "Bytes of the header.";
-    CALLS               = 64, "Plain counters of a book, one for each of the first probes.";
-    HOLDS               = 8, "Held locks that a book shows.";
-    BLOCKERS            = 5, "Processes that a slot names as its owner's blockers.";
-    FREED               = 4, "Recently released locks that a book shows.";
-    WAYS                = 20, "Statements of a set.";
-    SET_LOG             = 32, "Flushes that a set remembers.";
-    PARTS               = 24, "Accounts that a statement's time is split over.";
-    NEAR_PARTS          = 2, "Accounts in the entry itself.";
-    NEAR_BUCKETS        = 14, "Buckets of its histogram in the entry.";
-    LOCAL_STATEMENTS    = 64, "Statements in a slot's cache.";
-    FILE_WAYS           = 8, "Unsynced files of a set.";
-    LOCAL_RELATIONS     = 64, "Local entries of relations of a slot.";
-    RELATION_OPERATIONS = 5, "Operations counted for each relation: read, write, extend, sync, truncate.";
+/// Bytes from the beginning of a book's histograms to a bucket of the one of head `index`.
+pub const fn bucket_offset(index: usize, bucket: usize) -> usize {
+    index / CHUNK * CHUNK_SIZE
+        + bucket / OCTAVE * ROW_SIZE
+        + index % CHUNK * OCTAVE_SIZE
+        + bucket % OCTAVE * 8
 }
-
-/// "No statistic" as an index.
-pub const NONE: u32 = u32::MAX;
-
-/// Bit of [`book::PEND`]: a signal has interrupted that wait, which may go on.
-pub const PEND_OPEN: u32 = 1 << 31;
 
 /// What pends in a book: the index of its head, and whether it has ended. One that may go on is time, and no event yet.
 pub(crate) fn pending(pend: u32) -> Option<(usize, bool)> {

@@ -9,7 +9,10 @@
 use super::{RelationKey, Relations, Sums};
 use crate::error::Error;
 use crate::header::RelationRegions;
-use crate::layout::{self, book, entry, header, local_relation, relation, u32_at, u64_at};
+use crate::layout::{
+    self, book, entry, header, local_relation, local_state, relation, relation_state, u32_at,
+    u64_at,
+};
 use crate::level::resets_of_word;
 use crate::owners::Names;
 use crate::segment::Segment;
@@ -35,9 +38,9 @@ impl LocalRelations {
     fn add(&mut self, local: &[u8]) {
         let entry = u32_at(local, local_relation::ENTRY);
         match u32_at(local, local_relation::STATE) {
-            0 => {}
-            1 => {
-                let sums = Sums::decode(local, local_relation::SUMS, local_relation::FAILED);
+            local_state::FREE => {}
+            local_state::USED => {
+                let sums = Sums::decode(local, local_relation::OF, local_relation::FAILED);
                 self.sums.entry(entry).or_default().add(&sums);
             }
             _ => self.leaving.push(entry),
@@ -116,8 +119,11 @@ impl Segment {
         self.each_entry(regions.table, relation::SIZE, |number, bytes| {
             if wanted[number as usize] {
                 let key = RelationKey::decode(bytes);
-                let used = matches!(u32_at(bytes, relation::STATE), 2 | 3);
-                let sums = Sums::decode(bytes, relation::SUMS, relation::FAILED);
+                let used = matches!(
+                    u32_at(bytes, relation::STATE),
+                    relation_state::USED | relation_state::UNLINKED
+                );
+                let sums = Sums::decode(bytes, relation::OF, relation::FAILED);
                 entries.push((number, used.then_some((key, sums))));
             }
         })?;

@@ -11,7 +11,7 @@ use super::histograms::HistogramBuffers;
 use crate::book::{Book, Head, Hold, Life, Pending, NAMELESS};
 use crate::clock::CLOCK_SLIP;
 use crate::error::Error;
-use crate::layout::{self, book, entry, head, hold, state, u32_at, u64_at};
+use crate::layout::{self, book, entry, head, hold, slot_state, u32_at, u64_at};
 use crate::segment::Segment;
 use crate::this_host;
 use std::sync::atomic::{fence, Ordering};
@@ -61,8 +61,8 @@ impl Segment {
             None => self.read_identity(slot)?,
         };
         book.life = match u32_at(bytes, entry::STATE) {
-            state::LIVE if self.is_there(&book, previous) => Life::Alive,
-            state::LIVE => Life::Dead,
+            slot_state::LIVE if self.is_there(&book, previous) => Life::Alive,
+            slot_state::LIVE => Life::Dead,
             _ => Life::Retired,
         };
         self.read_book(&mut book, previous, context, buffers)?;
@@ -150,7 +150,7 @@ impl Segment {
         // Its owner has closed it since the entry was read.
         if book.life == Life::Alive && book.run_head.is_none() {
             let at = self.regions.entries.entry(book.slot);
-            if self.read_u32(at + entry::STATE as u64)? != state::LIVE {
+            if self.read_u32(at + entry::STATE as u64)? != slot_state::LIVE {
                 book.life = Life::Retired;
             }
         }

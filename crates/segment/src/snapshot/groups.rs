@@ -10,7 +10,7 @@ use super::context::ReadContext;
 use super::histograms::HistogramBuffers;
 use crate::book::{identity_of, Book, Head, NAMELESS};
 use crate::error::Error;
-use crate::layout::{self, book, entry, head, header, i32_at, journal, state, u32_at, u64_at};
+use crate::layout::{self, book, entry, head, header, i32_at, journal, slot_state, u32_at, u64_at};
 use crate::segment::Segment;
 use crate::this_host;
 use std::sync::atomic::{fence, Ordering};
@@ -53,12 +53,12 @@ pub(crate) struct MergeState {
 impl MergeState {
     /// Whether the slot is being merged. The journal may also name one that was merged long ago.
     pub fn is_merging(&self) -> bool {
-        self.state == state::MERGING
+        self.state == slot_state::MERGING
     }
 
     /// Whether the group has all of the slot, although the merge is not counted yet.
     pub fn has_all(&self) -> bool {
-        self.active == COMMIT && self.state == state::CLAIMING
+        self.active == COMMIT && self.state == slot_state::CLAIMING
     }
 }
 
@@ -176,7 +176,7 @@ impl Segment {
         let mut buffer = Vec::new();
         let mut buffers = HistogramBuffers::default();
         for (index, bytes) in (slots..).zip(entries.chunks_exact(region.stride as usize)) {
-            if u32_at(bytes, entry::STATE) != state::GROUP {
+            if u32_at(bytes, entry::STATE) != slot_state::GROUP {
                 continue;
             }
             let previous = context.previous.and_then(|p| {

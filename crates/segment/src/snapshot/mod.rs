@@ -21,7 +21,7 @@ use crate::book::{Book, Life, NAMELESS};
 use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::layout::{entry, header, state, u32_at, u64_at};
+use crate::layout::{entry, header, slot_state, u32_at, u64_at};
 use crate::level::{resets_of_word, Level, LevelEnd};
 use crate::overflows::Overflows;
 use crate::segment::Segment;
@@ -129,7 +129,7 @@ impl Segment {
         let mut books = self.read_slots(&entries, &context)?;
         let merging = |slot: u32| {
             let at = slot as usize * self.regions.entries.stride as usize;
-            u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::MERGING
+            u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == slot_state::MERGING
         };
         let Some(Groups { books: mut groups, merges, stuck }) = self.read_groups(&context)? else {
             return Ok(None);
@@ -215,7 +215,7 @@ impl Segment {
             .zip(entries.chunks_exact(stride))
             .filter(|(_, bytes)| {
                 let state = u32_at(bytes, entry::STATE);
-                matches!(state, state::LIVE | state::RETIRED | state::MERGING)
+                matches!(state, slot_state::LIVE | slot_state::RETIRED | slot_state::MERGING)
             })
             .collect();
         // Batches rather than halves, because a thread may be delayed.

@@ -12,7 +12,7 @@ use super::sums::{parts_of, Sums};
 use crate::error::Error;
 use crate::header::StatementRegions;
 use crate::layout::{
-    self, book, current, entry, head, i32_at, local_statement, state, u32_at, u64_at,
+    self, book, current, entry, head, i32_at, local_statement, slot_state, u32_at, u64_at,
 };
 use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
@@ -104,7 +104,7 @@ impl Owner {
             slot,
             generation: u32_at(bytes, entry::GENERATION),
             pid: i32_at(bytes, entry::PID),
-            live: u32_at(bytes, entry::STATE) == state::LIVE,
+            live: u32_at(bytes, entry::STATE) == slot_state::LIVE,
             local_entries: u32_at(bytes, entry::LOCAL_STATEMENTS)
                 .min(layout::LOCAL_STATEMENTS as u32),
         }

@@ -6,7 +6,7 @@ use super::seqlock::Tries;
 use super::texts::shown;
 use crate::error::Error;
 use crate::header::StatementRegions;
-use crate::layout::{book, current, entry, head, i32_at, key, message_text, u32_at, u64_at};
+use crate::layout::{self, book, current, entry, head, i32_at, key, message_text, u32_at, u64_at};
 use crate::segment::Segment;
 use crate::statement_text::Text;
 use std::sync::atomic::{fence, Ordering};
@@ -151,11 +151,11 @@ impl Segment {
     ) -> Result<Option<MessageText>, Error> {
         let begun = u64_at(current, current::BEGUN);
         let has_text = u32_at(current, current::HAS_TEXT) != 0 && begun != 0;
-        let end = (message_text::OFFSET + message_text::SIZE) as u32;
+        let end = (layout::MESSAGE_TEXT_OFFSET + message_text::SIZE) as u32;
         if !has_text || regions.caches.stride < end {
             return Ok(None);
         }
-        let at = regions.caches.entry(slot) + message_text::OFFSET as u64;
+        let at = regions.caches.entry(slot) + layout::MESSAGE_TEXT_OFFSET as u64;
         let mut bytes = [0u8; message_text::SIZE];
         let before = self.read_u64(at + message_text::BEGUN as u64)?;
         fence(Ordering::Acquire);

@@ -147,7 +147,7 @@ impl StatementsReading {
 impl Segment {
     fn statements_origin(&self) -> Result<StatementsOrigin, Error> {
         let segment = self.header().created_realtime_ns;
-        let since = self.read_u64(header::STATEMENTS_SINCE as u64)?;
+        let since = self.read_u64(header::STATEMENTS_SINCE_NS as u64)?;
         let since = if since == 0 { segment } else { since };
         Ok(StatementsOrigin { segment, since, clock: self.clock })
     }
@@ -161,7 +161,7 @@ impl Segment {
     /// earlier one, or does not say.
     pub fn statements_at_creation(&self) -> Result<Option<StatementsReading>, Error> {
         let created = self.header().created_realtime_ns;
-        let since = self.read_u64(header::STATEMENTS_SINCE as u64)?;
+        let since = self.read_u64(header::STATEMENTS_SINCE_NS as u64)?;
         // After a reset of all it has none of an earlier one.
         let reset = since > created && resets_of_word(self.level_word()?) > 0;
         if since != created && !reset {

@@ -73,7 +73,7 @@ impl Segment {
         let at = entry.text;
         let bytes = self.read_blocks(regions, at, window)?;
         fence(Ordering::Acquire);
-        let mut head = [0u8; statement::COUNTS];
+        let mut head = [0u8; statement::EXEC];
         self.read(regions.table.entry(entry.number), &mut head)?;
         let same = u32_at(&head, statement::STATE) == 1
             && u64_at(&head, statement::BORN) == entry.born

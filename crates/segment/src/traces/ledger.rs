@@ -2,7 +2,7 @@
 //! What the accounts of one process say at one of its transitions, to compare its trace with.
 
 use crate::error::Error;
-use crate::layout::{self, book, entry, head, state, u32_at, u64_at};
+use crate::layout::{self, book, entry, head, slot_state, stat_kind, u32_at, u64_at};
 use crate::segment::Segment;
 use crate::statements::seqlock::Tries;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Segment {
         let is_same = || -> Result<bool, Error> {
             let at = self.regions.entries.entry(slot);
             Ok(self.read_u32(at + entry::GENERATION as u64)? == generation
-                && self.read_u32(at + entry::STATE as u64)? == state::LIVE)
+                && self.read_u32(at + entry::STATE as u64)? == slot_state::LIVE)
         };
         let at = self.regions.books.entry(slot);
         let most = self.header().stats_per_book as usize;
@@ -66,7 +66,8 @@ impl Segment {
     fn is_account(&self, stat: u32) -> Result<bool, Error> {
         let region = self.regions.directory;
         Ok(stat < region.count
-            && self.read_u32(region.entry(stat) + layout::directory::KIND as u64)? == ACCOUNT)
+            && self.read_u32(region.entry(stat) + layout::directory::KIND as u64)?
+                == stat_kind::ACCOUNT)
     }
 
     /// The name of a statistic, by directory number.
@@ -77,13 +78,10 @@ impl Segment {
         }
         let mut bytes = [0; layout::directory::SIZE];
         self.read(region.entry(stat), &mut bytes)?;
-        let name = layout::text_at(&bytes, layout::directory::NAME, 96);
+        let name = layout::text_at(&bytes, layout::directory::NAME, layout::directory::NAME_BYTES);
         Ok((!name.is_empty()).then_some(name))
     }
 }
-
-/// Kind of a statistic in the directory: an account.
-const ACCOUNT: u32 = 1;
 
 impl Segment {
     /// The slot of a process that pg_tally sees, by its pid.
@@ -91,7 +89,7 @@ impl Segment {
         let slots = self.header().slots;
         let mut found = None;
         self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
-            let live = u32_at(bytes, entry::STATE) == state::LIVE;
+            let live = u32_at(bytes, entry::STATE) == slot_state::LIVE;
             if index < slots && live && layout::i32_at(bytes, entry::PID) == pid {
                 found = Some(index);
             }

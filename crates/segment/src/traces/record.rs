@@ -2,7 +2,10 @@
 //! One record of a ring. No content is trusted: what is unknown becomes [`TraceKind::Other`].
 
 use crate::blocked::LockTag;
-use crate::layout::{trace_record as at, u32_at, u64_at};
+use crate::layout::{
+    trace_kind, trace_reason, trace_record as at, trace_step, trace_transaction, u32_at, u64_at,
+    NONE,
+};
 
 /// What a process did, or what happened to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,12 +42,12 @@ pub enum TraceStep {
 impl TraceStep {
     fn from_number(number: u8) -> TraceStep {
         match number {
-            1 => TraceStep::Plan,
-            2 => TraceStep::Start,
-            3 => TraceStep::Run,
-            4 => TraceStep::Finish,
-            5 => TraceStep::End,
-            6 => TraceStep::Utility,
+            trace_step::PLAN => TraceStep::Plan,
+            trace_step::START => TraceStep::Start,
+            trace_step::RUN => TraceStep::Run,
+            trace_step::FINISH => TraceStep::Finish,
+            trace_step::END => TraceStep::End,
+            trace_step::UTILITY => TraceStep::Utility,
             other => TraceStep::Other(other),
         }
     }
@@ -238,22 +241,22 @@ impl TraceRecord {
     /// The record in these bytes, of [`at::SIZE`].
     pub fn decode(bytes: &[u8]) -> TraceRecord {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
-        let word = |i: usize| u32_at(bytes, at::WORDS + 4 * i);
+        let word = |i: usize| u32_at(bytes, at::WORD + 4 * i);
         let long = |i: usize| u64::from(word(i)) | u64::from(word(i + 1)) << 32;
         let (op, more, failed) = (byte(at::OP), byte(at::MORE), byte(at::FAILED));
         let node = u16::from_ne_bytes([byte(at::NODE), byte(at::NODE + 1)]);
         let (stat, next) = (u32_at(bytes, at::STAT), u32_at(bytes, at::NEXT));
         let account = stat.checked_sub(1);
         let kind = match byte(at::KIND) {
-            1 => TraceKind::Begin { account },
-            2 => TraceKind::End(match op {
-                1 => Some(TraceEnd::Withdrawn),
-                2 => Some(TraceEnd::Exited),
-                3 => Some(TraceEnd::LevelOff),
-                4 => Some(TraceEnd::NotRenewed),
+            trace_kind::BEGIN => TraceKind::Begin { account },
+            trace_kind::END => TraceKind::End(match op {
+                trace_reason::WITHDRAWN => Some(TraceEnd::Withdrawn),
+                trace_reason::EXITED => Some(TraceEnd::Exited),
+                trace_reason::LEVEL_OFF => Some(TraceEnd::LevelOff),
+                trace_reason::NOT_RENEWED => Some(TraceEnd::NotRenewed),
                 _ => None,
             }),
-            3 => TraceKind::Wait {
+            trace_kind::WAIT => TraceKind::Wait {
                 account,
                 next: next.checked_sub(1),
                 file: op.checked_sub(1).map(|op| {
@@ -263,36 +266,36 @@ impl TraceRecord {
                             database: word(1),
                             file: word(2),
                             fork,
-                            block: Some(word(3)).filter(|&block| block != u32::MAX),
+                            block: Some(word(3)).filter(|&block| block != NONE),
                         }),
                         None => word(0).checked_sub(1).map(TraceFile::Kind),
                     };
                     (op, failed, long(4), file)
                 }),
             },
-            4 => TraceKind::Message {
+            trace_kind::MESSAGE => TraceKind::Message {
                 kind: op,
                 account,
                 in_transaction: match more {
-                    1 => Some(false),
-                    2 => Some(true),
+                    trace_transaction::NONE => Some(false),
+                    trace_transaction::OPEN => Some(true),
                     _ => None,
                 },
                 ordinal: Some(long(0)).filter(|&ordinal| ordinal != 0),
             },
-            5 => TraceKind::Switch { account },
-            6 => TraceKind::Statement { id: long(0), depth: more },
-            7 => {
+            trace_kind::SWITCH => TraceKind::Switch { account },
+            trace_kind::STATEMENT => TraceKind::Statement { id: long(0), depth: more },
+            trace_kind::STEP_BEGIN => {
                 TraceKind::StepBegin { step: TraceStep::from_number(op), id: long(0), depth: more }
             }
-            8 => TraceKind::StepEnd {
+            trace_kind::STEP_END => TraceKind::StepEnd {
                 step: TraceStep::from_number(op),
                 id: long(0),
                 depth: more,
                 rows: long(2),
                 failed: failed != 0,
             },
-            9 => {
+            trace_kind::LOCK => {
                 let pids = [stat, next, word(4), word(5)].map(|pid| pid as i32);
                 TraceKind::Lock {
                     lock: LockTag {
@@ -306,24 +309,24 @@ impl TraceRecord {
                     count: failed,
                 }
             }
-            10 => TraceKind::Commit(op),
-            11 => TraceKind::Node {
+            trace_kind::COMMIT => TraceKind::Commit(op),
+            trace_kind::NODE => TraceKind::Node {
                 parent: stat.checked_sub(1).map(|parent| parent as u16),
                 part: op,
                 name: bytes
-                    .get(at::WORDS..at::WORDS + usize::from(more).min(24))
+                    .get(at::WORD..at::WORD + usize::from(more).min(24))
                     .unwrap_or_default()
                     .to_vec(),
                 encoding: i32::from(failed) - 1,
             },
-            12 => TraceKind::NodeEnd { rows: long(0), calls: long(2) },
-            13 => TraceKind::Reset,
-            14 => TraceKind::Context(TraceParent {
-                trace: std::array::from_fn(|i| byte(at::WORDS + i)),
-                span: std::array::from_fn(|i| byte(at::WORDS + 16 + i)),
+            trace_kind::NODE_END => TraceKind::NodeEnd { rows: long(0), calls: long(2) },
+            trace_kind::RESET => TraceKind::Reset,
+            trace_kind::CONTEXT => TraceKind::Context(TraceParent {
+                trace: std::array::from_fn(|i| byte(at::WORD + i)),
+                span: std::array::from_fn(|i| byte(at::WORD + 16 + i)),
                 flags: op,
             }),
-            15 => TraceKind::Call {
+            trace_kind::CALL => TraceKind::Call {
                 fetches: op == 2,
                 failed: failed != 0,
                 statistic: account,
@@ -333,7 +336,7 @@ impl TraceRecord {
                 rows: word(3),
                 collecting: long(4),
             },
-            16 => TraceKind::CallWait { pid: next as i32 },
+            trace_kind::CALL_WAIT => TraceKind::CallWait { pid: next as i32 },
             other => TraceKind::Other(other),
         };
         let node = if matches!(kind, TraceKind::Lock { .. }) { 0 } else { node };

@@ -7,7 +7,7 @@
 use super::{claim_of, generation_of, TraceReader, TraceState};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::layout::{header, trace, trace_record, HEADER_SIZE, TRACE_RECORDS};
+use crate::layout::{header, trace, trace_record, TRACE_RECORDS};
 use crate::segment::Segment;
 use crate::shared_page::{self, SharedPage, PAGE};
 use rustix::fs::{FallocateFlags, FlockOperation};
@@ -79,7 +79,7 @@ impl TraceSwitch {
                 what: "its rings of traces are not at pages".into(),
             });
         }
-        debug_assert_eq!(HEADER_SIZE, PAGE);
+        debug_assert_eq!(header::SIZE, PAGE);
         let io = |source| Error::Io { path: path.to_path_buf(), wish: WISH, source };
         let header = SharedPage::map(&file, 0).map_err(io)?;
         let clock = *checked.clock();

@@ -8,7 +8,7 @@ pub mod relations;
 use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
 use segment::layout::{
     self, block, book, bucket, counts, current, directory, entry, event, head, header, hold, key,
-    local_statement, message_text, moments, part, probe, rest, set, state, statement,
+    local_statement, message_text, moments, part, probe, rest, set, slot_state, statement,
 };
 use segment::StatementKey;
 use std::fs::{File, OpenOptions};
@@ -102,7 +102,7 @@ impl Maker {
             at
         };
         let entries_of_sets = sets * layout::WAYS as u32;
-        let cache = message_text::OFFSET + message_text::SIZE;
+        let cache = layout::MESSAGE_TEXT_OFFSET + message_text::SIZE;
         let statements = (sets > 0).then(|| StatementRegions {
             sets,
             sets_at: region(sets, set::SIZE as u64),
@@ -130,15 +130,15 @@ impl Maker {
         };
         maker.bytes(header::MAGIC as u64, layout::MAGIC);
         maker.u32(header::BYTE_ORDER as u64, layout::BYTE_ORDER);
-        maker.u32(header::VERSION as u64, layout::VERSION);
-        maker.u32(header::HEADER_SIZE as u64, layout::HEADER_SIZE as u32);
+        maker.u32(header::VERSION as u64, layout::FORMAT_VERSION);
+        maker.u32(header::HEADER_SIZE as u64, layout::header::SIZE as u32);
         maker.u32(header::HIST_BUCKETS as u64, layout::HIST_BUCKETS as u32);
         maker.u64(header::SEGMENT_SIZE as u64, size);
         maker.u32(header::CLOCK_KIND as u64, 1);
         let now = monotonic_ns() - 10_000_000_000;
         maker.u64(header::CLOCK_TICK0 as u64, now);
         maker.u64(header::CLOCK_NS0 as u64, now);
-        maker.u64(header::CREATED_NS as u64, realtime_ns() - 10_000_000_000);
+        maker.u64(header::CREATED_REALTIME_NS as u64, realtime_ns() - 10_000_000_000);
         let namespace = std::fs::metadata("/proc/self/ns/pid").unwrap().ino();
         maker.u64(header::PID_NAMESPACE as u64, namespace);
         maker.u32(header::SLOTS as u64, shape.slots);
@@ -255,7 +255,7 @@ impl Maker {
     pub fn account_of_class(&mut self, name: &str, class: u8) -> u32 {
         let stat = self.stat(name, ACCOUNT);
         let at = self.directory_at(stat - 1);
-        self.bytes(at + directory::CLASS as u64, &[class]);
+        self.bytes(at + directory::ACCOUNT_CLASS as u64, &[class]);
         stat
     }
 
@@ -321,7 +321,7 @@ impl Maker {
         };
         book.head(stat);
         self.write(&book);
-        self.u32(at, state::LIVE);
+        self.u32(at, slot_state::LIVE);
         book
     }
 
@@ -398,8 +398,8 @@ impl Maker {
         self.write(into);
         let at = self.entry_at(into.index) + entry::SESSIONS as u64;
         self.u64(at, self.get_u64(at) + 1);
-        self.set_state(into.index, state::GROUP);
-        self.set_state(slot.index, state::FREE);
+        self.set_state(into.index, slot_state::GROUP);
+        self.set_state(slot.index, slot_state::FREE);
         let merges = self.get_u64(header::MERGE_COUNT as u64);
         self.u64(
             self.merge_log + merges % u64::from(MERGE_LOG) * 8,
@@ -728,7 +728,7 @@ impl Maker {
         };
         let first_us = near(&mut far, counts::FIRST_US, 8);
         self.bytes(at + statement::FIRST_US as u64, &first_us);
-        self.bytes(at + statement::COUNTS as u64, &near(&mut far, 0, counts::NEAR));
+        self.bytes(at + statement::EXEC as u64, &near(&mut far, 0, layout::NEAR_COUNTS as usize));
         self.bytes(at + statement::PARTS as u64, &near(&mut far, rest::PARTS, part::SIZE));
         let base = counted.times.first().map_or(0, |&time| bucket(time));
         self.u32(at + statement::BASE as u64, base as u32);
@@ -789,7 +789,7 @@ impl Maker {
     /// Publish what the message of a slot's owner says, which began then. Its statement is not known until it works for one.
     pub fn message(&self, slot: u32, begun: u64, who: Who<'_>, text: &str) {
         let current = self.cache_at(slot);
-        let at = current + message_text::OFFSET as u64;
+        let at = current + layout::MESSAGE_TEXT_OFFSET as u64;
         self.u32(current + (current::KEY + key::BEFORE) as u64, 1);
         self.u32(current + current::HAS_TEXT as u64, 1);
         self.u32(at + message_text::BYTES as u64, text.len() as u32);

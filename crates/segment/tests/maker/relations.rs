@@ -55,7 +55,7 @@ impl Maker {
             self.u32(key + 8, reads.relation);
         }
         self.u64(at + relation::FAILED as u64, reads.failed);
-        self.reads(at + relation::SUMS as u64, reads);
+        self.reads(at + relation::OF as u64, reads);
     }
 
     /// A local entry of that slot, in that state, for that entry.
@@ -71,7 +71,7 @@ impl Maker {
         self.u32(at + local_relation::STATE as u64, state);
         self.u32(at + local_relation::ENTRY as u64, number);
         self.u64(at + local_relation::FAILED as u64, reads.failed);
-        self.reads(at + local_relation::SUMS as u64, reads);
+        self.reads(at + local_relation::OF as u64, reads);
     }
 
     fn reads(&self, at: u64, reads: &Reads) {

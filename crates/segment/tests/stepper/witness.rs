@@ -6,7 +6,7 @@ use std::path::Path;
 
 use segment::book::{Identity, Life};
 use segment::directory::StatKind;
-use segment::layout::{book, header, state};
+use segment::layout::{book, header, slot_state};
 use segment::{Delta, Frame, Interval, Rising, Segment, Snapshot};
 
 /// What a scenario's sessions have come to: ticks in all accounts of sessions that have ended, ...
@@ -125,7 +125,7 @@ impl Witness {
         let snapshot =
             segment.snapshot(self.previous.as_ref()).map_err(|error| error.to_string())?;
         let delta = Delta::between(self.previous.as_ref(), &snapshot);
-        let closing = before.is_closed || SlotWords::read(&path).state == state::LIVE;
+        let closing = before.is_closed || SlotWords::read(&path).state == slot_state::LIVE;
         self.learn(&snapshot);
         self.sessions(&snapshot, begin, closing)?;
         self.change(&delta, &snapshot)?;

@@ -14,20 +14,21 @@ use postgres::Client;
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use scratch::{Cluster, Load, RunningPgbench, StopMode};
+use segment::layout::header;
 use segment::Segment;
 
-const HEADER: u64 = 4096;
-/// End of the words that format/FORMAT.md describes.
-const HEADER_END: u64 = 1472;
-const SLOTS: u64 = 72;
-const STATS_PER_BOOK: u64 = 80;
-const ENTRIES: u64 = 208;
-const PID_NAMESPACE: u64 = 64;
-const SETS: u64 = 744;
-const SYSTEM_ID: u64 = 808;
-const STATEMENTS_DROPPED: u64 = 1216;
-const MERGE_LOCK: u64 = 1280;
-const MERGE_LOCK_BOOT_NS: u64 = 1288;
+const HEADER: u64 = header::SIZE as u64;
+/// End of the words that readers look at.
+const HEADER_END: u64 = header::ENDED_TICK as u64;
+const SLOTS: u64 = header::SLOTS as u64;
+const STATS_PER_BOOK: u64 = header::STATS_PER_BOOK as u64;
+const ENTRIES: u64 = header::ENTRIES as u64;
+const PID_NAMESPACE: u64 = header::PID_NAMESPACE as u64;
+const SETS: u64 = header::SETS as u64;
+const SYSTEM_ID: u64 = header::SYSTEM_ID as u64;
+const STATEMENTS_DROPPED: u64 = header::STATEMENTS_DROPPED as u64;
+const MERGE_LOCK: u64 = header::MERGE_LOCK as u64;
+const MERGE_LOCK_BOOT_NS: u64 = header::MERGE_LOCK_BOOT_NS as u64;
 
 fn rounds(otherwise: u32) -> u32 {
     std::env::var("PGTALLY_ATTACK_ROUNDS").map_or(otherwise, |text| text.parse().unwrap())

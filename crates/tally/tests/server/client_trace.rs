@@ -12,6 +12,7 @@ use crate::support::java::{elsewhere, java, Java, Running};
 use crate::support::{complaint, eventually, tally};
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
+use segment::layout::header;
 use segment::{Interval, Segment};
 use serde_json::Value;
 
@@ -104,10 +105,13 @@ fn joined(java: &Java) -> (Vec<Value>, u64, BTreeMap<String, u64>) {
     (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), made, read)
 }
 
-/// Word traces_armed of the segment's header (format/FORMAT.md).
+/// Word traces_armed of the segment's header.
 fn armed(segment: &Path) -> bool {
     let mut word = [0; 8];
-    std::fs::File::open(segment).unwrap().read_exact_at(&mut word, 1080).unwrap();
+    std::fs::File::open(segment)
+        .unwrap()
+        .read_exact_at(&mut word, header::TRACES_ARMED as u64)
+        .unwrap();
     word != [0; 8]
 }
 

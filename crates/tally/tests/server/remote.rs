@@ -12,14 +12,15 @@ use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::target::SegmentSource;
 use pq::Conninfo;
 use segment::book::{Head, Life};
+use segment::layout::{header, statement};
 use segment::{Book, Parts, Segment, Snapshot};
 use serde_json::Value;
 
-/// Where the header has the regions of books and of statements (format/FORMAT.md).
-const BOOKS: u64 = 224;
-const STATEMENTS: u64 = 760;
+/// Where the header has the regions of books and of statements.
+const BOOKS: u64 = header::BOOKS as u64;
+const STATEMENTS: u64 = header::STATEMENTS as u64;
 /// Where a statement has whether it is used.
-const STATE: u64 = 32;
+const STATE: u64 = statement::STATE as u64;
 
 fn place(server: &Reachable, role: &str) -> SegmentSource {
     SegmentSource::Server(Conninfo::parse(&server.full_string(role)).unwrap())

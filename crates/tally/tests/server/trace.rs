@@ -18,15 +18,16 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::{Cluster, StopMode};
+use segment::layout::{header, trace};
 use segment::Segment;
 use serde_json::Value;
 
-/// Offsets in the header (format/FORMAT.md): the rings' region, the level word, which rings have memory.
-const TRACES: u64 = 984;
-const LEVEL_WORD: u64 = 1024;
+/// In the header: the rings' region, the level word, which rings have memory.
+const TRACES: u64 = header::TRACES as u64;
+const LEVEL_WORD: u64 = header::LEVEL_WORD as u64;
 /// In the head of a ring: who has taken it.
-const OWNER_PID: u64 = 256;
-const TRACES_ARMED: u64 = 1080;
+const OWNER_PID: u64 = trace::OWNER_PID as u64;
+const TRACES_ARMED: u64 = header::TRACES_ARMED as u64;
 
 fn server() -> Cluster {
     let builder = support::plain();
@@ -519,7 +520,9 @@ fn random_bytes_in_its_ring_harm_neither_the_session_nor_the_server() {
         random.fill_bytes(&mut bytes);
         match round % 4 {
             // The claim and the lease stay, so that the session goes on writing.
-            0 => file.write_all_at(&bytes[32..], rings + 32).unwrap(),
+            0 => file
+                .write_all_at(&bytes[trace::APPLICATION..], rings + trace::APPLICATION as u64)
+                .unwrap(),
             1 => {
                 file.write_all_at(&bytes, rings + 4096 * (1 + random.random_range(0..256))).unwrap()
             }

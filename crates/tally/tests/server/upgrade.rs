@@ -189,7 +189,7 @@ fn the_first_session_with_another_format_replaces_the_segment() {
     let old_pid = pid(&mut old);
     let path = support::segment(&cluster);
     // Its format is what a later library would find.
-    const VERSION_AT: u64 = 12;
+    const VERSION_AT: u64 = segment::layout::header::VERSION as u64;
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(&99u32.to_le_bytes(), VERSION_AT).unwrap();
     let before = fs::metadata(&path).unwrap().ino();

@@ -60,7 +60,7 @@ impl Status {
             level_left_seconds: interval.level_left_seconds,
             level_then: interval.level_then,
             segment: File {
-                format: segment::layout::VERSION,
+                format: segment::layout::FORMAT_VERSION,
                 resident_bytes: memory.map(|it| it.held),
                 limit_bytes: memory.map(|it| it.limit),
                 file_bytes: header.size,

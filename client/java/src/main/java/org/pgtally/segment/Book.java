@@ -19,9 +19,9 @@ import java.util.BitSet;
 public final class Book {
     private static final int HEADS = Layout.BOOK_SIZE / 8;
     private static final int HEAD = Layout.HEAD_SIZE / 8;
-    private static final int RUN = Layout.B_RUN / 4;
-    private static final int USED = Layout.B_USED / 4;
-    private static final int RUN_START = Layout.B_RUN_START / 8;
+    private static final int RUN = Layout.BOOK_RUN / 4;
+    private static final int USED = Layout.BOOK_USED / 4;
+    private static final int RUN_START = Layout.BOOK_RUN_START / 8;
 
     final int slot;
     final int generation;
@@ -60,9 +60,9 @@ public final class Book {
         used = 0;
         ints.put(RUN, run);
         words.put(RUN_START, now);
-        ints.put(Layout.B_PEND / 4, Layout.NONE);
-        ints.put(Layout.B_RESETS / 4, Layout.resets(word));
-        words.put(Layout.B_BORN / 8, now);
+        ints.put(Layout.BOOK_PEND / 4, Layout.NONE);
+        ints.put(Layout.BOOK_RESETS / 4, Sizes.resets(word));
+        words.put(Layout.BOOK_BORN / 8, now);
         ints.put(USED, 0);
         publish();
         if (grow(0, withHistograms ? Layout.CHUNK : 0, Layout.CHUNK) == Layout.NONE) {
@@ -100,7 +100,7 @@ public final class Book {
     /** The same, with its histogram. */
     public void addWithHistogram(int index, long value) {
         addPlain(index, value);
-        int at = histograms + index / Layout.CHUNK * (Layout.CHUNK_BYTES / 8) + index % Layout.CHUNK * Layout.OCTAVE
+        int at = histograms + index / Layout.CHUNK * (Sizes.CHUNK_BYTES / 8) + index % Layout.CHUNK * Layout.OCTAVE
                 + Histogram.offset(Histogram.bucket(value)) / 8;
         words.put(at, words.get(at) + 1);
     }
@@ -119,7 +119,7 @@ public final class Book {
 
     /** Bytes, rows or the like that the events of a statistic moved. */
     public void addAmount(int index, long amount) {
-        int at = HEADS + index * HEAD + Layout.AMOUNT / 8;
+        int at = HEADS + index * HEAD + Layout.HEAD_AMOUNT / 8;
         words.put(at, words.get(at) + amount);
     }
 
@@ -152,18 +152,18 @@ public final class Book {
      * @return whether something is measured at this level
      */
     boolean follow(int word) {
-        if (Layout.resets(word) != Layout.resets(levelWord)) {
+        if (Sizes.resets(word) != Sizes.resets(levelWord)) {
             begin();
             zero();
-            long reset = Memory.longAt(file.head, Layout.H_RESET_TICK);
+            long reset = Memory.longAt(file.head, Layout.HEADER_RESET_TICK);
             runStart = Math.max(runStart, reset);
             words.put(RUN_START, runStart);
-            words.put(Layout.B_BORN / 8, runStart);
-            ints.put(Layout.B_RESETS / 4, Layout.resets(word));
+            words.put(Layout.BOOK_BORN / 8, runStart);
+            ints.put(Layout.BOOK_RESETS / 4, Sizes.resets(word));
             publish();
         }
         levelWord = word;
-        return (word & Layout.LEVEL) != 0;
+        return (word & Sizes.LEVEL) != 0;
     }
 
     /**
@@ -175,17 +175,17 @@ public final class Book {
     int grow(int histogramsFrom, int histogramsTo, int count) {
         int first = used;
         if (first + count > file.statistics) {
-            Memory.addLong(file.head, Layout.H_OVERFLOW_STATS, 1);
+            Memory.addLong(file.head, Layout.HEADER_OVERFLOW_STATS, 1);
             return Layout.NONE;
         }
         try {
             file.reserve(slot, Layout.BOOK_SIZE + first * Layout.HEAD_SIZE, count * Layout.HEAD_SIZE);
             for (int index = first + histogramsFrom; index < first + histogramsTo; index += Layout.CHUNK) {
-                file.reserve(slot, Histogram.begin(file.statistics, index), Layout.CHUNK_BYTES);
+                file.reserve(slot, Histogram.begin(file.statistics, index), Sizes.CHUNK_BYTES);
                 chunks.set(index / Layout.CHUNK);
             }
         } catch (IOException e) {
-            Memory.addLong(file.head, Layout.H_OVERFLOW_MEMORY, 1);
+            Memory.addLong(file.head, Layout.HEADER_OVERFLOW_MEMORY, 1);
             return Layout.NONE;
         }
         begin();
@@ -212,8 +212,8 @@ public final class Book {
         words.put(at + 2, 0);
         words.put(at + 3, -1);
         words.put(at + 4, 0);
-        words.put(at + Layout.AMOUNT / 8, 0);
-        words.put(at + Layout.FOLLOWS / 8, 0);
+        words.put(at + Layout.HEAD_AMOUNT / 8, 0);
+        words.put(at + Layout.HEAD_FOLLOWS / 8, 0);
     }
 
     /** Zeroes what the heads count; their buckets are within the octaves of min and max. */
@@ -233,7 +233,7 @@ public final class Book {
         int at = Histogram.begin(file.statistics, index) / 8;
         for (int octave = low; octave <= high; octave++) {
             for (int i = 0; i < Layout.OCTAVE; i++) {
-                int word = at + octave * (Layout.ROW_BYTES / 8) + i;
+                int word = at + octave * (Sizes.ROW_BYTES / 8) + i;
                 if (words.get(word) != 0) {
                     words.put(word, 0);
                 }
@@ -254,8 +254,8 @@ public final class Book {
         runStart = 0;
         ints.put(RUN, run);
         words.put(RUN_START, 0);
-        words.put(Layout.B_BORN / 8, 0);
-        ints.put(Layout.B_RESETS / 4, 0);
+        words.put(Layout.BOOK_BORN / 8, 0);
+        ints.put(Layout.BOOK_RESETS / 4, 0);
         ints.put(USED, 0);
         publish();
     }

@@ -30,7 +30,7 @@ public final class CallRing {
 
     /** Whether a reader asks; one load. */
     public boolean isArmed() {
-        return Memory.opaqueLongAt(head, Layout.H_TRACES_ARMED) != 0;
+        return Memory.opaqueLongAt(head, Layout.HEADER_TRACES_ARMED) != 0;
     }
 
     /**
@@ -48,13 +48,13 @@ public final class CallRing {
             return;
         }
         int at = open(KIND_CALL, kind, begin, elapsed);
-        ring.put(at + Layout.R_FAILED, (byte) (thrown ? 1 : 0));
-        ring.putInt(at + Layout.R_STAT, statistic < 0 ? 0 : statistic + 1);
-        ring.putInt(at + Layout.R_NEXT, pid);
-        putLong(at + Layout.R_WORDS, first);
-        ring.putInt(at + Layout.R_WORDS + 8, messages);
-        ring.putInt(at + Layout.R_WORDS + 12, rows);
-        putLong(at + Layout.R_WORDS + 16, collecting);
+        ring.put(at + Layout.TRACE_RECORD_FAILED, (byte) (thrown ? 1 : 0));
+        ring.putInt(at + Layout.TRACE_RECORD_STAT, statistic < 0 ? 0 : statistic + 1);
+        ring.putInt(at + Layout.TRACE_RECORD_NEXT, pid);
+        putLong(at + Layout.TRACE_RECORD_WORD, first);
+        ring.putInt(at + Layout.TRACE_RECORD_WORD + 8, messages);
+        ring.putInt(at + Layout.TRACE_RECORD_WORD + 12, rows);
+        putLong(at + Layout.TRACE_RECORD_WORD + 16, collecting);
         close(at);
     }
 
@@ -64,43 +64,43 @@ public final class CallRing {
             return;
         }
         int at = open(KIND_CALL_WAIT, 0, begin, elapsed);
-        ring.putInt(at + Layout.R_NEXT, pid);
-        putLong(at + Layout.R_WORDS, first);
+        ring.putInt(at + Layout.TRACE_RECORD_NEXT, pid);
+        putLong(at + Layout.TRACE_RECORD_WORD, first);
         close(at);
     }
 
     /** Whether the ring is this process's, perhaps from now on, and is read. */
     private boolean take(long now) {
-        int there = Memory.intAt(ring, Layout.T_CLAIM);
-        boolean read = now - Memory.longAt(ring, Layout.T_UNTIL) <= 0;
+        int there = Memory.intAt(ring, Layout.TRACE_CLAIM);
+        boolean read = now - Memory.longAt(ring, Layout.TRACE_UNTIL) <= 0;
         if (there == claim) {
             return read;
         }
-        int running = there & ~0xff | Layout.T_RUNNING;
-        if (!read || (there & 0xff) != Layout.T_ARMED || !Memory.changeInt(ring, Layout.T_CLAIM, there, running)) {
+        int running = there & ~0xff | Layout.TRACE_STATE_RUNNING;
+        if (!read || (there & 0xff) != Layout.TRACE_STATE_ARMED || !Memory.changeInt(ring, Layout.TRACE_CLAIM, there, running)) {
             return false;
         }
         claim = running;
         position = 0;
-        ring.putInt(Layout.T_OWNER_PID, (int) ProcessHandle.current().pid());
-        ring.putInt(Layout.T_LEADER_PID, 0);
-        ring.putInt(Layout.T_SLOT, 0);
-        ring.putInt(Layout.T_SLOT_GENERATION, 0);
-        ring.putLong(Layout.T_BEGUN, now);
+        ring.putInt(Layout.TRACE_OWNER_PID, (int) ProcessHandle.current().pid());
+        ring.putInt(Layout.TRACE_LEADER_PID, 0);
+        ring.putInt(Layout.TRACE_SLOT, 0);
+        ring.putInt(Layout.TRACE_SLOT_GENERATION, 0);
+        ring.putLong(Layout.TRACE_BEGUN, now);
         close(open(KIND_BEGIN, 0, now, 0));
         return true;
     }
 
     private int open(int kind, int op, long tick, long ticks) {
-        int at = Layout.T_SIZE + (int) (position % Layout.T_RECORDS) * Layout.R_SIZE;
+        int at = Layout.TRACE_SIZE + (int) (position % Layout.TRACE_RECORDS) * Layout.TRACE_RECORD_SIZE;
         Memory.putLongFully(ring, at, 0);
-        for (int i = 8; i < Layout.R_SIZE; i += 8) {
+        for (int i = 8; i < Layout.TRACE_RECORD_SIZE; i += 8) {
             ring.putLong(at + i, 0);
         }
-        ring.putLong(at + Layout.R_TICK, tick);
-        ring.putLong(at + Layout.R_TICKS, ticks);
-        ring.put(at + Layout.R_KIND, (byte) kind);
-        ring.put(at + Layout.R_OP, (byte) op);
+        ring.putLong(at + Layout.TRACE_RECORD_TICK, tick);
+        ring.putLong(at + Layout.TRACE_RECORD_TICKS, ticks);
+        ring.put(at + Layout.TRACE_RECORD_KIND, (byte) kind);
+        ring.put(at + Layout.TRACE_RECORD_OP, (byte) op);
         return at;
     }
 
@@ -112,6 +112,6 @@ public final class CallRing {
     private void close(int at) {
         position++;
         Memory.putLong(ring, at, (long) (claim >>> 8) << 40 | position);
-        Memory.putLong(ring, Layout.T_HEAD, position);
+        Memory.putLong(ring, Layout.TRACE_HEAD, position);
     }
 }

@@ -53,18 +53,18 @@ final class Directory {
                 return number;
             }
         }
-        Memory.addLong(file.head, Layout.H_OVERFLOW_DIRECTORY, 1);
+        Memory.addLong(file.head, Layout.HEADER_OVERFLOW_DIRECTORY, 1);
         return kind == ACCOUNT ? 0 : Layout.NONE;
     }
 
     private void publish(int number, String name, int kind, String unit, int accountClass) {
         ByteBuffer head = file.head;
         int at = at(number);
-        head.putInt(at + Layout.D_KIND, kind);
-        head.putLong(at + Layout.D_HASH, hash(name));
-        Memory.putText(head, at + Layout.D_NAME, Layout.NAME_MAX + 1, name);
-        Memory.putText(head, at + Layout.D_UNIT, 15, unit);
-        head.put(at + Layout.D_CLASS, (byte) accountClass);
+        head.putInt(at + Layout.DIRECTORY_KIND, kind);
+        head.putLong(at + Layout.DIRECTORY_HASH, hash(name));
+        Memory.putText(head, at + Layout.DIRECTORY_NAME, Layout.DIRECTORY_NAME_BYTES, name);
+        Memory.putText(head, at + Layout.DIRECTORY_UNIT, Layout.DIRECTORY_UNIT_BYTES, unit);
+        head.put(at + Layout.DIRECTORY_ACCOUNT_CLASS, (byte) accountClass);
         Memory.putInt(head, at, PUBLISHED);
     }
 
@@ -74,14 +74,14 @@ final class Directory {
 
     /** Whether this statistic is an account. */
     boolean isAccount(int number) {
-        return file.head.getInt(at(number) + Layout.D_KIND) == ACCOUNT;
+        return file.head.getInt(at(number) + Layout.DIRECTORY_KIND) == ACCOUNT;
     }
 
     /** FNV-1a of what the entry holds. */
     static long hash(String name) {
         byte[] bytes = name.getBytes(StandardCharsets.UTF_8);
         long hash = 0xcbf29ce484222325L;
-        for (byte it : Arrays.copyOf(bytes, Math.min(bytes.length, Layout.NAME_MAX))) {
+        for (byte it : Arrays.copyOf(bytes, Math.min(bytes.length, Layout.NAME_MAX - 1))) {
             hash = (hash ^ (it & 0xff)) * 0x100000001b3L;
         }
         return hash;
@@ -94,8 +94,8 @@ final class Directory {
             return;
         }
         int at = file.probesAt + number * Layout.PROBE_SIZE;
-        Memory.putText(file.head, at + Layout.PROBE_NAME, 64, name);
-        Memory.putText(file.head, at + Layout.PROBE_REASON, 120, leftOut == null ? "" : leftOut);
+        Memory.putText(file.head, at + Layout.PROBE_NAME, Layout.PROBE_NAME_BYTES, name);
+        Memory.putText(file.head, at + Layout.PROBE_REASON, Layout.PROBE_REASON_BYTES, leftOut == null ? "" : leftOut);
         Memory.putInt(file.head, at, leftOut == null ? INSTALLED : LEFT_OUT);
     }
 }

@@ -19,12 +19,12 @@ final class Histogram {
 
     /** The first byte of a statistic's histogram, from the beginning of the book. */
     static int begin(int statisticsPerBook, int index) {
-        return Layout.BOOK_SIZE + statisticsPerBook * Layout.HEAD_SIZE + index / Layout.CHUNK * Layout.CHUNK_BYTES
+        return Layout.BOOK_SIZE + statisticsPerBook * Layout.HEAD_SIZE + index / Layout.CHUNK * Sizes.CHUNK_BYTES
                 + index % Layout.CHUNK * Layout.OCTAVE * 8;
     }
 
     /** Bytes from there to a bucket: an octave is a row further on. */
     static int offset(int bucket) {
-        return bucket / Layout.OCTAVE * Layout.ROW_BYTES + bucket % Layout.OCTAVE * 8;
+        return bucket / Layout.OCTAVE * Sizes.ROW_BYTES + bucket % Layout.OCTAVE * 8;
     }
 }

@@ -2,182 +2,299 @@
 package org.pgtally.segment;
 
 /**
- * Offsets of the segment (format/FORMAT.md), in bytes, as far as the agent writes them. {@code tally} reads what this
- * writer wrote in crates/tally/tests/methods.rs, so the two definitions cannot drift apart.
+ * Offsets of the segment (format/FORMAT.md), in bytes, as far as the agent writes them.
+ * Generated from format/layout.toml by `make generate`; do not edit.
  */
 final class Layout {
-    static final long PAGE = 4096;
+    static final int FORMAT_VERSION = 3;
+    static final int BYTE_ORDER = 16909060;
+    static final int NONE = 0xffffffff;
+    static final int NAME_MAX = 96;
+    static final int TEXT_MAX = 64;
+    static final int CALLS = 64;
+    static final int PROBES = 256;
+    static final int HOLDS = 8;
+    static final int FREED = 4;
+    static final int HIST_BUCKETS = 336;
+    static final int OCTAVE = 8;
+    static final int CHUNK = 8;
+    static final int ROW = 64;
+    static final int CHUNK_BUCKETS = 2688;
+    static final int PEND_OPEN = 0x80000000;
+    static final int SEGMENT_SERVER = 1;
+    static final int PAUSE_STATEMENTS = 1;
+    static final int PAUSE_SAVING = 2;
+    static final int CHECKPOINT_SPACES = 25;
+    static final int SPACE_SLRU = 0;
+    static final int SPACE_DEFAULT = 1663;
+    static final int SPACE_GLOBAL = 1664;
+    static final int SPACE_OTHERS = 0xffffffff;
+    static final int BLOCKERS = 5;
+    static final int WAYS = 20;
+    static final int SET_LOG = 32;
+    static final int PARTS = 24;
+    static final int NEAR_PARTS = 2;
+    static final int NEAR_BUCKETS = 14;
+    static final int LOCAL_STATEMENTS = 64;
+    static final int TEXT_BLOCK = 252;
+    static final int NEAR_COUNTS = 64;
+    static final int MORE_COMMON = 1;
+    static final int MORE_RARE = 2;
+    static final int MESSAGE_TEXT_OFFSET = 164544;
+    static final int CACHE_SIZE = 165568;
+    static final int FILE_WAYS = 8;
+    static final int LOCAL_RELATIONS = 64;
+    static final int PLAN_WAYS = 8;
+    static final int PLAN_SIZE = 4096;
+    static final int TRACE_RECORDS = 16384;
+    static final int TRACES_MAX = 64;
+    static final int TRACE_WORKERS = 1;
+    static final int TRACE_NODES = 2;
+
+    static final int SLOT_STATE_FREE = 0;
+    static final int SLOT_STATE_CLAIMING = 1;
+    static final int SLOT_STATE_LIVE = 2;
+    static final int SLOT_STATE_RETIRED = 3;
+    static final int SLOT_STATE_MERGING = 4;
+    static final int SLOT_STATE_GROUP = 5;
+
+    static final int TRACE_STATE_FREE = 0;
+    static final int TRACE_STATE_ARMED = 1;
+    static final int TRACE_STATE_RUNNING = 2;
+    static final int TRACE_STATE_ENDED = 3;
+
+    static final int TRACE_KIND_BEGIN = 1;
+    static final int TRACE_KIND_END = 2;
+    static final int TRACE_KIND_WAIT = 3;
+    static final int TRACE_KIND_MESSAGE = 4;
+    static final int TRACE_KIND_SWITCH = 5;
+    static final int TRACE_KIND_STATEMENT = 6;
+    static final int TRACE_KIND_STEP_BEGIN = 7;
+    static final int TRACE_KIND_STEP_END = 8;
+    static final int TRACE_KIND_LOCK = 9;
+    static final int TRACE_KIND_COMMIT = 10;
+    static final int TRACE_KIND_NODE = 11;
+    static final int TRACE_KIND_NODE_END = 12;
+    static final int TRACE_KIND_RESET = 13;
+    static final int TRACE_KIND_CONTEXT = 14;
+    static final int TRACE_KIND_CALL = 15;
+    static final int TRACE_KIND_CALL_WAIT = 16;
+
+    static final int REGION_SIZE = 16;
+    static final int REGION_OFFSET = 0;
+    static final int REGION_COUNT = 8;
+    static final int REGION_STRIDE = 12;
 
     static final int HEADER_SIZE = 4096;
-    static final int HIST_BUCKETS = 336;
+    static final int HEADER_MAGIC = 0;
+    static final int HEADER_BYTE_ORDER = 8;
+    static final int HEADER_VERSION = 12;
+    static final int HEADER_HEADER_SIZE = 16;
+    static final int HEADER_HIST_BUCKETS = 20;
+    static final int HEADER_SEGMENT_SIZE = 24;
+    static final int HEADER_CLOCK_KIND = 32;
+    static final int HEADER_FLAGS = 36;
+    static final int HEADER_CLOCK_TICK0 = 40;
+    static final int HEADER_CLOCK_NS0 = 48;
+    static final int HEADER_CREATED_REALTIME_NS = 56;
+    static final int HEADER_PID_NAMESPACE = 64;
+    static final int HEADER_SLOTS = 72;
+    static final int HEADER_GROUPS = 76;
+    static final int HEADER_STATS_PER_BOOK = 80;
+    static final int HEADER_BOOT_ID = 88;
+    static final int HEADER_BOOT_ID_BYTES = 40;
+    static final int HEADER_PROBES = 128;
+    static final int HEADER_DIRECTORY = 144;
+    static final int HEADER_EVENTS = 160;
+    static final int HEADER_MERGE_LOG = 176;
+    static final int HEADER_JOURNAL = 192;
+    static final int HEADER_ENTRIES = 208;
+    static final int HEADER_BOOKS = 224;
+    static final int HEADER_HOST = 240;
+    static final int HEADER_HOST_BYTES = 256;
+    static final int HEADER_PRODUCER = 496;
+    static final int HEADER_PRODUCER_BYTES = 64;
+    static final int HEADER_SERVER = 560;
+    static final int HEADER_SERVER_BYTES = 64;
+    static final int HEADER_SERVER_PID = 624;
+    static final int HEADER_SERVER_PORT = 628;
+    static final int HEADER_SOCKET_DIR = 632;
+    static final int HEADER_SOCKET_DIR_BYTES = 112;
+    static final int HEADER_SETS = 744;
+    static final int HEADER_STATEMENTS = 760;
+    static final int HEADER_TEXTS = 776;
+    static final int HEADER_CACHES = 792;
+    static final int HEADER_SYSTEM_ID = 808;
+    static final int HEADER_UNSYNCED = 904;
+    static final int HEADER_RELATIONS = 920;
+    static final int HEADER_LOCAL_RELATIONS = 936;
+    static final int HEADER_PLANS = 952;
+    static final int HEADER_PLAN_MEMORY = 968;
+    static final int HEADER_TRACES = 984;
+    static final int HEADER_LEVEL_WORD = 1024;
+    static final int HEADER_RESET_TICK = 1032;
+    static final int HEADER_LEVEL_UNTIL = 1040;
+    static final int HEADER_LEVEL_THEN = 1048;
+    static final int HEADER_LOCKS_TICKS = 1056;
+    static final int HEADER_LOCKS_SINCE = 1064;
+    static final int HEADER_PAUSE = 1072;
+    static final int HEADER_CONFIGURED_LEVEL = 1076;
+    static final int HEADER_TRACES_ARMED = 1080;
+    static final int HEADER_EXTREMES_RESETS = 1088;
+    static final int HEADER_OVERFLOW_SLOTS = 1152;
+    static final int HEADER_OVERFLOW_STATS = 1160;
+    static final int HEADER_OVERFLOW_DIRECTORY = 1168;
+    static final int HEADER_OVERFLOW_GROUPS = 1176;
+    static final int HEADER_OVERFLOW_MEMORY = 1184;
+    static final int HEADER_EVENT_COUNT = 1192;
+    static final int HEADER_LOST_MERGES = 1200;
+    static final int HEADER_STATEMENTS_EVICTED = 1208;
+    static final int HEADER_STATEMENTS_DROPPED = 1216;
+    static final int HEADER_STATEMENTS_LOST = 1224;
+    static final int HEADER_TEXTS_CUT = 1232;
+    static final int HEADER_TEXTS_FREE = 1240;
+    static final int HEADER_TEXTS_USED = 1248;
+    static final int HEADER_STATEMENTS_SINCE_NS = 1256;
+    static final int HEADER_USAGE_CLOCK = 1264;
+    static final int HEADER_MERGE_LOCK = 1280;
+    static final int HEADER_MERGE_LOCK_BOOT_NS = 1288;
+    static final int HEADER_MERGE_COUNT = 1296;
+    static final int HEADER_MERGE_ACTIVE = 1304;
+    static final int HEADER_OVERFLOW_FILES = 1344;
+    static final int HEADER_OVERFLOW_RELATIONS = 1352;
+    static final int HEADER_RELATIONS_LOST = 1360;
+    static final int HEADER_REFUSED_MEMORY = 1368;
+    static final int HEADER_OVERFLOW_PLANS = 1376;
+    static final int HEADER_FREE_SLOT_SIGNAL = 1408;
+    static final int HEADER_REFUSED_CLAIMS = 1412;
+    static final int HEADER_REFUSAL_LOGGED = 1416;
+    static final int HEADER_UNMERGED = 1420;
+    static final int HEADER_NONE = 1424;
+    static final int HEADER_SWEPT_BOOT_NS = 1464;
+    static final int HEADER_ENDED_TICK = 1472;
+    static final int HEADER_VIRTUAL_TICK = 4032;
 
-    // The header.
-    static final int H_BYTE_ORDER = 8;
-    static final int H_VERSION = 12;
-    static final int H_HEADER_SIZE = 16;
-    static final int H_HIST_BUCKETS = 20;
-    static final int H_SEGMENT_SIZE = 24;
-    static final int H_CLOCK_KIND = 32;
-    static final int H_CLOCK_TICK0 = 40;
-    static final int H_CLOCK_NS0 = 48;
-    static final int H_CREATED_NS = 56;
-    static final int H_PID_NAMESPACE = 64;
-    static final int H_SLOTS = 72;
-    static final int H_GROUPS = 76;
-    static final int H_STATS_PER_BOOK = 80;
-    static final int H_BOOT_ID = 88;
-    static final int H_PROBES = 128;
-    static final int H_DIRECTORY = 144;
-    static final int H_EVENTS = 160;
-    static final int H_MERGE_LOG = 176;
-    static final int H_JOURNAL = 192;
-    static final int H_ENTRIES = 208;
-    static final int H_BOOKS = 224;
-    static final int H_HOST = 240;
-    static final int H_PRODUCER = 496;
-    static final int H_SERVER = 560;
-    static final int H_SERVER_PID = 624;
-    static final int H_TRACES = 984;
-    static final int H_LEVEL_WORD = 1024;
-    static final int H_RESET_TICK = 1032;
-    static final int H_LEVEL_UNTIL = 1040;
-    static final int H_LEVEL_THEN = 1048;
-    static final int H_TRACES_ARMED = 1080;
-    static final int H_OVERFLOW_SLOTS = 1152;
-    static final int H_OVERFLOW_STATS = 1160;
-    static final int H_OVERFLOW_DIRECTORY = 1168;
-    static final int H_OVERFLOW_GROUPS = 1176;
-    static final int H_OVERFLOW_MEMORY = 1184;
-    static final int H_EVENT_COUNT = 1192;
-    static final int H_MERGE_LOCK = 1280;
-    static final int H_MERGE_LOCK_BOOT_NS = 1288;
-    static final int H_MERGE_COUNT = 1296;
-    static final int H_MERGE_ACTIVE = 1304;
-    static final int H_REFUSED_MEMORY = 1368;
-
-    // An entry of the probe table.
     static final int PROBE_SIZE = 192;
+    static final int PROBE_STATE = 0;
     static final int PROBE_NAME = 8;
+    static final int PROBE_NAME_BYTES = 64;
     static final int PROBE_REASON = 72;
+    static final int PROBE_REASON_BYTES = 120;
 
-    // An entry of the directory.
     static final int DIRECTORY_SIZE = 128;
-    static final int D_KIND = 4;
-    static final int D_HASH = 8;
-    static final int D_NAME = 16;
-    static final int D_UNIT = 112;
-    static final int D_CLASS = 127;
-    static final int NAME_MAX = 95;
+    static final int DIRECTORY_STATE = 0;
+    static final int DIRECTORY_KIND = 4;
+    static final int DIRECTORY_HASH = 8;
+    static final int DIRECTORY_NAME = 16;
+    static final int DIRECTORY_NAME_BYTES = 96;
+    static final int DIRECTORY_UNIT = 112;
+    static final int DIRECTORY_UNIT_BYTES = 15;
+    static final int DIRECTORY_ACCOUNT_CLASS = 127;
 
-    // An event.
     static final int EVENT_SIZE = 256;
-    static final int E_TICK = 8;
-    static final int E_PID = 16;
-    static final int E_KIND = 20;
-    static final int E_TEXT = 24;
+    static final int EVENT_NUMBER = 0;
+    static final int EVENT_TICK = 8;
+    static final int EVENT_PID = 16;
+    static final int EVENT_KIND = 20;
+    static final int EVENT_DATA = 24;
 
-    // The journal.
-    static final int JOURNAL_SIZE = 2768;
-    static final int J_SLOT = 4;
-    static final int J_GROUP = 8;
-    static final int J_HEAD = 12;
-    static final int J_SAVED = 16;
-    static final int J_HIST = 80;
-
-    // An entry of a slot or group.
     static final int ENTRY_SIZE = 384;
-    static final int S_GENERATION = 4;
-    static final int S_PID = 8;
-    static final int S_CLAIMED_BOOT_NS = 16;
-    static final int S_CLAIMED_TICK = 24;
-    static final int S_IDENTITY_SEQ = 40;
-    static final int S_MERGED = 44;
-    static final int S_KIND = 48;
-    static final int S_DATABASE = 112;
-    static final int S_USER = 176;
-    static final int S_APPLICATION = 240;
-    static final int S_SESSIONS = 304;
+    static final int ENTRY_STATE = 0;
+    static final int ENTRY_GENERATION = 4;
+    static final int ENTRY_PID = 8;
+    static final int ENTRY_LEADER_PID = 12;
+    static final int ENTRY_CLAIMED_BOOT_NS = 16;
+    static final int ENTRY_CLAIMED_TICK = 24;
+    static final int ENTRY_DATABASE_ID = 32;
+    static final int ENTRY_USER_ID = 36;
+    static final int ENTRY_IDENTITY_SEQ = 40;
+    static final int ENTRY_MERGED = 44;
+    static final int ENTRY_KIND = 48;
+    static final int ENTRY_KIND_BYTES = 64;
+    static final int ENTRY_DATABASE = 112;
+    static final int ENTRY_DATABASE_BYTES = 64;
+    static final int ENTRY_USER = 176;
+    static final int ENTRY_USER_BYTES = 64;
+    static final int ENTRY_APPLICATION = 240;
+    static final int ENTRY_APPLICATION_BYTES = 64;
+    static final int ENTRY_SESSIONS = 304;
+    static final int ENTRY_LOCAL_STATEMENTS = 312;
+    static final int ENTRY_LOCAL_GENERATION = 316;
+    static final int ENTRY_BLOCKED = 320;
+    static final int ENTRY_LOCAL_RELATIONS = 376;
 
-    static final int FREE = 0;
-    static final int CLAIMING = 1;
-    static final int LIVE = 2;
-    static final int RETIRED = 3;
-    static final int MERGING = 4;
-    static final int GROUP = 5;
-
-    // A book.
-    static final int BOOK_SIZE = 1024;
-    static final int B_RUN = 8;
-    static final int B_USED = 12;
-    static final int B_RUN_START = 16;
-    static final int B_PEND = 24;
-    static final int B_RESETS = 28;
-    static final int B_BORN = 40;
-
-    // A head.
     static final int HEAD_SIZE = 64;
-    static final int COUNT = 8;
-    static final int TOTAL = 16;
-    static final int MIN = 24;
-    static final int MAX = 32;
-    static final int RESERVED = 40;
-    static final int AMOUNT = 48;
-    static final int FOLLOWS = 56;
+    static final int HEAD_STAT = 0;
+    static final int HEAD_COUNT = 8;
+    static final int HEAD_TOTAL = 16;
+    static final int HEAD_MIN = 24;
+    static final int HEAD_MAX = 32;
+    static final int HEAD_RESERVED = 40;
+    static final int HEAD_AMOUNT = 48;
+    static final int HEAD_FOLLOWS = 56;
 
-    /** The bits of the level word that are the level. */
-    static final int LEVEL = 0xf;
+    static final int BOOK_SIZE = 1024;
+    static final int BOOK_SEQ = 0;
+    static final int BOOK_RUN = 8;
+    static final int BOOK_USED = 12;
+    static final int BOOK_RUN_START = 16;
+    static final int BOOK_PEND = 24;
+    static final int BOOK_RESETS = 28;
+    static final int BOOK_PEND_TICKS = 32;
+    static final int BOOK_BORN = 40;
+    static final int BOOK_TRANSACTION = 48;
+    static final int BOOK_BETWEEN = 56;
+    static final int BOOK_CALLS = 64;
+    static final int BOOK_HOLDING = 576;
+    static final int BOOK_HOLDS = 584;
+    static final int BOOK_FREED_NEXT = 776;
+    static final int BOOK_FREED = 784;
+    static final int BOOK_CLIENT = 912;
+    static final int BOOK_CLIENT_BYTES = 64;
 
-    /** The number of resets in a level word. */
-    static int resets(int word) {
-        return word >>> 16;
-    }
+    static final int JOURNAL_SIZE = 2768;
+    static final int JOURNAL_ACTIVE = 0;
+    static final int JOURNAL_SLOT = 4;
+    static final int JOURNAL_GROUP = 8;
+    static final int JOURNAL_HEAD = 12;
+    static final int JOURNAL_SAVED = 16;
+    static final int JOURNAL_HIST = 80;
 
-    // A ring of traces.
-    static final int T_SIZE = 4096;
-    static final int T_CLAIM = 0;
-    static final int T_UNTIL = 24;
-    static final int T_OWNER_PID = 256;
-    static final int T_LEADER_PID = 260;
-    static final int T_SLOT = 264;
-    static final int T_SLOT_GENERATION = 268;
-    static final int T_BEGUN = 272;
-    static final int T_HEAD = 320;
-    static final int T_RECORDS = 16384;
-    static final int T_ARMED = 1;
-    static final int T_RUNNING = 2;
+    static final int TRACE_RECORD_SIZE = 64;
+    static final int TRACE_RECORD_NUMBER = 0;
+    static final int TRACE_RECORD_TICK = 8;
+    static final int TRACE_RECORD_TICKS = 16;
+    static final int TRACE_RECORD_KIND = 24;
+    static final int TRACE_RECORD_OP = 25;
+    static final int TRACE_RECORD_MORE = 26;
+    static final int TRACE_RECORD_FAILED = 27;
+    static final int TRACE_RECORD_NODE = 28;
+    static final int TRACE_RECORD_PAD = 30;
+    static final int TRACE_RECORD_STAT = 32;
+    static final int TRACE_RECORD_NEXT = 36;
+    static final int TRACE_RECORD_WORD = 40;
 
-    // A record of it.
-    static final int R_SIZE = 64;
-    static final int R_TICK = 8;
-    static final int R_TICKS = 16;
-    static final int R_KIND = 24;
-    static final int R_OP = 25;
-    static final int R_FAILED = 27;
-    static final int R_STAT = 32;
-    static final int R_NEXT = 36;
-    static final int R_WORDS = 40;
-
-    /** Statistics whose histograms lie together. */
-    static final int CHUNK = 8;
-    static final int OCTAVE = 8;
-    static final int OCTAVES = HIST_BUCKETS / OCTAVE;
-    /** Bytes from an octave of a histogram to its next. */
-    static final int ROW_BYTES = CHUNK * OCTAVE * 8;
-    static final int CHUNK_BYTES = OCTAVES * ROW_BYTES;
-
-    /** No statistic. */
-    static final int NONE = -1;
+    static final int TRACE_SIZE = 4096;
+    static final int TRACE_CLAIM = 0;
+    static final int TRACE_FLAGS = 4;
+    static final int TRACE_PID = 8;
+    static final int TRACE_READER_PID = 12;
+    static final int TRACE_READER_BOOT_NS = 16;
+    static final int TRACE_UNTIL = 24;
+    static final int TRACE_APPLICATION = 32;
+    static final int TRACE_APPLICATION_BYTES = 64;
+    static final int TRACE_USER = 96;
+    static final int TRACE_USER_BYTES = 64;
+    static final int TRACE_DATABASE = 160;
+    static final int TRACE_DATABASE_BYTES = 64;
+    static final int TRACE_OWNER_PID = 256;
+    static final int TRACE_LEADER_PID = 260;
+    static final int TRACE_SLOT = 264;
+    static final int TRACE_SLOT_GENERATION = 268;
+    static final int TRACE_BEGUN = 272;
+    static final int TRACE_NODE = 280;
+    static final int TRACE_HEAD = 320;
 
     private Layout() {
-    }
-
-    static long roundUp(long value, long unit) {
-        return (value + unit - 1) / unit * unit;
-    }
-
-    /** Bytes of a book with this many statistics. */
-    static int bookStride(int statistics) {
-        long chunks = (statistics + CHUNK - 1) / CHUNK;
-        return (int) roundUp(BOOK_SIZE + (long) statistics * HEAD_SIZE + chunks * CHUNK_BYTES, PAGE);
     }
 }

@@ -31,32 +31,32 @@ final class Merger {
         ByteBuffer head = file.head;
         int entry = file.entryAt(book.slot);
         long now = System.nanoTime();
-        book.follow(Memory.intAt(head, Layout.H_LEVEL_WORD));
+        book.follow(Memory.intAt(head, Layout.HEADER_LEVEL_WORD));
         book.begin();
         book.run(Layout.NONE, now);
         book.publish();
-        Memory.putInt(head, entry, Layout.RETIRED);
-        Memory.putInt(head, Layout.H_MERGE_LOCK, (int) ProcessHandle.current().pid());
-        Memory.putLong(head, Layout.H_MERGE_LOCK_BOOT_NS, Host.bootNs());
-        Memory.putInt(head, file.journalAt + Layout.J_SLOT, book.slot);
-        Memory.putInt(head, entry, Layout.MERGING);
-        Memory.putLongFully(head, Layout.H_MERGE_ACTIVE, 1);
+        Memory.putInt(head, entry, Layout.SLOT_STATE_RETIRED);
+        Memory.putInt(head, Layout.HEADER_MERGE_LOCK, (int) ProcessHandle.current().pid());
+        Memory.putLong(head, Layout.HEADER_MERGE_LOCK_BOOT_NS, Host.bootNs());
+        Memory.putInt(head, file.journalAt + Layout.JOURNAL_SLOT, book.slot);
+        Memory.putInt(head, entry, Layout.SLOT_STATE_MERGING);
+        Memory.putLongFully(head, Layout.HEADER_MERGE_ACTIVE, 1);
         Book group = groupOf(head, entry);
-        Memory.putInt(head, file.journalAt + Layout.J_GROUP, group.slot);
+        Memory.putInt(head, file.journalAt + Layout.JOURNAL_GROUP, group.slot);
         for (int index = 0; index < book.used(); index++) {
             mergeHead(book, index, group);
-            Memory.putInt(head, entry + Layout.S_MERGED, index + 1);
+            Memory.putInt(head, entry + Layout.ENTRY_MERGED, index + 1);
             Memory.putInt(head, file.journalAt, 0);
         }
         commit(book, group);
         book.clear();
         free(book.slot);
-        Memory.putLong(head, Layout.H_MERGE_LOCK_BOOT_NS, 0);
-        Memory.putInt(head, Layout.H_MERGE_LOCK, 0);
+        Memory.putLong(head, Layout.HEADER_MERGE_LOCK_BOOT_NS, 0);
+        Memory.putInt(head, Layout.HEADER_MERGE_LOCK, 0);
     }
 
     private void mergeHead(Book book, int index, Book group) {
-        long count = book.head(index, Layout.COUNT);
+        long count = book.head(index, Layout.HEAD_COUNT);
         if (count == 0) {
             return;
         }
@@ -66,16 +66,16 @@ final class Merger {
         }
         save(index, group, to);
         group.begin();
-        group.setHead(to, Layout.COUNT, group.head(to, Layout.COUNT) + count);
-        group.setHead(to, Layout.TOTAL, group.head(to, Layout.TOTAL) + book.head(index, Layout.TOTAL));
-        group.setHead(to, Layout.AMOUNT, group.head(to, Layout.AMOUNT) + book.head(index, Layout.AMOUNT));
-        long min = book.head(index, Layout.MIN);
-        long max = book.head(index, Layout.MAX);
-        if (Long.compareUnsigned(min, group.head(to, Layout.MIN)) < 0) {
-            group.setHead(to, Layout.MIN, min);
+        group.setHead(to, Layout.HEAD_COUNT, group.head(to, Layout.HEAD_COUNT) + count);
+        group.setHead(to, Layout.HEAD_TOTAL, group.head(to, Layout.HEAD_TOTAL) + book.head(index, Layout.HEAD_TOTAL));
+        group.setHead(to, Layout.HEAD_AMOUNT, group.head(to, Layout.HEAD_AMOUNT) + book.head(index, Layout.HEAD_AMOUNT));
+        long min = book.head(index, Layout.HEAD_MIN);
+        long max = book.head(index, Layout.HEAD_MAX);
+        if (Long.compareUnsigned(min, group.head(to, Layout.HEAD_MIN)) < 0) {
+            group.setHead(to, Layout.HEAD_MIN, min);
         }
-        if (max > group.head(to, Layout.MAX)) {
-            group.setHead(to, Layout.MAX, max);
+        if (max > group.head(to, Layout.HEAD_MAX)) {
+            group.setHead(to, Layout.HEAD_MAX, max);
         }
         if (min >= 0 && book.hasHistogram(index)) {
             for (int bucket = Histogram.bucket(min); bucket <= Histogram.bucket(max); bucket++) {
@@ -92,13 +92,13 @@ final class Merger {
     private void save(int source, Book group, int to) {
         ByteBuffer head = file.head;
         int at = file.journalAt;
-        head.putInt(at + Layout.J_HEAD, to);
+        head.putInt(at + Layout.JOURNAL_HEAD, to);
         for (int field = 0; field < Layout.HEAD_SIZE; field += 8) {
-            head.putLong(at + Layout.J_SAVED + field, group.head(to, field));
+            head.putLong(at + Layout.JOURNAL_SAVED + field, group.head(to, field));
         }
-        head.putLong(at + Layout.J_SAVED + Layout.RESERVED, source);
+        head.putLong(at + Layout.JOURNAL_SAVED + Layout.HEAD_RESERVED, source);
         for (int bucket = 0; bucket < Layout.HIST_BUCKETS; bucket++) {
-            head.putLong(at + Layout.J_HIST + 8 * bucket, group.bucket(to, bucket));
+            head.putLong(at + Layout.JOURNAL_HIST + 8 * bucket, group.bucket(to, bucket));
         }
         Memory.putInt(head, at, 1);
     }
@@ -107,23 +107,23 @@ final class Merger {
         ByteBuffer head = file.head;
         int entry = file.entryAt(book.slot);
         Memory.putInt(head, file.journalAt, 3);
-        Memory.putInt(head, entry, Layout.CLAIMING);
-        Memory.putInt(head, entry + Layout.S_PID, -1);
-        Memory.addLong(head, file.entryAt(group.slot) + Layout.S_SESSIONS, 1);
-        long merges = Memory.longAt(head, Layout.H_MERGE_COUNT);
+        Memory.putInt(head, entry, Layout.SLOT_STATE_CLAIMING);
+        Memory.putInt(head, entry + Layout.ENTRY_PID, -1);
+        Memory.addLong(head, file.entryAt(group.slot) + Layout.ENTRY_SESSIONS, 1);
+        long merges = Memory.longAt(head, Layout.HEADER_MERGE_COUNT);
         Memory.putLong(head, file.mergesAt + (int) (merges % file.merges) * 8,
                 (long) book.generation << 32 | book.slot);
-        Memory.putLong(head, Layout.H_MERGE_COUNT, merges + 1);
-        Memory.putLong(head, Layout.H_MERGE_ACTIVE, 0);
+        Memory.putLong(head, Layout.HEADER_MERGE_COUNT, merges + 1);
+        Memory.putLong(head, Layout.HEADER_MERGE_ACTIVE, 0);
         Memory.putInt(head, file.journalAt, 0);
     }
 
     /** Gives an entry back. */
     void free(int slot) {
         int entry = file.entryAt(slot);
-        Memory.putLong(file.head, entry + Layout.S_CLAIMED_BOOT_NS, 0);
-        Memory.putInt(file.head, entry + Layout.S_PID, 0);
-        Memory.putInt(file.head, entry, Layout.FREE);
+        Memory.putLong(file.head, entry + Layout.ENTRY_CLAIMED_BOOT_NS, 0);
+        Memory.putInt(file.head, entry + Layout.ENTRY_PID, 0);
+        Memory.putInt(file.head, entry, Layout.SLOT_STATE_FREE);
     }
 
     /** The group with the kind of this slot. */
@@ -136,12 +136,12 @@ final class Merger {
                 try {
                     return open(i, kindOf(head, entry));
                 } catch (IOException e) {
-                    Memory.addLong(head, Layout.H_OVERFLOW_MEMORY, 1);
+                    Memory.addLong(head, Layout.HEADER_OVERFLOW_MEMORY, 1);
                     break;
                 }
             }
         }
-        Memory.addLong(head, Layout.H_OVERFLOW_GROUPS, 1);
+        Memory.addLong(head, Layout.HEADER_OVERFLOW_GROUPS, 1);
         return groups[groups.length - 1];
     }
 
@@ -151,8 +151,8 @@ final class Merger {
 
     private static String kindOf(ByteBuffer head, int entry) {
         StringBuilder kind = new StringBuilder();
-        for (int i = 0; i < 64 && head.get(entry + Layout.S_KIND + i) != 0; i++) {
-            kind.append((char) head.get(entry + Layout.S_KIND + i));
+        for (int i = 0; i < 64 && head.get(entry + Layout.ENTRY_KIND + i) != 0; i++) {
+            kind.append((char) head.get(entry + Layout.ENTRY_KIND + i));
         }
         return kind.toString();
     }
@@ -161,15 +161,15 @@ final class Merger {
         ByteBuffer head = file.head;
         int index = file.slots + group;
         int entry = file.entryAt(index);
-        int generation = head.getInt(entry + Layout.S_GENERATION) + 1;
+        int generation = head.getInt(entry + Layout.ENTRY_GENERATION) + 1;
         Book book = new Book(file, index, generation, null);
-        book.open(0, Memory.intAt(head, Layout.H_LEVEL_WORD), true);
-        head.putInt(entry + Layout.S_GENERATION, generation);
-        head.putLong(entry + Layout.S_CLAIMED_TICK, System.nanoTime());
-        Memory.putText(head, entry + Layout.S_KIND, 64, kind);
-        Memory.putText(head, entry + Layout.S_DATABASE, 64, "other".equals(kind) ? kind : "");
-        Memory.putText(head, entry + Layout.S_USER, 64, "other".equals(kind) ? kind : "");
-        Memory.putInt(head, entry, Layout.GROUP);
+        book.open(0, Memory.intAt(head, Layout.HEADER_LEVEL_WORD), true);
+        head.putInt(entry + Layout.ENTRY_GENERATION, generation);
+        head.putLong(entry + Layout.ENTRY_CLAIMED_TICK, System.nanoTime());
+        Memory.putText(head, entry + Layout.ENTRY_KIND, Layout.ENTRY_KIND_BYTES, kind);
+        Memory.putText(head, entry + Layout.ENTRY_DATABASE, Layout.ENTRY_DATABASE_BYTES, "other".equals(kind) ? kind : "");
+        Memory.putText(head, entry + Layout.ENTRY_USER, Layout.ENTRY_USER_BYTES, "other".equals(kind) ? kind : "");
+        Memory.putInt(head, entry, Layout.SLOT_STATE_GROUP);
         groups[group] = book;
         return book;
     }

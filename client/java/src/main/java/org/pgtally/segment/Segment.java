@@ -52,9 +52,9 @@ public final class Segment {
      */
     public Segment(Path path, int slots, int statistics, About about) throws IOException {
         file = SegmentFile.create(path, about.producer.split("[ /]", 2)[0], slots, GROUPS, statistics, it -> {
-            Memory.putText(it.head, Layout.H_HOST, 256, about.host);
-            Memory.putText(it.head, Layout.H_PRODUCER, 64, about.producer);
-            Memory.putText(it.head, Layout.H_SERVER, 64, about.server);
+            Memory.putText(it.head, Layout.HEADER_HOST, Layout.HEADER_HOST_BYTES, about.host);
+            Memory.putText(it.head, Layout.HEADER_PRODUCER, Layout.HEADER_PRODUCER_BYTES, about.producer);
+            Memory.putText(it.head, Layout.HEADER_SERVER, Layout.HEADER_SERVER_BYTES, about.server);
             directory = new Directory(it);
             idle = directory.register("idle::application", Directory.ACCOUNT, "ticks", Directory.CLASS_ACTIVITY);
             off = directory.register("off::uninstrumented", Directory.ACCOUNT, "ticks", Directory.CLASS_OTHER);
@@ -71,12 +71,12 @@ public final class Segment {
 
     /** The level in the low 4 bits, 0: nothing is measured; four that change with traces; the number of resets. */
     public int levelWord() {
-        return Memory.opaqueIntAt(file.head, Layout.H_LEVEL_WORD);
+        return Memory.opaqueIntAt(file.head, Layout.HEADER_LEVEL_WORD);
     }
 
     /** Whether something is measured at the level in this word. */
     public static boolean isOn(int word) {
-        return (word & Layout.LEVEL) != 0;
+        return (word & Sizes.LEVEL) != 0;
     }
 
     /** Index, in every book, of the account of the time outside measured methods. */
@@ -97,47 +97,47 @@ public final class Segment {
             slot = free();
         }
         if (slot == Layout.NONE) {
-            Memory.addLong(file.head, Layout.H_OVERFLOW_SLOTS, 1);
+            Memory.addLong(file.head, Layout.HEADER_OVERFLOW_SLOTS, 1);
             return null;
         }
         ByteBuffer head = file.head;
         int at = file.entryAt(slot);
-        int generation = head.getInt(at + Layout.S_GENERATION) + 1;
-        Memory.putInt(head, at, Layout.CLAIMING);
-        head.putInt(at + Layout.S_PID, number);
-        head.putLong(at + Layout.S_CLAIMED_BOOT_NS, Host.bootNs());
-        head.putInt(at + Layout.S_MERGED, 0);
-        head.putInt(at + Layout.S_GENERATION, generation);
-        int seq = head.getInt(at + Layout.S_IDENTITY_SEQ) | 1;
-        Memory.putInt(head, at + Layout.S_IDENTITY_SEQ, seq);
-        Memory.putText(head, at + Layout.S_KIND, 64, kind);
-        Memory.putText(head, at + Layout.S_DATABASE, 64, "");
-        Memory.putText(head, at + Layout.S_USER, 64, System.getProperty("user.name", ""));
-        Memory.putText(head, at + Layout.S_APPLICATION, 64, name);
-        Memory.putInt(head, at + Layout.S_IDENTITY_SEQ, seq + 1);
+        int generation = head.getInt(at + Layout.ENTRY_GENERATION) + 1;
+        Memory.putInt(head, at, Layout.SLOT_STATE_CLAIMING);
+        head.putInt(at + Layout.ENTRY_PID, number);
+        head.putLong(at + Layout.ENTRY_CLAIMED_BOOT_NS, Host.bootNs());
+        head.putInt(at + Layout.ENTRY_MERGED, 0);
+        head.putInt(at + Layout.ENTRY_GENERATION, generation);
+        int seq = head.getInt(at + Layout.ENTRY_IDENTITY_SEQ) | 1;
+        Memory.putInt(head, at + Layout.ENTRY_IDENTITY_SEQ, seq);
+        Memory.putText(head, at + Layout.ENTRY_KIND, Layout.ENTRY_KIND_BYTES, kind);
+        Memory.putText(head, at + Layout.ENTRY_DATABASE, Layout.ENTRY_DATABASE_BYTES, "");
+        Memory.putText(head, at + Layout.ENTRY_USER, Layout.ENTRY_USER_BYTES, System.getProperty("user.name", ""));
+        Memory.putText(head, at + Layout.ENTRY_APPLICATION, Layout.ENTRY_APPLICATION_BYTES, name);
+        Memory.putInt(head, at + Layout.ENTRY_IDENTITY_SEQ, seq + 1);
         Book book = new Book(file, slot, generation, owner);
         long now = System.nanoTime();
-        head.putLong(at + Layout.S_CLAIMED_TICK, now);
+        head.putLong(at + Layout.ENTRY_CLAIMED_TICK, now);
         try {
             book.open(now, levelWord(), false);
         } catch (IOException e) {
-            Memory.addLong(head, Layout.H_REFUSED_MEMORY, 1);
+            Memory.addLong(head, Layout.HEADER_REFUSED_MEMORY, 1);
             merger.free(slot);
             return null;
         }
         book.name(IDLE, idle);
         book.name(OFF, off);
         book.begin();
-        book.run((book.levelWord() & Layout.LEVEL) == 0 ? OFF : IDLE, now);
+        book.run((book.levelWord() & Sizes.LEVEL) == 0 ? OFF : IDLE, now);
         book.publish();
-        Memory.putInt(head, at, Layout.LIVE);
+        Memory.putInt(head, at, Layout.SLOT_STATE_LIVE);
         live.add(book);
         return book;
     }
 
     private int free() {
         for (int slot = 0; slot < file.slots; slot++) {
-            if (Memory.intAt(file.head, file.entryAt(slot)) == Layout.FREE) {
+            if (Memory.intAt(file.head, file.entryAt(slot)) == Layout.SLOT_STATE_FREE) {
                 return slot;
             }
         }
@@ -165,12 +165,12 @@ public final class Segment {
     /** A level with an end ends, although no thread reads the level's end. */
     private void endLevel() {
         ByteBuffer head = file.head;
-        long until = Memory.longAt(head, Layout.H_LEVEL_UNTIL);
+        long until = Memory.longAt(head, Layout.HEADER_LEVEL_UNTIL);
         if (until != 0 && System.nanoTime() - until >= 0
-                && Memory.changeLong(head, Layout.H_LEVEL_UNTIL, until, 0)) {
-            int word = Memory.intAt(head, Layout.H_LEVEL_WORD);
-            int then = Memory.intAt(head, Layout.H_LEVEL_THEN);
-            Memory.changeInt(head, Layout.H_LEVEL_WORD, word, word & ~Layout.LEVEL | then & Layout.LEVEL);
+                && Memory.changeLong(head, Layout.HEADER_LEVEL_UNTIL, until, 0)) {
+            int word = Memory.intAt(head, Layout.HEADER_LEVEL_WORD);
+            int then = Memory.intAt(head, Layout.HEADER_LEVEL_THEN);
+            Memory.changeInt(head, Layout.HEADER_LEVEL_WORD, word, word & ~Sizes.LEVEL | then & Sizes.LEVEL);
         }
     }
 
@@ -230,19 +230,19 @@ public final class Segment {
 
     /** Counts time for which a book had no space. */
     public void lost() {
-        Memory.addLong(file.head, Layout.H_OVERFLOW_STATS, 1);
+        Memory.addLong(file.head, Layout.HEADER_OVERFLOW_STATS, 1);
     }
 
     /** Enters a text in the ring of events. */
     public synchronized void note(boolean warning, String text) {
         ByteBuffer head = file.head;
-        long number = Memory.addLong(head, Layout.H_EVENT_COUNT, 1) + 1;
+        long number = Memory.addLong(head, Layout.HEADER_EVENT_COUNT, 1) + 1;
         int at = file.eventsAt + (int) ((number - 1) % file.events) * Layout.EVENT_SIZE;
         Memory.putLongFully(head, at, 0);
-        head.putLong(at + Layout.E_TICK, System.nanoTime());
-        head.putInt(at + Layout.E_PID, (int) ProcessHandle.current().pid());
-        head.putInt(at + Layout.E_KIND, warning ? KIND_WARNING : KIND_NOTE);
-        Memory.putText(head, at + Layout.E_TEXT, Layout.EVENT_SIZE - Layout.E_TEXT, text);
+        head.putLong(at + Layout.EVENT_TICK, System.nanoTime());
+        head.putInt(at + Layout.EVENT_PID, (int) ProcessHandle.current().pid());
+        head.putInt(at + Layout.EVENT_KIND, warning ? KIND_WARNING : KIND_NOTE);
+        Memory.putText(head, at + Layout.EVENT_DATA, Layout.EVENT_SIZE - Layout.EVENT_DATA, text);
         Memory.putLong(head, at, number);
     }
 

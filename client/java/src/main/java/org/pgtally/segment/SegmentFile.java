@@ -40,7 +40,7 @@ final class SegmentFile {
     private static final int NAMES = 8192;
     private static final int EVENTS = 64;
     private static final int MERGES = 1024;
-    private static final int RING_SIZE = Layout.T_SIZE + Layout.T_RECORDS * Layout.R_SIZE;
+    private static final int RING_SIZE = Layout.TRACE_SIZE + Layout.TRACE_RECORDS * Layout.TRACE_RECORD_SIZE;
     /** A quarter of the file system, and at most this, is left to others. */
     private static final long HEADROOM_MAX = 256L << 20;
     private static final byte[] MAGIC = "TALLYSEG".getBytes(StandardCharsets.US_ASCII);
@@ -90,8 +90,8 @@ final class SegmentFile {
         mergesAt = after(eventsAt, EVENTS * Layout.EVENT_SIZE, 64);
         journalAt = after(mergesAt, MERGES * 8, 64);
         entriesAt = after(journalAt, Layout.JOURNAL_SIZE, 64);
-        booksAt = after(entriesAt, (slots + groups) * Layout.ENTRY_SIZE, (int) Layout.PAGE);
-        stride = Layout.bookStride(statistics);
+        booksAt = after(entriesAt, (slots + groups) * Layout.ENTRY_SIZE, (int) Sizes.PAGE);
+        stride = Sizes.bookStride(statistics);
         ringAt = booksAt + (long) (slots + groups) * stride;
         file.setLength(ringAt + RING_SIZE);
         reserve(0, booksAt);
@@ -107,7 +107,7 @@ final class SegmentFile {
     }
 
     private static int after(int at, int length, int unit) {
-        return (int) Layout.roundUp(at + length, unit);
+        return (int) Sizes.roundUp(at + length, unit);
     }
 
     private static ByteBuffer map(FileChannel channel, long at, int length) throws IOException {
@@ -194,7 +194,7 @@ final class SegmentFile {
         }
         byte[] found = head.array();
         return Arrays.equals(found, 0, MAGIC.length, MAGIC, 0, MAGIC.length) && Arrays.equals(found,
-                Layout.H_PRODUCER, Layout.H_PRODUCER + name.length, name, 0, name.length);
+                Layout.HEADER_PRODUCER, Layout.HEADER_PRODUCER + name.length, name, 0, name.length);
     }
 
     /** On another file system every page that is written would go to a disk sooner or later. */
@@ -211,33 +211,33 @@ final class SegmentFile {
     }
 
     private void fillHeader() {
-        head.putInt(Layout.H_BYTE_ORDER, 0x01020304);
-        head.putInt(Layout.H_VERSION, 3);
-        head.putInt(Layout.H_HEADER_SIZE, Layout.HEADER_SIZE);
-        head.putInt(Layout.H_HIST_BUCKETS, Layout.HIST_BUCKETS);
-        head.putLong(Layout.H_SEGMENT_SIZE, ringAt + RING_SIZE);
-        head.putInt(Layout.H_CLOCK_KIND, 1);
+        head.putInt(Layout.HEADER_BYTE_ORDER, Layout.BYTE_ORDER);
+        head.putInt(Layout.HEADER_VERSION, Layout.FORMAT_VERSION);
+        head.putInt(Layout.HEADER_HEADER_SIZE, Layout.HEADER_SIZE);
+        head.putInt(Layout.HEADER_HIST_BUCKETS, Layout.HIST_BUCKETS);
+        head.putLong(Layout.HEADER_SEGMENT_SIZE, ringAt + RING_SIZE);
+        head.putInt(Layout.HEADER_CLOCK_KIND, 1);
         long now = System.nanoTime();
-        head.putLong(Layout.H_CLOCK_TICK0, now);
-        head.putLong(Layout.H_CLOCK_NS0, now);
-        head.putLong(Layout.H_RESET_TICK, now);
+        head.putLong(Layout.HEADER_CLOCK_TICK0, now);
+        head.putLong(Layout.HEADER_CLOCK_NS0, now);
+        head.putLong(Layout.HEADER_RESET_TICK, now);
         long ms = System.currentTimeMillis();
-        head.putLong(Layout.H_CREATED_NS, TimeUnit.MILLISECONDS.toNanos(ms));
-        head.putLong(Layout.H_PID_NAMESPACE, Host.pidNamespace());
-        head.putInt(Layout.H_SLOTS, slots);
-        head.putInt(Layout.H_GROUPS, groups);
-        head.putInt(Layout.H_STATS_PER_BOOK, statistics);
-        Memory.putText(head, Layout.H_BOOT_ID, 40, Host.bootId());
-        region(Layout.H_PROBES, probesAt, PROBES, Layout.PROBE_SIZE);
-        region(Layout.H_DIRECTORY, directoryAt, NAMES, Layout.DIRECTORY_SIZE);
-        region(Layout.H_EVENTS, eventsAt, EVENTS, Layout.EVENT_SIZE);
-        region(Layout.H_MERGE_LOG, mergesAt, MERGES, 8);
-        region(Layout.H_JOURNAL, journalAt, 1, Layout.JOURNAL_SIZE);
-        region(Layout.H_ENTRIES, entriesAt, slots + groups, Layout.ENTRY_SIZE);
-        region(Layout.H_BOOKS, booksAt, slots + groups, stride);
-        region(Layout.H_TRACES, ringAt, 1, RING_SIZE);
-        head.putInt(Layout.H_SERVER_PID, (int) ProcessHandle.current().pid());
-        head.putInt(Layout.H_LEVEL_WORD, 1);
+        head.putLong(Layout.HEADER_CREATED_REALTIME_NS, TimeUnit.MILLISECONDS.toNanos(ms));
+        head.putLong(Layout.HEADER_PID_NAMESPACE, Host.pidNamespace());
+        head.putInt(Layout.HEADER_SLOTS, slots);
+        head.putInt(Layout.HEADER_GROUPS, groups);
+        head.putInt(Layout.HEADER_STATS_PER_BOOK, statistics);
+        Memory.putText(head, Layout.HEADER_BOOT_ID, Layout.HEADER_BOOT_ID_BYTES, Host.bootId());
+        region(Layout.HEADER_PROBES, probesAt, PROBES, Layout.PROBE_SIZE);
+        region(Layout.HEADER_DIRECTORY, directoryAt, NAMES, Layout.DIRECTORY_SIZE);
+        region(Layout.HEADER_EVENTS, eventsAt, EVENTS, Layout.EVENT_SIZE);
+        region(Layout.HEADER_MERGE_LOG, mergesAt, MERGES, 8);
+        region(Layout.HEADER_JOURNAL, journalAt, 1, Layout.JOURNAL_SIZE);
+        region(Layout.HEADER_ENTRIES, entriesAt, slots + groups, Layout.ENTRY_SIZE);
+        region(Layout.HEADER_BOOKS, booksAt, slots + groups, stride);
+        region(Layout.HEADER_TRACES, ringAt, 1, RING_SIZE);
+        head.putInt(Layout.HEADER_SERVER_PID, (int) ProcessHandle.current().pid());
+        head.putInt(Layout.HEADER_LEVEL_WORD, 1);
     }
 
     private void region(int at, long offset, int count, int stride) {
@@ -263,12 +263,12 @@ final class SegmentFile {
     /** Reserves bytes of a book. Only once for each page: that would overwrite it. */
     synchronized void reserve(int index, int from, int length) throws IOException {
         BitSet pages = reserved[index];
-        int end = (int) ((from + length - 1) / Layout.PAGE) + 1;
-        int page = pages.nextClearBit((int) (from / Layout.PAGE));
+        int end = (int) ((from + length - 1) / Sizes.PAGE) + 1;
+        int page = pages.nextClearBit((int) (from / Sizes.PAGE));
         while (page < end) {
             int next = pages.nextSetBit(page);
             int until = next < 0 ? end : Math.min(next, end);
-            reserve(bookAt(index) + page * Layout.PAGE, (until - page) * Layout.PAGE);
+            reserve(bookAt(index) + page * Sizes.PAGE, (until - page) * Sizes.PAGE);
             pages.set(page, until);
             page = pages.nextClearBit(until);
         }

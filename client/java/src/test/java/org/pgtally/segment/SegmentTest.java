@@ -37,10 +37,10 @@ final class SegmentTest {
         equal(512, Histogram.offset(8), "an octave is a row");
         equal(512 + 8, Histogram.offset(9), "a bucket is a word");
         equal(1024 + 64 * 64 + 42 * 512 + 3 * 64, Histogram.begin(64, 11), "the second chunk");
-        equal(1024 + 64 * 64 + 8 * 42 * 512 + 4096 - (1024 + 64 * 64 + 8 * 42 * 512) % 4096, Layout.bookStride(64),
+        equal(1024 + 64 * 64 + 8 * 42 * 512 + 4096 - (1024 + 64 * 64 + 8 * 42 * 512) % 4096, Sizes.bookStride(64),
                 "a book has whole pages");
-        equal(8192L, Layout.roundUp(4097, 4096), "rounded up");
-        equal(4096L, Layout.roundUp(4096, 4096), "round already");
+        equal(8192L, Sizes.roundUp(4097, 4096), "rounded up");
+        equal(4096L, Sizes.roundUp(4096, 4096), "round already");
     }
 
     private static Book book(Segment segment, String kind, Thread owner, long... values) {
@@ -85,8 +85,8 @@ final class SegmentTest {
         equal(0, next.slot, "slot");
         equal(all, new Reading(segment).figures("t"), "with the next owner");
         ByteBuffer head = bytes(segment);
-        equal(2L, head.getLong(Layout.H_MERGE_COUNT), "merges");
-        equal("0 0", head.getLong(Layout.H_MERGE_ACTIVE) + " " + head.getInt(Layout.H_MERGE_LOCK), "merging");
+        equal(2L, head.getLong(Layout.HEADER_MERGE_COUNT), "merges");
+        equal("0 0", head.getLong(Layout.HEADER_MERGE_ACTIVE) + " " + head.getInt(Layout.HEADER_MERGE_LOCK), "merging");
     }
 
     static void indexesAreOfTheirStatistics() throws Exception {
@@ -98,15 +98,15 @@ final class SegmentTest {
         book.begin();
         book.addPlain(8, -1);
         book.publish();
-        equal(5L, book.head(8, Layout.MAX), "a negative value is no maximum");
+        equal(5L, book.head(8, Layout.HEAD_MAX), "a negative value is no maximum");
         long begun = System.nanoTime();
         book.begin();
         book.run(9, begun);
-        long idle = book.head(Segment.IDLE, Layout.TOTAL);
+        long idle = book.head(Segment.IDLE, Layout.HEAD_TOTAL);
         book.run(Segment.IDLE, begun - 5);
         book.run(9, begun + 7);
         book.publish();
-        equal("0 7", book.head(9, Layout.TOTAL) + " " + (book.head(Segment.IDLE, Layout.TOTAL) - idle),
+        equal("0 7", book.head(9, Layout.HEAD_TOTAL) + " " + (book.head(Segment.IDLE, Layout.HEAD_TOTAL) - idle),
                 "time does not go back");
     }
 
@@ -204,15 +204,15 @@ final class SegmentTest {
         try (var file = new RandomAccessFile(segment.path().toFile(), "rw")) {
             ByteBuffer head = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, 4096)
                     .order(ByteOrder.nativeOrder());
-            head.putInt(Layout.H_LEVEL_WORD, 0x232);
-            head.putInt(Layout.H_LEVEL_THEN, 0x71);
-            head.putLong(Layout.H_LEVEL_UNTIL, System.nanoTime() + 3_600_000_000_000L);
+            head.putInt(Layout.HEADER_LEVEL_WORD, 0x232);
+            head.putInt(Layout.HEADER_LEVEL_THEN, 0x71);
+            head.putLong(Layout.HEADER_LEVEL_UNTIL, System.nanoTime() + 3_600_000_000_000L);
             segment.sweep();
             equal(0x232, segment.levelWord(), "an hour before");
-            head.putLong(Layout.H_LEVEL_UNTIL, System.nanoTime() - 1);
+            head.putLong(Layout.HEADER_LEVEL_UNTIL, System.nanoTime() - 1);
             segment.sweep();
             equal(0x231, segment.levelWord(), "after it: the level alone");
-            equal(0L, head.getLong(Layout.H_LEVEL_UNTIL), "no end any more");
+            equal(0L, head.getLong(Layout.HEADER_LEVEL_UNTIL), "no end any more");
         }
     }
 

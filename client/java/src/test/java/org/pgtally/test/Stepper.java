@@ -38,7 +38,7 @@ public final class Stepper {
     private static final String WRITERS = "org.pgtally.segment.*";
     private static final String STEPPED = "org.pgtally.test.Stepped";
     /** Of these, what only reads. */
-    private static final Pattern READERS = Pattern.compile("(Layout|Histogram|Host|Threads)\\..*"
+    private static final Pattern READERS = Pattern.compile("(Layout|Sizes|Histogram|Host|Threads)\\..*"
             + "|Book\\.(head|bucket|statistic|used|hasHistogram|running|levelWord):"
             + "|Directory\\.(hash|at|isAccount):|Merger\\.(kindOf|sameKind):"
             + "|Memory\\.(opaque)?(int|long|Int|Long)At:|SegmentFile\\.(entryAt|book|bookAt|map|after):");

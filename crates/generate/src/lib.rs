@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Writes what follows from the specifications in `format/`: definitions in C, Rust and Java, and tables of the
+//! documentation. They are kept in the repository, so that nobody needs this to build or to read them; a test says when
+//! they are not those of the specifications.
+
+mod c;
+mod counters;
+mod java;
+mod markdown;
+mod rust;
+mod spec;
+mod words;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use counters::Counters;
+use spec::Layout;
+
+/// The files to be written, by their names from `root` on, with their content.
+pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
+    let read = |name: &str| {
+        fs::read_to_string(root.join(name))
+            .map_err(|error| format!("could not read {name}: {error}"))
+    };
+    let in_file = |name: &'static str| move |why: String| format!("{name}: {why}");
+    let mut layout =
+        Layout::read(&read("format/layout.toml")?).map_err(in_file("format/layout.toml"))?;
+    let counters =
+        Counters::read(&read("format/counters.toml")?).map_err(in_file("format/counters.toml"))?;
+    counters.complete(&mut layout).map_err(in_file("format"))?;
+    let mut tables = markdown::tables(&layout)?;
+    tables.insert("statements of recordings".into(), counters.recorded_table());
+    tables.insert("counters of statements".into(), counters.shown_table()?);
+    let mut outputs: Vec<(PathBuf, String)> = vec![
+        ("libtally/include/tally_format.h".into(), c::header(&layout)?),
+        ("crates/segment/src/layout/offsets.rs".into(), rust::offsets(&layout)?),
+        ("crates/segment/src/statements/counters.rs".into(), counters.reader()?),
+        ("crates/recording/src/recorded_statement.rs".into(), counters.recorded()),
+        ("client/java/src/main/java/org/pgtally/segment/Layout.java".into(), java::layout(&layout)),
+        ("pg_tally/statement_columns.h".into(), counters.columns_header()?),
+    ];
+    for page in ["format/FORMAT.md", "docs/reference-recording.md", "docs/reference-sql.md"] {
+        let filled = markdown::refill(&read(page)?, &tables).map_err(in_file(page))?;
+        outputs.push((page.into(), filled));
+    }
+    for script in scripts(root)? {
+        let text = read(&script)?;
+        if let Some(filled) = counters::refill_script(&text, &counters.sql_columns()) {
+            outputs.push((script.into(), filled));
+        }
+    }
+    Ok(outputs)
+}
+
+/// The extension's scripts.
+fn scripts(root: &Path) -> Result<Vec<String>, String> {
+    let folder =
+        fs::read_dir(root.join("pg_tally")).map_err(|error| format!("pg_tally: {error}"))?;
+    let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut scripts: Vec<String> = names
+        .filter(|name| name.ends_with(".sql"))
+        .map(|name| format!("pg_tally/{name}"))
+        .collect();
+    scripts.sort();
+    Ok(scripts)
+}
+
+/// The files that are not as they are to be: name, present content, content to be.
+pub fn differing(root: &Path) -> Result<Vec<(PathBuf, String, String)>, String> {
+    let mut differing = Vec::new();
+    for (name, wanted) in outputs(root)? {
+        let present = fs::read_to_string(root.join(&name)).unwrap_or_default();
+        if present != wanted {
+            differing.push((name, present, wanted));
+        }
+    }
+    Ok(differing)
+}
+
+/// The first line in which the two differ: its number, and what each has there.
+pub fn first_difference(present: &str, wanted: &str) -> String {
+    let (mut present, mut wanted) = (present.lines(), wanted.lines());
+    let mut number = 0;
+    loop {
+        number += 1;
+        match (present.next(), wanted.next()) {
+            (None, None) => return "at their ends".into(),
+            (a, b) if a != b => {
+                let shown = |line: Option<&str>| line.unwrap_or("(end)").to_string();
+                return format!("line {number}\n  is      {}\n  must be {}", shown(a), shown(b));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_files_are_those_of_the_specification() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let differing = differing(&root).unwrap().into_iter().map(|(name, present, wanted)| {
+            format!("{}: {}", name.display(), first_difference(&present, &wanted))
+        });
+        let differing: Vec<String> = differing.collect();
+        assert!(differing.is_empty(), "{}\nrun make generate", differing.join("\n"));
+    }
+}

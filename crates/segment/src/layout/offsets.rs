@@ -1,0 +1,1545 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Constants, enumerations, and the offsets of members.
+//!
+//! Generated from format/layout.toml and format/counters.toml by `make generate`; do not edit.
+
+/// The first bytes of a segment.
+pub const MAGIC: &[u8; 8] = b"TALLYSEG";
+/// raised by any change to the meaning, offset or size of a member
+pub const FORMAT_VERSION: u32 = 3;
+/// `byte_order` on the machine that wrote it
+pub const BYTE_ORDER: u32 = 16909060;
+/// as an index: no statistic
+pub const NONE: u32 = 4294967295;
+/// a statistic's name, terminator included
+pub const NAME_MAX: usize = 96;
+/// database, user, application: NAMEDATALEN; client
+pub const TEXT_MAX: usize = 64;
+/// plain counters of a book, named by the probe table
+pub const CALLS: usize = 64;
+/// entries of the probe table; those from `calls` on have no counter
+pub const PROBES: usize = 256;
+/// held locks that a book lists
+pub const HOLDS: usize = 8;
+/// recently released locks, for which others waited, that a book lists
+pub const FREED: usize = 4;
+/// The histogram is log-linear: each value below 8 has a bucket, and every octave above has 8. A bucket's middle is within 1/16 (6.25 %) of every value in it. The last octave begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
+pub const HIST_BUCKETS: usize = 336;
+/// buckets of an octave: a cache line
+pub const OCTAVE: usize = 8;
+/// Statistics whose histograms lie together, octave by octave: first the lowest octave of each, then the next one of each. So a reader gets what it wants of all of them in one piece, and histograms of similar values share pages. Memory is reserved for as many at a time.
+pub const CHUNK: usize = 8;
+/// buckets from an octave of a histogram to its next
+pub const ROW: usize = 64;
+/// of a chunk
+pub const CHUNK_BUCKETS: usize = 2688;
+/// Bit of `pend` of a book, other than TALLY_NONE: a signal has interrupted that wait, which may go on. Until then it is time, and no event that has ended.
+pub const PEND_OPEN: u32 = 2147483648;
+/// of `flags` of the header: all processes of the server write here, not only its sessions
+pub const SEGMENT_SERVER: u32 = 1;
+/// of `pause` of the header: no statements are counted
+pub const PAUSE_STATEMENTS: u32 = 1;
+/// of `pause`: statements are not saved for the server's next start
+pub const PAUSE_SAVING: u32 = 2;
+/// tablespaces that the event of a checkpoint lists
+pub const CHECKPOINT_SPACES: usize = 25;
+/// in place of a tablespace's OID: SLRUs
+pub const SPACE_SLRU: u32 = 0;
+/// the OID of pg_default
+pub const SPACE_DEFAULT: u32 = 1663;
+/// the OID of pg_global
+pub const SPACE_GLOBAL: u32 = 1664;
+/// in place of a tablespace's OID: all that the list does not have
+pub const SPACE_OTHERS: u32 = 4294967295;
+/// processes that a slot lists as its owner's blockers
+pub const BLOCKERS: usize = 5;
+/// statements of a set
+pub const WAYS: usize = 20;
+/// flushes that a set remembers
+pub const SET_LOG: usize = 32;
+/// accounts that a statement's time is split by
+pub const PARTS: usize = 24;
+/// of these, in the shared entry itself
+pub const NEAR_PARTS: usize = 2;
+/// buckets of its histogram in the shared entry
+pub const NEAR_BUCKETS: usize = 14;
+/// local entries in a slot's cache
+pub const LOCAL_STATEMENTS: usize = 64;
+/// bytes of text in a block
+pub const TEXT_BLOCK: usize = 252;
+/// bytes of a statement's counts that are in the shared entry itself: a cache line
+pub const NEAR_COUNTS: u32 = 64;
+/// of `more` of a local entry: in use is what lies between the first cache line and `first_us`
+pub const MORE_COMMON: u32 = 1;
+/// of `more` of a local entry: in use is what lies behind `first_us`
+pub const MORE_RARE: u32 = 2;
+/// of the text in a slot's cache: behind the local entries
+pub const MESSAGE_TEXT_OFFSET: usize = 164544;
+/// bytes of a slot's cache
+pub const CACHE_SIZE: usize = 165568;
+/// files of a set
+pub const FILE_WAYS: usize = 8;
+/// local entries of relations of a slot
+pub const LOCAL_RELATIONS: usize = 64;
+/// plans of a set
+pub const PLAN_WAYS: u32 = 8;
+/// a page: an entry gets its memory when it is first used
+pub const PLAN_SIZE: u32 = 4096;
+/// of a ring; power of two
+pub const TRACE_RECORDS: u64 = 16384;
+/// rings of a segment
+pub const TRACES_MAX: u32 = 64;
+/// of `flags` of a ring: for parallel workers of `pid` only
+pub const TRACE_WORKERS: u32 = 1;
+/// of `flags` of a ring: with the nodes of plans
+pub const TRACE_NODES: u32 = 2;
+
+/// Values of a clock kind.
+pub mod clock_kind {
+    /// clock_gettime(CLOCK_MONOTONIC): a tick is 1 ns
+    pub const MONOTONIC: u32 = 1;
+    /// x86-64: rdtsc, invariant and the kernel's own clock source
+    pub const TSC: u32 = 2;
+    /// aarch64: cntvct_el0, the kernel's own clock source
+    pub const CNTVCT: u32 = 3;
+    /// of tests, which advance it: `virtual_tick`; a tick is 1 ns
+    pub const VIRTUAL: u32 = 255;
+}
+
+/// Values of a level.
+pub mod level {
+    /// off
+    pub const OFF: u32 = 0;
+    /// waits
+    pub const WAITS: u32 = 1;
+    /// locks
+    pub const LOCKS: u32 = 2;
+}
+
+/// Values of a probe state.
+pub mod probe_state {
+    /// empty
+    pub const EMPTY: u32 = 0;
+    /// installed
+    pub const INSTALLED: u32 = 1;
+    /// left out
+    pub const LEFT_OUT: u32 = 2;
+}
+
+/// Values of a stat kind.
+pub mod stat_kind {
+    /// of the ledger: `phase::activity`
+    pub const ACCOUNT: u32 = 1;
+    /// a duration in ticks
+    pub const TIMER: u32 = 2;
+    /// a plain number
+    pub const VALUE: u32 = 3;
+    /// not a statistic: explains a number, `tranche::4::ProcArray`
+    pub const NAME: u32 = 4;
+}
+
+/// Values of a name state.
+pub mod name_state {
+    /// free
+    pub const FREE: u32 = 0;
+    /// being written
+    pub const RESERVED: u32 = 1;
+    /// published
+    pub const PUBLISHED: u32 = 2;
+}
+
+/// What an account's time was spent on. Numbers are fixed: readers and old segments use them.
+pub mod account_class {
+    /// not an account, or entered by a writer that did not know classes
+    pub const UNKNOWN: u8 = 0;
+    /// cpu
+    pub const CPU: u8 = 1;
+    /// files, announced or not
+    pub const IO: u8 = 2;
+    /// heavyweight
+    pub const LOCK: u8 = 3;
+    /// lwlock
+    pub const LWLOCK: u8 = 4;
+    /// client
+    pub const CLIENT: u8 = 5;
+    /// ipc
+    pub const IPC: u8 = 6;
+    /// timeout
+    pub const TIMEOUT: u8 = 7;
+    /// the idle main loop of a background process
+    pub const ACTIVITY: u8 = 8;
+    /// buffer pin
+    pub const BUFFER_PIN: u8 = 9;
+    /// extension
+    pub const EXTENSION: u8 = 10;
+    /// other
+    pub const OTHER: u8 = 11;
+}
+
+/// Values of a event kind.
+pub mod event_kind {
+    /// a text
+    pub const NOTE: u32 = 1;
+    /// a text: something was left out or lost
+    pub const WARNING: u32 = 2;
+    /// a text: one process kept another waiting for a long time
+    pub const BLOCKED: u32 = 3;
+    /// a text: something took long; of writers before kind 6
+    pub const SLOW: u32 = 4;
+    /// a text: a checkpoint begins or ends; of writers before kinds 7 to 11
+    pub const CHECKPOINT: u32 = 5;
+    /// something took long; this kind and the next have payloads
+    pub const SLOW_OPERATION: u32 = 6;
+    /// a checkpoint has started
+    pub const CHECKPOINT_STARTED: u32 = 7;
+    /// it has ended; the next two follow
+    pub const CHECKPOINT_COMPLETED: u32 = 8;
+    /// what it wrote
+    pub const CHECKPOINT_WRITES: u32 = 9;
+    /// what the clients did before and meanwhile
+    pub const CHECKPOINT_CLIENTS: u32 = 10;
+    /// the server has given it up
+    pub const CHECKPOINT_FAILED: u32 = 11;
+}
+
+/// Values of a checkpoint reason.
+pub mod checkpoint_reason {
+    /// time
+    pub const TIME: u32 = 1;
+    /// wal
+    pub const WAL: u32 = 2;
+    /// request
+    pub const REQUEST: u32 = 3;
+    /// shutdown
+    pub const SHUTDOWN: u32 = 4;
+}
+
+/// Values of a slot state.
+pub mod slot_state {
+    /// free
+    pub const FREE: u32 = 0;
+    /// identity being written
+    pub const CLAIMING: u32 = 1;
+    /// live
+    pub const LIVE: u32 = 2;
+    /// complete, not yet merged
+    pub const RETIRED: u32 = 3;
+    /// being merged by the holder of the merge lock
+    pub const MERGING: u32 = 4;
+    /// a group of retired slots
+    pub const GROUP: u32 = 5;
+}
+
+/// Failed executions by the class of their SQLSTATE; the last is how many there are.
+pub mod failure {
+    /// 08
+    pub const FAILED_CONNECTION: u32 = 0;
+    /// 22
+    pub const FAILED_DATA: u32 = 1;
+    /// 23
+    pub const FAILED_INTEGRITY: u32 = 2;
+    /// 25: state of the transaction
+    pub const FAILED_TRANSACTION: u32 = 3;
+    /// 40: serialization, deadlock
+    pub const FAILED_ROLLBACK: u32 = 4;
+    /// 42: syntax, access
+    pub const FAILED_SYNTAX: u32 = 5;
+    /// 53, 54: no resources, limits of the server
+    pub const FAILED_RESOURCES: u32 = 6;
+    /// 55: state of an object, such as a lock not available
+    pub const FAILED_OBJECT: u32 = 7;
+    /// 57, 58: intervention, the operating system
+    pub const FAILED_SYSTEM: u32 = 8;
+    /// failed other
+    pub const FAILED_OTHER: u32 = 9;
+    /// failed
+    pub const FAILED: u32 = 10;
+}
+
+/// The last is how many there are.
+pub mod relation_operation {
+    /// read
+    pub const READ: u32 = 0;
+    /// write
+    pub const WRITE: u32 = 1;
+    /// extend
+    pub const EXTEND: u32 = 2;
+    /// sync
+    pub const SYNC: u32 = 3;
+    /// truncate
+    pub const TRUNCATE: u32 = 4;
+    /// operations
+    pub const OPERATIONS: u32 = 5;
+}
+
+/// Values of a relation state.
+pub mod relation_state {
+    /// never used
+    pub const FREE: u32 = 0;
+    /// creating
+    pub const CREATING: u32 = 1;
+    /// used
+    pub const USED: u32 = 2;
+    /// free for another once it has no pins
+    pub const UNLINKED: u32 = 3;
+}
+
+/// Values of a local state.
+pub mod local_state {
+    /// free
+    pub const FREE: u32 = 0;
+    /// used
+    pub const USED: u32 = 1;
+    /// flushing
+    pub const FLUSHING: u32 = 2;
+}
+
+/// Values of a plan state.
+pub mod plan_state {
+    /// free
+    pub const FREE: u32 = 0;
+    /// by the process that found it free, or unused for longest
+    pub const WRITING: u32 = 1;
+    /// used
+    pub const USED: u32 = 2;
+}
+
+/// Values of a trace state.
+pub mod trace_state {
+    /// free
+    pub const FREE: u32 = 0;
+    /// waits for a process that the request is for
+    pub const ARMED: u32 = 1;
+    /// running
+    pub const RUNNING: u32 = 2;
+    /// the process has left
+    pub const ENDED: u32 = 3;
+}
+
+/// Values of a trace kind.
+pub mod trace_kind {
+    /// from `tick` on `stat` runs
+    pub const BEGIN: u8 = 1;
+    /// `op`: [`crate::layout::trace_reason`]
+    pub const END: u8 = 2;
+    /// from `tick` on, for `ticks`, in `stat`; then `next` runs. An operation on a file: `op`: 1 + its number, as the producer numbers them; `failed`: errno; `word` 4, 5: bytes moved; of a relation: `more`: 1 + fork, `word` 0 to 2: tablespace, database, number of the file, 3: block or TALLY_NONE; else `more` 0, `word` 0: 1 + directory number of its kind, `trace::<kind>`
+    pub const WAIT: u8 = 3;
+    /// arrived at `tick`; `op`: its kind, as the producer numbers them; `stat` runs; `more`: [`crate::layout::trace_transaction`]; `word` 0, 1: its ordinal in the session, without the data of COPY, 0: not known
+    pub const MESSAGE: u8 = 4;
+    /// from `tick` on `stat` runs, without a wait or message
+    pub const SWITCH: u8 = 5;
+    /// analysed; `word` 0, 1: its id; `more`: steps that it is within
+    pub const STATEMENT: u8 = 6;
+    /// `op`: [`crate::layout::trace_step`]; the rest as in 6
+    pub const STEP_BEGIN: u8 = 7;
+    /// the same; `word` 2, 3: rows; `failed`: 1: by an error
+    pub const STEP_END: u8 = 8;
+    /// of the wait in progress: `op`, `more`, `word` 0 to 2, `node`: type, method, fields 1 to 3 and 4 of LOCKTAG; `word` 3: mode; `failed`: how many block it; `stat`, `next`, `word` 4, 5: pids of the first of them
+    pub const LOCK: u8 = 9;
+    /// from `tick` on, for `ticks`; `op`: [`crate::layout::trace_commit`]
+    pub const COMMIT: u8 = 10;
+    /// of a plan that starts: `stat`: 1 + the node above; `op`: which part of its name `word` has, in `more` bytes; `failed`: 1 + the producer's number for its encoding, 0: not known
+    pub const NODE: u8 = 11;
+    /// `word` 0, 1: rows; 2, 3: calls
+    pub const NODE_END: u8 = 12;
+    /// all totals begin again at zero
+    pub const RESET: u8 = 13;
+    /// the traceparent that the client has given to the statement that was analysed just before, or that starts next: `op`: its flags; `word` 0 to 3: the trace's id, 4, 5: the span's, each in its order of bytes
+    pub const CONTEXT: u8 = 14;
+    /// of a client: from `tick` on, for `ticks`; `op`: 1 execution, 2 fetch; `failed`: 1: by an error; `stat`: a statistic, `call::execute::<id>`; `next`: the server's process; `word` 0, 1: ordinal of its first message, as in 4; 2: how many it sent, without the data of COPY; 3: rows; 4, 5: ticks for which garbage was collected meanwhile. Its waits come before it
+    pub const CALL: u8 = 15;
+    /// a wait of the call on this connection that is recorded next: from `tick` on, for `ticks`; `next`, `word` 0, 1: as in 15
+    pub const CALL_WAIT: u8 = 16;
+}
+
+/// Values of a trace transaction.
+pub mod trace_transaction {
+    /// not known
+    pub const NOT_KNOWN: u8 = 0;
+    /// the messages before have left none open
+    pub const NONE: u8 = 1;
+    /// open
+    pub const OPEN: u8 = 2;
+}
+
+/// Values of a trace reason.
+pub mod trace_reason {
+    /// withdrawn
+    pub const WITHDRAWN: u8 = 1;
+    /// exited
+    pub const EXITED: u8 = 2;
+    /// level off
+    pub const LEVEL_OFF: u8 = 3;
+    /// not renewed
+    pub const NOT_RENEWED: u8 = 4;
+}
+
+/// Values of a trace step.
+pub mod trace_step {
+    /// plan
+    pub const PLAN: u8 = 1;
+    /// start
+    pub const START: u8 = 2;
+    /// run
+    pub const RUN: u8 = 3;
+    /// finish
+    pub const FINISH: u8 = 4;
+    /// end
+    pub const END: u8 = 5;
+    /// utility
+    pub const UTILITY: u8 = 6;
+}
+
+/// Values of a trace commit.
+pub mod trace_commit {
+    /// leader
+    pub const LEADER: u8 = 1;
+    /// group committed
+    pub const GROUP_COMMITTED: u8 = 2;
+    /// asynchronous
+    pub const ASYNCHRONOUS: u8 = 3;
+}
+
+/// Offsets in a `tally_region`.
+pub mod region {
+    /// Bytes.
+    pub const SIZE: usize = 16;
+    /// u64
+    pub const OFFSET: usize = 0;
+    /// u32: entries
+    pub const COUNT: usize = 8;
+    /// u32: bytes per entry
+    pub const STRIDE: usize = 12;
+}
+
+/// Offsets in a `tally_header`.
+pub mod header {
+    /// Bytes.
+    pub const SIZE: usize = 4096;
+    /// bytes, 8: `TALLYSEG`
+    pub const MAGIC: usize = 0;
+    /// u32: 16,909,060
+    pub const BYTE_ORDER: usize = 8;
+    /// u32: 3
+    pub const VERSION: usize = 12;
+    /// u32: 4,096, or more of later writers
+    pub const HEADER_SIZE: usize = 16;
+    /// u32: 336
+    pub const HIST_BUCKETS: usize = 20;
+    /// u64: bytes of the file
+    pub const SEGMENT_SIZE: usize = 24;
+    /// u32: [`crate::layout::clock_kind`]
+    pub const CLOCK_KIND: usize = 32;
+    /// u32: bit 0: all processes of a server write here, not only its sessions
+    pub const FLAGS: usize = 36;
+    /// u64: one instant in ticks ...
+    pub const CLOCK_TICK0: usize = 40;
+    /// u64: ... and in ns of `CLOCK_MONOTONIC`
+    pub const CLOCK_NS0: usize = 48;
+    /// u64: the same instant, ns since 1970
+    pub const CREATED_REALTIME_NS: usize = 56;
+    /// u64: inode of `/proc/self/ns/pid` in which the writers run, 0 unknown
+    pub const PID_NAMESPACE: usize = 64;
+    /// u32: writers' slots
+    pub const SLOTS: usize = 72;
+    /// u32: retired groups; they follow the slots
+    pub const GROUPS: usize = 76;
+    /// u32: 16 .. 4,096
+    pub const STATS_PER_BOOK: usize = 80;
+    /// text, 40: `/proc/sys/kernel/random/boot_id`
+    pub const BOOT_ID: usize = 88;
+    /// Bytes of [`BOOT_ID`].
+    pub const BOOT_ID_BYTES: usize = 40;
+    /// [`crate::layout::region`]
+    pub const PROBES: usize = 128;
+    /// [`crate::layout::region`]
+    pub const DIRECTORY: usize = 144;
+    /// [`crate::layout::region`]
+    pub const EVENTS: usize = 160;
+    /// [`crate::layout::region`]: generation << 32, slot
+    pub const MERGE_LOG: usize = 176;
+    /// [`crate::layout::region`]
+    pub const JOURNAL: usize = 192;
+    /// [`crate::layout::region`]
+    pub const ENTRIES: usize = 208;
+    /// [`crate::layout::region`]
+    pub const BOOKS: usize = 224;
+    /// text, 256: what is measured: a data directory
+    pub const HOST: usize = 240;
+    /// Bytes of [`HOST`].
+    pub const HOST_BYTES: usize = 256;
+    /// text, 64: the creator, with its version
+    pub const PRODUCER: usize = 496;
+    /// Bytes of [`PRODUCER`].
+    pub const PRODUCER_BYTES: usize = 64;
+    /// text, 64: `PostgreSQL 15.20`, or empty
+    pub const SERVER: usize = 560;
+    /// Bytes of [`SERVER`].
+    pub const SERVER_BYTES: usize = 64;
+    /// u32: the postmaster of the present run, 0 unknown
+    pub const SERVER_PID: usize = 624;
+    /// u32
+    pub const SERVER_PORT: usize = 628;
+    /// text, 112: where to connect, or empty
+    pub const SOCKET_DIR: usize = 632;
+    /// Bytes of [`SOCKET_DIR`].
+    pub const SOCKET_DIR_BYTES: usize = 112;
+    /// [`crate::layout::region`]: of statements; count 0: the segment keeps none
+    pub const SETS: usize = 744;
+    /// [`crate::layout::region`]
+    pub const STATEMENTS: usize = 760;
+    /// [`crate::layout::region`]
+    pub const TEXTS: usize = 776;
+    /// [`crate::layout::region`]
+    pub const CACHES: usize = 792;
+    /// u64: system identifier of the cluster whose figures these are, 0 none
+    pub const SYSTEM_ID: usize = 808;
+    /// [`crate::layout::region`]: files with unsynced writes; count 0: they are not counted
+    pub const UNSYNCED: usize = 904;
+    /// [`crate::layout::region`]: count 0: the segment keeps none
+    pub const RELATIONS: usize = 920;
+    /// [`crate::layout::region`]
+    pub const LOCAL_RELATIONS: usize = 936;
+    /// [`crate::layout::region`]: of statements; empty in segments of earlier writers
+    pub const PLANS: usize = 952;
+    /// [`crate::layout::region`]: u64 for each plan: 1: it has memory
+    pub const PLAN_MEMORY: usize = 968;
+    /// [`crate::layout::region`]: rings for processes that are traced; empty in segments of earlier writers
+    pub const TRACES: usize = 984;
+    /// u32: low 4 bits: [`crate::layout::level`]; the next 4: traces; the next 8 change with `extremes_resets`; upper 16: number of resets, modulo 2^16
+    pub const LEVEL_WORD: usize = 1024;
+    /// u64: when the number of resets last changed; at first `clock_tick0`
+    pub const RESET_TICK: usize = 1032;
+    /// u64: tick at which the level ends by itself, 0 never
+    pub const LEVEL_UNTIL: usize = 1040;
+    /// u32: the level after that
+    pub const LEVEL_THEN: usize = 1048;
+    /// u64: time spent at level locks or above since the last reset, up to the last change
+    pub const LOCKS_TICKS: usize = 1056;
+    /// u64: tick since which the level is locks or above, 0: it is lower
+    pub const LOCKS_SINCE: usize = 1064;
+    /// u32: bit 0: writers count no statements for now; bit 1: statements are not saved for the server's next start
+    pub const PAUSE: usize = 1072;
+    /// u32: 1 + the level that the server's configuration last set; 0: none
+    pub const CONFIGURED_LEVEL: usize = 1076;
+    /// u64: bit n: ring n of traces has memory and may be armed
+    pub const TRACES_ARMED: usize = 1080;
+    /// u32: 1 + resets of the minima and maxima of statements alone
+    pub const EXTREMES_RESETS: usize = 1088;
+    /// u64: claims refused because all slots were taken
+    pub const OVERFLOW_SLOTS: usize = 1152;
+    /// u64: statistics for which a book had no space
+    pub const OVERFLOW_STATS: usize = 1160;
+    /// u64: names for which the directory had no space
+    pub const OVERFLOW_DIRECTORY: usize = 1168;
+    /// u64: merges into the group of last resort
+    pub const OVERFLOW_GROUPS: usize = 1176;
+    /// u64: growths that the file system refused
+    pub const OVERFLOW_MEMORY: usize = 1184;
+    /// u64: events ever begun
+    pub const EVENT_COUNT: usize = 1192;
+    /// u64: damaged slots, which were not merged
+    pub const LOST_MERGES: usize = 1200;
+    /// u64: removed from the table to make space
+    pub const STATEMENTS_EVICTED: usize = 1208;
+    /// u64: counts of a statement that could not be flushed
+    pub const STATEMENTS_DROPPED: usize = 1216;
+    /// u64: shared entries that a process was changing when it died
+    pub const STATEMENTS_LOST: usize = 1224;
+    /// u64: texts cut because no block was free
+    pub const TEXTS_CUT: usize = 1232;
+    /// u64: first free block: tag << 32, 1 + its number, 0 none
+    pub const TEXTS_FREE: usize = 1240;
+    /// u64: blocks used at least once
+    pub const TEXTS_USED: usize = 1248;
+    /// u64: since when the statements count, ns since 1970: the last reset of all, or the creation of the segment where they began, because a clean stop hands them on to the next segment; 0 in segments of earlier writers
+    pub const STATEMENTS_SINCE_NS: usize = 1256;
+    /// u64: with which usages of statements are compared, times 2^16
+    pub const USAGE_CLOCK: usize = 1264;
+    /// u32: pid of the holder, 0 free
+    pub const MERGE_LOCK: usize = 1280;
+    /// u64: when it was taken; 0 free, or not yet written
+    pub const MERGE_LOCK_BOOT_NS: usize = 1288;
+    /// u64: merges completed
+    pub const MERGE_COUNT: usize = 1296;
+    /// u64: 1 while group books change
+    pub const MERGE_ACTIVE: usize = 1304;
+    /// u64: files replaced although they had unsynced writes
+    pub const OVERFLOW_FILES: usize = 1344;
+    /// u64: operations on relations for which the table had no space
+    pub const OVERFLOW_RELATIONS: usize = 1352;
+    /// u64: local entries of relations that a process was flushing when it died
+    pub const RELATIONS_LOST: usize = 1360;
+    /// u64: claims refused because the file system had no space
+    pub const REFUSED_MEMORY: usize = 1368;
+    /// u64: plans for which the table had no space
+    pub const OVERFLOW_PLANS: usize = 1376;
+    /// u32: changes when a slot becomes free after a refusal
+    pub const FREE_SLOT_SIGNAL: usize = 1408;
+    /// u32: 1: a claim was refused since it last changed
+    pub const REFUSED_CLAIMS: usize = 1412;
+    /// u32: 1: the server has logged the refusal
+    pub const REFUSAL_LOGGED: usize = 1416;
+    /// u32: 1: retired slots wait for the next holder of the merge lock
+    pub const UNMERGED: usize = 1420;
+    /// u64, 5: 0: what a process that polls `free_slot_signal` instead of the level word reads as `level_until` and `pause`
+    pub const NONE: usize = 1424;
+    /// u64: boot time of the last search for dead owners when all slots were taken
+    pub const SWEPT_BOOT_NS: usize = 1464;
+    /// u64: the run in this file has ended, then: written before the file loses its name; 0: it goes on, or was killed
+    pub const ENDED_TICK: usize = 1472;
+    /// u64: now, where `clock_kind` is 255; else 0
+    pub const VIRTUAL_TICK: usize = 4032;
+}
+
+/// Offsets in a `tally_probe`.
+pub mod probe {
+    /// Bytes.
+    pub const SIZE: usize = 192;
+    /// u32: [`crate::layout::probe_state`]
+    pub const STATE: usize = 0;
+    /// text, 64: `import fsync`, `detour pq_getbyte`, `function XLogFlush`
+    pub const NAME: usize = 8;
+    /// Bytes of [`NAME`].
+    pub const NAME_BYTES: usize = 64;
+    /// text, 120: why it was left out
+    pub const REASON: usize = 72;
+    /// Bytes of [`REASON`].
+    pub const REASON_BYTES: usize = 120;
+}
+
+/// Offsets in a `tally_dir_entry`.
+pub mod directory {
+    /// Bytes.
+    pub const SIZE: usize = 128;
+    /// u32: [`crate::layout::name_state`]
+    pub const STATE: usize = 0;
+    /// u32: [`crate::layout::stat_kind`]
+    pub const KIND: usize = 4;
+    /// u64: FNV-1a, 64 bits, of the name
+    pub const HASH: usize = 8;
+    /// text, `NAME_MAX`: tags joined by `::`; an account is `phase::activity`
+    pub const NAME: usize = 16;
+    /// Bytes of [`NAME`].
+    pub const NAME_BYTES: usize = 96;
+    /// text, 15: `ticks`, `bytes`, ...
+    pub const UNIT: usize = 112;
+    /// Bytes of [`UNIT`].
+    pub const UNIT_BYTES: usize = 15;
+    /// u8: of an account: [`crate::layout::account_class`]; 0 if the writer did not know classes: then derive it from the name. Set once, when the name is entered, or by the first later writer that uses it
+    pub const ACCOUNT_CLASS: usize = 127;
+}
+
+/// Offsets in a `tally_slow_operation`.
+pub mod slow_operation {
+    /// Bytes.
+    pub const SIZE: usize = 232;
+    /// u32
+    pub const ZERO: usize = 0;
+    /// u32: errno of a failure, else 0
+    pub const ERROR: usize = 4;
+    /// u64: how long it took
+    pub const NS: usize = 8;
+    /// u64: moved; of a sync: by the writes before it
+    pub const BYTES: usize = 16;
+    /// u64: of a sync: by anybody since the file's last one
+    pub const WRITES: usize = 24;
+    /// text, 60: `sync`, or a wait event: `Lock:transactionid`
+    pub const OPERATION: usize = 32;
+    /// Bytes of [`OPERATION`].
+    pub const OPERATION_BYTES: usize = 60;
+    /// text, 140: of the file; empty: no operation on a file
+    pub const PATH: usize = 92;
+    /// Bytes of [`PATH`].
+    pub const PATH_BYTES: usize = 140;
+}
+
+/// Offsets in a `tally_client_activity`.
+pub mod client_activity {
+    /// Bytes.
+    pub const SIZE: usize = 24;
+    /// u64: length of that time; 0: the activity is not known
+    pub const NS: usize = 0;
+    /// u64: messages handled
+    pub const COMMANDS: usize = 8;
+    /// u64: time of handling them
+    pub const HANDLE_NS: usize = 16;
+}
+
+/// Offsets in a `tally_client_totals`.
+pub mod client_totals {
+    /// Bytes.
+    pub const SIZE: usize = 40;
+    /// u32: 0: the books could not be read at one instant
+    pub const KNOWN: usize = 0;
+    /// u32: from the level word
+    pub const RESETS: usize = 4;
+    /// u64: the instant
+    pub const TICK: usize = 8;
+    /// u64
+    pub const COMMANDS: usize = 16;
+    /// u64
+    pub const TICKS: usize = 24;
+    /// u64: updates of `off::uninstrumented`. Two totals give an activity only if this and `resets` are equal
+    pub const OFF_STRETCHES: usize = 32;
+}
+
+/// Offsets in a `tally_checkpoint_started`.
+pub mod checkpoint_started {
+    /// Bytes.
+    pub const SIZE: usize = 72;
+    /// u32
+    pub const ZERO: usize = 0;
+    /// u32: [`crate::layout::checkpoint_reason`]
+    pub const REASON: usize = 4;
+    /// [`crate::layout::client_activity`]: since the end of the previous checkpoint
+    pub const BEFORE: usize = 8;
+    /// [`crate::layout::client_totals`]: at its start
+    pub const CLIENTS: usize = 32;
+}
+
+/// Offsets in a `tally_checkpoint_completed`.
+pub mod checkpoint_completed {
+    /// Bytes.
+    pub const SIZE: usize = 216;
+    /// u32
+    pub const ZERO: usize = 0;
+    /// u32: [`crate::layout::checkpoint_reason`]
+    pub const REASON: usize = 4;
+    /// u64: from start to end; of that:
+    pub const NS: usize = 8;
+    /// u64
+    pub const SLRU_NS: usize = 16;
+    /// u64
+    pub const WRITE_NS: usize = 24;
+    /// u64
+    pub const SYNC_NS: usize = 32;
+    /// u64
+    pub const LONGEST_SYNC_NS: usize = 40;
+    /// u64: written
+    pub const BUFFERS: usize = 48;
+    /// u32
+    pub const FILES_SYNCED: usize = 56;
+    /// u32: files of the WAL
+    pub const WAL_ADDED: usize = 60;
+    /// u32
+    pub const WAL_REMOVED: usize = 64;
+    /// u32
+    pub const WAL_RECYCLED: usize = 68;
+    /// text, 140
+    pub const LONGEST_SYNC_FILE: usize = 72;
+    /// Bytes of [`LONGEST_SYNC_FILE`].
+    pub const LONGEST_SYNC_FILE_BYTES: usize = 140;
+}
+
+/// Offsets in a `tally_checkpoint_space`.
+pub mod checkpoint_space {
+    /// Bytes.
+    pub const SIZE: usize = 8;
+    /// u32: an OID; 0: SLRUs; 4,294,967,295: all that are not listed
+    pub const TABLESPACE: usize = 0;
+    /// u32
+    pub const BUFFERS: usize = 4;
+}
+
+/// Offsets in a `tally_checkpoint_writes`.
+pub mod checkpoint_writes {
+    /// Bytes.
+    pub const SIZE: usize = 224;
+    /// u32
+    pub const ZERO: usize = 0;
+    /// u32: entries in use, at most 25
+    pub const SPACES: usize = 4;
+    /// u64: since the previous checkpoint started; 0 unknown
+    pub const INTERVAL_NS: usize = 8;
+    /// u32: time of writing in millionths of checkpoint_timeout
+    pub const SPREAD_PPM: usize = 16;
+    /// u32: checkpoint_completion_target in millionths
+    pub const TARGET_PPM: usize = 20;
+    /// [`crate::layout::checkpoint_space`], `CHECKPOINT_SPACES`
+    pub const SPACE: usize = 24;
+}
+
+/// Offsets in a `tally_checkpoint_clients`.
+pub mod checkpoint_clients {
+    /// Bytes.
+    pub const SIZE: usize = 96;
+    /// u64
+    pub const ZERO: usize = 0;
+    /// [`crate::layout::client_activity`]: since the end of the previous checkpoint
+    pub const BEFORE: usize = 8;
+    /// [`crate::layout::client_activity`]
+    pub const DURING: usize = 32;
+    /// [`crate::layout::client_totals`]: after its end
+    pub const CLIENTS: usize = 56;
+}
+
+/// Offsets in a `tally_checkpoint_failed`.
+pub mod checkpoint_failed {
+    /// Bytes.
+    pub const SIZE: usize = 16;
+    /// u32
+    pub const ZERO: usize = 0;
+    /// u32: [`crate::layout::checkpoint_reason`]
+    pub const REASON: usize = 4;
+    /// u64
+    pub const NS: usize = 8;
+}
+
+/// Offsets in a `tally_event`.
+pub mod event {
+    /// Bytes.
+    pub const SIZE: usize = 256;
+    /// u64: ordinal, from 1; 0 while it is being written
+    pub const NUMBER: usize = 0;
+    /// u64
+    pub const TICK: usize = 8;
+    /// i32
+    pub const PID: usize = 16;
+    /// u32: what it reports: a table of its own
+    pub const KIND: usize = 20;
+    /// by kind: by kind: a text, or a payload whose first word is 0
+    pub const DATA: usize = 24;
+}
+
+/// Offsets in a `tally_blocked`.
+pub mod blocked {
+    /// Bytes.
+    pub const SIZE: usize = 56;
+    /// u64: odd while the rest changes
+    pub const SEQ: usize = 0;
+    /// u64: tick at which the wait began; 0: not blocked
+    pub const SINCE: usize = 8;
+    /// u32, 3: the lock: locktag_field1 to 3 of PostgreSQL's LOCKTAG
+    pub const FIELD: usize = 16;
+    /// u16: locktag_field4
+    pub const FIELD4: usize = 28;
+    /// u8: LockTagType
+    pub const TYPE: usize = 30;
+    /// u8: lock method: 1 the server's own locks, 2 advisory locks
+    pub const METHOD: usize = 31;
+    /// i32, `BLOCKERS`: who blocks it, as pg_blocking_pids() has them; 0 is a prepared transaction
+    pub const PIDS: usize = 32;
+    /// u16: how many block it; `pids` has the first 5 of them
+    pub const COUNT: usize = 52;
+    /// u16: LOCKMODE waited for
+    pub const MODE: usize = 54;
+}
+
+/// Offsets in a `tally_slot_entry`.
+pub mod entry {
+    /// Bytes.
+    pub const SIZE: usize = 384;
+    /// u32: [`crate::layout::slot_state`]
+    pub const STATE: usize = 0;
+    /// u32: claims of this slot so far
+    pub const GENERATION: usize = 4;
+    /// i32: of the owner; 0 none; -1: the entry is to be freed
+    pub const PID: usize = 8;
+    /// i32: of a parallel worker, else 0
+    pub const LEADER_PID: usize = 12;
+    /// u64: boot time of the claim
+    pub const CLAIMED_BOOT_NS: usize = 16;
+    /// u64
+    pub const CLAIMED_TICK: usize = 24;
+    /// u32: 0 none or unknown
+    pub const DATABASE_ID: usize = 32;
+    /// u32
+    pub const USER_ID: usize = 36;
+    /// u32: odd while the ids and texts change
+    pub const IDENTITY_SEQ: usize = 40;
+    /// u32: heads already merged
+    pub const MERGED: usize = 44;
+    /// text, `TEXT_MAX`: `client backend`, `walwriter`, ...
+    pub const KIND: usize = 48;
+    /// Bytes of [`KIND`].
+    pub const KIND_BYTES: usize = 64;
+    /// text, `TEXT_MAX`
+    pub const DATABASE: usize = 112;
+    /// Bytes of [`DATABASE`].
+    pub const DATABASE_BYTES: usize = 64;
+    /// text, `TEXT_MAX`
+    pub const USER: usize = 176;
+    /// Bytes of [`USER`].
+    pub const USER_BYTES: usize = 64;
+    /// text, `TEXT_MAX`
+    pub const APPLICATION: usize = 240;
+    /// Bytes of [`APPLICATION`].
+    pub const APPLICATION_BYTES: usize = 64;
+    /// u64: of a group: slots merged into it
+    pub const SESSIONS: usize = 304;
+    /// u32: of a slot: local entries of statements that have memory
+    pub const LOCAL_STATEMENTS: usize = 312;
+    /// u32: the highest generation of those whose memory was given back: they go on from there
+    pub const LOCAL_GENERATION: usize = 316;
+    /// [`crate::layout::blocked`]: of a slot: by whom its owner is blocked
+    pub const BLOCKED: usize = 320;
+    /// u32: of a slot: local entries of relations that have memory
+    pub const LOCAL_RELATIONS: usize = 376;
+}
+
+/// Offsets in a `tally_head`.
+pub mod head {
+    /// Bytes.
+    pub const SIZE: usize = 64;
+    /// u32: 1 + its number in the directory
+    pub const STAT: usize = 0;
+    /// u64
+    pub const COUNT: usize = 8;
+    /// u64
+    pub const TOTAL: usize = 16;
+    /// u64: 2^64 - 1 while count is 0
+    pub const MIN: usize = 24;
+    /// u64
+    pub const MAX: usize = 32;
+    /// u64
+    pub const RESERVED: usize = 40;
+    /// u64: bytes that all of them moved; 0 where they move none
+    pub const AMOUNT: usize = 48;
+    /// u64: how many continued where the one before had ended
+    pub const FOLLOWS: usize = 56;
+}
+
+/// Offsets in a `tally_hold`.
+pub mod hold {
+    /// Bytes.
+    pub const SIZE: usize = 24;
+    /// u64: address; the same in all processes
+    pub const LOCK: usize = 0;
+    /// u64: tick
+    pub const SINCE: usize = 8;
+    /// u32: its number; the directory has its name: `tranche::<number>::<name>`
+    pub const TRANCHE: usize = 16;
+    /// u32: 0 exclusive, 1 shared, 3 share-exclusive
+    pub const MODE: usize = 20;
+}
+
+/// Offsets in a `tally_freed`.
+pub mod freed {
+    /// Bytes.
+    pub const SIZE: usize = 32;
+    /// u64: address; 0 while it changes
+    pub const LOCK: usize = 0;
+    /// u64: held from this tick ...
+    pub const SINCE: usize = 8;
+    /// u64: ... to this
+    pub const UNTIL: usize = 16;
+    /// u32: 1 + directory index of the holder's account
+    pub const ACCOUNT: usize = 24;
+    /// u32: 0 exclusive, 1 shared, 3 share-exclusive
+    pub const MODE: usize = 28;
+}
+
+/// Offsets in a `tally_book`.
+pub mod book {
+    /// Bytes.
+    pub const SIZE: usize = 1024;
+    /// u64: odd while anything below, or a head, changes
+    pub const SEQ: usize = 0;
+    /// u32: index of the running account, or `TALLY_NONE`
+    pub const RUN: usize = 8;
+    /// u32: heads in use
+    pub const USED: usize = 12;
+    /// u64: tick
+    pub const RUN_START: usize = 16;
+    /// u32: account whose record is pending, or `TALLY_NONE`; plus 2^31 if a signal has interrupted that wait and it may go on
+    pub const PEND: usize = 24;
+    /// u32: number of resets that the owner has followed
+    pub const RESETS: usize = 28;
+    /// u64: 0 when nothing is pending
+    pub const PEND_TICKS: usize = 32;
+    /// u64: tick
+    pub const BORN: usize = 40;
+    /// u64: tick at which the current or last transaction began; 0 not known
+    pub const TRANSACTION: usize = 48;
+    /// u64: tick since which the client's next message is waited for, or the last one was; 0 not known
+    pub const BETWEEN: usize = 56;
+    /// u64, `CALLS`: through each probe
+    pub const CALLS: usize = 64;
+    /// u32: LWLocks held now
+    pub const HOLDING: usize = 576;
+    /// [`crate::layout::hold`], `HOLDS`: the first 8 of them
+    pub const HOLDS: usize = 584;
+    /// u32: index of the next in `freed`
+    pub const FREED_NEXT: usize = 776;
+    /// [`crate::layout::freed`], `FREED`: released while others waited
+    pub const FREED: usize = 784;
+    /// text, `TEXT_MAX`: of a slot: address of the client; `local` for a Unix socket; empty: there is none
+    pub const CLIENT: usize = 912;
+    /// Bytes of [`CLIENT`].
+    pub const CLIENT_BYTES: usize = 64;
+}
+
+/// Offsets in a `tally_journal`.
+pub mod journal {
+    /// Bytes.
+    pub const SIZE: usize = 2768;
+    /// u32: 0 idle, 1 a head, 2 a reset, 3 the end of a merge, 4 clearing
+    pub const ACTIVE: usize = 0;
+    /// u32: being merged
+    pub const SLOT: usize = 4;
+    /// u32: entry index of its group
+    pub const GROUP: usize = 8;
+    /// u32: index in the group's book
+    pub const HEAD: usize = 12;
+    /// [`crate::layout::head`]: that head before the merge; reserved: the slot's head; at the end: merge_count and sessions
+    pub const SAVED: usize = 16;
+    /// u64, `HIST_BUCKETS`: and its histogram, in one piece; at the end: the group's calls
+    pub const HIST: usize = 80;
+}
+
+/// Offsets in a `tally_statement_key`.
+pub mod key {
+    /// Bytes.
+    pub const SIZE: usize = 24;
+    /// u64: the producer's number for the statement; 0: work that belongs to no known statement
+    pub const ID: usize = 0;
+    /// u32
+    pub const DATABASE_ID: usize = 8;
+    /// u32
+    pub const USER_ID: usize = 12;
+    /// u32: 1: sent by the client; 0: nested in another statement, whose time includes this one's
+    pub const TOPLEVEL: usize = 16;
+    /// u32: 0; in a current see there
+    pub const BEFORE: usize = 20;
+}
+
+/// Offsets in a `tally_moments`.
+pub mod moments {
+    /// Bytes.
+    pub const SIZE: usize = 40;
+    /// u64
+    pub const COUNT: usize = 0;
+    /// u64: ticks
+    pub const TOTAL: usize = 8;
+    /// u64: undefined while count is 0
+    pub const MIN: usize = 16;
+    /// u64
+    pub const MAX: usize = 24;
+    /// f64: sum of the squared ticks
+    pub const SQUARES: usize = 32;
+}
+
+/// Offsets in a `tally_counts`.
+pub mod counts {
+    /// Bytes.
+    pub const SIZE: usize = 576;
+    /// [`crate::layout::moments`]: executions
+    pub const EXEC: usize = 0;
+    /// u64: rows returned or changed
+    pub const ROWS: usize = 40;
+    /// i64: microseconds since 1970, 0 unknown; of two, the later
+    pub const LAST_US: usize = 48;
+    /// u64: shared blocks found in the buffers
+    pub const SHARED_HIT: usize = 56;
+    /// u64: shared blocks read
+    pub const SHARED_READ: usize = 64;
+    /// u64: shared blocks made dirty
+    pub const SHARED_DIRTIED: usize = 72;
+    /// u64: shared blocks written
+    pub const SHARED_WRITTEN: usize = 80;
+    /// u64: local blocks (temporary tables) found
+    pub const LOCAL_HIT: usize = 88;
+    /// u64: local blocks read
+    pub const LOCAL_READ: usize = 96;
+    /// u64: local blocks made dirty
+    pub const LOCAL_DIRTIED: usize = 104;
+    /// u64: local blocks written
+    pub const LOCAL_WRITTEN: usize = 112;
+    /// u64: blocks of temporary files read
+    pub const TEMP_READ: usize = 120;
+    /// u64: blocks of temporary files written
+    pub const TEMP_WRITTEN: usize = 128;
+    /// u64: WAL records
+    pub const WAL_RECORDS: usize = 136;
+    /// u64: full-page images
+    pub const WAL_FPI: usize = 144;
+    /// u64: bytes of WAL
+    pub const WAL_BYTES: usize = 152;
+    /// u64: ticks: time reading blocks, by our probes
+    pub const READ_TICKS: usize = 160;
+    /// u64: ticks: time writing blocks
+    pub const WRITE_TICKS: usize = 168;
+    /// u64: ticks: time reading temporary files
+    pub const TEMP_READ_TICKS: usize = 176;
+    /// u64: ticks: time writing temporary files
+    pub const TEMP_WRITE_TICKS: usize = 184;
+    /// u64: how often it found the buffers of the WAL full; 0 before 18
+    pub const WAL_BUFFERS_FULL: usize = 192;
+    /// [`crate::layout::moments`]: plannings
+    pub const PLAN: usize = 200;
+    /// i64: as `last_us`; of two, the earlier; 0: it equals `last_us`
+    pub const FIRST_US: usize = 240;
+    /// u64: ns: time reading blocks, as timed by the server (`track_io_timing`)
+    pub const SERVER_READ_NS: usize = 248;
+    /// u64: ns: the same, writing blocks
+    pub const SERVER_WRITE_NS: usize = 256;
+    /// u64: ns: the same, reading temporary files
+    pub const SERVER_TEMP_READ_NS: usize = 264;
+    /// u64: ns: the same, writing temporary files
+    pub const SERVER_TEMP_WRITE_NS: usize = 272;
+    /// u64: ns: of `server_read_ns`, local blocks; 0 before 17
+    pub const SERVER_LOCAL_READ_NS: usize = 280;
+    /// u64: ns: of `server_write_ns`, local blocks; 0 before 17
+    pub const SERVER_LOCAL_WRITE_NS: usize = 288;
+    /// u64: temporary files created
+    pub const TEMP_FILES: usize = 296;
+    /// u64: their size
+    pub const TEMP_BYTES: usize = 304;
+    /// u64: executions ended by an error
+    pub const ERRORS: usize = 312;
+    /// u64: executions cancelled or timed out
+    pub const CANCELS: usize = 320;
+    /// u64: parallel workers that took part
+    pub const WORKERS: usize = 328;
+    /// u64: ticks: how long they lived for it
+    pub const WORKER_TICKS: usize = 336;
+    /// u64: functions compiled
+    pub const JIT_FUNCTIONS: usize = 344;
+    /// u64: ns: generating code
+    pub const JIT_GENERATION_NS: usize = 352;
+    /// u64: executions that inlined
+    pub const JIT_INLININGS: usize = 360;
+    /// u64: ns: inlining
+    pub const JIT_INLINING_NS: usize = 368;
+    /// u64: executions that optimized
+    pub const JIT_OPTIMIZATIONS: usize = 376;
+    /// u64: ns: optimizing
+    pub const JIT_OPTIMIZATION_NS: usize = 384;
+    /// u64: executions that emitted code
+    pub const JIT_EMISSIONS: usize = 392;
+    /// u64: ns: emitting it
+    pub const JIT_EMISSION_NS: usize = 400;
+    /// u64: executions that compiled the deforming of tuples; 0 before 17
+    pub const JIT_DEFORMINGS: usize = 408;
+    /// u64: ns: compiling that, part of `jit_generation_ns`; 0 before 17
+    pub const JIT_DEFORMING_NS: usize = 416;
+    /// u64: parallel workers that it was to have; 0 before 18
+    pub const WORKERS_PLANNED: usize = 424;
+    /// u64: parallel workers launched for it; 0 before 18
+    pub const WORKERS_LAUNCHED: usize = 432;
+    /// u64: executions of a generic plan; 0 before 19
+    pub const GENERIC_PLANS: usize = 440;
+    /// u64: executions of a custom plan of a cached statement; 0 before 19
+    pub const CUSTOM_PLANS: usize = 448;
+    /// u64: ns: CPU time in user mode; 0: not measured
+    pub const USER_NS: usize = 456;
+    /// u64: ns: CPU time in the kernel; 0: not measured
+    pub const SYSTEM_NS: usize = 464;
+    /// u64, 8: of counters to come
+    pub const RESERVED: usize = 472;
+    /// u32: of `errors`, those of SQLSTATE class 08
+    pub const FAILED_CONNECTION: usize = 536;
+    /// u32: class 22: data exceptions
+    pub const FAILED_DATA: usize = 540;
+    /// u32: class 23: integrity constraints
+    pub const FAILED_INTEGRITY: usize = 544;
+    /// u32: class 25: state of the transaction
+    pub const FAILED_TRANSACTION: usize = 548;
+    /// u32: class 40: serialization failures, deadlocks
+    pub const FAILED_ROLLBACK: usize = 552;
+    /// u32: class 42: syntax and access
+    pub const FAILED_SYNTAX: usize = 556;
+    /// u32: classes 53 and 54: no resources, limits of the server
+    pub const FAILED_RESOURCES: usize = 560;
+    /// u32: class 55: state of an object, such as a lock not available
+    pub const FAILED_OBJECT: usize = 564;
+    /// u32: classes 57 and 58: intervention, the operating system
+    pub const FAILED_SYSTEM: usize = 568;
+    /// u32: all other classes
+    pub const FAILED_OTHER: usize = 572;
+}
+
+/// Offsets in a `tally_part`.
+pub mod part {
+    /// Bytes.
+    pub const SIZE: usize = 24;
+    /// u32: 1 + number of the account in the directory; 0 unused
+    pub const STAT: usize = 0;
+    /// u64
+    pub const COUNT: usize = 8;
+    /// u64
+    pub const TICKS: usize = 16;
+}
+
+/// Offsets in a `tally_extremes`.
+pub mod extremes {
+    /// Bytes.
+    pub const SIZE: usize = 40;
+    /// u64
+    pub const EXEC_MIN: usize = 0;
+    /// u64
+    pub const EXEC_MAX: usize = 8;
+    /// u64
+    pub const PLAN_MIN: usize = 16;
+    /// u64
+    pub const PLAN_MAX: usize = 24;
+    /// i64: microseconds since 1970
+    pub const SINCE_US: usize = 32;
+}
+
+/// Offsets in a `tally_figures`.
+pub mod rest {
+    /// Bytes.
+    pub const SIZE: usize = 3904;
+    /// [`crate::layout::counts`]: exec, rows, shared blocks hit, first_us and last_us are 0
+    pub const COUNTS: usize = 0;
+    /// [`crate::layout::part`], `PARTS`: an account may be both here and in the entry
+    pub const PARTS: usize = 576;
+    /// u64, `HIST_BUCKETS`: the sum of both histograms is `exec.count`, all within the buckets of `min` and `max`
+    pub const HIST: usize = 1152;
+    /// [`crate::layout::extremes`]: where the entry's `extremes` is not 0: the shortest and longest execution and planning since; a minimum above its maximum: none
+    pub const EXTREMES: usize = 3840;
+}
+
+/// Offsets in a `tally_statement`.
+pub mod statement {
+    /// Bytes.
+    pub const SIZE: usize = 256;
+    /// u64: odd while anything below, or in the rest, changes
+    pub const SEQ: usize = 0;
+    /// [`crate::layout::key`]
+    pub const KEY: usize = 8;
+    /// u32: 0 free, 1 used
+    pub const STATE: usize = 32;
+    /// u32: 1 + number of the first block of its text, 0 none
+    pub const TEXT: usize = 36;
+    /// u32: stored
+    pub const TEXT_BYTES: usize = 40;
+    /// u32: of the whole text; 0: the text is not known
+    pub const TEXT_WHOLE: usize = 44;
+    /// i32: the producer's number for the text's encoding
+    pub const ENCODING: usize = 48;
+    /// u32: 1: the rest is in use; otherwise it must not be read
+    pub const MORE: usize = 52;
+    /// u64: tick at which it was entered in the table
+    pub const BORN: usize = 56;
+    /// [`crate::layout::moments`]: from here on the first 64 bytes of the counts
+    pub const EXEC: usize = 64;
+    /// u64
+    pub const ROWS: usize = 104;
+    /// i64
+    pub const LAST_US: usize = 112;
+    /// u64: shared blocks hit
+    pub const HITS: usize = 120;
+    /// u32: the bucket that hist[0] stands for
+    pub const BASE: usize = 128;
+    /// u32: `extremes_resets` when its minima and maxima were reset alone; 0: never
+    pub const EXTREMES: usize = 132;
+    /// u32, `NEAR_BUCKETS`: of execution times, the buckets from `base` on
+    pub const HIST: usize = 136;
+    /// [`crate::layout::part`], `NEAR_PARTS`
+    pub const PARTS: usize = 192;
+    /// i64
+    pub const FIRST_US: usize = 240;
+    /// i64: since when it counts, microseconds since 1970
+    pub const SINCE_US: usize = 248;
+}
+
+/// Offsets in a `tally_set`.
+pub mod set {
+    /// Bytes.
+    pub const SIZE: usize = 448;
+    /// u32: pid of the holder, 0 free
+    pub const LOCK: usize = 0;
+    /// u32: bit 0: its entries have memory; bit 8 + way: that entry has its text
+    pub const RESERVED: usize = 4;
+    /// u64: a boot time at which the holder was alive; 0 free, or not yet written
+    pub const LOCK_BOOT_NS: usize = 8;
+    /// u64: local entries flushed into this set, ever
+    pub const FLUSHES: usize = 16;
+    /// u16, `WAYS`: a logarithm of how much the entry was used: below, *Usage*
+    pub const USAGE: usize = 24;
+    /// u32, `WAYS`: the lower half of the tag of each entry's key; 0: the entry is free
+    pub const TAGS: usize = 64;
+    /// u16, `WAYS`: caches that hold the entry, except for a statement that passes through
+    pub const PINS: usize = 144;
+    /// u64, `SET_LOG`: flush n, counted from 0, at n mod 32: generation << 24, index of the local entry << 16, slot
+    pub const LOG: usize = 192;
+}
+
+/// Offsets in a `tally_text_block`.
+pub mod block {
+    /// Bytes.
+    pub const SIZE: usize = 256;
+    /// u32: 1 + the next block, 0 none
+    pub const NEXT: usize = 0;
+    /// bytes, `TEXT_BLOCK`
+    pub const BYTES: usize = 4;
+}
+
+/// Offsets in a `tally_local_statement`.
+pub mod local_statement {
+    /// Bytes.
+    pub const SIZE: usize = 2560;
+    /// u64: odd while anything below changes, except `drop` and the change of `state` to 0
+    pub const SEQ: usize = 0;
+    /// u64: counts the uses of this local entry
+    pub const GENERATION: usize = 8;
+    /// u64: the generation that a reset has dropped
+    pub const DROP: usize = 16;
+    /// [`crate::layout::key`]
+    pub const KEY: usize = 24;
+    /// u32: 0 free, 1 used
+    pub const STATE: usize = 48;
+    /// u32: number of its shared entry if `pins` counts it there, or `TALLY_NONE`
+    pub const ENTRY: usize = 52;
+    /// u32: besides the first 64 bytes and `first_us`, in use of the counts: bit 0: those before `first_us`; bit 1: those behind it
+    pub const MORE: usize = 56;
+    /// u32: `extremes_resets` when it was taken
+    pub const EXTREMES: usize = 60;
+    /// [`crate::layout::counts`]
+    pub const COUNTS: usize = 64;
+    /// [`crate::layout::part`], `PARTS`
+    pub const PARTS: usize = 640;
+    /// u32, `HIST_BUCKETS`: not written while `exec.count` is 1: that execution is in the bucket of `max`
+    pub const HIST: usize = 1216;
+}
+
+/// Offsets in a `tally_current`.
+pub mod current {
+    /// Bytes.
+    pub const SIZE: usize = 704;
+    /// u64: odd while anything below changes
+    pub const SEQ: usize = 0;
+    /// [`crate::layout::key`]: of the statement in progress; id 0: not known yet; `before` 1: it is the key of the statement before, and this one's is not known yet
+    pub const KEY: usize = 8;
+    /// u64: tick; 0: no statement is in progress
+    pub const BEGUN: usize = 32;
+    /// u64: tick from which on CPU time is not in `parts` yet
+    pub const SINCE: usize = 40;
+    /// u32: parts in use; they are not in a local entry yet
+    pub const USED: usize = 48;
+    /// u32: 1: the text of the message has memory
+    pub const HAS_TEXT: usize = 52;
+    /// u64: ticks of waits since `since`, which are in `parts` already
+    pub const WAITS: usize = 56;
+    /// [`crate::layout::part`], `PARTS`
+    pub const PARTS: usize = 64;
+}
+
+/// Offsets in a `tally_message_text`.
+pub mod message_text {
+    /// Bytes.
+    pub const SIZE: usize = 1024;
+    /// u64: of the message, as in the current; 0 while the rest changes
+    pub const BEGUN: usize = 0;
+    /// u32: of `text`
+    pub const BYTES: usize = 8;
+    /// u32: more than `bytes` if it was cut
+    pub const WHOLE: usize = 12;
+    /// i32: PostgreSQL's number
+    pub const ENCODING: usize = 16;
+    /// u32: whose it is
+    pub const USER_ID: usize = 20;
+    /// u32
+    pub const DATABASE_ID: usize = 24;
+    /// bytes, 992: the message with `?` for constants
+    pub const TEXT: usize = 32;
+}
+
+/// Offsets in a `tally_unsynced_file`.
+pub mod unsynced_file {
+    /// Bytes.
+    pub const SIZE: usize = 32;
+    /// u64
+    pub const WRITES: usize = 0;
+    /// u64
+    pub const BYTES: usize = 8;
+    /// u64
+    pub const SYNCED_WRITES: usize = 16;
+    /// u64
+    pub const SYNCED_BYTES: usize = 24;
+}
+
+/// Offsets in a `tally_unsynced`.
+pub mod unsynced {
+    /// Bytes.
+    pub const SIZE: usize = 320;
+    /// u64, `FILE_WAYS`: hash of each file's name, at least 2; 0 free, 1 being replaced
+    pub const NAMES: usize = 0;
+    /// [`crate::layout::unsynced_file`], `FILE_WAYS`: the same of each; they only grow
+    pub const FILES: usize = 64;
+}
+
+/// Offsets in a `tally_relation_key`.
+pub mod relation_key {
+    /// Bytes.
+    pub const SIZE: usize = 24;
+    /// u32
+    pub const TABLESPACE: usize = 0;
+    /// u32: 0: shared by all
+    pub const DATABASE: usize = 4;
+    /// u32: the number in its file's name
+    pub const RELATION: usize = 8;
+    /// u32: 0 main, 1 fsm, 2 vm, 3 init
+    pub const FORK: usize = 12;
+    /// u32: of a temporary one: 1 + its session's number
+    pub const BACKEND: usize = 16;
+}
+
+/// Offsets in a `tally_file_sums`.
+pub mod file_sums {
+    /// Bytes.
+    pub const SIZE: usize = 32;
+    /// u64
+    pub const COUNT: usize = 0;
+    /// u64
+    pub const BYTES: usize = 8;
+    /// u64
+    pub const TICKS: usize = 16;
+    /// u64
+    pub const MAX: usize = 24;
+}
+
+/// Offsets in a `tally_relation`.
+pub mod relation {
+    /// Bytes.
+    pub const SIZE: usize = 256;
+    /// u64: hash of the key; 1 in entry 0
+    pub const TAG: usize = 0;
+    /// u32: [`crate::layout::relation_state`]
+    pub const STATE: usize = 8;
+    /// u32: local entries that refer to it
+    pub const PINS: usize = 12;
+    /// [`crate::layout::relation_key`]
+    pub const KEY: usize = 16;
+    /// u64: flushes into it that have begun
+    pub const FLUSHES: usize = 40;
+    /// u64: failed operations
+    pub const FAILED: usize = 48;
+    /// u64
+    pub const RESERVED: usize = 56;
+    /// [`crate::layout::file_sums`], `RELATION_OPERATIONS`: by [`crate::layout::relation_operation`]
+    pub const OF: usize = 64;
+}
+
+/// Offsets in a `tally_local_relation`.
+pub mod local_relation {
+    /// Bytes.
+    pub const SIZE: usize = 192;
+    /// u64: odd while the sums, tag or entry change; not when `state` changes to 2 or 0
+    pub const SEQ: usize = 0;
+    /// u64
+    pub const TAG: usize = 8;
+    /// u32: [`crate::layout::local_state`]
+    pub const STATE: usize = 16;
+    /// u32: number of the shared entry
+    pub const ENTRY: usize = 20;
+    /// u64
+    pub const FAILED: usize = 24;
+    /// [`crate::layout::file_sums`], `RELATION_OPERATIONS`: by [`crate::layout::relation_operation`]
+    pub const OF: usize = 32;
+}
+
+/// Offsets in a `tally_plan`.
+pub mod plan {
+    /// Bytes.
+    pub const SIZE: usize = 4096;
+    /// u32: [`crate::layout::plan_state`]
+    pub const STATE: usize = 0;
+    /// u32: processes that add to it now
+    pub const PINS: usize = 4;
+    /// [`crate::layout::key`]: of the statement
+    pub const KEY: usize = 8;
+    /// u64: hash of the plan's nodes, chosen by the producer; never 0
+    pub const SHAPE: usize = 32;
+    /// u64: tick at which it was first noted
+    pub const BORN: usize = 40;
+    /// u64: the same of the last time
+    pub const LAST: usize = 48;
+    /// u64: executions noted: not all
+    pub const COUNT: usize = 56;
+    /// u64: how long they took
+    pub const TICKS: usize = 64;
+    /// u64: the longest
+    pub const MAX: usize = 72;
+    /// u64: returned or changed by them
+    pub const ROWS: usize = 80;
+    /// f64: the planner's, of the first one
+    pub const COST: usize = 88;
+    /// u32: stored
+    pub const TEXT_BYTES: usize = 96;
+    /// u32: of the whole text
+    pub const TEXT_WHOLE: usize = 100;
+    /// u64: counts the plans that the entry has had
+    pub const GENERATION: usize = 104;
+    /// i32: 1 + the producer's number for the text's encoding; 0: not known
+    pub const ENCODING: usize = 112;
+    /// bytes, 3976: a line for each node, indented by two spaces a level
+    pub const TEXT: usize = 120;
+}
+
+/// Offsets in a `tally_trace_record`.
+pub mod trace_record {
+    /// Bytes.
+    pub const SIZE: usize = 64;
+    /// u64: generation << 40, 1 + position; 0 while the record changes
+    pub const NUMBER: usize = 0;
+    /// u64
+    pub const TICK: usize = 8;
+    /// u64
+    pub const TICKS: usize = 16;
+    /// u8: what it reports: a table of its own
+    pub const KIND: usize = 24;
+    /// u8: by kind, as all that follow
+    pub const OP: usize = 25;
+    /// u8
+    pub const MORE: usize = 26;
+    /// u8
+    pub const FAILED: usize = 27;
+    /// u16: 1 + number of the plan's node that runs; 0 none
+    pub const NODE: usize = 28;
+    /// u16: 0
+    pub const PAD: usize = 30;
+    /// u32: 1 + directory number of an account; 0 none
+    pub const STAT: usize = 32;
+    /// u32: the same
+    pub const NEXT: usize = 36;
+    /// u32, 6
+    pub const WORD: usize = 40;
+}
+
+/// Offsets in a `tally_trace`.
+pub mod trace {
+    /// Bytes.
+    pub const SIZE: usize = 4096;
+    /// u32: low 8 bits: [`crate::layout::trace_state`]; upper 24: generation
+    pub const CLAIM: usize = 0;
+    /// u32: bit 0: for parallel workers of `pid`; bit 1: with the nodes of plans
+    pub const FLAGS: usize = 4;
+    /// i32: the process; 0: any session that the texts fit
+    pub const PID: usize = 8;
+    /// i32: who has armed it
+    pub const READER_PID: usize = 12;
+    /// u64: boot time
+    pub const READER_BOOT_NS: usize = 16;
+    /// u64: tick: the request ends; it is renewed each second
+    pub const UNTIL: usize = 24;
+    /// text, `TEXT_MAX`: empty: any, as the next two
+    pub const APPLICATION: usize = 32;
+    /// Bytes of [`APPLICATION`].
+    pub const APPLICATION_BYTES: usize = 64;
+    /// text, `TEXT_MAX`
+    pub const USER: usize = 96;
+    /// Bytes of [`USER`].
+    pub const USER_BYTES: usize = 64;
+    /// text, `TEXT_MAX`
+    pub const DATABASE: usize = 160;
+    /// Bytes of [`DATABASE`].
+    pub const DATABASE_BYTES: usize = 64;
+    /// i32: who has taken it
+    pub const OWNER_PID: usize = 256;
+    /// i32: of a parallel worker, else 0
+    pub const LEADER_PID: usize = 260;
+    /// u32: its slot ...
+    pub const SLOT: usize = 264;
+    /// u32: ... and which owner of the slot it is
+    pub const SLOT_GENERATION: usize = 268;
+    /// u64: tick
+    pub const BEGUN: usize = 272;
+    /// u32: 1 + number of the plan's node that runs now; 0: none, or nodes are not asked for
+    pub const NODE: usize = 280;
+    /// u64: records written in this generation
+    pub const HEAD: usize = 320;
+}

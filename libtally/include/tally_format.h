@@ -1,0 +1,1602 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * tally_format.h
+ *	  The segment, byte for byte: constants, enumerations and structs.
+ *
+ * Generated from format/layout.toml and format/counters.toml by `make generate`; do not edit.
+ *
+ * Who may write what, and in which order, is in tally_layout.h, tally_statements.h, tally_files.h, tally_plans.h and
+ * tally_trace.h. The number in a member's comment is its offset in bytes.
+ */
+#ifndef TALLY_FORMAT_H
+#define TALLY_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TALLY_MAGIC "TALLYSEG"		/* 8 bytes, no terminator */
+#define TALLY_FORMAT_VERSION 3u		/* raised by any change to the meaning, offset or size of a member */
+#define TALLY_BYTE_ORDER 0x01020304u /* byte_order on the machine that wrote it */
+#define TALLY_NONE UINT32_MAX		/* as an index: no statistic */
+#define TALLY_NAME_MAX 96			/* a statistic's name, terminator included */
+#define TALLY_TEXT_MAX 64			/* database, user, application: NAMEDATALEN; client */
+#define TALLY_CALLS 64				/* plain counters of a book, named by the probe table */
+#define TALLY_PROBES 256			/* entries of the probe table; those from calls on have no counter */
+#define TALLY_HOLDS 8				/* held locks that a book lists */
+#define TALLY_FREED 4				/* recently released locks, for which others waited, that a book lists */
+/*
+ * The histogram is log-linear: each value below 8 has a bucket, and every octave above has 8. A bucket's middle is
+ * within 1/16 (6.25 %) of every value in it. The last octave begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1
+ * GHz); longer times count in the last bucket.
+ */
+#define TALLY_HIST_BUCKETS 336
+#define TALLY_OCTAVE 8				/* buckets of an octave: a cache line */
+/*
+ * Statistics whose histograms lie together, octave by octave: first the lowest octave of each, then the next one of
+ * each. So a reader gets what it wants of all of them in one piece, and histograms of similar values share pages. Memory
+ * is reserved for as many at a time.
+ */
+#define TALLY_CHUNK 8
+#define TALLY_ROW (TALLY_CHUNK * TALLY_OCTAVE) /* buckets from an octave of a histogram to its next */
+#define TALLY_CHUNK_BUCKETS (TALLY_CHUNK * TALLY_HIST_BUCKETS) /* of a chunk */
+/*
+ * Bit of pend of a book, other than TALLY_NONE: a signal has interrupted that wait, which may go on. Until then it is
+ * time, and no event that has ended.
+ */
+#define TALLY_PEND_OPEN 0x80000000u
+/* of flags of the header: all processes of the server write here, not only its sessions */
+#define TALLY_SEGMENT_SERVER 1u
+#define TALLY_PAUSE_STATEMENTS 1u	/* of pause of the header: no statements are counted */
+#define TALLY_PAUSE_SAVING 2u		/* of pause: statements are not saved for the server's next start */
+#define TALLY_CHECKPOINT_SPACES 25	/* tablespaces that the event of a checkpoint lists */
+#define TALLY_SPACE_SLRU 0u			/* in place of a tablespace's OID: SLRUs */
+#define TALLY_SPACE_DEFAULT 1663u	/* the OID of pg_default */
+#define TALLY_SPACE_GLOBAL 1664u	/* the OID of pg_global */
+#define TALLY_SPACE_OTHERS UINT32_MAX /* in place of a tablespace's OID: all that the list does not have */
+#define TALLY_BLOCKERS 5			/* processes that a slot lists as its owner's blockers */
+#define TALLY_WAYS 20				/* statements of a set */
+#define TALLY_SET_LOG 32			/* flushes that a set remembers */
+#define TALLY_PARTS 24				/* accounts that a statement's time is split by */
+#define TALLY_NEAR_PARTS 2			/* of these, in the shared entry itself */
+#define TALLY_NEAR_BUCKETS 14		/* buckets of its histogram in the shared entry */
+#define TALLY_LOCAL_STATEMENTS 64	/* local entries in a slot's cache */
+#define TALLY_TEXT_BLOCK 252		/* bytes of text in a block */
+#define TALLY_NEAR_COUNTS 64u		/* bytes of a statement's counts that are in the shared entry itself: a cache line */
+/* of more of a local entry: in use is what lies between the first cache line and first_us */
+#define TALLY_MORE_COMMON 1u
+#define TALLY_MORE_RARE 2u			/* of more of a local entry: in use is what lies behind first_us */
+/* of the text in a slot's cache: behind the local entries */
+#define TALLY_MESSAGE_TEXT_OFFSET (sizeof(tally_current) + TALLY_LOCAL_STATEMENTS * sizeof(tally_local_statement))
+#define TALLY_CACHE_SIZE (TALLY_MESSAGE_TEXT_OFFSET + sizeof(tally_message_text)) /* bytes of a slot's cache */
+#define TALLY_FILE_WAYS 8			/* files of a set */
+#define TALLY_LOCAL_RELATIONS 64	/* local entries of relations of a slot */
+#define TALLY_PLAN_WAYS 8u			/* plans of a set */
+#define TALLY_PLAN_SIZE 4096u		/* a page: an entry gets its memory when it is first used */
+#define TALLY_TRACE_RECORDS 16384u	/* of a ring; power of two */
+#define TALLY_TRACES_MAX 64u		/* rings of a segment */
+#define TALLY_TRACE_WORKERS 1u		/* of flags of a ring: for parallel workers of pid only */
+#define TALLY_TRACE_NODES 2u		/* of flags of a ring: with the nodes of plans */
+
+typedef enum tally_clock_kind
+{
+	TALLY_CLOCK_MONOTONIC = 1,		/* clock_gettime(CLOCK_MONOTONIC): a tick is 1 ns */
+	TALLY_CLOCK_TSC = 2,			/* x86-64: rdtsc, invariant and the kernel's own clock source */
+	TALLY_CLOCK_CNTVCT = 3,			/* aarch64: cntvct_el0, the kernel's own clock source */
+	TALLY_CLOCK_VIRTUAL = 255		/* of tests, which advance it: virtual_tick; a tick is 1 ns */
+} tally_clock_kind;
+
+typedef enum tally_level
+{
+	TALLY_LEVEL_OFF = 0,
+	TALLY_LEVEL_WAITS = 1,
+	TALLY_LEVEL_LOCKS = 2
+} tally_level;
+
+typedef enum tally_probe_state
+{
+	TALLY_PROBE_EMPTY = 0,
+	TALLY_PROBE_INSTALLED = 1,
+	TALLY_PROBE_LEFT_OUT = 2
+} tally_probe_state;
+
+typedef enum tally_stat_kind
+{
+	TALLY_ACCOUNT = 1,				/* of the ledger: phase::activity */
+	TALLY_TIMER = 2,				/* a duration in ticks */
+	TALLY_VALUE = 3,				/* a plain number */
+	TALLY_NAME = 4					/* not a statistic: explains a number, tranche::4::ProcArray */
+} tally_stat_kind;
+
+typedef enum tally_name_state
+{
+	TALLY_NAME_FREE = 0,
+	TALLY_NAME_RESERVED = 1,		/* being written */
+	TALLY_NAME_PUBLISHED = 2
+} tally_name_state;
+
+/* What an account's time was spent on. Numbers are fixed: readers and old segments use them. */
+typedef enum tally_account_class
+{
+	TALLY_CLASS_UNKNOWN = 0,		/* not an account, or entered by a writer that did not know classes */
+	TALLY_CLASS_CPU = 1,
+	TALLY_CLASS_IO = 2,				/* files, announced or not */
+	TALLY_CLASS_LOCK = 3,			/* heavyweight */
+	TALLY_CLASS_LWLOCK = 4,
+	TALLY_CLASS_CLIENT = 5,
+	TALLY_CLASS_IPC = 6,
+	TALLY_CLASS_TIMEOUT = 7,
+	TALLY_CLASS_ACTIVITY = 8,		/* the idle main loop of a background process */
+	TALLY_CLASS_BUFFER_PIN = 9,
+	TALLY_CLASS_EXTENSION = 10,
+	TALLY_CLASS_OTHER = 11
+} tally_account_class;
+
+typedef enum tally_event_kind
+{
+	TALLY_EVENT_NOTE = 1,			/* a text */
+	TALLY_EVENT_WARNING = 2,		/* a text: something was left out or lost */
+	TALLY_EVENT_BLOCKED = 3,		/* a text: one process kept another waiting for a long time */
+	TALLY_EVENT_SLOW = 4,			/* a text: something took long; of writers before kind 6 */
+	TALLY_EVENT_CHECKPOINT = 5,		/* a text: a checkpoint begins or ends; of writers before kinds 7 to 11 */
+	TALLY_EVENT_SLOW_OPERATION = 6,	/* something took long; this kind and the next have payloads */
+	TALLY_EVENT_CHECKPOINT_STARTED = 7, /* a checkpoint has started */
+	TALLY_EVENT_CHECKPOINT_COMPLETED = 8, /* it has ended; the next two follow */
+	TALLY_EVENT_CHECKPOINT_WRITES = 9, /* what it wrote */
+	TALLY_EVENT_CHECKPOINT_CLIENTS = 10, /* what the clients did before and meanwhile */
+	TALLY_EVENT_CHECKPOINT_FAILED = 11 /* the server has given it up */
+} tally_event_kind;
+
+typedef enum tally_checkpoint_reason
+{
+	TALLY_CHECKPOINT_TIME = 1,
+	TALLY_CHECKPOINT_WAL = 2,
+	TALLY_CHECKPOINT_REQUEST = 3,
+	TALLY_CHECKPOINT_SHUTDOWN = 4
+} tally_checkpoint_reason;
+
+typedef enum tally_slot_state
+{
+	TALLY_SLOT_FREE = 0,
+	TALLY_SLOT_CLAIMING = 1,		/* identity being written */
+	TALLY_SLOT_LIVE = 2,
+	TALLY_SLOT_RETIRED = 3,			/* complete, not yet merged */
+	TALLY_SLOT_MERGING = 4,			/* being merged by the holder of the merge lock */
+	TALLY_SLOT_GROUP = 5			/* a group of retired slots */
+} tally_slot_state;
+
+/* Failed executions by the class of their SQLSTATE; the last is how many there are. */
+typedef enum tally_failure
+{
+	TALLY_FAILED_CONNECTION = 0,	/* 08 */
+	TALLY_FAILED_DATA = 1,			/* 22 */
+	TALLY_FAILED_INTEGRITY = 2,		/* 23 */
+	TALLY_FAILED_TRANSACTION = 3,	/* 25: state of the transaction */
+	TALLY_FAILED_ROLLBACK = 4,		/* 40: serialization, deadlock */
+	TALLY_FAILED_SYNTAX = 5,		/* 42: syntax, access */
+	TALLY_FAILED_RESOURCES = 6,		/* 53, 54: no resources, limits of the server */
+	TALLY_FAILED_OBJECT = 7,		/* 55: state of an object, such as a lock not available */
+	TALLY_FAILED_SYSTEM = 8,		/* 57, 58: intervention, the operating system */
+	TALLY_FAILED_OTHER = 9,
+	TALLY_FAILED = 10
+} tally_failure;
+
+/* The last is how many there are. */
+typedef enum tally_relation_operation
+{
+	TALLY_RELATION_READ = 0,
+	TALLY_RELATION_WRITE = 1,
+	TALLY_RELATION_EXTEND = 2,
+	TALLY_RELATION_SYNC = 3,
+	TALLY_RELATION_TRUNCATE = 4,
+	TALLY_RELATION_OPERATIONS = 5
+} tally_relation_operation;
+
+typedef enum tally_relation_state
+{
+	TALLY_RELATION_FREE = 0,		/* never used */
+	TALLY_RELATION_CREATING = 1,
+	TALLY_RELATION_USED = 2,
+	TALLY_RELATION_UNLINKED = 3		/* free for another once it has no pins */
+} tally_relation_state;
+
+typedef enum tally_local_state
+{
+	TALLY_LOCAL_FREE = 0,
+	TALLY_LOCAL_USED = 1,
+	TALLY_LOCAL_FLUSHING = 2
+} tally_local_state;
+
+typedef enum tally_plan_state
+{
+	TALLY_PLAN_FREE = 0,
+	TALLY_PLAN_WRITING = 1,			/* by the process that found it free, or unused for longest */
+	TALLY_PLAN_USED = 2
+} tally_plan_state;
+
+typedef enum tally_trace_state
+{
+	TALLY_TRACE_FREE = 0,
+	TALLY_TRACE_ARMED = 1,			/* waits for a process that the request is for */
+	TALLY_TRACE_RUNNING = 2,
+	TALLY_TRACE_ENDED = 3			/* the process has left */
+} tally_trace_state;
+
+typedef enum tally_trace_kind
+{
+	TALLY_TRACE_BEGIN = 1,			/* from tick on stat runs */
+	TALLY_TRACE_END = 2,			/* op: tally_trace_reason */
+	/*
+	 * from tick on, for ticks, in stat; then next runs. An operation on a file: op: 1 + its number, as the producer numbers
+	 * them; failed: errno; word 4, 5: bytes moved; of a relation: more: 1 + fork, word 0 to 2: tablespace, database, number
+	 * of the file, 3: block or TALLY_NONE; else more 0, word 0: 1 + directory number of its kind, trace::<kind>
+	 */
+	TALLY_TRACE_WAIT = 3,
+	/*
+	 * arrived at tick; op: its kind, as the producer numbers them; stat runs; more: tally_trace_transaction; word 0, 1: its
+	 * ordinal in the session, without the data of COPY, 0: not known
+	 */
+	TALLY_TRACE_MESSAGE = 4,
+	TALLY_TRACE_SWITCH = 5,			/* from tick on stat runs, without a wait or message */
+	TALLY_TRACE_STATEMENT = 6,		/* analysed; word 0, 1: its id; more: steps that it is within */
+	TALLY_TRACE_STEP_BEGIN = 7,		/* op: tally_trace_step; the rest as in 6 */
+	TALLY_TRACE_STEP_END = 8,		/* the same; word 2, 3: rows; failed: 1: by an error */
+	/*
+	 * of the wait in progress: op, more, word 0 to 2, node: type, method, fields 1 to 3 and 4 of LOCKTAG; word 3: mode;
+	 * failed: how many block it; stat, next, word 4, 5: pids of the first of them
+	 */
+	TALLY_TRACE_LOCK = 9,
+	TALLY_TRACE_COMMIT = 10,		/* from tick on, for ticks; op: tally_trace_commit */
+	/*
+	 * of a plan that starts: stat: 1 + the node above; op: which part of its name word has, in more bytes; failed: 1 + the
+	 * producer's number for its encoding, 0: not known
+	 */
+	TALLY_TRACE_NODE = 11,
+	TALLY_TRACE_NODE_END = 12,		/* word 0, 1: rows; 2, 3: calls */
+	TALLY_TRACE_RESET = 13,			/* all totals begin again at zero */
+	/*
+	 * the traceparent that the client has given to the statement that was analysed just before, or that starts next: op:
+	 * its flags; word 0 to 3: the trace's id, 4, 5: the span's, each in its order of bytes
+	 */
+	TALLY_TRACE_CONTEXT = 14,
+	/*
+	 * of a client: from tick on, for ticks; op: 1 execution, 2 fetch; failed: 1: by an error; stat: a statistic,
+	 * call::execute::<id>; next: the server's process; word 0, 1: ordinal of its first message, as in 4; 2: how many it
+	 * sent, without the data of COPY; 3: rows; 4, 5: ticks for which garbage was collected meanwhile. Its waits come before
+	 * it
+	 */
+	TALLY_TRACE_CALL = 15,
+	/* a wait of the call on this connection that is recorded next: from tick on, for ticks; next, word 0, 1: as in 15 */
+	TALLY_TRACE_CALL_WAIT = 16
+} tally_trace_kind;
+
+typedef enum tally_trace_transaction
+{
+	TALLY_TRANSACTION_NOT_KNOWN = 0,
+	TALLY_TRANSACTION_NONE = 1,		/* the messages before have left none open */
+	TALLY_TRANSACTION_OPEN = 2
+} tally_trace_transaction;
+
+typedef enum tally_trace_reason
+{
+	TALLY_TRACE_WITHDRAWN = 1,
+	TALLY_TRACE_EXITED = 2,
+	TALLY_TRACE_LEVEL_OFF = 3,
+	TALLY_TRACE_NOT_RENEWED = 4
+} tally_trace_reason;
+
+typedef enum tally_trace_step
+{
+	TALLY_STEP_PLAN = 1,
+	TALLY_STEP_START = 2,
+	TALLY_STEP_RUN = 3,
+	TALLY_STEP_FINISH = 4,
+	TALLY_STEP_END = 5,
+	TALLY_STEP_UTILITY = 6
+} tally_trace_step;
+
+typedef enum tally_trace_commit
+{
+	TALLY_COMMIT_LEADER = 1,
+	TALLY_COMMIT_GROUP_COMMITTED = 2,
+	TALLY_COMMIT_ASYNCHRONOUS = 3
+} tally_trace_commit;
+
+/* Where a region is. Offsets are bytes from the start of the file. */
+typedef struct tally_region			/* 16 bytes */
+{
+	uint64_t	offset;				/* 0 */
+	uint32_t	count;				/* 8: entries */
+	uint32_t	stride;				/* 12: bytes per entry */
+} tally_region;
+
+typedef struct tally_header			/* 4096 bytes */
+{
+
+	/* Written once, by the creator, before the file gets its name */
+	char		magic[8];			/* 0: TALLYSEG */
+	uint32_t	byte_order;			/* 8: TALLY_BYTE_ORDER */
+	uint32_t	version;			/* 12: TALLY_FORMAT_VERSION */
+	uint32_t	header_size;		/* 16: sizeof(tally_header), or more of later writers */
+	uint32_t	hist_buckets;		/* 20: TALLY_HIST_BUCKETS */
+	uint64_t	segment_size;		/* 24: bytes of the file */
+	uint32_t	clock_kind;			/* 32: tally_clock_kind */
+	uint32_t	flags;				/* 36: bit 0: all processes of a server write here, not only its sessions */
+	uint64_t	clock_tick0;		/* 40: one instant in ticks ... */
+	uint64_t	clock_ns0;			/* 48: ... and in ns of CLOCK_MONOTONIC */
+	uint64_t	created_realtime_ns; /* 56: the same instant, ns since 1970 */
+	uint64_t	pid_namespace;		/* 64: inode of /proc/self/ns/pid in which the writers run, 0 unknown */
+	uint32_t	slots;				/* 72: writers' slots */
+	uint32_t	groups;				/* 76: retired groups; they follow the slots */
+	uint32_t	stats_per_book;		/* 80: 16 .. 4,096 */
+	uint32_t	pad0;
+	char		boot_id[40];		/* 88: /proc/sys/kernel/random/boot_id */
+	tally_region probes;			/* 128 */
+	tally_region directory;			/* 144 */
+	tally_region events;			/* 160 */
+	tally_region merge_log;			/* 176: generation << 32, slot */
+	tally_region journal;			/* 192 */
+	tally_region entries;			/* 208 */
+	tally_region books;				/* 224 */
+	char		host[256];			/* 240: what is measured: a data directory */
+	char		producer[64];		/* 496: the creator, with its version */
+	char		server[64];			/* 560: PostgreSQL 15.20, or empty */
+	uint32_t	server_pid;			/* 624: the postmaster of the present run, 0 unknown */
+	uint32_t	server_port;		/* 628 */
+	char		socket_dir[112];	/* 632: where to connect, or empty */
+
+	/* Statements (tally_statements.h); empty regions where the segment keeps none. */
+	tally_region sets;				/* 744: of statements; count 0: the segment keeps none */
+	tally_region statements;		/* 760 */
+	tally_region texts;				/* 776 */
+	tally_region caches;			/* 792 */
+	uint64_t	system_id;			/* 808: system identifier of the cluster whose figures these are, 0 none */
+	unsigned char pad1[88];
+
+	/* Files (tally_files.h), plans, traces; empty regions where the segment keeps none. */
+	tally_region unsynced;			/* 904: files with unsynced writes; count 0: they are not counted */
+	tally_region relations;			/* 920: count 0: the segment keeps none */
+	tally_region local_relations;	/* 936 */
+	tally_region plans;				/* 952: of statements; empty in segments of earlier writers */
+	tally_region plan_memory;		/* 968: u64 for each plan: 1: it has memory */
+	tally_region traces;			/* 984: rings for processes that are traced; empty in segments of earlier writers */
+	unsigned char pad2[24];
+
+	/* The level word, alone on its cache line: read at every probe, written rarely. */
+	/*
+	 * 1024: low 4 bits: tally_level; the next 4: traces; the next 8 change with extremes_resets; upper 16: number of
+	 * resets, modulo 2^16
+	 */
+	uint32_t	level_word;
+	uint32_t	pad3;
+	uint64_t	reset_tick;			/* 1032: when the number of resets last changed; at first clock_tick0 */
+	uint64_t	level_until;		/* 1040: tick at which the level ends by itself, 0 never */
+	uint32_t	level_then;			/* 1048: the level after that */
+	uint32_t	pad4;
+	/* 1056: time spent at level locks or above since the last reset, up to the last change */
+	uint64_t	locks_ticks;
+	uint64_t	locks_since;		/* 1064: tick since which the level is locks or above, 0: it is lower */
+	/* 1072: bit 0: writers count no statements for now; bit 1: statements are not saved for the server's next start */
+	uint32_t	pause;
+	uint32_t	configured_level;	/* 1076: 1 + the level that the server's configuration last set; 0: none */
+	uint64_t	traces_armed;		/* 1080: bit n: ring n of traces has memory and may be armed */
+	uint32_t	extremes_resets;	/* 1088: 1 + resets of the minima and maxima of statements alone */
+	unsigned char pad5[60];
+
+	/* Rarely written, by anyone; atomic. */
+	uint64_t	overflow_slots;		/* 1152: claims refused because all slots were taken */
+	uint64_t	overflow_stats;		/* 1160: statistics for which a book had no space */
+	uint64_t	overflow_directory;	/* 1168: names for which the directory had no space */
+	uint64_t	overflow_groups;	/* 1176: merges into the group of last resort */
+	uint64_t	overflow_memory;	/* 1184: growths that the file system refused */
+	uint64_t	event_count;		/* 1192: events ever begun */
+	uint64_t	lost_merges;		/* 1200: damaged slots, which were not merged */
+	uint64_t	statements_evicted;	/* 1208: removed from the table to make space */
+	uint64_t	statements_dropped;	/* 1216: counts of a statement that could not be flushed */
+	uint64_t	statements_lost;	/* 1224: shared entries that a process was changing when it died */
+	uint64_t	texts_cut;			/* 1232: texts cut because no block was free */
+	uint64_t	texts_free;			/* 1240: first free block: tag << 32, 1 + its number, 0 none */
+	uint64_t	texts_used;			/* 1248: blocks used at least once */
+	/*
+	 * 1256: since when the statements count, ns since 1970: the last reset of all, or the creation of the segment where
+	 * they began, because a clean stop hands them on to the next segment; 0 in segments of earlier writers
+	 */
+	uint64_t	statements_since_ns;
+	uint64_t	usage_clock;		/* 1264: with which usages of statements are compared, times 2^16 */
+	unsigned char pad6[8];
+	uint32_t	merge_lock;			/* 1280: pid of the holder, 0 free */
+	uint32_t	pad7;
+	uint64_t	merge_lock_boot_ns;	/* 1288: when it was taken; 0 free, or not yet written */
+	uint64_t	merge_count;		/* 1296: merges completed */
+	uint64_t	merge_active;		/* 1304: 1 while group books change */
+	unsigned char pad8[32];
+	uint64_t	overflow_files;		/* 1344: files replaced although they had unsynced writes */
+	uint64_t	overflow_relations;	/* 1352: operations on relations for which the table had no space */
+	uint64_t	relations_lost;		/* 1360: local entries of relations that a process was flushing when it died */
+	uint64_t	refused_memory;		/* 1368: claims refused because the file system had no space */
+	uint64_t	overflow_plans;		/* 1376: plans for which the table had no space */
+	unsigned char pad9[24];
+
+	/*
+	 * When every slot is taken: a process that was refused one polls free_slot_signal where it would poll the level word,
+	 * and tries again when it changes.
+	 */
+	uint32_t	free_slot_signal;	/* 1408: changes when a slot becomes free after a refusal */
+	uint32_t	refused_claims;		/* 1412: 1: a claim was refused since it last changed */
+	uint32_t	refusal_logged;		/* 1416: 1: the server has logged the refusal */
+	uint32_t	unmerged;			/* 1420: 1: retired slots wait for the next holder of the merge lock */
+	/* 1424: 0: what a process that polls free_slot_signal instead of the level word reads as level_until and pause */
+	uint64_t	none[5];
+	uint64_t	swept_boot_ns;		/* 1464: boot time of the last search for dead owners when all slots were taken */
+	/* 1472: the run in this file has ended, then: written before the file loses its name; 0: it goes on, or was killed */
+	uint64_t	ended_tick;
+	unsigned char pad10[2552];
+	uint64_t	virtual_tick;		/* 4032: now, where clock_kind is 255; else 0 */
+	unsigned char pad11[56];
+} tally_header;
+
+typedef struct tally_probe			/* 192 bytes */
+{
+	uint32_t	state;				/* 0: tally_probe_state */
+	uint32_t	pad0;
+	char		name[64];			/* 8: import fsync, detour pq_getbyte, function XLogFlush */
+	char		reason[120];		/* 72: why it was left out */
+} tally_probe;
+
+/*
+ * The directory: open addressing on the name's hash; entries are never removed. A writer that is killed between
+ * reserving and publishing leaves an entry that others skip. The same name may therefore be entered twice, and readers
+ * add up by name.
+ */
+typedef struct tally_dir_entry		/* 128 bytes */
+{
+	uint32_t	state;				/* 0: tally_name_state */
+	uint32_t	kind;				/* 4: tally_stat_kind */
+	uint64_t	hash;				/* 8: FNV-1a, 64 bits, of the name */
+	char		name[TALLY_NAME_MAX]; /* 16: tags joined by ::; an account is phase::activity */
+	char		unit[15];			/* 112: ticks, bytes, ... */
+	/*
+	 * 127: of an account: tally_account_class; 0 if the writer did not know classes: then derive it from the name. Set
+	 * once, when the name is entered, or by the first later writer that uses it
+	 */
+	uint8_t		account_class;
+} tally_dir_entry;
+
+/* Payloads of events. Each begins with a zero, so that a reader that does not know the kind finds an empty text. */
+typedef struct tally_slow_operation	/* 232 bytes */
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	error;				/* 4: errno of a failure, else 0 */
+	uint64_t	ns;					/* 8: how long it took */
+	uint64_t	bytes;				/* 16: moved; of a sync: by the writes before it */
+	uint64_t	writes;				/* 24: of a sync: by anybody since the file's last one */
+	char		operation[60];		/* 32: sync, or a wait event: Lock:transactionid */
+	char		path[140];			/* 92: of the file; empty: no operation on a file */
+} tally_slow_operation;
+
+/* What all clients did in some time. */
+typedef struct tally_client_activity /* 24 bytes */
+{
+	uint64_t	ns;					/* 0: length of that time; 0: the activity is not known */
+	uint64_t	commands;			/* 8: messages handled */
+	uint64_t	handle_ns;			/* 16: time of handling them */
+} tally_client_activity;
+
+/* The same since the last reset, at one instant; without those in progress. */
+typedef struct tally_client_totals	/* 40 bytes */
+{
+	uint32_t	known;				/* 0: 0: the books could not be read at one instant */
+	uint32_t	resets;				/* 4: from the level word */
+	uint64_t	tick;				/* 8: the instant */
+	uint64_t	commands;			/* 16 */
+	uint64_t	ticks;				/* 24 */
+	/* 32: updates of off::uninstrumented. Two totals give an activity only if this and resets are equal */
+	uint64_t	off_stretches;
+} tally_client_totals;
+
+typedef struct tally_checkpoint_started /* 72 bytes */
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	reason;				/* 4: tally_checkpoint_reason */
+	tally_client_activity before;	/* 8: since the end of the previous checkpoint */
+	tally_client_totals clients;	/* 32: at its start */
+} tally_checkpoint_started;
+
+typedef struct tally_checkpoint_completed /* 216 bytes */
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	reason;				/* 4: tally_checkpoint_reason */
+	uint64_t	ns;					/* 8: from start to end; of that: */
+	uint64_t	slru_ns;			/* 16 */
+	uint64_t	write_ns;			/* 24 */
+	uint64_t	sync_ns;			/* 32 */
+	uint64_t	longest_sync_ns;	/* 40 */
+	uint64_t	buffers;			/* 48: written */
+	uint32_t	files_synced;		/* 56 */
+	uint32_t	wal_added;			/* 60: files of the WAL */
+	uint32_t	wal_removed;		/* 64 */
+	uint32_t	wal_recycled;		/* 68 */
+	char		longest_sync_file[140]; /* 72 */
+	uint32_t	pad0;
+} tally_checkpoint_completed;
+
+typedef struct tally_checkpoint_space /* 8 bytes */
+{
+	uint32_t	tablespace;			/* 0: an OID; TALLY_SPACE_SLRU: SLRUs; TALLY_SPACE_OTHERS: all that are not listed */
+	uint32_t	buffers;			/* 4 */
+} tally_checkpoint_space;
+
+typedef struct tally_checkpoint_writes /* 224 bytes */
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	spaces;				/* 4: entries in use, at most TALLY_CHECKPOINT_SPACES */
+	uint64_t	interval_ns;		/* 8: since the previous checkpoint started; 0 unknown */
+	uint32_t	spread_ppm;			/* 16: time of writing in millionths of checkpoint_timeout */
+	uint32_t	target_ppm;			/* 20: checkpoint_completion_target in millionths */
+	tally_checkpoint_space space[TALLY_CHECKPOINT_SPACES]; /* 24 */
+} tally_checkpoint_writes;
+
+typedef struct tally_checkpoint_clients /* 96 bytes */
+{
+	uint64_t	zero;				/* 0 */
+	tally_client_activity before;	/* 8: since the end of the previous checkpoint */
+	tally_client_activity during;	/* 32 */
+	tally_client_totals clients;	/* 56: after its end */
+} tally_checkpoint_clients;
+
+typedef struct tally_checkpoint_failed /* 16 bytes */
+{
+	uint32_t	zero;				/* 0 */
+	uint32_t	reason;				/* 4: tally_checkpoint_reason */
+	uint64_t	ns;					/* 8 */
+} tally_checkpoint_failed;
+
+typedef struct tally_event			/* 256 bytes */
+{
+	uint64_t	number;				/* 0: ordinal, from 1; 0 while it is being written */
+	uint64_t	tick;				/* 8 */
+	int32_t		pid;				/* 16 */
+	uint32_t	kind;				/* 20: what it reports: a table of its own */
+	union							/* 24: by kind: a text, or a payload whose first word is 0 */
+	{
+		char		text[232];
+		tally_slow_operation slow;
+		tally_checkpoint_started started;
+		tally_checkpoint_completed completed;
+		tally_checkpoint_writes writes;
+		tally_checkpoint_clients clients;
+		tally_checkpoint_failed failed;
+	};
+} tally_event;
+
+/*
+ * By whom a process is blocked that waits for a heavyweight lock, as it found out itself. Its owner alone writes this,
+ * while it waits. What is here counts only while the owner's running account is a wait for such a lock
+ * (tally_read_blocked).
+ */
+typedef struct tally_blocked		/* 56 bytes */
+{
+	uint64_t	seq;				/* 0: odd while the rest changes */
+	uint64_t	since;				/* 8: tick at which the wait began; 0: not blocked */
+	uint32_t	field[3];			/* 16: the lock: locktag_field1 to 3 of PostgreSQL's LOCKTAG */
+	uint16_t	field4;				/* 28: locktag_field4 */
+	uint8_t		type;				/* 30: LockTagType */
+	uint8_t		method;				/* 31: lock method: 1 the server's own locks, 2 advisory locks */
+	int32_t		pids[TALLY_BLOCKERS]; /* 32: who blocks it, as pg_blocking_pids() has them; 0 is a prepared transaction */
+	uint16_t	count;				/* 52: how many block it; pids has the first TALLY_BLOCKERS of them */
+	uint16_t	mode;				/* 54: LOCKMODE waited for */
+} tally_blocked;
+
+/*
+ * Who writes in a slot. kind is free text, so that any producer can name its processes; a group is identified by (kind,
+ * database id, user id).
+ */
+typedef struct tally_slot_entry		/* 384 bytes */
+{
+	uint32_t	state;				/* 0: tally_slot_state */
+	uint32_t	generation;			/* 4: claims of this slot so far */
+	int32_t		pid;				/* 8: of the owner; 0 none; -1: the entry is to be freed */
+	int32_t		leader_pid;			/* 12: of a parallel worker, else 0 */
+	uint64_t	claimed_boot_ns;	/* 16: boot time of the claim */
+	uint64_t	claimed_tick;		/* 24 */
+	uint32_t	database_id;		/* 32: 0 none or unknown */
+	uint32_t	user_id;			/* 36 */
+	uint32_t	identity_seq;		/* 40: odd while the ids and texts change */
+	uint32_t	merged;				/* 44: heads already merged */
+	char		kind[TALLY_TEXT_MAX]; /* 48: client backend, walwriter, ... */
+	char		database[TALLY_TEXT_MAX]; /* 112 */
+	char		user[TALLY_TEXT_MAX]; /* 176 */
+	char		application[TALLY_TEXT_MAX]; /* 240 */
+	uint64_t	sessions;			/* 304: of a group: slots merged into it */
+	uint32_t	local_statements;	/* 312: of a slot: local entries of statements that have memory */
+	/* 316: the highest generation of those whose memory was given back: they go on from there */
+	uint32_t	local_generation;
+	tally_blocked blocked;			/* 320: of a slot: by whom its owner is blocked */
+	uint32_t	local_relations;	/* 376: of a slot: local entries of relations that have memory */
+	uint32_t	pad0;
+} tally_slot_entry;
+
+/* One statistic: a cache line. */
+typedef struct tally_head			/* 64 bytes */
+{
+	uint32_t	stat;				/* 0: 1 + its number in the directory */
+	uint32_t	pad0;
+	uint64_t	count;				/* 8 */
+	uint64_t	total;				/* 16 */
+	uint64_t	min;				/* 24: 2^64 - 1 while count is 0 */
+	uint64_t	max;				/* 32 */
+	uint64_t	reserved;			/* 40 */
+	uint64_t	amount;				/* 48: bytes that all of them moved; 0 where they move none */
+	uint64_t	follows;			/* 56: how many continued where the one before had ended */
+} tally_head;
+
+/* A lock that the owner of the slot holds; its address is the same in all processes. */
+typedef struct tally_hold			/* 24 bytes */
+{
+	uint64_t	lock;				/* 0: address; the same in all processes */
+	uint64_t	since;				/* 8: tick */
+	uint32_t	tranche;			/* 16: its number; the directory has its name: tranche::<number>::<name> */
+	uint32_t	mode;				/* 20: 0 exclusive, 1 shared, 3 share-exclusive */
+} tally_hold;
+
+/* A lock that the owner released while others waited for it. */
+typedef struct tally_freed			/* 32 bytes */
+{
+	uint64_t	lock;				/* 0: address; 0 while it changes */
+	uint64_t	since;				/* 8: held from this tick ... */
+	uint64_t	until;				/* 16: ... to this */
+	uint32_t	account;			/* 24: 1 + directory index of the holder's account */
+	uint32_t	mode;				/* 28: 0 exclusive, 1 shared, 3 share-exclusive */
+} tally_freed;
+
+/*
+ * The book of a slot: its accounts. stats_per_book heads follow this struct, then their histograms in chunks of
+ * TALLY_CHUNK_BUCKETS uint64_t. A chunk gets its memory when the first of its statistics is touched; the rest of the
+ * stride is a hole.
+ *
+ * Time is conserved: the totals of all heads of kind TALLY_ACCOUNT, plus pend_ticks (of account pend), plus the time
+ * from run_start to now (of account run), equal the time from born to now. Of a wait that was interrupted and goes on,
+ * run_start is that much later than its beginning as the interruptions took.
+ */
+typedef struct tally_book			/* 1024 bytes */
+{
+	uint64_t	seq;				/* 0: odd while anything below, or a head, changes */
+	uint32_t	run;				/* 8: index of the running account, or TALLY_NONE */
+	uint32_t	used;				/* 12: heads in use */
+	uint64_t	run_start;			/* 16: tick */
+	/* 24: account whose record is pending, or TALLY_NONE; plus 2^31 if a signal has interrupted that wait and it may go on */
+	uint32_t	pend;
+	uint32_t	resets;				/* 28: number of resets that the owner has followed */
+	uint64_t	pend_ticks;			/* 32: 0 when nothing is pending */
+	uint64_t	born;				/* 40: tick */
+	uint64_t	transaction;		/* 48: tick at which the current or last transaction began; 0 not known */
+	/* 56: tick since which the client's next message is waited for, or the last one was; 0 not known */
+	uint64_t	between;
+	uint64_t	calls[TALLY_CALLS];	/* 64: through each probe */
+
+	/* Which locks are held. Not guarded by seq: each word is right by itself. */
+	uint32_t	holding;			/* 576: LWLocks held now */
+	uint32_t	pad0;
+	tally_hold	holds[TALLY_HOLDS];	/* 584: the first TALLY_HOLDS of them */
+	uint32_t	freed_next;			/* 776: index of the next in freed */
+	uint32_t	pad1;
+	tally_freed	freed[TALLY_FREED];	/* 784: released while others waited */
+	/* 912: of a slot: address of the client; local for a Unix socket; empty: there is none */
+	char		client[TALLY_TEXT_MAX];
+	unsigned char pad2[48];
+} tally_book;
+
+/* What the merge in progress may have half done: enough to undo it. */
+typedef struct tally_journal		/* 2768 bytes */
+{
+	uint32_t	active;				/* 0: 0 idle, 1 a head, 2 a reset, 3 the end of a merge, 4 clearing */
+	uint32_t	slot;				/* 4: being merged */
+	uint32_t	group;				/* 8: entry index of its group */
+	uint32_t	head;				/* 12: index in the group's book */
+	/* 16: that head before the merge; reserved: the slot's head; at the end: merge_count and sessions */
+	tally_head	saved;
+	uint64_t	hist[TALLY_HIST_BUCKETS]; /* 80: and its histogram, in one piece; at the end: the group's calls */
+} tally_journal;
+
+typedef struct tally_statement_key	/* 24 bytes */
+{
+	/* 0: the producer's number for the statement; 0: work that belongs to no known statement */
+	uint64_t	id;
+	uint32_t	database_id;		/* 8 */
+	uint32_t	user_id;			/* 12 */
+	/* 16: 1: sent by the client; 0: nested in another statement, whose time includes this one's */
+	uint32_t	toplevel;
+	uint32_t	before;				/* 20: 0; in a current see there */
+} tally_statement_key;
+
+typedef struct tally_moments		/* 40 bytes */
+{
+	uint64_t	count;				/* 0 */
+	uint64_t	total;				/* 8: ticks */
+	uint64_t	min;				/* 16: undefined while count is 0 */
+	uint64_t	max;				/* 24 */
+	double		squares;			/* 32: sum of the squared ticks */
+} tally_moments;
+
+/*
+ * The first cache line is what every statement changes; the most common fields come next. Its other members are the
+ * counters (counters.toml).
+ */
+typedef struct tally_counts			/* 576 bytes */
+{
+	tally_moments exec;				/* 0: executions */
+	uint64_t	rows;				/* 40: rows returned or changed */
+	int64_t		last_us;			/* 48: microseconds since 1970, 0 unknown; of two, the later */
+	union
+	{
+		uint64_t	blocks[10];
+		struct
+		{
+			uint64_t	shared_hit;	/* 56: shared blocks found in the buffers */
+			uint64_t	shared_read; /* 64: shared blocks read */
+			uint64_t	shared_dirtied; /* 72: shared blocks made dirty */
+			uint64_t	shared_written; /* 80: shared blocks written */
+			uint64_t	local_hit;	/* 88: local blocks (temporary tables) found */
+			uint64_t	local_read;	/* 96: local blocks read */
+			uint64_t	local_dirtied; /* 104: local blocks made dirty */
+			uint64_t	local_written; /* 112: local blocks written */
+			uint64_t	temp_read;	/* 120: blocks of temporary files read */
+			uint64_t	temp_written; /* 128: blocks of temporary files written */
+		};
+	};
+	union
+	{
+		uint64_t	wal[3];
+		struct
+		{
+			uint64_t	wal_records; /* 136: WAL records */
+			uint64_t	wal_fpi;	/* 144: full-page images */
+			uint64_t	wal_bytes;	/* 152: bytes of WAL */
+		};
+	};
+	union
+	{
+		uint64_t	io_ticks[4];
+		struct
+		{
+			uint64_t	read_ticks;	/* 160: ticks: time reading blocks, by our probes */
+			uint64_t	write_ticks; /* 168: ticks: time writing blocks */
+			uint64_t	temp_read_ticks; /* 176: ticks: time reading temporary files */
+			uint64_t	temp_write_ticks; /* 184: ticks: time writing temporary files */
+		};
+	};
+	uint64_t	wal_buffers_full;	/* 192: how often it found the buffers of the WAL full; 0 before 18 */
+	tally_moments plan;				/* 200: plannings */
+	int64_t		first_us;			/* 240: as last_us; of two, the earlier; 0: it equals last_us */
+	union
+	{
+		uint64_t	io_ns[6];
+		struct
+		{
+			uint64_t	server_read_ns; /* 248: ns: time reading blocks, as timed by the server (track_io_timing) */
+			uint64_t	server_write_ns; /* 256: ns: the same, writing blocks */
+			uint64_t	server_temp_read_ns; /* 264: ns: the same, reading temporary files */
+			uint64_t	server_temp_write_ns; /* 272: ns: the same, writing temporary files */
+			uint64_t	server_local_read_ns; /* 280: ns: of server_read_ns, local blocks; 0 before 17 */
+			uint64_t	server_local_write_ns; /* 288: ns: of server_write_ns, local blocks; 0 before 17 */
+		};
+	};
+	uint64_t	temp_files;			/* 296: temporary files created */
+	uint64_t	temp_bytes;			/* 304: their size */
+	uint64_t	errors;				/* 312: executions ended by an error */
+	uint64_t	cancels;			/* 320: executions cancelled or timed out */
+	uint64_t	workers;			/* 328: parallel workers that took part */
+	uint64_t	worker_ticks;		/* 336: ticks: how long they lived for it */
+	union
+	{
+		uint64_t	jit[10];
+		struct
+		{
+			uint64_t	jit_functions; /* 344: functions compiled */
+			uint64_t	jit_generation_ns; /* 352: ns: generating code */
+			uint64_t	jit_inlinings; /* 360: executions that inlined */
+			uint64_t	jit_inlining_ns; /* 368: ns: inlining */
+			uint64_t	jit_optimizations; /* 376: executions that optimized */
+			uint64_t	jit_optimization_ns; /* 384: ns: optimizing */
+			uint64_t	jit_emissions; /* 392: executions that emitted code */
+			uint64_t	jit_emission_ns; /* 400: ns: emitting it */
+			uint64_t	jit_deformings; /* 408: executions that compiled the deforming of tuples; 0 before 17 */
+			uint64_t	jit_deforming_ns; /* 416: ns: compiling that, part of jit_generation_ns; 0 before 17 */
+		};
+	};
+	uint64_t	workers_planned;	/* 424: parallel workers that it was to have; 0 before 18 */
+	uint64_t	workers_launched;	/* 432: parallel workers launched for it; 0 before 18 */
+	uint64_t	generic_plans;		/* 440: executions of a generic plan; 0 before 19 */
+	uint64_t	custom_plans;		/* 448: executions of a custom plan of a cached statement; 0 before 19 */
+	uint64_t	user_ns;			/* 456: ns: CPU time in user mode; 0: not measured */
+	uint64_t	system_ns;			/* 464: ns: CPU time in the kernel; 0: not measured */
+	uint64_t	reserved[8];		/* 472: of counters to come */
+	union
+	{
+		uint32_t	failed[10];
+		struct
+		{
+			uint32_t	failed_connection; /* 536: of errors, those of SQLSTATE class 08 */
+			uint32_t	failed_data; /* 540: class 22: data exceptions */
+			uint32_t	failed_integrity; /* 544: class 23: integrity constraints */
+			uint32_t	failed_transaction; /* 548: class 25: state of the transaction */
+			uint32_t	failed_rollback; /* 552: class 40: serialization failures, deadlocks */
+			uint32_t	failed_syntax; /* 556: class 42: syntax and access */
+			uint32_t	failed_resources; /* 560: classes 53 and 54: no resources, limits of the server */
+			uint32_t	failed_object; /* 564: class 55: state of an object, such as a lock not available */
+			uint32_t	failed_system; /* 568: classes 57 and 58: intervention, the operating system */
+			uint32_t	failed_other; /* 572: all other classes */
+		};
+	};
+} tally_counts;
+
+typedef struct tally_part			/* 24 bytes */
+{
+	uint32_t	stat;				/* 0: 1 + number of the account in the directory; 0 unused */
+	uint32_t	pad0;
+	uint64_t	count;				/* 8 */
+	uint64_t	ticks;				/* 16 */
+} tally_part;
+
+/* Minima and maxima since they alone were reset; ticks. Where the minimum exceeds the maximum, there was none since. */
+typedef struct tally_extremes		/* 40 bytes */
+{
+	uint64_t	exec_min;			/* 0 */
+	uint64_t	exec_max;			/* 8 */
+	uint64_t	plan_min;			/* 16 */
+	uint64_t	plan_max;			/* 24 */
+	int64_t		since_us;			/* 32: microseconds since 1970 */
+} tally_extremes;
+
+/* All of a statement's figures. parts[] is filled from the first on; the last takes what does not fit. */
+typedef struct tally_figures		/* 3904 bytes */
+{
+	tally_counts counts;			/* 0: exec, rows, shared blocks hit, first_us and last_us are 0 */
+	tally_part	parts[TALLY_PARTS];	/* 576: an account may be both here and in the entry */
+	/* 1152: the sum of both histograms is exec.count, all within the buckets of min and max */
+	uint64_t	hist[TALLY_HIST_BUCKETS];
+	/*
+	 * 3840: where the entry's extremes is not 0: the shortest and longest execution and planning since; a minimum above its
+	 * maximum: none
+	 */
+	tally_extremes extremes;
+	unsigned char pad0[24];
+} tally_figures;
+
+/*
+ * A shared entry: four cache lines, which is all that most statements ever touch. What does not fit is added to the
+ * entry's rest (tally_rest_at): a statement's figures are the sum of both. Only here: exec, rows, first_us and last_us.
+ */
+typedef struct tally_statement		/* 256 bytes */
+{
+	uint64_t	seq;				/* 0: odd while anything below, or in the rest, changes */
+	tally_statement_key key;		/* 8 */
+	uint32_t	state;				/* 32: 0 free, 1 used */
+	uint32_t	text;				/* 36: 1 + number of the first block of its text, 0 none */
+	uint32_t	text_bytes;			/* 40: stored */
+	uint32_t	text_whole;			/* 44: of the whole text; 0: the text is not known */
+	int32_t		encoding;			/* 48: the producer's number for the text's encoding */
+	uint32_t	more;				/* 52: 1: the rest is in use; otherwise it must not be read */
+	uint64_t	born;				/* 56: tick at which it was entered in the table */
+	tally_moments exec;				/* 64: from here on the first TALLY_NEAR_COUNTS bytes of the counts */
+	uint64_t	rows;				/* 104 */
+	int64_t		last_us;			/* 112 */
+	uint64_t	hits;				/* 120: shared blocks hit */
+	uint32_t	base;				/* 128: the bucket that hist[0] stands for */
+	uint32_t	extremes;			/* 132: extremes_resets when its minima and maxima were reset alone; 0: never */
+	uint32_t	hist[TALLY_NEAR_BUCKETS]; /* 136: of execution times, the buckets from base on */
+	tally_part	parts[TALLY_NEAR_PARTS]; /* 192 */
+	int64_t		first_us;			/* 240 */
+	int64_t		since_us;			/* 248: since when it counts, microseconds since 1970 */
+} tally_statement;
+
+/* A set of the table; entry w of set s is number s TALLY_WAYS + w. */
+typedef struct tally_set			/* 448 bytes */
+{
+	uint32_t	lock;				/* 0: pid of the holder, 0 free */
+	uint32_t	reserved;			/* 4: bit 0: its entries have memory; bit 8 + way: that entry has its text */
+	uint64_t	lock_boot_ns;		/* 8: a boot time at which the holder was alive; 0 free, or not yet written */
+	uint64_t	flushes;			/* 16: local entries flushed into this set, ever */
+	uint16_t	usage[TALLY_WAYS];	/* 24: a logarithm of how much the entry was used: below, Usage */
+	uint32_t	tags[TALLY_WAYS];	/* 64: the lower half of the tag of each entry's key; 0: the entry is free */
+	uint16_t	pins[TALLY_WAYS];	/* 144: caches that hold the entry, except for a statement that passes through */
+	unsigned char pad0[8];
+	/* 192: flush n, counted from 0, at n mod TALLY_SET_LOG: generation << 24, index of the local entry << 16, slot */
+	uint64_t	log[TALLY_SET_LOG];
+} tally_set;
+
+typedef struct tally_text_block		/* 256 bytes */
+{
+	uint32_t	next;				/* 0: 1 + the next block, 0 none */
+	char		bytes[TALLY_TEXT_BLOCK]; /* 4 */
+} tally_text_block;
+
+/* A local entry: a statement in a slot's cache. */
+typedef struct tally_local_statement /* 2560 bytes */
+{
+	uint64_t	seq;				/* 0: odd while anything below changes, except drop and the change of state to 0 */
+	uint64_t	generation;			/* 8: counts the uses of this local entry */
+	uint64_t	drop;				/* 16: the generation that a reset has dropped */
+	tally_statement_key key;		/* 24 */
+	uint32_t	state;				/* 48: 0 free, 1 used */
+	uint32_t	entry;				/* 52: number of its shared entry if pins counts it there, or TALLY_NONE */
+	/*
+	 * 56: besides the first 64 bytes and first_us, in use of the counts: bit 0: those before first_us; bit 1: those behind
+	 * it
+	 */
+	uint32_t	more;
+	uint32_t	extremes;			/* 60: extremes_resets when it was taken */
+	tally_counts counts;			/* 64 */
+	tally_part	parts[TALLY_PARTS];	/* 640 */
+	/* 1216: not written while exec.count is 1: that execution is in the bucket of max */
+	uint32_t	hist[TALLY_HIST_BUCKETS];
+} tally_local_statement;
+
+/* At the start of a slot's cache: the statement in progress, and where its time went so far. */
+typedef struct tally_current		/* 704 bytes */
+{
+	uint64_t	seq;				/* 0: odd while anything below changes */
+	/*
+	 * 8: of the statement in progress; id 0: not known yet; before 1: it is the key of the statement before, and this one's
+	 * is not known yet
+	 */
+	tally_statement_key key;
+	uint64_t	begun;				/* 32: tick; 0: no statement is in progress */
+	uint64_t	since;				/* 40: tick from which on CPU time is not in parts yet */
+	uint32_t	used;				/* 48: parts in use; they are not in a local entry yet */
+	uint32_t	has_text;			/* 52: 1: the text of the message has memory */
+	uint64_t	waits;				/* 56: ticks of waits since since, which are in parts already */
+	tally_part	parts[TALLY_PARTS];	/* 64 */
+	unsigned char pad0[64];
+} tally_current;
+
+/*
+ * Text of the message in progress whose statement is not known yet, without constants. It counts while begun is the
+ * current's. It is written when the message has waited for a while, and gets its memory then.
+ */
+typedef struct tally_message_text	/* 1024 bytes */
+{
+	uint64_t	begun;				/* 0: of the message, as in the current; 0 while the rest changes */
+	uint32_t	bytes;				/* 8: of text */
+	uint32_t	whole;				/* 12: more than bytes if it was cut */
+	int32_t		encoding;			/* 16: PostgreSQL's number */
+	uint32_t	user_id;			/* 20: whose it is */
+	uint32_t	database_id;		/* 24 */
+	uint32_t	pad0;
+	char		text[992];			/* 32: the message with ? for constants */
+} tally_message_text;
+
+/* Unsynced writes: all writes, less the synced ones. The counters only grow. */
+typedef struct tally_unsynced_file	/* 32 bytes */
+{
+	uint64_t	writes;				/* 0 */
+	uint64_t	bytes;				/* 8 */
+	uint64_t	synced_writes;		/* 16 */
+	uint64_t	synced_bytes;		/* 24 */
+} tally_unsynced_file;
+
+typedef struct tally_unsynced		/* 320 bytes */
+{
+	uint64_t	names[TALLY_FILE_WAYS]; /* 0: hash of each file's name, at least 2; 0 free, 1 being replaced */
+	tally_unsynced_file files[TALLY_FILE_WAYS]; /* 64: the same of each; they only grow */
+} tally_unsynced;
+
+/* All zero: the relations for which the table has no space, and unlinked ones. */
+typedef struct tally_relation_key	/* 24 bytes */
+{
+	uint32_t	tablespace;			/* 0 */
+	uint32_t	database;			/* 4: 0: shared by all */
+	uint32_t	relation;			/* 8: the number in its file's name */
+	uint32_t	fork;				/* 12: 0 main, 1 fsm, 2 vm, 3 init */
+	uint32_t	backend;			/* 16: of a temporary one: 1 + its session's number */
+	uint32_t	pad0;
+} tally_relation_key;
+
+typedef struct tally_file_sums		/* 32 bytes */
+{
+	uint64_t	count;				/* 0 */
+	uint64_t	bytes;				/* 8 */
+	uint64_t	ticks;				/* 16 */
+	uint64_t	max;				/* 24 */
+} tally_file_sums;
+
+/* A shared entry. Entry 0 has the key of zeros. */
+typedef struct tally_relation		/* 256 bytes */
+{
+	uint64_t	tag;				/* 0: hash of the key; 1 in entry 0 */
+	uint32_t	state;				/* 8: tally_relation_state */
+	uint32_t	pins;				/* 12: local entries that refer to it */
+	tally_relation_key key;			/* 16 */
+	uint64_t	flushes;			/* 40: flushes into it that have begun */
+	uint64_t	failed;				/* 48: failed operations */
+	uint64_t	reserved;			/* 56 */
+	tally_file_sums of[TALLY_RELATION_OPERATIONS]; /* 64: by tally_relation_operation */
+	unsigned char pad0[32];
+} tally_relation;
+
+typedef struct tally_local_relation	/* 192 bytes */
+{
+	uint64_t	seq;				/* 0: odd while the sums, tag or entry change; not when state changes to 2 or 0 */
+	uint64_t	tag;				/* 8 */
+	uint32_t	state;				/* 16: tally_local_state */
+	uint32_t	entry;				/* 20: number of the shared entry */
+	uint64_t	failed;				/* 24 */
+	tally_file_sums of[TALLY_RELATION_OPERATIONS]; /* 32: by tally_relation_operation */
+} tally_local_relation;
+
+typedef struct tally_plan			/* 4096 bytes */
+{
+	uint32_t	state;				/* 0: tally_plan_state */
+	uint32_t	pins;				/* 4: processes that add to it now */
+	tally_statement_key key;		/* 8: of the statement */
+	uint64_t	shape;				/* 32: hash of the plan's nodes, chosen by the producer; never 0 */
+	uint64_t	born;				/* 40: tick at which it was first noted */
+	uint64_t	last;				/* 48: the same of the last time */
+	uint64_t	count;				/* 56: executions noted: not all */
+	uint64_t	ticks;				/* 64: how long they took */
+	uint64_t	max;				/* 72: the longest */
+	uint64_t	rows;				/* 80: returned or changed by them */
+	double		cost;				/* 88: the planner's, of the first one */
+	uint32_t	text_bytes;			/* 96: stored */
+	uint32_t	text_whole;			/* 100: of the whole text */
+	uint64_t	generation;			/* 104: counts the plans that the entry has had */
+	int32_t		encoding;			/* 112: 1 + the producer's number for the text's encoding; 0: not known */
+	uint32_t	pad0;
+	char		text[3976];			/* 120: a line for each node, indented by two spaces a level */
+} tally_plan;
+
+typedef struct tally_trace_record	/* 64 bytes */
+{
+	uint64_t	number;				/* 0: generation << 40, 1 + position; 0 while the record changes */
+	uint64_t	tick;				/* 8 */
+	uint64_t	ticks;				/* 16 */
+	uint8_t		kind;				/* 24: what it reports: a table of its own */
+	uint8_t		op;					/* 25: by kind, as all that follow */
+	uint8_t		more;				/* 26 */
+	uint8_t		failed;				/* 27 */
+	uint16_t	node;				/* 28: 1 + number of the plan's node that runs; 0 none */
+	uint16_t	pad;				/* 30: 0 */
+	uint32_t	stat;				/* 32: 1 + directory number of an account; 0 none */
+	uint32_t	next;				/* 36: the same */
+	uint32_t	word[6];			/* 40 */
+} tally_trace_record;
+
+typedef struct tally_trace			/* 4096 bytes */
+{
+	uint32_t	claim;				/* 0: low 8 bits: tally_trace_state; upper 24: generation */
+	uint32_t	flags;				/* 4: bit 0: for parallel workers of pid; bit 1: with the nodes of plans */
+	int32_t		pid;				/* 8: the process; 0: any session that the texts fit */
+	int32_t		reader_pid;			/* 12: who has armed it */
+	uint64_t	reader_boot_ns;		/* 16: boot time */
+	uint64_t	until;				/* 24: tick: the request ends; it is renewed each second */
+	char		application[TALLY_TEXT_MAX]; /* 32: empty: any, as the next two */
+	char		user[TALLY_TEXT_MAX]; /* 96 */
+	char		database[TALLY_TEXT_MAX]; /* 160 */
+	unsigned char pad0[32];
+	int32_t		owner_pid;			/* 256: who has taken it */
+	int32_t		leader_pid;			/* 260: of a parallel worker, else 0 */
+	uint32_t	slot;				/* 264: its slot ... */
+	uint32_t	slot_generation;	/* 268: ... and which owner of the slot it is */
+	uint64_t	begun;				/* 272: tick */
+	/* 280: 1 + number of the plan's node that runs now; 0: none, or nodes are not asked for */
+	uint32_t	node;
+	unsigned char pad1[36];
+	uint64_t	head;				/* 320: records written in this generation */
+	unsigned char pad2[3768];
+} tally_trace;
+
+#define TALLY_ASSERT(what) _Static_assert(what, #what)
+#ifndef __cplusplus
+
+TALLY_ASSERT(sizeof(tally_region) == 16);
+TALLY_ASSERT(offsetof(tally_region, offset) == 0);
+TALLY_ASSERT(offsetof(tally_region, count) == 8);
+TALLY_ASSERT(offsetof(tally_region, stride) == 12);
+
+TALLY_ASSERT(sizeof(tally_header) == 4096);
+TALLY_ASSERT(offsetof(tally_header, magic) == 0);
+TALLY_ASSERT(offsetof(tally_header, byte_order) == 8);
+TALLY_ASSERT(offsetof(tally_header, version) == 12);
+TALLY_ASSERT(offsetof(tally_header, header_size) == 16);
+TALLY_ASSERT(offsetof(tally_header, hist_buckets) == 20);
+TALLY_ASSERT(offsetof(tally_header, segment_size) == 24);
+TALLY_ASSERT(offsetof(tally_header, clock_kind) == 32);
+TALLY_ASSERT(offsetof(tally_header, flags) == 36);
+TALLY_ASSERT(offsetof(tally_header, clock_tick0) == 40);
+TALLY_ASSERT(offsetof(tally_header, clock_ns0) == 48);
+TALLY_ASSERT(offsetof(tally_header, created_realtime_ns) == 56);
+TALLY_ASSERT(offsetof(tally_header, pid_namespace) == 64);
+TALLY_ASSERT(offsetof(tally_header, slots) == 72);
+TALLY_ASSERT(offsetof(tally_header, groups) == 76);
+TALLY_ASSERT(offsetof(tally_header, stats_per_book) == 80);
+TALLY_ASSERT(offsetof(tally_header, boot_id) == 88);
+TALLY_ASSERT(offsetof(tally_header, probes) == 128);
+TALLY_ASSERT(offsetof(tally_header, directory) == 144);
+TALLY_ASSERT(offsetof(tally_header, events) == 160);
+TALLY_ASSERT(offsetof(tally_header, merge_log) == 176);
+TALLY_ASSERT(offsetof(tally_header, journal) == 192);
+TALLY_ASSERT(offsetof(tally_header, entries) == 208);
+TALLY_ASSERT(offsetof(tally_header, books) == 224);
+TALLY_ASSERT(offsetof(tally_header, host) == 240);
+TALLY_ASSERT(offsetof(tally_header, producer) == 496);
+TALLY_ASSERT(offsetof(tally_header, server) == 560);
+TALLY_ASSERT(offsetof(tally_header, server_pid) == 624);
+TALLY_ASSERT(offsetof(tally_header, server_port) == 628);
+TALLY_ASSERT(offsetof(tally_header, socket_dir) == 632);
+TALLY_ASSERT(offsetof(tally_header, sets) == 744);
+TALLY_ASSERT(offsetof(tally_header, statements) == 760);
+TALLY_ASSERT(offsetof(tally_header, texts) == 776);
+TALLY_ASSERT(offsetof(tally_header, caches) == 792);
+TALLY_ASSERT(offsetof(tally_header, system_id) == 808);
+TALLY_ASSERT(offsetof(tally_header, unsynced) == 904);
+TALLY_ASSERT(offsetof(tally_header, relations) == 920);
+TALLY_ASSERT(offsetof(tally_header, local_relations) == 936);
+TALLY_ASSERT(offsetof(tally_header, plans) == 952);
+TALLY_ASSERT(offsetof(tally_header, plan_memory) == 968);
+TALLY_ASSERT(offsetof(tally_header, traces) == 984);
+TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
+TALLY_ASSERT(offsetof(tally_header, reset_tick) == 1032);
+TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
+TALLY_ASSERT(offsetof(tally_header, level_then) == 1048);
+TALLY_ASSERT(offsetof(tally_header, locks_ticks) == 1056);
+TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
+TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
+TALLY_ASSERT(offsetof(tally_header, configured_level) == 1076);
+TALLY_ASSERT(offsetof(tally_header, traces_armed) == 1080);
+TALLY_ASSERT(offsetof(tally_header, extremes_resets) == 1088);
+TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
+TALLY_ASSERT(offsetof(tally_header, overflow_stats) == 1160);
+TALLY_ASSERT(offsetof(tally_header, overflow_directory) == 1168);
+TALLY_ASSERT(offsetof(tally_header, overflow_groups) == 1176);
+TALLY_ASSERT(offsetof(tally_header, overflow_memory) == 1184);
+TALLY_ASSERT(offsetof(tally_header, event_count) == 1192);
+TALLY_ASSERT(offsetof(tally_header, lost_merges) == 1200);
+TALLY_ASSERT(offsetof(tally_header, statements_evicted) == 1208);
+TALLY_ASSERT(offsetof(tally_header, statements_dropped) == 1216);
+TALLY_ASSERT(offsetof(tally_header, statements_lost) == 1224);
+TALLY_ASSERT(offsetof(tally_header, texts_cut) == 1232);
+TALLY_ASSERT(offsetof(tally_header, texts_free) == 1240);
+TALLY_ASSERT(offsetof(tally_header, texts_used) == 1248);
+TALLY_ASSERT(offsetof(tally_header, statements_since_ns) == 1256);
+TALLY_ASSERT(offsetof(tally_header, usage_clock) == 1264);
+TALLY_ASSERT(offsetof(tally_header, merge_lock) == 1280);
+TALLY_ASSERT(offsetof(tally_header, merge_lock_boot_ns) == 1288);
+TALLY_ASSERT(offsetof(tally_header, merge_count) == 1296);
+TALLY_ASSERT(offsetof(tally_header, merge_active) == 1304);
+TALLY_ASSERT(offsetof(tally_header, overflow_files) == 1344);
+TALLY_ASSERT(offsetof(tally_header, overflow_relations) == 1352);
+TALLY_ASSERT(offsetof(tally_header, relations_lost) == 1360);
+TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
+TALLY_ASSERT(offsetof(tally_header, overflow_plans) == 1376);
+TALLY_ASSERT(offsetof(tally_header, free_slot_signal) == 1408);
+TALLY_ASSERT(offsetof(tally_header, refused_claims) == 1412);
+TALLY_ASSERT(offsetof(tally_header, refusal_logged) == 1416);
+TALLY_ASSERT(offsetof(tally_header, unmerged) == 1420);
+TALLY_ASSERT(offsetof(tally_header, none) == 1424);
+TALLY_ASSERT(offsetof(tally_header, swept_boot_ns) == 1464);
+TALLY_ASSERT(offsetof(tally_header, ended_tick) == 1472);
+TALLY_ASSERT(offsetof(tally_header, virtual_tick) == 4032);
+
+TALLY_ASSERT(sizeof(tally_probe) == 192);
+TALLY_ASSERT(offsetof(tally_probe, state) == 0);
+TALLY_ASSERT(offsetof(tally_probe, name) == 8);
+TALLY_ASSERT(offsetof(tally_probe, reason) == 72);
+
+TALLY_ASSERT(sizeof(tally_dir_entry) == 128);
+TALLY_ASSERT(offsetof(tally_dir_entry, state) == 0);
+TALLY_ASSERT(offsetof(tally_dir_entry, kind) == 4);
+TALLY_ASSERT(offsetof(tally_dir_entry, hash) == 8);
+TALLY_ASSERT(offsetof(tally_dir_entry, name) == 16);
+TALLY_ASSERT(offsetof(tally_dir_entry, unit) == 112);
+TALLY_ASSERT(offsetof(tally_dir_entry, account_class) == 127);
+
+TALLY_ASSERT(sizeof(tally_slow_operation) == 232);
+TALLY_ASSERT(offsetof(tally_slow_operation, zero) == 0);
+TALLY_ASSERT(offsetof(tally_slow_operation, error) == 4);
+TALLY_ASSERT(offsetof(tally_slow_operation, ns) == 8);
+TALLY_ASSERT(offsetof(tally_slow_operation, bytes) == 16);
+TALLY_ASSERT(offsetof(tally_slow_operation, writes) == 24);
+TALLY_ASSERT(offsetof(tally_slow_operation, operation) == 32);
+TALLY_ASSERT(offsetof(tally_slow_operation, path) == 92);
+
+TALLY_ASSERT(sizeof(tally_client_activity) == 24);
+TALLY_ASSERT(offsetof(tally_client_activity, ns) == 0);
+TALLY_ASSERT(offsetof(tally_client_activity, commands) == 8);
+TALLY_ASSERT(offsetof(tally_client_activity, handle_ns) == 16);
+
+TALLY_ASSERT(sizeof(tally_client_totals) == 40);
+TALLY_ASSERT(offsetof(tally_client_totals, known) == 0);
+TALLY_ASSERT(offsetof(tally_client_totals, resets) == 4);
+TALLY_ASSERT(offsetof(tally_client_totals, tick) == 8);
+TALLY_ASSERT(offsetof(tally_client_totals, commands) == 16);
+TALLY_ASSERT(offsetof(tally_client_totals, ticks) == 24);
+TALLY_ASSERT(offsetof(tally_client_totals, off_stretches) == 32);
+
+TALLY_ASSERT(sizeof(tally_checkpoint_started) == 72);
+TALLY_ASSERT(offsetof(tally_checkpoint_started, zero) == 0);
+TALLY_ASSERT(offsetof(tally_checkpoint_started, reason) == 4);
+TALLY_ASSERT(offsetof(tally_checkpoint_started, before) == 8);
+TALLY_ASSERT(offsetof(tally_checkpoint_started, clients) == 32);
+
+TALLY_ASSERT(sizeof(tally_checkpoint_completed) == 216);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, zero) == 0);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, reason) == 4);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, ns) == 8);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, slru_ns) == 16);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, write_ns) == 24);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, sync_ns) == 32);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, longest_sync_ns) == 40);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, buffers) == 48);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, files_synced) == 56);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, wal_added) == 60);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, wal_removed) == 64);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, wal_recycled) == 68);
+TALLY_ASSERT(offsetof(tally_checkpoint_completed, longest_sync_file) == 72);
+
+TALLY_ASSERT(sizeof(tally_checkpoint_space) == 8);
+TALLY_ASSERT(offsetof(tally_checkpoint_space, tablespace) == 0);
+TALLY_ASSERT(offsetof(tally_checkpoint_space, buffers) == 4);
+
+TALLY_ASSERT(sizeof(tally_checkpoint_writes) == 224);
+TALLY_ASSERT(offsetof(tally_checkpoint_writes, zero) == 0);
+TALLY_ASSERT(offsetof(tally_checkpoint_writes, spaces) == 4);
+TALLY_ASSERT(offsetof(tally_checkpoint_writes, interval_ns) == 8);
+TALLY_ASSERT(offsetof(tally_checkpoint_writes, spread_ppm) == 16);
+TALLY_ASSERT(offsetof(tally_checkpoint_writes, target_ppm) == 20);
+TALLY_ASSERT(offsetof(tally_checkpoint_writes, space) == 24);
+
+TALLY_ASSERT(sizeof(tally_checkpoint_clients) == 96);
+TALLY_ASSERT(offsetof(tally_checkpoint_clients, zero) == 0);
+TALLY_ASSERT(offsetof(tally_checkpoint_clients, before) == 8);
+TALLY_ASSERT(offsetof(tally_checkpoint_clients, during) == 32);
+TALLY_ASSERT(offsetof(tally_checkpoint_clients, clients) == 56);
+
+TALLY_ASSERT(sizeof(tally_checkpoint_failed) == 16);
+TALLY_ASSERT(offsetof(tally_checkpoint_failed, zero) == 0);
+TALLY_ASSERT(offsetof(tally_checkpoint_failed, reason) == 4);
+TALLY_ASSERT(offsetof(tally_checkpoint_failed, ns) == 8);
+
+TALLY_ASSERT(sizeof(tally_event) == 256);
+TALLY_ASSERT(offsetof(tally_event, number) == 0);
+TALLY_ASSERT(offsetof(tally_event, tick) == 8);
+TALLY_ASSERT(offsetof(tally_event, pid) == 16);
+TALLY_ASSERT(offsetof(tally_event, kind) == 20);
+TALLY_ASSERT(offsetof(tally_event, text) == 24);
+
+TALLY_ASSERT(sizeof(tally_blocked) == 56);
+TALLY_ASSERT(offsetof(tally_blocked, seq) == 0);
+TALLY_ASSERT(offsetof(tally_blocked, since) == 8);
+TALLY_ASSERT(offsetof(tally_blocked, field) == 16);
+TALLY_ASSERT(offsetof(tally_blocked, field4) == 28);
+TALLY_ASSERT(offsetof(tally_blocked, type) == 30);
+TALLY_ASSERT(offsetof(tally_blocked, method) == 31);
+TALLY_ASSERT(offsetof(tally_blocked, pids) == 32);
+TALLY_ASSERT(offsetof(tally_blocked, count) == 52);
+TALLY_ASSERT(offsetof(tally_blocked, mode) == 54);
+
+TALLY_ASSERT(sizeof(tally_slot_entry) == 384);
+TALLY_ASSERT(offsetof(tally_slot_entry, state) == 0);
+TALLY_ASSERT(offsetof(tally_slot_entry, generation) == 4);
+TALLY_ASSERT(offsetof(tally_slot_entry, pid) == 8);
+TALLY_ASSERT(offsetof(tally_slot_entry, leader_pid) == 12);
+TALLY_ASSERT(offsetof(tally_slot_entry, claimed_boot_ns) == 16);
+TALLY_ASSERT(offsetof(tally_slot_entry, claimed_tick) == 24);
+TALLY_ASSERT(offsetof(tally_slot_entry, database_id) == 32);
+TALLY_ASSERT(offsetof(tally_slot_entry, user_id) == 36);
+TALLY_ASSERT(offsetof(tally_slot_entry, identity_seq) == 40);
+TALLY_ASSERT(offsetof(tally_slot_entry, merged) == 44);
+TALLY_ASSERT(offsetof(tally_slot_entry, kind) == 48);
+TALLY_ASSERT(offsetof(tally_slot_entry, database) == 112);
+TALLY_ASSERT(offsetof(tally_slot_entry, user) == 176);
+TALLY_ASSERT(offsetof(tally_slot_entry, application) == 240);
+TALLY_ASSERT(offsetof(tally_slot_entry, sessions) == 304);
+TALLY_ASSERT(offsetof(tally_slot_entry, local_statements) == 312);
+TALLY_ASSERT(offsetof(tally_slot_entry, local_generation) == 316);
+TALLY_ASSERT(offsetof(tally_slot_entry, blocked) == 320);
+TALLY_ASSERT(offsetof(tally_slot_entry, local_relations) == 376);
+
+TALLY_ASSERT(sizeof(tally_head) == 64);
+TALLY_ASSERT(offsetof(tally_head, stat) == 0);
+TALLY_ASSERT(offsetof(tally_head, count) == 8);
+TALLY_ASSERT(offsetof(tally_head, total) == 16);
+TALLY_ASSERT(offsetof(tally_head, min) == 24);
+TALLY_ASSERT(offsetof(tally_head, max) == 32);
+TALLY_ASSERT(offsetof(tally_head, reserved) == 40);
+TALLY_ASSERT(offsetof(tally_head, amount) == 48);
+TALLY_ASSERT(offsetof(tally_head, follows) == 56);
+
+TALLY_ASSERT(sizeof(tally_hold) == 24);
+TALLY_ASSERT(offsetof(tally_hold, lock) == 0);
+TALLY_ASSERT(offsetof(tally_hold, since) == 8);
+TALLY_ASSERT(offsetof(tally_hold, tranche) == 16);
+TALLY_ASSERT(offsetof(tally_hold, mode) == 20);
+
+TALLY_ASSERT(sizeof(tally_freed) == 32);
+TALLY_ASSERT(offsetof(tally_freed, lock) == 0);
+TALLY_ASSERT(offsetof(tally_freed, since) == 8);
+TALLY_ASSERT(offsetof(tally_freed, until) == 16);
+TALLY_ASSERT(offsetof(tally_freed, account) == 24);
+TALLY_ASSERT(offsetof(tally_freed, mode) == 28);
+
+TALLY_ASSERT(sizeof(tally_book) == 1024);
+TALLY_ASSERT(offsetof(tally_book, seq) == 0);
+TALLY_ASSERT(offsetof(tally_book, run) == 8);
+TALLY_ASSERT(offsetof(tally_book, used) == 12);
+TALLY_ASSERT(offsetof(tally_book, run_start) == 16);
+TALLY_ASSERT(offsetof(tally_book, pend) == 24);
+TALLY_ASSERT(offsetof(tally_book, resets) == 28);
+TALLY_ASSERT(offsetof(tally_book, pend_ticks) == 32);
+TALLY_ASSERT(offsetof(tally_book, born) == 40);
+TALLY_ASSERT(offsetof(tally_book, transaction) == 48);
+TALLY_ASSERT(offsetof(tally_book, between) == 56);
+TALLY_ASSERT(offsetof(tally_book, calls) == 64);
+TALLY_ASSERT(offsetof(tally_book, holding) == 576);
+TALLY_ASSERT(offsetof(tally_book, holds) == 584);
+TALLY_ASSERT(offsetof(tally_book, freed_next) == 776);
+TALLY_ASSERT(offsetof(tally_book, freed) == 784);
+TALLY_ASSERT(offsetof(tally_book, client) == 912);
+
+TALLY_ASSERT(sizeof(tally_journal) == 2768);
+TALLY_ASSERT(offsetof(tally_journal, active) == 0);
+TALLY_ASSERT(offsetof(tally_journal, slot) == 4);
+TALLY_ASSERT(offsetof(tally_journal, group) == 8);
+TALLY_ASSERT(offsetof(tally_journal, head) == 12);
+TALLY_ASSERT(offsetof(tally_journal, saved) == 16);
+TALLY_ASSERT(offsetof(tally_journal, hist) == 80);
+
+TALLY_ASSERT(sizeof(tally_statement_key) == 24);
+TALLY_ASSERT(offsetof(tally_statement_key, id) == 0);
+TALLY_ASSERT(offsetof(tally_statement_key, database_id) == 8);
+TALLY_ASSERT(offsetof(tally_statement_key, user_id) == 12);
+TALLY_ASSERT(offsetof(tally_statement_key, toplevel) == 16);
+TALLY_ASSERT(offsetof(tally_statement_key, before) == 20);
+
+TALLY_ASSERT(sizeof(tally_moments) == 40);
+TALLY_ASSERT(offsetof(tally_moments, count) == 0);
+TALLY_ASSERT(offsetof(tally_moments, total) == 8);
+TALLY_ASSERT(offsetof(tally_moments, min) == 16);
+TALLY_ASSERT(offsetof(tally_moments, max) == 24);
+TALLY_ASSERT(offsetof(tally_moments, squares) == 32);
+
+TALLY_ASSERT(sizeof(tally_counts) == 576);
+TALLY_ASSERT(offsetof(tally_counts, exec) == 0);
+TALLY_ASSERT(offsetof(tally_counts, rows) == 40);
+TALLY_ASSERT(offsetof(tally_counts, last_us) == 48);
+TALLY_ASSERT(offsetof(tally_counts, shared_hit) == 56);
+TALLY_ASSERT(offsetof(tally_counts, shared_read) == 64);
+TALLY_ASSERT(offsetof(tally_counts, shared_dirtied) == 72);
+TALLY_ASSERT(offsetof(tally_counts, shared_written) == 80);
+TALLY_ASSERT(offsetof(tally_counts, local_hit) == 88);
+TALLY_ASSERT(offsetof(tally_counts, local_read) == 96);
+TALLY_ASSERT(offsetof(tally_counts, local_dirtied) == 104);
+TALLY_ASSERT(offsetof(tally_counts, local_written) == 112);
+TALLY_ASSERT(offsetof(tally_counts, temp_read) == 120);
+TALLY_ASSERT(offsetof(tally_counts, temp_written) == 128);
+TALLY_ASSERT(offsetof(tally_counts, wal_records) == 136);
+TALLY_ASSERT(offsetof(tally_counts, wal_fpi) == 144);
+TALLY_ASSERT(offsetof(tally_counts, wal_bytes) == 152);
+TALLY_ASSERT(offsetof(tally_counts, read_ticks) == 160);
+TALLY_ASSERT(offsetof(tally_counts, write_ticks) == 168);
+TALLY_ASSERT(offsetof(tally_counts, temp_read_ticks) == 176);
+TALLY_ASSERT(offsetof(tally_counts, temp_write_ticks) == 184);
+TALLY_ASSERT(offsetof(tally_counts, wal_buffers_full) == 192);
+TALLY_ASSERT(offsetof(tally_counts, plan) == 200);
+TALLY_ASSERT(offsetof(tally_counts, first_us) == 240);
+TALLY_ASSERT(offsetof(tally_counts, server_read_ns) == 248);
+TALLY_ASSERT(offsetof(tally_counts, server_write_ns) == 256);
+TALLY_ASSERT(offsetof(tally_counts, server_temp_read_ns) == 264);
+TALLY_ASSERT(offsetof(tally_counts, server_temp_write_ns) == 272);
+TALLY_ASSERT(offsetof(tally_counts, server_local_read_ns) == 280);
+TALLY_ASSERT(offsetof(tally_counts, server_local_write_ns) == 288);
+TALLY_ASSERT(offsetof(tally_counts, temp_files) == 296);
+TALLY_ASSERT(offsetof(tally_counts, temp_bytes) == 304);
+TALLY_ASSERT(offsetof(tally_counts, errors) == 312);
+TALLY_ASSERT(offsetof(tally_counts, cancels) == 320);
+TALLY_ASSERT(offsetof(tally_counts, workers) == 328);
+TALLY_ASSERT(offsetof(tally_counts, worker_ticks) == 336);
+TALLY_ASSERT(offsetof(tally_counts, jit_functions) == 344);
+TALLY_ASSERT(offsetof(tally_counts, jit_generation_ns) == 352);
+TALLY_ASSERT(offsetof(tally_counts, jit_inlinings) == 360);
+TALLY_ASSERT(offsetof(tally_counts, jit_inlining_ns) == 368);
+TALLY_ASSERT(offsetof(tally_counts, jit_optimizations) == 376);
+TALLY_ASSERT(offsetof(tally_counts, jit_optimization_ns) == 384);
+TALLY_ASSERT(offsetof(tally_counts, jit_emissions) == 392);
+TALLY_ASSERT(offsetof(tally_counts, jit_emission_ns) == 400);
+TALLY_ASSERT(offsetof(tally_counts, jit_deformings) == 408);
+TALLY_ASSERT(offsetof(tally_counts, jit_deforming_ns) == 416);
+TALLY_ASSERT(offsetof(tally_counts, workers_planned) == 424);
+TALLY_ASSERT(offsetof(tally_counts, workers_launched) == 432);
+TALLY_ASSERT(offsetof(tally_counts, generic_plans) == 440);
+TALLY_ASSERT(offsetof(tally_counts, custom_plans) == 448);
+TALLY_ASSERT(offsetof(tally_counts, user_ns) == 456);
+TALLY_ASSERT(offsetof(tally_counts, system_ns) == 464);
+TALLY_ASSERT(offsetof(tally_counts, reserved) == 472);
+TALLY_ASSERT(offsetof(tally_counts, failed_connection) == 536);
+TALLY_ASSERT(offsetof(tally_counts, failed_data) == 540);
+TALLY_ASSERT(offsetof(tally_counts, failed_integrity) == 544);
+TALLY_ASSERT(offsetof(tally_counts, failed_transaction) == 548);
+TALLY_ASSERT(offsetof(tally_counts, failed_rollback) == 552);
+TALLY_ASSERT(offsetof(tally_counts, failed_syntax) == 556);
+TALLY_ASSERT(offsetof(tally_counts, failed_resources) == 560);
+TALLY_ASSERT(offsetof(tally_counts, failed_object) == 564);
+TALLY_ASSERT(offsetof(tally_counts, failed_system) == 568);
+TALLY_ASSERT(offsetof(tally_counts, failed_other) == 572);
+
+TALLY_ASSERT(sizeof(tally_part) == 24);
+TALLY_ASSERT(offsetof(tally_part, stat) == 0);
+TALLY_ASSERT(offsetof(tally_part, count) == 8);
+TALLY_ASSERT(offsetof(tally_part, ticks) == 16);
+
+TALLY_ASSERT(sizeof(tally_extremes) == 40);
+TALLY_ASSERT(offsetof(tally_extremes, exec_min) == 0);
+TALLY_ASSERT(offsetof(tally_extremes, exec_max) == 8);
+TALLY_ASSERT(offsetof(tally_extremes, plan_min) == 16);
+TALLY_ASSERT(offsetof(tally_extremes, plan_max) == 24);
+TALLY_ASSERT(offsetof(tally_extremes, since_us) == 32);
+
+TALLY_ASSERT(sizeof(tally_figures) == 3904);
+TALLY_ASSERT(offsetof(tally_figures, counts) == 0);
+TALLY_ASSERT(offsetof(tally_figures, parts) == 576);
+TALLY_ASSERT(offsetof(tally_figures, hist) == 1152);
+TALLY_ASSERT(offsetof(tally_figures, extremes) == 3840);
+
+TALLY_ASSERT(sizeof(tally_statement) == 256);
+TALLY_ASSERT(offsetof(tally_statement, seq) == 0);
+TALLY_ASSERT(offsetof(tally_statement, key) == 8);
+TALLY_ASSERT(offsetof(tally_statement, state) == 32);
+TALLY_ASSERT(offsetof(tally_statement, text) == 36);
+TALLY_ASSERT(offsetof(tally_statement, text_bytes) == 40);
+TALLY_ASSERT(offsetof(tally_statement, text_whole) == 44);
+TALLY_ASSERT(offsetof(tally_statement, encoding) == 48);
+TALLY_ASSERT(offsetof(tally_statement, more) == 52);
+TALLY_ASSERT(offsetof(tally_statement, born) == 56);
+TALLY_ASSERT(offsetof(tally_statement, exec) == 64);
+TALLY_ASSERT(offsetof(tally_statement, rows) == 104);
+TALLY_ASSERT(offsetof(tally_statement, last_us) == 112);
+TALLY_ASSERT(offsetof(tally_statement, hits) == 120);
+TALLY_ASSERT(offsetof(tally_statement, base) == 128);
+TALLY_ASSERT(offsetof(tally_statement, extremes) == 132);
+TALLY_ASSERT(offsetof(tally_statement, hist) == 136);
+TALLY_ASSERT(offsetof(tally_statement, parts) == 192);
+TALLY_ASSERT(offsetof(tally_statement, first_us) == 240);
+TALLY_ASSERT(offsetof(tally_statement, since_us) == 248);
+
+TALLY_ASSERT(sizeof(tally_set) == 448);
+TALLY_ASSERT(offsetof(tally_set, lock) == 0);
+TALLY_ASSERT(offsetof(tally_set, reserved) == 4);
+TALLY_ASSERT(offsetof(tally_set, lock_boot_ns) == 8);
+TALLY_ASSERT(offsetof(tally_set, flushes) == 16);
+TALLY_ASSERT(offsetof(tally_set, usage) == 24);
+TALLY_ASSERT(offsetof(tally_set, tags) == 64);
+TALLY_ASSERT(offsetof(tally_set, pins) == 144);
+TALLY_ASSERT(offsetof(tally_set, log) == 192);
+
+TALLY_ASSERT(sizeof(tally_text_block) == 256);
+TALLY_ASSERT(offsetof(tally_text_block, next) == 0);
+TALLY_ASSERT(offsetof(tally_text_block, bytes) == 4);
+
+TALLY_ASSERT(sizeof(tally_local_statement) == 2560);
+TALLY_ASSERT(offsetof(tally_local_statement, seq) == 0);
+TALLY_ASSERT(offsetof(tally_local_statement, generation) == 8);
+TALLY_ASSERT(offsetof(tally_local_statement, drop) == 16);
+TALLY_ASSERT(offsetof(tally_local_statement, key) == 24);
+TALLY_ASSERT(offsetof(tally_local_statement, state) == 48);
+TALLY_ASSERT(offsetof(tally_local_statement, entry) == 52);
+TALLY_ASSERT(offsetof(tally_local_statement, more) == 56);
+TALLY_ASSERT(offsetof(tally_local_statement, extremes) == 60);
+TALLY_ASSERT(offsetof(tally_local_statement, counts) == 64);
+TALLY_ASSERT(offsetof(tally_local_statement, parts) == 640);
+TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1216);
+
+TALLY_ASSERT(sizeof(tally_current) == 704);
+TALLY_ASSERT(offsetof(tally_current, seq) == 0);
+TALLY_ASSERT(offsetof(tally_current, key) == 8);
+TALLY_ASSERT(offsetof(tally_current, begun) == 32);
+TALLY_ASSERT(offsetof(tally_current, since) == 40);
+TALLY_ASSERT(offsetof(tally_current, used) == 48);
+TALLY_ASSERT(offsetof(tally_current, has_text) == 52);
+TALLY_ASSERT(offsetof(tally_current, waits) == 56);
+TALLY_ASSERT(offsetof(tally_current, parts) == 64);
+
+TALLY_ASSERT(sizeof(tally_message_text) == 1024);
+TALLY_ASSERT(offsetof(tally_message_text, begun) == 0);
+TALLY_ASSERT(offsetof(tally_message_text, bytes) == 8);
+TALLY_ASSERT(offsetof(tally_message_text, whole) == 12);
+TALLY_ASSERT(offsetof(tally_message_text, encoding) == 16);
+TALLY_ASSERT(offsetof(tally_message_text, user_id) == 20);
+TALLY_ASSERT(offsetof(tally_message_text, database_id) == 24);
+TALLY_ASSERT(offsetof(tally_message_text, text) == 32);
+
+TALLY_ASSERT(sizeof(tally_unsynced_file) == 32);
+TALLY_ASSERT(offsetof(tally_unsynced_file, writes) == 0);
+TALLY_ASSERT(offsetof(tally_unsynced_file, bytes) == 8);
+TALLY_ASSERT(offsetof(tally_unsynced_file, synced_writes) == 16);
+TALLY_ASSERT(offsetof(tally_unsynced_file, synced_bytes) == 24);
+
+TALLY_ASSERT(sizeof(tally_unsynced) == 320);
+TALLY_ASSERT(offsetof(tally_unsynced, names) == 0);
+TALLY_ASSERT(offsetof(tally_unsynced, files) == 64);
+
+TALLY_ASSERT(sizeof(tally_relation_key) == 24);
+TALLY_ASSERT(offsetof(tally_relation_key, tablespace) == 0);
+TALLY_ASSERT(offsetof(tally_relation_key, database) == 4);
+TALLY_ASSERT(offsetof(tally_relation_key, relation) == 8);
+TALLY_ASSERT(offsetof(tally_relation_key, fork) == 12);
+TALLY_ASSERT(offsetof(tally_relation_key, backend) == 16);
+
+TALLY_ASSERT(sizeof(tally_file_sums) == 32);
+TALLY_ASSERT(offsetof(tally_file_sums, count) == 0);
+TALLY_ASSERT(offsetof(tally_file_sums, bytes) == 8);
+TALLY_ASSERT(offsetof(tally_file_sums, ticks) == 16);
+TALLY_ASSERT(offsetof(tally_file_sums, max) == 24);
+
+TALLY_ASSERT(sizeof(tally_relation) == 256);
+TALLY_ASSERT(offsetof(tally_relation, tag) == 0);
+TALLY_ASSERT(offsetof(tally_relation, state) == 8);
+TALLY_ASSERT(offsetof(tally_relation, pins) == 12);
+TALLY_ASSERT(offsetof(tally_relation, key) == 16);
+TALLY_ASSERT(offsetof(tally_relation, flushes) == 40);
+TALLY_ASSERT(offsetof(tally_relation, failed) == 48);
+TALLY_ASSERT(offsetof(tally_relation, reserved) == 56);
+TALLY_ASSERT(offsetof(tally_relation, of) == 64);
+
+TALLY_ASSERT(sizeof(tally_local_relation) == 192);
+TALLY_ASSERT(offsetof(tally_local_relation, seq) == 0);
+TALLY_ASSERT(offsetof(tally_local_relation, tag) == 8);
+TALLY_ASSERT(offsetof(tally_local_relation, state) == 16);
+TALLY_ASSERT(offsetof(tally_local_relation, entry) == 20);
+TALLY_ASSERT(offsetof(tally_local_relation, failed) == 24);
+TALLY_ASSERT(offsetof(tally_local_relation, of) == 32);
+
+TALLY_ASSERT(sizeof(tally_plan) == 4096);
+TALLY_ASSERT(offsetof(tally_plan, state) == 0);
+TALLY_ASSERT(offsetof(tally_plan, pins) == 4);
+TALLY_ASSERT(offsetof(tally_plan, key) == 8);
+TALLY_ASSERT(offsetof(tally_plan, shape) == 32);
+TALLY_ASSERT(offsetof(tally_plan, born) == 40);
+TALLY_ASSERT(offsetof(tally_plan, last) == 48);
+TALLY_ASSERT(offsetof(tally_plan, count) == 56);
+TALLY_ASSERT(offsetof(tally_plan, ticks) == 64);
+TALLY_ASSERT(offsetof(tally_plan, max) == 72);
+TALLY_ASSERT(offsetof(tally_plan, rows) == 80);
+TALLY_ASSERT(offsetof(tally_plan, cost) == 88);
+TALLY_ASSERT(offsetof(tally_plan, text_bytes) == 96);
+TALLY_ASSERT(offsetof(tally_plan, text_whole) == 100);
+TALLY_ASSERT(offsetof(tally_plan, generation) == 104);
+TALLY_ASSERT(offsetof(tally_plan, encoding) == 112);
+TALLY_ASSERT(offsetof(tally_plan, text) == 120);
+
+TALLY_ASSERT(sizeof(tally_trace_record) == 64);
+TALLY_ASSERT(offsetof(tally_trace_record, number) == 0);
+TALLY_ASSERT(offsetof(tally_trace_record, tick) == 8);
+TALLY_ASSERT(offsetof(tally_trace_record, ticks) == 16);
+TALLY_ASSERT(offsetof(tally_trace_record, kind) == 24);
+TALLY_ASSERT(offsetof(tally_trace_record, op) == 25);
+TALLY_ASSERT(offsetof(tally_trace_record, more) == 26);
+TALLY_ASSERT(offsetof(tally_trace_record, failed) == 27);
+TALLY_ASSERT(offsetof(tally_trace_record, node) == 28);
+TALLY_ASSERT(offsetof(tally_trace_record, pad) == 30);
+TALLY_ASSERT(offsetof(tally_trace_record, stat) == 32);
+TALLY_ASSERT(offsetof(tally_trace_record, next) == 36);
+TALLY_ASSERT(offsetof(tally_trace_record, word) == 40);
+
+TALLY_ASSERT(sizeof(tally_trace) == 4096);
+TALLY_ASSERT(offsetof(tally_trace, claim) == 0);
+TALLY_ASSERT(offsetof(tally_trace, flags) == 4);
+TALLY_ASSERT(offsetof(tally_trace, pid) == 8);
+TALLY_ASSERT(offsetof(tally_trace, reader_pid) == 12);
+TALLY_ASSERT(offsetof(tally_trace, reader_boot_ns) == 16);
+TALLY_ASSERT(offsetof(tally_trace, until) == 24);
+TALLY_ASSERT(offsetof(tally_trace, application) == 32);
+TALLY_ASSERT(offsetof(tally_trace, user) == 96);
+TALLY_ASSERT(offsetof(tally_trace, database) == 160);
+TALLY_ASSERT(offsetof(tally_trace, owner_pid) == 256);
+TALLY_ASSERT(offsetof(tally_trace, leader_pid) == 260);
+TALLY_ASSERT(offsetof(tally_trace, slot) == 264);
+TALLY_ASSERT(offsetof(tally_trace, slot_generation) == 268);
+TALLY_ASSERT(offsetof(tally_trace, begun) == 272);
+TALLY_ASSERT(offsetof(tally_trace, node) == 280);
+TALLY_ASSERT(offsetof(tally_trace, head) == 320);
+#endif
+
+#endif							/* TALLY_FORMAT_H */
