@@ -734,11 +734,11 @@ typedef struct tally_counts			/* 576 bytes */
 		{
 			uint64_t	shared_hit;	/* 56: shared blocks found in the buffers */
 			uint64_t	shared_read; /* 64: shared blocks read */
-			uint64_t	shared_dirtied; /* 72: shared blocks made dirty */
+			uint64_t	shared_dirtied; /* 72: shared blocks dirtied */
 			uint64_t	shared_written; /* 80: shared blocks written */
 			uint64_t	local_hit;	/* 88: local blocks (temporary tables) found */
 			uint64_t	local_read;	/* 96: local blocks read */
-			uint64_t	local_dirtied; /* 104: local blocks made dirty */
+			uint64_t	local_dirtied; /* 104: local blocks dirtied */
 			uint64_t	local_written; /* 112: local blocks written */
 			uint64_t	temp_read;	/* 120: blocks of temporary files read */
 			uint64_t	temp_written; /* 128: blocks of temporary files written */
@@ -759,13 +759,13 @@ typedef struct tally_counts			/* 576 bytes */
 		uint64_t	io_ticks[4];
 		struct
 		{
-			uint64_t	read_ticks;	/* 160: ticks: time reading blocks, by our probes */
+			uint64_t	read_ticks;	/* 160: ticks: time reading blocks, measured by pg_tally */
 			uint64_t	write_ticks; /* 168: ticks: time writing blocks */
 			uint64_t	temp_read_ticks; /* 176: ticks: time reading temporary files */
 			uint64_t	temp_write_ticks; /* 184: ticks: time writing temporary files */
 		};
 	};
-	uint64_t	wal_buffers_full;	/* 192: how often it found the buffers of the WAL full; 0 before 18 */
+	uint64_t	wal_buffers_full;	/* 192: number of times the WAL buffers were full; 0 before 18 */
 	tally_moments plan;				/* 200: plannings */
 	int64_t		first_us;			/* 240: as last_us; of two, the earlier; 0: it equals last_us */
 	union
@@ -773,20 +773,20 @@ typedef struct tally_counts			/* 576 bytes */
 		uint64_t	io_ns[6];
 		struct
 		{
-			uint64_t	server_read_ns; /* 248: ns: time reading blocks, as timed by the server (track_io_timing) */
-			uint64_t	server_write_ns; /* 256: ns: the same, writing blocks */
-			uint64_t	server_temp_read_ns; /* 264: ns: the same, reading temporary files */
-			uint64_t	server_temp_write_ns; /* 272: ns: the same, writing temporary files */
-			uint64_t	server_local_read_ns; /* 280: ns: of server_read_ns, local blocks; 0 before 17 */
-			uint64_t	server_local_write_ns; /* 288: ns: of server_write_ns, local blocks; 0 before 17 */
+			uint64_t	server_read_ns; /* 248: ns: time reading blocks, measured by the server (track_io_timing) */
+			uint64_t	server_write_ns; /* 256: ns: time writing blocks, measured by the server */
+			uint64_t	server_temp_read_ns; /* 264: ns: time reading temporary files, measured by the server */
+			uint64_t	server_temp_write_ns; /* 272: ns: time writing temporary files, measured by the server */
+			uint64_t	server_local_read_ns; /* 280: ns: part of server_read_ns for local blocks; 0 before 17 */
+			uint64_t	server_local_write_ns; /* 288: ns: part of server_write_ns for local blocks; 0 before 17 */
 		};
 	};
 	uint64_t	temp_files;			/* 296: temporary files created */
 	uint64_t	temp_bytes;			/* 304: their size */
-	uint64_t	errors;				/* 312: executions ended by an error */
-	uint64_t	cancels;			/* 320: executions cancelled or timed out */
+	uint64_t	errors;				/* 312: executions that failed with an error */
+	uint64_t	cancels;			/* 320: executions that were cancelled or timed out */
 	uint64_t	workers;			/* 328: parallel workers that took part */
-	uint64_t	worker_ticks;		/* 336: ticks: how long they lived for it */
+	uint64_t	worker_ticks;		/* 336: ticks: their lifetime */
 	union
 	{
 		uint64_t	jit[10];
@@ -800,31 +800,31 @@ typedef struct tally_counts			/* 576 bytes */
 			uint64_t	jit_optimization_ns; /* 384: ns: optimizing */
 			uint64_t	jit_emissions; /* 392: executions that emitted code */
 			uint64_t	jit_emission_ns; /* 400: ns: emitting it */
-			uint64_t	jit_deformings; /* 408: executions that compiled the deforming of tuples; 0 before 17 */
-			uint64_t	jit_deforming_ns; /* 416: ns: compiling that, part of jit_generation_ns; 0 before 17 */
+			uint64_t	jit_deformings; /* 408: executions that compiled tuple deforming; 0 before 17 */
+			uint64_t	jit_deforming_ns; /* 416: ns: compiling it, part of jit_generation_ns; 0 before 17 */
 		};
 	};
-	uint64_t	workers_planned;	/* 424: parallel workers that it was to have; 0 before 18 */
-	uint64_t	workers_launched;	/* 432: parallel workers launched for it; 0 before 18 */
+	uint64_t	workers_planned;	/* 424: parallel workers planned; 0 before 18 */
+	uint64_t	workers_launched;	/* 432: parallel workers launched; 0 before 18 */
 	uint64_t	generic_plans;		/* 440: executions of a generic plan; 0 before 19 */
 	uint64_t	custom_plans;		/* 448: executions of a custom plan of a cached statement; 0 before 19 */
-	uint64_t	user_ns;			/* 456: ns: CPU time in user mode; 0: not measured */
-	uint64_t	system_ns;			/* 464: ns: CPU time in the kernel; 0: not measured */
+	uint64_t	user_ns;			/* 456: ns: CPU time in user mode; 0 if it was not measured */
+	uint64_t	system_ns;			/* 464: ns: CPU time in the kernel; 0 if it was not measured */
 	uint64_t	reserved[8];		/* 472: of counters to come */
 	union
 	{
 		uint32_t	failed[10];
 		struct
 		{
-			uint32_t	failed_connection; /* 536: of errors, those of SQLSTATE class 08 */
+			uint32_t	failed_connection; /* 536: part of errors in SQLSTATE class 08 */
 			uint32_t	failed_data; /* 540: class 22: data exceptions */
 			uint32_t	failed_integrity; /* 544: class 23: integrity constraints */
-			uint32_t	failed_transaction; /* 548: class 25: state of the transaction */
+			uint32_t	failed_transaction; /* 548: class 25: invalid transaction state */
 			uint32_t	failed_rollback; /* 552: class 40: serialization failures, deadlocks */
-			uint32_t	failed_syntax; /* 556: class 42: syntax and access */
-			uint32_t	failed_resources; /* 560: classes 53 and 54: no resources, limits of the server */
-			uint32_t	failed_object; /* 564: class 55: state of an object, such as a lock not available */
-			uint32_t	failed_system; /* 568: classes 57 and 58: intervention, the operating system */
+			uint32_t	failed_syntax; /* 556: class 42: syntax error or access rule violation */
+			uint32_t	failed_resources; /* 560: classes 53 and 54: insufficient resources, program limits */
+			uint32_t	failed_object; /* 564: class 55: object not in prerequisite state, such as a lock not available */
+			uint32_t	failed_system; /* 568: classes 57 and 58: operator intervention, system error */
 			uint32_t	failed_other; /* 572: all other classes */
 		};
 	};

@@ -1034,7 +1034,7 @@ pub mod counts {
     pub const SHARED_HIT: usize = 56;
     /// u64: shared blocks read
     pub const SHARED_READ: usize = 64;
-    /// u64: shared blocks made dirty
+    /// u64: shared blocks dirtied
     pub const SHARED_DIRTIED: usize = 72;
     /// u64: shared blocks written
     pub const SHARED_WRITTEN: usize = 80;
@@ -1042,7 +1042,7 @@ pub mod counts {
     pub const LOCAL_HIT: usize = 88;
     /// u64: local blocks read
     pub const LOCAL_READ: usize = 96;
-    /// u64: local blocks made dirty
+    /// u64: local blocks dirtied
     pub const LOCAL_DIRTIED: usize = 104;
     /// u64: local blocks written
     pub const LOCAL_WRITTEN: usize = 112;
@@ -1056,7 +1056,7 @@ pub mod counts {
     pub const WAL_FPI: usize = 144;
     /// u64: bytes of WAL
     pub const WAL_BYTES: usize = 152;
-    /// u64: ticks: time reading blocks, by our probes
+    /// u64: ticks: time reading blocks, measured by pg_tally
     pub const READ_TICKS: usize = 160;
     /// u64: ticks: time writing blocks
     pub const WRITE_TICKS: usize = 168;
@@ -1064,35 +1064,35 @@ pub mod counts {
     pub const TEMP_READ_TICKS: usize = 176;
     /// u64: ticks: time writing temporary files
     pub const TEMP_WRITE_TICKS: usize = 184;
-    /// u64: how often it found the buffers of the WAL full; 0 before 18
+    /// u64: number of times the WAL buffers were full; 0 before 18
     pub const WAL_BUFFERS_FULL: usize = 192;
     /// [`crate::layout::moments`]: plannings
     pub const PLAN: usize = 200;
     /// i64: as `last_us`; of two, the earlier; 0: it equals `last_us`
     pub const FIRST_US: usize = 240;
-    /// u64: ns: time reading blocks, as timed by the server (`track_io_timing`)
+    /// u64: ns: time reading blocks, measured by the server (`track_io_timing`)
     pub const SERVER_READ_NS: usize = 248;
-    /// u64: ns: the same, writing blocks
+    /// u64: ns: time writing blocks, measured by the server
     pub const SERVER_WRITE_NS: usize = 256;
-    /// u64: ns: the same, reading temporary files
+    /// u64: ns: time reading temporary files, measured by the server
     pub const SERVER_TEMP_READ_NS: usize = 264;
-    /// u64: ns: the same, writing temporary files
+    /// u64: ns: time writing temporary files, measured by the server
     pub const SERVER_TEMP_WRITE_NS: usize = 272;
-    /// u64: ns: of `server_read_ns`, local blocks; 0 before 17
+    /// u64: ns: part of `server_read_ns` for local blocks; 0 before 17
     pub const SERVER_LOCAL_READ_NS: usize = 280;
-    /// u64: ns: of `server_write_ns`, local blocks; 0 before 17
+    /// u64: ns: part of `server_write_ns` for local blocks; 0 before 17
     pub const SERVER_LOCAL_WRITE_NS: usize = 288;
     /// u64: temporary files created
     pub const TEMP_FILES: usize = 296;
     /// u64: their size
     pub const TEMP_BYTES: usize = 304;
-    /// u64: executions ended by an error
+    /// u64: executions that failed with an error
     pub const ERRORS: usize = 312;
-    /// u64: executions cancelled or timed out
+    /// u64: executions that were cancelled or timed out
     pub const CANCELS: usize = 320;
     /// u64: parallel workers that took part
     pub const WORKERS: usize = 328;
-    /// u64: ticks: how long they lived for it
+    /// u64: ticks: their lifetime
     pub const WORKER_TICKS: usize = 336;
     /// u64: functions compiled
     pub const JIT_FUNCTIONS: usize = 344;
@@ -1110,41 +1110,41 @@ pub mod counts {
     pub const JIT_EMISSIONS: usize = 392;
     /// u64: ns: emitting it
     pub const JIT_EMISSION_NS: usize = 400;
-    /// u64: executions that compiled the deforming of tuples; 0 before 17
+    /// u64: executions that compiled tuple deforming; 0 before 17
     pub const JIT_DEFORMINGS: usize = 408;
-    /// u64: ns: compiling that, part of `jit_generation_ns`; 0 before 17
+    /// u64: ns: compiling it, part of `jit_generation_ns`; 0 before 17
     pub const JIT_DEFORMING_NS: usize = 416;
-    /// u64: parallel workers that it was to have; 0 before 18
+    /// u64: parallel workers planned; 0 before 18
     pub const WORKERS_PLANNED: usize = 424;
-    /// u64: parallel workers launched for it; 0 before 18
+    /// u64: parallel workers launched; 0 before 18
     pub const WORKERS_LAUNCHED: usize = 432;
     /// u64: executions of a generic plan; 0 before 19
     pub const GENERIC_PLANS: usize = 440;
     /// u64: executions of a custom plan of a cached statement; 0 before 19
     pub const CUSTOM_PLANS: usize = 448;
-    /// u64: ns: CPU time in user mode; 0: not measured
+    /// u64: ns: CPU time in user mode; 0 if it was not measured
     pub const USER_NS: usize = 456;
-    /// u64: ns: CPU time in the kernel; 0: not measured
+    /// u64: ns: CPU time in the kernel; 0 if it was not measured
     pub const SYSTEM_NS: usize = 464;
     /// u64, 8: of counters to come
     pub const RESERVED: usize = 472;
-    /// u32: of `errors`, those of SQLSTATE class 08
+    /// u32: part of `errors` in SQLSTATE class 08
     pub const FAILED_CONNECTION: usize = 536;
     /// u32: class 22: data exceptions
     pub const FAILED_DATA: usize = 540;
     /// u32: class 23: integrity constraints
     pub const FAILED_INTEGRITY: usize = 544;
-    /// u32: class 25: state of the transaction
+    /// u32: class 25: invalid transaction state
     pub const FAILED_TRANSACTION: usize = 548;
     /// u32: class 40: serialization failures, deadlocks
     pub const FAILED_ROLLBACK: usize = 552;
-    /// u32: class 42: syntax and access
+    /// u32: class 42: syntax error or access rule violation
     pub const FAILED_SYNTAX: usize = 556;
-    /// u32: classes 53 and 54: no resources, limits of the server
+    /// u32: classes 53 and 54: insufficient resources, program limits
     pub const FAILED_RESOURCES: usize = 560;
-    /// u32: class 55: state of an object, such as a lock not available
+    /// u32: class 55: object not in prerequisite state, such as a lock not available
     pub const FAILED_OBJECT: usize = 564;
-    /// u32: classes 57 and 58: intervention, the operating system
+    /// u32: classes 57 and 58: operator intervention, system error
     pub const FAILED_SYSTEM: usize = 568;
     /// u32: all other classes
     pub const FAILED_OTHER: usize = 572;

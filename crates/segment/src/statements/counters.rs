@@ -82,7 +82,7 @@ pub mod counter {
     pub const SHARED_HIT: usize = 1;
     /// Shared blocks read.
     pub const SHARED_READ: usize = 2;
-    /// Shared blocks made dirty.
+    /// Shared blocks dirtied.
     pub const SHARED_DIRTIED: usize = 3;
     /// Shared blocks written.
     pub const SHARED_WRITTEN: usize = 4;
@@ -90,7 +90,7 @@ pub mod counter {
     pub const LOCAL_HIT: usize = 5;
     /// Local blocks read.
     pub const LOCAL_READ: usize = 6;
-    /// Local blocks made dirty.
+    /// Local blocks dirtied.
     pub const LOCAL_DIRTIED: usize = 7;
     /// Local blocks written.
     pub const LOCAL_WRITTEN: usize = 8;
@@ -104,7 +104,7 @@ pub mod counter {
     pub const WAL_FPI: usize = 12;
     /// Bytes of WAL.
     pub const WAL_BYTES: usize = 13;
-    /// Time reading blocks, by our probes.
+    /// Time reading blocks, measured by pg_tally.
     pub const READ_TICKS: usize = 14;
     /// Time writing blocks.
     pub const WRITE_TICKS: usize = 15;
@@ -112,25 +112,25 @@ pub mod counter {
     pub const TEMP_READ_TICKS: usize = 16;
     /// Time writing temporary files.
     pub const TEMP_WRITE_TICKS: usize = 17;
-    /// Time reading blocks, as timed by the server (`track_io_timing`).
+    /// Time reading blocks, measured by the server (`track_io_timing`).
     pub const SERVER_READ_NS: usize = 18;
-    /// The same, writing blocks.
+    /// Time writing blocks, measured by the server.
     pub const SERVER_WRITE_NS: usize = 19;
-    /// The same, reading temporary files.
+    /// Time reading temporary files, measured by the server.
     pub const SERVER_TEMP_READ_NS: usize = 20;
-    /// The same, writing temporary files.
+    /// Time writing temporary files, measured by the server.
     pub const SERVER_TEMP_WRITE_NS: usize = 21;
     /// Temporary files created.
     pub const TEMP_FILES: usize = 22;
     /// Their size.
     pub const TEMP_BYTES: usize = 23;
-    /// Executions ended by an error.
+    /// Executions that failed with an error.
     pub const ERRORS: usize = 24;
-    /// Executions cancelled or timed out.
+    /// Executions that were cancelled or timed out.
     pub const CANCELS: usize = 25;
     /// Parallel workers that took part.
     pub const WORKERS: usize = 26;
-    /// How long they lived for it.
+    /// Their lifetime.
     pub const WORKER_TICKS: usize = 27;
     /// Functions compiled.
     pub const JIT_FUNCTIONS: usize = 28;
@@ -148,45 +148,45 @@ pub mod counter {
     pub const JIT_EMISSIONS: usize = 34;
     /// Emitting it.
     pub const JIT_EMISSION_NS: usize = 35;
-    /// Executions that compiled the deforming of tuples; 0 before 17.
+    /// Executions that compiled tuple deforming; 0 before 17.
     pub const JIT_DEFORMINGS: usize = 36;
-    /// Compiling that, part of `jit_generation_ns`; 0 before 17.
+    /// Compiling it, part of `jit_generation_ns`; 0 before 17.
     pub const JIT_DEFORMING_NS: usize = 37;
-    /// How often it found the buffers of the WAL full; 0 before 18.
+    /// Number of times the WAL buffers were full; 0 before 18.
     pub const WAL_BUFFERS_FULL: usize = 38;
-    /// Of `server_read_ns`, local blocks; 0 before 17.
+    /// Part of `server_read_ns` for local blocks; 0 before 17.
     pub const SERVER_LOCAL_READ_NS: usize = 39;
-    /// Of `server_write_ns`, local blocks; 0 before 17.
+    /// Part of `server_write_ns` for local blocks; 0 before 17.
     pub const SERVER_LOCAL_WRITE_NS: usize = 40;
-    /// Parallel workers that it was to have; 0 before 18.
+    /// Parallel workers planned; 0 before 18.
     pub const WORKERS_PLANNED: usize = 41;
-    /// Parallel workers launched for it; 0 before 18.
+    /// Parallel workers launched; 0 before 18.
     pub const WORKERS_LAUNCHED: usize = 42;
     /// Executions of a generic plan; 0 before 19.
     pub const GENERIC_PLANS: usize = 43;
     /// Executions of a custom plan of a cached statement; 0 before 19.
     pub const CUSTOM_PLANS: usize = 44;
-    /// CPU time in user mode; 0: not measured.
+    /// CPU time in user mode; 0 if it was not measured.
     pub const USER_NS: usize = 45;
-    /// CPU time in the kernel; 0: not measured.
+    /// CPU time in the kernel; 0 if it was not measured.
     pub const SYSTEM_NS: usize = 46;
-    /// Of `errors`, those of SQLSTATE class 08.
+    /// Part of `errors` in SQLSTATE class 08.
     pub const FAILED_CONNECTION: usize = 47;
     /// Class 22: data exceptions.
     pub const FAILED_DATA: usize = 48;
     /// Class 23: integrity constraints.
     pub const FAILED_INTEGRITY: usize = 49;
-    /// Class 25: state of the transaction.
+    /// Class 25: invalid transaction state.
     pub const FAILED_TRANSACTION: usize = 50;
     /// Class 40: serialization failures, deadlocks.
     pub const FAILED_ROLLBACK: usize = 51;
-    /// Class 42: syntax and access.
+    /// Class 42: syntax error or access rule violation.
     pub const FAILED_SYNTAX: usize = 52;
-    /// Classes 53 and 54: no resources, limits of the server.
+    /// Classes 53 and 54: insufficient resources, program limits.
     pub const FAILED_RESOURCES: usize = 53;
-    /// Class 55: state of an object, such as a lock not available.
+    /// Class 55: object not in prerequisite state, such as a lock not available.
     pub const FAILED_OBJECT: usize = 54;
-    /// Classes 57 and 58: intervention, the operating system.
+    /// Classes 57 and 58: operator intervention, system error.
     pub const FAILED_SYSTEM: usize = 55;
     /// All other classes.
     pub const FAILED_OTHER: usize = 56;
@@ -199,7 +199,7 @@ pub struct Blocks {
     pub shared_hit: u64,
     /// Shared blocks read.
     pub shared_read: u64,
-    /// Shared blocks made dirty.
+    /// Shared blocks dirtied.
     pub shared_dirtied: u64,
     /// Shared blocks written.
     pub shared_written: u64,
@@ -207,7 +207,7 @@ pub struct Blocks {
     pub local_hit: u64,
     /// Local blocks read.
     pub local_read: u64,
-    /// Local blocks made dirty.
+    /// Local blocks dirtied.
     pub local_dirtied: u64,
     /// Local blocks written.
     pub local_written: u64,
@@ -237,7 +237,7 @@ impl Blocks {
 /// `io` of [`StatementCounters`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Io {
-    /// Time reading blocks, by our probes.
+    /// Time reading blocks, measured by pg_tally.
     pub read_seconds: f64,
     /// Time writing blocks.
     pub write_seconds: f64,
@@ -245,9 +245,9 @@ pub struct Io {
     pub temp_read_seconds: f64,
     /// Time writing temporary files.
     pub temp_write_seconds: f64,
-    /// Of `server_read_ns`, local blocks; 0 before 17.
+    /// Part of `server_read_ns` for local blocks; 0 before 17.
     pub server_local_read_seconds: f64,
-    /// Of `server_write_ns`, local blocks; 0 before 17.
+    /// Part of `server_write_ns` for local blocks; 0 before 17.
     pub server_local_write_seconds: f64,
 }
 
@@ -304,9 +304,9 @@ pub struct Jit {
     pub emissions: u64,
     /// Emitting it.
     pub emission_seconds: f64,
-    /// Executions that compiled the deforming of tuples; 0 before 17.
+    /// Executions that compiled tuple deforming; 0 before 17.
     pub deformings: u64,
-    /// Compiling that, part of `jit_generation_ns`; 0 before 17.
+    /// Compiling it, part of `jit_generation_ns`; 0 before 17.
     pub deforming_seconds: f64,
 }
 
@@ -344,25 +344,25 @@ pub struct StatementCounters {
     pub temp_files: u64,
     /// Their size.
     pub temp_bytes: u64,
-    /// Executions ended by an error.
+    /// Executions that failed with an error.
     pub errors: u64,
     /// Of `errors`, how many by the class of their SQLSTATE.
     pub failed: BTreeMap<&'static str, u64>,
-    /// Executions cancelled or timed out.
+    /// Executions that were cancelled or timed out.
     pub cancels: u64,
-    /// CPU time in user mode; 0: not measured.
+    /// CPU time in user mode; 0 if it was not measured.
     pub user_seconds: Option<f64>,
-    /// CPU time in the kernel; 0: not measured.
+    /// CPU time in the kernel; 0 if it was not measured.
     pub system_seconds: Option<f64>,
     /// Parallel workers that took part.
     pub workers: u64,
-    /// How long they lived for it.
+    /// Their lifetime.
     pub worker_seconds: f64,
-    /// Parallel workers that it was to have; 0 before 18.
+    /// Parallel workers planned; 0 before 18.
     pub workers_planned: u64,
-    /// Parallel workers launched for it; 0 before 18.
+    /// Parallel workers launched; 0 before 18.
     pub workers_launched: u64,
-    /// How often it found the buffers of the WAL full; 0 before 18.
+    /// Number of times the WAL buffers were full; 0 before 18.
     pub wal_buffers_full: u64,
     /// Executions of a generic plan; 0 before 19.
     pub generic_plans: u64,
