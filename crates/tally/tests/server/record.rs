@@ -202,8 +202,13 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     assert_eq!(select.calls(), 2000);
     assert_eq!(select.histogram().count(), 2000);
     let counted = segment.statements().unwrap().unwrap();
-    let cpu = counted.get(&select.key).unwrap().cpu_times();
-    assert!(cpu.is_some() && select.cpu_times() == cpu, "{:?}, {cpu:?}", select.cpu_times());
+    let counted = counted.get(&select.key).unwrap();
+    let [recorded, counted] = [select, counted].map(|it| it.counters());
+    assert!(counted.user_seconds.is_some() && counted.system_seconds.is_some());
+    assert_eq!(
+        (recorded.user_seconds, recorded.system_seconds),
+        (counted.user_seconds, counted.system_seconds)
+    );
     let settings = recording.settings(Range::ALL).unwrap();
     let value = |group: &str, name: &str| {
         let row = settings.iter().find(|row| &*row.group == group && &*row.name == name);
