@@ -194,32 +194,30 @@ COMMENT ON VIEW tally.function_calls IS
  */
 CREATE FUNCTION tally.statement_rows(
     showtext boolean,
+    -- generated: statement columns
     OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT query text,
     OUT plans bigint, OUT total_plan_time double precision, OUT min_plan_time double precision,
     OUT max_plan_time double precision, OUT mean_plan_time double precision,
-    OUT stddev_plan_time double precision,
-    OUT calls bigint, OUT total_exec_time double precision, OUT min_exec_time double precision,
-    OUT max_exec_time double precision, OUT mean_exec_time double precision,
-    OUT stddev_exec_time double precision, OUT rows bigint,
+    OUT stddev_plan_time double precision, OUT calls bigint, OUT total_exec_time double precision,
+    OUT min_exec_time double precision, OUT max_exec_time double precision,
+    OUT mean_exec_time double precision, OUT stddev_exec_time double precision, OUT rows bigint,
     OUT shared_blks_hit bigint, OUT shared_blks_read bigint, OUT shared_blks_dirtied bigint,
     OUT shared_blks_written bigint, OUT local_blks_hit bigint, OUT local_blks_read bigint,
     OUT local_blks_dirtied bigint, OUT local_blks_written bigint, OUT temp_blks_read bigint,
-    OUT temp_blks_written bigint,
-    OUT blk_read_time double precision, OUT blk_write_time double precision,
-    OUT temp_blk_read_time double precision, OUT temp_blk_write_time double precision,
-    OUT wal_records bigint, OUT wal_fpi bigint, OUT wal_bytes numeric,
-    OUT jit_functions bigint, OUT jit_generation_time double precision,
+    OUT temp_blks_written bigint, OUT blk_read_time double precision,
+    OUT blk_write_time double precision, OUT temp_blk_read_time double precision,
+    OUT temp_blk_write_time double precision, OUT wal_records bigint, OUT wal_fpi bigint,
+    OUT wal_bytes numeric, OUT jit_functions bigint, OUT jit_generation_time double precision,
     OUT jit_inlining_count bigint, OUT jit_inlining_time double precision,
     OUT jit_optimization_count bigint, OUT jit_optimization_time double precision,
     OUT jit_emission_count bigint, OUT jit_emission_time double precision,
     OUT p50_exec_time double precision, OUT p90_exec_time double precision,
     OUT p95_exec_time double precision, OUT p99_exec_time double precision,
-    OUT p999_exec_time double precision, OUT rows_per_call double precision,
-    OUT errors bigint, OUT cancels bigint,
-    OUT first_seen timestamptz, OUT last_seen timestamptz,
-    OUT temp_files bigint, OUT temp_bytes bigint,
-    OUT workers bigint, OUT worker_time double precision,
-    OUT cpu_time double precision, OUT client_time double precision, OUT io_time double precision,
+    OUT p999_exec_time double precision, OUT rows_per_call double precision, OUT errors bigint,
+    OUT cancels bigint, OUT first_seen timestamptz, OUT last_seen timestamptz,
+    OUT temp_files bigint, OUT temp_bytes bigint, OUT workers bigint,
+    OUT worker_time double precision, OUT cpu_time double precision,
+    OUT client_time double precision, OUT io_time double precision,
     OUT lwlock_time double precision, OUT lock_time double precision, OUT ipc_time double precision,
     OUT other_time double precision, OUT ledger_time double precision, OUT query_bytes integer,
     OUT shared_blk_read_time double precision, OUT shared_blk_write_time double precision,
@@ -227,9 +225,10 @@ CREATE FUNCTION tally.statement_rows(
     OUT wal_buffers_full bigint, OUT jit_deform_count bigint, OUT jit_deform_time double precision,
     OUT parallel_workers_to_launch bigint, OUT parallel_workers_launched bigint,
     OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz,
-    OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb,
-    OUT user_time double precision, OUT system_time double precision)
-RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements_0_3'
+    OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb, OUT user_time double precision,
+    OUT system_time double precision)
+    -- end
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
 COMMENT ON FUNCTION tally.statement_rows(boolean) IS
     'statements, with their texts or without';

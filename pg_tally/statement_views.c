@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "lib/stringinfo.h"
@@ -33,54 +34,102 @@ text_datum(const statement_text *text)
 
 /* ---------------------------------------------------------------- tally.statements */
 
+/* Where a column's value comes from. */
+typedef enum column_kind
+{
+	/* of a statement's counts, in the member at `at` */
+	COLUMN_COUNT,
+	COLUMN_NUMERIC,
+	COLUMN_TICKS,
+	COLUMN_NS,
+	COLUMN_TICKS_AND_NS,			/* those at `other`, too */
+	COLUMN_NS_LESS_NS,				/* without those at `other` */
+	COLUMN_MEASURED_NS,				/* NULL where no CPU time was measured */
+	COLUMN_INSTANT,
+	COLUMN_MOMENTS_COUNT,
+	COLUMN_MOMENTS_TOTAL,
+	COLUMN_MOMENTS_MIN,
+	COLUMN_MOMENTS_MAX,
+	COLUMN_MOMENTS_MEAN,
+	COLUMN_MOMENTS_DEVIATION,
+	COLUMN_FAILED_BY_CLASS,
+	COLUMN_ROWS_PER_CALL,
+	/* of its histogram */
+	COLUMN_QUANTILE,
+	/* of its accounts: those of class `at`, those of no class that has a column, all */
+	COLUMN_CLASS,
+	COLUMN_OTHER_CLASSES,
+	COLUMN_LEDGER,
+	/* of its entry */
+	COLUMN_USER,
+	COLUMN_DATABASE,
+	COLUMN_TOPLEVEL,
+	COLUMN_ID,
+	COLUMN_TEXT,
+	COLUMN_TEXT_BYTES,
+	COLUMN_SINCE,
+	COLUMN_EXTREMES_SINCE
+} column_kind;
+
+typedef struct statement_column
+{
+	const char *name;
+	Oid			type;
+	column_kind kind;
+	uint16		at;
+	uint16		other;
+	double		quantile;
+	bool		known;				/* by this server; else the column is NULL */
+} statement_column;
+
+#include "statement_columns.h"
+
+StaticAssertDecl(lengthof(statement_columns) <= ROWS_COLUMNS, "a row has all columns");
+
+/* A statement of which a row is made. */
+typedef struct shown_statement
+{
+	const statement_row *statement;
+	tally_counts counts;			/* with the extremes that are shown */
+	uint64		ticks[TALLY_CLASS_OTHER + 1];	/* by class */
+	bool		allowed;			/* the role may see its id and text */
+	bool		with_text;
+	double		ms;					/* of a tick */
+} shown_statement;
+
+static inline uint64
+count_at(const tally_counts *counts, uint16 at)
+{
+	return *(const uint64 *) ((const char *) counts + at);
+}
+
 static void
-put_moments(row_set *rows, const tally_moments *moments, double ms)
+put_moments(row_set *rows, column_kind kind, const tally_moments *moments, double ms)
 {
 	double		count = (double) moments->count;
 	double		mean = moments->count == 0 ? 0 : (double) moments->total / count;
 	double		variance = moments->count < 2 ? 0 : moments->squares / count - mean * mean;
 
-	rows_count(rows, moments->count);
-	rows_milliseconds(rows, (double) moments->total * ms);
-	rows_milliseconds(rows, moments->count == 0 ? 0 : (double) moments->min * ms);
-	rows_milliseconds(rows, moments->count == 0 ? 0 : (double) moments->max * ms);
-	rows_milliseconds(rows, mean * ms);
-	rows_milliseconds(rows, sqrt(Max(variance, 0)) * ms);
-}
-
-#define JIT_DEFORMINGS 8			/* of tally_counts.jit: the last that pg_stat_statements shows since 17 only */
-
-/* What pg_stat_statements of 15 shows too, from its column "plans" on. */
-static void
-put_shared_columns(row_set *rows, const tally_counts *counts, double ms)
-{
-	put_moments(rows, &counts->plan, ms);
-	put_moments(rows, &counts->exec, ms);
-	rows_count(rows, counts->rows);
-	for (int i = 0; i < lengthof(counts->blocks); i++)
-		rows_count(rows, counts->blocks[i]);
-	for (int i = 0; i < lengthof(counts->io_ticks); i++)
-		rows_milliseconds(rows, (double) counts->io_ticks[i] * ms + (double) counts->io_ns[i] / 1e6);
-	rows_count(rows, counts->wal[0]);
-	rows_count(rows, counts->wal[1]);
-	rows_put(rows, NumericGetDatum(int64_to_numeric((int64) counts->wal[2])));
-	for (int i = 0; i < JIT_DEFORMINGS; i += 2)
+	switch (kind)
 	{
-		rows_count(rows, counts->jit[i]);
-		rows_milliseconds(rows, (double) counts->jit[i + 1] / 1e6);
+		case COLUMN_MOMENTS_COUNT:
+			rows_count(rows, moments->count);
+			break;
+		case COLUMN_MOMENTS_TOTAL:
+			rows_milliseconds(rows, (double) moments->total * ms);
+			break;
+		case COLUMN_MOMENTS_MIN:
+			rows_milliseconds(rows, moments->count == 0 ? 0 : (double) moments->min * ms);
+			break;
+		case COLUMN_MOMENTS_MAX:
+			rows_milliseconds(rows, moments->count == 0 ? 0 : (double) moments->max * ms);
+			break;
+		case COLUMN_MOMENTS_MEAN:
+			rows_milliseconds(rows, mean * ms);
+			break;
+		default:
+			rows_milliseconds(rows, sqrt(Max(variance, 0)) * ms);
 	}
-}
-
-static void
-put_nanoseconds_if(row_set *rows, bool known, uint64 ns)
-{
-	rows_put_if(rows, known, known ? rounded_milliseconds((double) ns / 1e6) : (Datum) 0);
-}
-
-static void
-put_count_if(row_set *rows, bool known, uint64 count)
-{
-	rows_put_if(rows, known, Int64GetDatum((int64) count));
 }
 
 static void
@@ -91,62 +140,38 @@ put_instant(row_set *rows, int64 us)
 }
 
 static void
-put_quantiles(row_set *rows, const statement_figures *figures, double ms)
+put_quantile(row_set *rows, const statement_figures *figures, double quantile, double ms)
 {
-	static const double quantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
 	const tally_moments *exec = &figures->counts.exec;
 	histogram	h = {.buckets = figures->hist,.low = figures->hist_low,.end = figures->hist_end,
 	.count = exec->count,.min = exec->min,.max = exec->max};
 
-	for (int i = 0; i < lengthof(quantiles); i++)
-		views_quantile(rows, &h, quantiles[i], ms, rounded_milliseconds);
+	views_quantile(rows, &h, quantile, ms, rounded_milliseconds);
 }
 
-/* The time of each class that has a column, the other time, and the total. */
+/* Time by class. */
 static void
-put_classes(row_set *rows, tally_segment *segment, const tally_part *parts, double ms)
+add_classes(tally_segment *segment, const tally_part *parts, uint64 *ticks)
 {
-	static const tally_account_class columns[] = {
-		TALLY_CLASS_CPU, TALLY_CLASS_CLIENT, TALLY_CLASS_IO, TALLY_CLASS_LWLOCK, TALLY_CLASS_LOCK,
-		TALLY_CLASS_IPC,
-	};
-	uint64		ticks[TALLY_CLASS_OTHER + 1] = {0};
-	uint64		total = 0;
-	uint64		other;
-
+	memset(ticks, 0, (TALLY_CLASS_OTHER + 1) * sizeof(uint64));
 	for (int i = 0; i < TALLY_PARTS; i++)
 		if (parts[i].stat != 0)
-		{
 			ticks[Min(account_class(segment, parts[i].stat), TALLY_CLASS_OTHER)] += parts[i].ticks;
-			total += parts[i].ticks;
-		}
-	other = total;
-	for (int i = 0; i < lengthof(columns); i++)
-	{
-		rows_milliseconds(rows, (double) ticks[columns[i]] * ms);
-		other -= ticks[columns[i]];
-	}
-	rows_milliseconds(rows, (double) other * ms);
-	rows_milliseconds(rows, (double) total * ms);
 }
 
-static void
-put_own_columns(row_set *rows, tally_segment *segment, const statement_row *statement, double ms)
+/* The time of all classes, or of those without a column. */
+static uint64
+sum_of_classes(const uint64 *ticks, bool others)
 {
-	const tally_counts *counts = &statement->figures.counts;
+	uint64		sum = 0;
 
-	put_quantiles(rows, &statement->figures, ms);
-	rows_put_if(rows, counts->exec.count != 0,
-				rounded_ratio((double) counts->rows / (double) counts->exec.count));
-	rows_count(rows, counts->errors);
-	rows_count(rows, counts->cancels);
-	put_instant(rows, counts->first_us);
-	put_instant(rows, counts->last_us);
-	rows_count(rows, counts->temp_files);
-	rows_count(rows, counts->temp_bytes);
-	rows_count(rows, counts->workers);
-	rows_milliseconds(rows, (double) counts->worker_ticks * ms);
-	put_classes(rows, segment, statement->figures.parts, ms);
+	for (int i = 0; i <= TALLY_CLASS_OTHER; i++)
+		sum += ticks[i];
+	if (others)
+		for (int i = 0; i < lengthof(statement_columns); i++)
+			if (statement_columns[i].kind == COLUMN_CLASS)
+				sum -= ticks[statement_columns[i].at];
+	return sum;
 }
 
 /* Failed executions by SQLSTATE class, as a JSON object; null: none has failed. */
@@ -171,34 +196,6 @@ put_failures(row_set *rows, const uint32 *failed)
 	pfree(json.data);
 }
 
-/* What pg_stat_statements has got since 15, and what we have since 0.3. Null where the server does not tell, and so pg_stat_statements has no such column. */
-static void
-put_later_columns(row_set *rows, const statement_row *statement)
-{
-	const tally_counts *counts = &statement->figures.counts;
-	const uint64 *ns = counts->io_ns;
-	bool		apart = PG_VERSION_NUM >= 170000;
-	bool		measured = counts->user_ns != 0 || counts->system_ns != 0;
-
-	/* what was added up from two copies may be of two instants */
-	put_nanoseconds_if(rows, apart, ns[0] - Min(ns[0], ns[4]));
-	put_nanoseconds_if(rows, apart, ns[1] - Min(ns[1], ns[5]));
-	put_nanoseconds_if(rows, apart, ns[4]);
-	put_nanoseconds_if(rows, apart, ns[5]);
-	put_count_if(rows, COMPAT_WAL_BUFFERS_FULL_RISES, counts->wal_buffers_full);
-	put_count_if(rows, apart, counts->jit[JIT_DEFORMINGS]);
-	put_nanoseconds_if(rows, apart, counts->jit[JIT_DEFORMINGS + 1]);
-	put_count_if(rows, COMPAT_WORKERS, counts->workers_planned);
-	put_count_if(rows, COMPAT_WORKERS, counts->workers_launched);
-	put_count_if(rows, COMPAT_PLAN_ORIGINS, counts->generic_plans);
-	put_count_if(rows, COMPAT_PLAN_ORIGINS, counts->custom_plans);
-	put_instant(rows, statement->since_us);
-	put_instant(rows, statement->extremes_reset != 0 ? statement->extremes.since_us : statement->since_us);
-	put_failures(rows, counts->failed);
-	put_nanoseconds_if(rows, measured, counts->user_ns);
-	put_nanoseconds_if(rows, measured, counts->system_ns);
-}
-
 /* The counts with the extremes since these were reset; 0: there was none since. */
 static tally_counts
 counts_shown(const statement_row *statement)
@@ -213,21 +210,6 @@ counts_shown(const statement_row *statement)
 	counts.plan.min = extremes->plan_min > extremes->plan_max ? 0 : extremes->plan_min;
 	counts.plan.max = extremes->plan_max;
 	return counts;
-}
-
-static void
-put_identity(row_set *rows, const statement_row *statement, bool allowed, bool showtext)
-{
-	rows_put(rows, ObjectIdGetDatum(statement->key.user_id));
-	rows_put(rows, ObjectIdGetDatum(statement->key.database_id));
-	rows_put(rows, BoolGetDatum(statement->key.toplevel != 0));
-	rows_put_if(rows, allowed, Int64GetDatum((int64) statement->key.id));
-	if (!showtext || (allowed && statement->text.bytes == NULL))
-		rows_nulls(rows, 1);
-	else if (allowed)
-		rows_put(rows, text_datum(&statement->text));
-	else
-		rows_put(rows, CStringGetTextDatum("<insufficient privilege>"));
 }
 
 static bool
@@ -248,49 +230,168 @@ is_shown(const statement_row *statement)
 		 statement->figures.parts[0].stat != 0);
 }
 
-/* tally.statement_rows(showtext bool): a row for each statement. `later`: as of version 0.3. */
-static Datum
-statement_rows(FunctionCallInfo fcinfo, bool later)
+static void
+put_text(row_set *rows, const shown_statement *s)
+{
+	if (!s->with_text || (s->allowed && s->statement->text.bytes == NULL))
+		rows_nulls(rows, 1);
+	else if (s->allowed)
+		rows_put(rows, text_datum(&s->statement->text));
+	else
+		rows_put(rows, CStringGetTextDatum("<insufficient privilege>"));
+}
+
+static void
+put_column(row_set *rows, const statement_column *column, const shown_statement *s)
+{
+	const statement_row *statement = s->statement;
+	const tally_counts *counts = &s->counts;
+
+	switch (column->kind)
+	{
+		case COLUMN_COUNT:
+			rows_count(rows, count_at(counts, column->at));
+			break;
+		case COLUMN_NUMERIC:
+			rows_put(rows, NumericGetDatum(int64_to_numeric((int64) count_at(counts, column->at))));
+			break;
+		case COLUMN_TICKS:
+			rows_milliseconds(rows, (double) count_at(counts, column->at) * s->ms);
+			break;
+		case COLUMN_NS:
+			rows_milliseconds(rows, (double) count_at(counts, column->at) / 1e6);
+			break;
+		case COLUMN_TICKS_AND_NS:
+			rows_milliseconds(rows, (double) count_at(counts, column->at) * s->ms +
+							  (double) count_at(counts, column->other) / 1e6);
+			break;
+		case COLUMN_NS_LESS_NS:
+			{
+				uint64		ns = count_at(counts, column->at);
+
+				/* what was added up from two copies may be of two instants */
+				rows_milliseconds(rows, (double) (ns - Min(ns, count_at(counts, column->other))) / 1e6);
+				break;
+			}
+		case COLUMN_MEASURED_NS:
+			if (counts->user_ns != 0 || counts->system_ns != 0)
+				rows_milliseconds(rows, (double) count_at(counts, column->at) / 1e6);
+			else
+				rows_nulls(rows, 1);
+			break;
+		case COLUMN_INSTANT:
+			put_instant(rows, (int64) count_at(counts, column->at));
+			break;
+		case COLUMN_MOMENTS_COUNT:
+		case COLUMN_MOMENTS_TOTAL:
+		case COLUMN_MOMENTS_MIN:
+		case COLUMN_MOMENTS_MAX:
+		case COLUMN_MOMENTS_MEAN:
+		case COLUMN_MOMENTS_DEVIATION:
+			put_moments(rows, column->kind, (const tally_moments *) ((const char *) counts + column->at), s->ms);
+			break;
+		case COLUMN_FAILED_BY_CLASS:
+			put_failures(rows, counts->failed);
+			break;
+		case COLUMN_ROWS_PER_CALL:
+			rows_put_if(rows, counts->exec.count != 0,
+						rounded_ratio((double) counts->rows / (double) counts->exec.count));
+			break;
+		case COLUMN_QUANTILE:
+			put_quantile(rows, &statement->figures, column->quantile, s->ms);
+			break;
+		case COLUMN_CLASS:
+			rows_milliseconds(rows, (double) s->ticks[column->at] * s->ms);
+			break;
+		case COLUMN_OTHER_CLASSES:
+			rows_milliseconds(rows, (double) sum_of_classes(s->ticks, true) * s->ms);
+			break;
+		case COLUMN_LEDGER:
+			rows_milliseconds(rows, (double) sum_of_classes(s->ticks, false) * s->ms);
+			break;
+		case COLUMN_USER:
+			rows_put(rows, ObjectIdGetDatum(statement->key.user_id));
+			break;
+		case COLUMN_DATABASE:
+			rows_put(rows, ObjectIdGetDatum(statement->key.database_id));
+			break;
+		case COLUMN_TOPLEVEL:
+			rows_put(rows, BoolGetDatum(statement->key.toplevel != 0));
+			break;
+		case COLUMN_ID:
+			rows_put_if(rows, s->allowed, Int64GetDatum((int64) statement->key.id));
+			break;
+		case COLUMN_TEXT:
+			put_text(rows, s);
+			break;
+		case COLUMN_TEXT_BYTES:
+			rows_put_if(rows, s->allowed && statement->text.bytes != NULL, Int32GetDatum((int32) statement->text.whole));
+			break;
+		case COLUMN_SINCE:
+			put_instant(rows, statement->since_us);
+			break;
+		case COLUMN_EXTREMES_SINCE:
+			put_instant(rows, statement->extremes_reset != 0 ? statement->extremes.since_us : statement->since_us);
+			break;
+	}
+}
+
+static int
+by_name(const void *name, const void *column)
+{
+	return strcmp(name, ((const statement_column *) column)->name);
+}
+
+/* The columns that are asked for, in their order. NULL: one that is not known, of later objects, or here. */
+static void
+find_columns(TupleDesc wanted, const statement_column **columns)
+{
+	if (wanted->natts > ROWS_COLUMNS)
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("tally.statement_rows has %d columns, more than this library knows", wanted->natts)));
+	for (int i = 0; i < wanted->natts; i++)
+	{
+		const Form_pg_attribute attribute = TupleDescAttr(wanted, i);
+
+		columns[i] = bsearch(NameStr(attribute->attname), statement_columns, lengthof(statement_columns),
+							 sizeof(statement_column), by_name);
+		if (columns[i] != NULL && columns[i]->type != attribute->atttypid)
+			ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+							errmsg("column \"%s\" of tally.statement_rows has another type than this library fills in",
+								   NameStr(attribute->attname))));
+		if (columns[i] != NULL && !columns[i]->known)
+			columns[i] = NULL;
+	}
+}
+
+/* tally.statement_rows(showtext bool): a row for each statement, with the columns that its definition names. */
+SQL_FUNCTION(pg_tally_statements)
 {
 	tally_segment *segment = views_segment();
-	bool		showtext = PG_GETARG_BOOL(0);
 	viewer		v = viewer_now();
-	double		ms = tally_seconds_per_tick(segment) * 1000;
+	const statement_column *columns[ROWS_COLUMNS];
+	shown_statement s = {.with_text = PG_GETARG_BOOL(0),.ms = tally_seconds_per_tick(segment) * 1000};
 	HASH_SEQ_STATUS scan;
-	statement_row *statement;
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
-	hash_seq_init(&scan, statements_read(segment, showtext));
-	while ((statement = hash_seq_search(&scan)) != NULL)
+	find_columns(rows.result->setDesc, columns);
+	hash_seq_init(&scan, statements_read(segment, s.with_text));
+	while ((s.statement = hash_seq_search(&scan)) != NULL)
 	{
-		bool		allowed = sees_row(&v, statement);
-		tally_counts counts;
-
-		if (!is_shown(statement))
+		if (!is_shown(s.statement))
 			continue;
-		counts = counts_shown(statement);
-		put_identity(&rows, statement, allowed, showtext);
-		put_shared_columns(&rows, &counts, ms);
-		put_own_columns(&rows, segment, statement, ms);
-		rows_put_if(&rows, allowed && statement->text.bytes != NULL,
-					Int32GetDatum((int32) statement->text.whole));
-		if (later)
-			put_later_columns(&rows, statement);
+		s.allowed = sees_row(&v, s.statement);
+		s.counts = counts_shown(s.statement);
+		add_classes(segment, s.statement->figures.parts, s.ticks);
+		for (int i = 0; i < rows.result->setDesc->natts; i++)
+			if (columns[i] != NULL)
+				put_column(&rows, columns[i], &s);
+			else
+				rows_nulls(&rows, 1);
 		rows_end(&rows);
 	}
 	return (Datum) 0;
-}
-
-SQL_FUNCTION(pg_tally_statements_0_3)
-{
-	return statement_rows(fcinfo, true);
-}
-
-/* Of versions 0.1 and 0.2, whose objects this library serves too. */
-SQL_FUNCTION(pg_tally_statements)
-{
-	return statement_rows(fcinfo, false);
 }
 
 /* tally.statement_activity_rows(): where the time of each statement went. Id 0: no statement is known. */

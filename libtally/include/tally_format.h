@@ -3,7 +3,7 @@
  * tally_format.h
  *	  The segment, byte for byte: constants, enumerations and structs.
  *
- * Generated from format/layout.toml by `make generate`; do not edit.
+ * Generated from format/layout.toml and format/counters.toml by `make generate`; do not edit.
  *
  * Who may write what, and in which order, is in tally_layout.h, tally_statements.h, tally_files.h, tally_plans.h and
  * tally_trace.h. The number in a member's comment is its offset in bytes.
@@ -718,37 +718,116 @@ typedef struct tally_moments		/* 40 bytes */
 	double		squares;			/* 32: sum of the squared ticks */
 } tally_moments;
 
-/* The first cache line is what every statement changes; the most common fields come next. */
-typedef struct tally_counts			/* 512 bytes */
+/*
+ * The first cache line is what every statement changes; the most common fields come next. Its other members are the
+ * counters (counters.toml).
+ */
+typedef struct tally_counts			/* 536 bytes */
 {
 	tally_moments exec;				/* 0: executions */
-	uint64_t	rows;				/* 40 */
+	uint64_t	rows;				/* 40: rows returned or changed */
 	int64_t		last_us;			/* 48: microseconds since 1970, 0 unknown; of two, the later */
-	/* 56: shared hit, read, dirtied, written; the same for local; temporary read, written */
-	uint64_t	blocks[10];
-	uint64_t	wal[3];				/* 136: records, full-page images, bytes */
-	uint64_t	io_ticks[4];		/* 160: blocks read, written, temporary read, written: as timed by the probes ... */
-	uint64_t	wal_buffers_full;	/* 192: how often it found the buffers of the WAL full, where the server tells */
+	union
+	{
+		uint64_t	blocks[10];
+		struct
+		{
+			uint64_t	shared_hit;	/* 56: shared blocks found in the buffers */
+			uint64_t	shared_read; /* 64: shared blocks read */
+			uint64_t	shared_dirtied; /* 72: shared blocks made dirty */
+			uint64_t	shared_written; /* 80: shared blocks written */
+			uint64_t	local_hit;	/* 88: local blocks (temporary tables) found */
+			uint64_t	local_read;	/* 96: local blocks read */
+			uint64_t	local_dirtied; /* 104: local blocks made dirty */
+			uint64_t	local_written; /* 112: local blocks written */
+			uint64_t	temp_read;	/* 120: blocks of temporary files read */
+			uint64_t	temp_written; /* 128: blocks of temporary files written */
+		};
+	};
+	union
+	{
+		uint64_t	wal[3];
+		struct
+		{
+			uint64_t	wal_records; /* 136: WAL records */
+			uint64_t	wal_fpi;	/* 144: full-page images */
+			uint64_t	wal_bytes;	/* 152: bytes of WAL */
+		};
+	};
+	union
+	{
+		uint64_t	io_ticks[4];
+		struct
+		{
+			uint64_t	read_ticks;	/* 160: ticks: time reading blocks, by our probes */
+			uint64_t	write_ticks; /* 168: ticks: time writing blocks */
+			uint64_t	temp_read_ticks; /* 176: ticks: time reading temporary files */
+			uint64_t	temp_write_ticks; /* 184: ticks: time writing temporary files */
+		};
+	};
+	uint64_t	wal_buffers_full;	/* 192: how often it found the buffers of the WAL full; 0 before 18 */
 	tally_moments plan;				/* 200: plannings */
 	int64_t		first_us;			/* 240: as last_us; of two, the earlier; 0: it equals last_us */
-	/* 248: ... and, in ns, by the server; then of blocks read and written: of local ones, where the server tells */
-	uint64_t	io_ns[6];
-	uint64_t	temp_files;			/* 296 */
-	uint64_t	temp_bytes;			/* 304 */
-	uint64_t	errors;				/* 312: executions ended by an error; they are not in exec */
-	uint64_t	cancels;			/* 320: cancelled, or timed out */
+	union
+	{
+		uint64_t	io_ns[6];
+		struct
+		{
+			uint64_t	server_read_ns; /* 248: ns: time reading blocks, as timed by the server (track_io_timing) */
+			uint64_t	server_write_ns; /* 256: ns: the same, writing blocks */
+			uint64_t	server_temp_read_ns; /* 264: ns: the same, reading temporary files */
+			uint64_t	server_temp_write_ns; /* 272: ns: the same, writing temporary files */
+			uint64_t	server_local_read_ns; /* 280: ns: of server_read_ns, local blocks; 0 before 17 */
+			uint64_t	server_local_write_ns; /* 288: ns: of server_write_ns, local blocks; 0 before 17 */
+		};
+	};
+	uint64_t	temp_files;			/* 296: temporary files created */
+	uint64_t	temp_bytes;			/* 304: their size */
+	uint64_t	errors;				/* 312: executions ended by an error */
+	uint64_t	cancels;			/* 320: executions cancelled or timed out */
 	uint64_t	workers;			/* 328: parallel workers that took part */
-	uint64_t	worker_ticks;		/* 336: total lifetime of these workers */
-	/* 344: functions, generation ns, inlinings, ns, optimizations, ns, emissions, ns, deformings, ns */
-	uint64_t	jit[10];
-	uint64_t	workers_planned;	/* 424: parallel workers that it was to have, where the server tells ... */
-	uint64_t	workers_launched;	/* 432: ... and had */
-	uint64_t	generic_plans;		/* 440: executions of a generic plan, where the server tells ... */
-	uint64_t	custom_plans;		/* 448: ... and of a custom one of a cached statement */
-	uint64_t	user_ns;			/* 456: CPU time in user mode, where it was asked for ... */
-	uint64_t	system_ns;			/* 464: ... and in the kernel */
-	/* 472: of errors, by SQLSTATE class: 08, 22, 23, 25, 40, 42, 53 and 54, 55, 57 and 58, others */
-	uint32_t	failed[TALLY_FAILED];
+	uint64_t	worker_ticks;		/* 336: ticks: how long they lived for it */
+	union
+	{
+		uint64_t	jit[10];
+		struct
+		{
+			uint64_t	jit_functions; /* 344: functions compiled */
+			uint64_t	jit_generation_ns; /* 352: ns: generating code */
+			uint64_t	jit_inlinings; /* 360: executions that inlined */
+			uint64_t	jit_inlining_ns; /* 368: ns: inlining */
+			uint64_t	jit_optimizations; /* 376: executions that optimized */
+			uint64_t	jit_optimization_ns; /* 384: ns: optimizing */
+			uint64_t	jit_emissions; /* 392: executions that emitted code */
+			uint64_t	jit_emission_ns; /* 400: ns: emitting it */
+			uint64_t	jit_deformings; /* 408: executions that compiled the deforming of tuples; 0 before 17 */
+			uint64_t	jit_deforming_ns; /* 416: ns: compiling that, part of jit_generation_ns; 0 before 17 */
+		};
+	};
+	uint64_t	workers_planned;	/* 424: parallel workers that it was to have; 0 before 18 */
+	uint64_t	workers_launched;	/* 432: parallel workers launched for it; 0 before 18 */
+	uint64_t	generic_plans;		/* 440: executions of a generic plan; 0 before 19 */
+	uint64_t	custom_plans;		/* 448: executions of a custom plan of a cached statement; 0 before 19 */
+	uint64_t	user_ns;			/* 456: ns: CPU time in user mode; 0: not measured */
+	uint64_t	system_ns;			/* 464: ns: CPU time in the kernel; 0: not measured */
+	uint64_t	reserved[3];		/* 472: of counters to come */
+	union
+	{
+		uint32_t	failed[10];
+		struct
+		{
+			uint32_t	failed_connection; /* 496: of errors, those of SQLSTATE class 08 */
+			uint32_t	failed_data; /* 500: class 22: data exceptions */
+			uint32_t	failed_integrity; /* 504: class 23: integrity constraints */
+			uint32_t	failed_transaction; /* 508: class 25: state of the transaction */
+			uint32_t	failed_rollback; /* 512: class 40: serialization failures, deadlocks */
+			uint32_t	failed_syntax; /* 516: class 42: syntax and access */
+			uint32_t	failed_resources; /* 520: classes 53 and 54: no resources, limits of the server */
+			uint32_t	failed_object; /* 524: class 55: state of an object, such as a lock not available */
+			uint32_t	failed_system; /* 528: classes 57 and 58: intervention, the operating system */
+			uint32_t	failed_other; /* 532: all other classes */
+		};
+	};
 } tally_counts;
 
 typedef struct tally_part			/* 24 bytes */
@@ -773,15 +852,14 @@ typedef struct tally_extremes		/* 40 bytes */
 typedef struct tally_figures		/* 3840 bytes */
 {
 	tally_counts counts;			/* 0: exec, rows, shared blocks hit, first_us and last_us are 0 */
-	tally_part	parts[TALLY_PARTS];	/* 512: an account may be both here and in the entry */
-	/* 1088: the sum of both histograms is exec.count, all within the buckets of min and max */
+	tally_part	parts[TALLY_PARTS];	/* 536: an account may be both here and in the entry */
+	/* 1112: the sum of both histograms is exec.count, all within the buckets of min and max */
 	uint64_t	hist[TALLY_HIST_BUCKETS];
 	/*
-	 * 3776: where the entry's extremes is not 0: the shortest and longest execution and planning since; a minimum above its
+	 * 3800: where the entry's extremes is not 0: the shortest and longest execution and planning since; a minimum above its
 	 * maximum: none
 	 */
 	tally_extremes extremes;
-	unsigned char pad0[24];
 } tally_figures;
 
 /*
@@ -833,7 +911,7 @@ typedef struct tally_text_block		/* 256 bytes */
 } tally_text_block;
 
 /* A local entry: a statement in a slot's cache. */
-typedef struct tally_local_statement /* 2496 bytes */
+typedef struct tally_local_statement /* 2560 bytes */
 {
 	uint64_t	seq;				/* 0: odd while anything below changes, except drop and the change of state to 0 */
 	uint64_t	generation;			/* 8: counts the uses of this local entry */
@@ -848,9 +926,10 @@ typedef struct tally_local_statement /* 2496 bytes */
 	uint32_t	more;
 	uint32_t	extremes;			/* 60: extremes_resets when it was taken */
 	tally_counts counts;			/* 64 */
-	tally_part	parts[TALLY_PARTS];	/* 576 */
-	/* 1152: not written while exec.count is 1: that execution is in the bucket of max */
+	tally_part	parts[TALLY_PARTS];	/* 600 */
+	/* 1176: not written while exec.count is 1: that execution is in the bucket of max */
 	uint32_t	hist[TALLY_HIST_BUCKETS];
+	unsigned char pad0[40];
 } tally_local_statement;
 
 /* At the start of a slot's cache: the statement in progress, and where its time went so far. */
@@ -1279,31 +1358,69 @@ TALLY_ASSERT(offsetof(tally_moments, min) == 16);
 TALLY_ASSERT(offsetof(tally_moments, max) == 24);
 TALLY_ASSERT(offsetof(tally_moments, squares) == 32);
 
-TALLY_ASSERT(sizeof(tally_counts) == 512);
+TALLY_ASSERT(sizeof(tally_counts) == 536);
 TALLY_ASSERT(offsetof(tally_counts, exec) == 0);
 TALLY_ASSERT(offsetof(tally_counts, rows) == 40);
 TALLY_ASSERT(offsetof(tally_counts, last_us) == 48);
-TALLY_ASSERT(offsetof(tally_counts, blocks) == 56);
-TALLY_ASSERT(offsetof(tally_counts, wal) == 136);
-TALLY_ASSERT(offsetof(tally_counts, io_ticks) == 160);
+TALLY_ASSERT(offsetof(tally_counts, shared_hit) == 56);
+TALLY_ASSERT(offsetof(tally_counts, shared_read) == 64);
+TALLY_ASSERT(offsetof(tally_counts, shared_dirtied) == 72);
+TALLY_ASSERT(offsetof(tally_counts, shared_written) == 80);
+TALLY_ASSERT(offsetof(tally_counts, local_hit) == 88);
+TALLY_ASSERT(offsetof(tally_counts, local_read) == 96);
+TALLY_ASSERT(offsetof(tally_counts, local_dirtied) == 104);
+TALLY_ASSERT(offsetof(tally_counts, local_written) == 112);
+TALLY_ASSERT(offsetof(tally_counts, temp_read) == 120);
+TALLY_ASSERT(offsetof(tally_counts, temp_written) == 128);
+TALLY_ASSERT(offsetof(tally_counts, wal_records) == 136);
+TALLY_ASSERT(offsetof(tally_counts, wal_fpi) == 144);
+TALLY_ASSERT(offsetof(tally_counts, wal_bytes) == 152);
+TALLY_ASSERT(offsetof(tally_counts, read_ticks) == 160);
+TALLY_ASSERT(offsetof(tally_counts, write_ticks) == 168);
+TALLY_ASSERT(offsetof(tally_counts, temp_read_ticks) == 176);
+TALLY_ASSERT(offsetof(tally_counts, temp_write_ticks) == 184);
 TALLY_ASSERT(offsetof(tally_counts, wal_buffers_full) == 192);
 TALLY_ASSERT(offsetof(tally_counts, plan) == 200);
 TALLY_ASSERT(offsetof(tally_counts, first_us) == 240);
-TALLY_ASSERT(offsetof(tally_counts, io_ns) == 248);
+TALLY_ASSERT(offsetof(tally_counts, server_read_ns) == 248);
+TALLY_ASSERT(offsetof(tally_counts, server_write_ns) == 256);
+TALLY_ASSERT(offsetof(tally_counts, server_temp_read_ns) == 264);
+TALLY_ASSERT(offsetof(tally_counts, server_temp_write_ns) == 272);
+TALLY_ASSERT(offsetof(tally_counts, server_local_read_ns) == 280);
+TALLY_ASSERT(offsetof(tally_counts, server_local_write_ns) == 288);
 TALLY_ASSERT(offsetof(tally_counts, temp_files) == 296);
 TALLY_ASSERT(offsetof(tally_counts, temp_bytes) == 304);
 TALLY_ASSERT(offsetof(tally_counts, errors) == 312);
 TALLY_ASSERT(offsetof(tally_counts, cancels) == 320);
 TALLY_ASSERT(offsetof(tally_counts, workers) == 328);
 TALLY_ASSERT(offsetof(tally_counts, worker_ticks) == 336);
-TALLY_ASSERT(offsetof(tally_counts, jit) == 344);
+TALLY_ASSERT(offsetof(tally_counts, jit_functions) == 344);
+TALLY_ASSERT(offsetof(tally_counts, jit_generation_ns) == 352);
+TALLY_ASSERT(offsetof(tally_counts, jit_inlinings) == 360);
+TALLY_ASSERT(offsetof(tally_counts, jit_inlining_ns) == 368);
+TALLY_ASSERT(offsetof(tally_counts, jit_optimizations) == 376);
+TALLY_ASSERT(offsetof(tally_counts, jit_optimization_ns) == 384);
+TALLY_ASSERT(offsetof(tally_counts, jit_emissions) == 392);
+TALLY_ASSERT(offsetof(tally_counts, jit_emission_ns) == 400);
+TALLY_ASSERT(offsetof(tally_counts, jit_deformings) == 408);
+TALLY_ASSERT(offsetof(tally_counts, jit_deforming_ns) == 416);
 TALLY_ASSERT(offsetof(tally_counts, workers_planned) == 424);
 TALLY_ASSERT(offsetof(tally_counts, workers_launched) == 432);
 TALLY_ASSERT(offsetof(tally_counts, generic_plans) == 440);
 TALLY_ASSERT(offsetof(tally_counts, custom_plans) == 448);
 TALLY_ASSERT(offsetof(tally_counts, user_ns) == 456);
 TALLY_ASSERT(offsetof(tally_counts, system_ns) == 464);
-TALLY_ASSERT(offsetof(tally_counts, failed) == 472);
+TALLY_ASSERT(offsetof(tally_counts, reserved) == 472);
+TALLY_ASSERT(offsetof(tally_counts, failed_connection) == 496);
+TALLY_ASSERT(offsetof(tally_counts, failed_data) == 500);
+TALLY_ASSERT(offsetof(tally_counts, failed_integrity) == 504);
+TALLY_ASSERT(offsetof(tally_counts, failed_transaction) == 508);
+TALLY_ASSERT(offsetof(tally_counts, failed_rollback) == 512);
+TALLY_ASSERT(offsetof(tally_counts, failed_syntax) == 516);
+TALLY_ASSERT(offsetof(tally_counts, failed_resources) == 520);
+TALLY_ASSERT(offsetof(tally_counts, failed_object) == 524);
+TALLY_ASSERT(offsetof(tally_counts, failed_system) == 528);
+TALLY_ASSERT(offsetof(tally_counts, failed_other) == 532);
 
 TALLY_ASSERT(sizeof(tally_part) == 24);
 TALLY_ASSERT(offsetof(tally_part, stat) == 0);
@@ -1319,9 +1436,9 @@ TALLY_ASSERT(offsetof(tally_extremes, since_us) == 32);
 
 TALLY_ASSERT(sizeof(tally_figures) == 3840);
 TALLY_ASSERT(offsetof(tally_figures, counts) == 0);
-TALLY_ASSERT(offsetof(tally_figures, parts) == 512);
-TALLY_ASSERT(offsetof(tally_figures, hist) == 1088);
-TALLY_ASSERT(offsetof(tally_figures, extremes) == 3776);
+TALLY_ASSERT(offsetof(tally_figures, parts) == 536);
+TALLY_ASSERT(offsetof(tally_figures, hist) == 1112);
+TALLY_ASSERT(offsetof(tally_figures, extremes) == 3800);
 
 TALLY_ASSERT(sizeof(tally_statement) == 256);
 TALLY_ASSERT(offsetof(tally_statement, seq) == 0);
@@ -1358,7 +1475,7 @@ TALLY_ASSERT(sizeof(tally_text_block) == 256);
 TALLY_ASSERT(offsetof(tally_text_block, next) == 0);
 TALLY_ASSERT(offsetof(tally_text_block, bytes) == 4);
 
-TALLY_ASSERT(sizeof(tally_local_statement) == 2496);
+TALLY_ASSERT(sizeof(tally_local_statement) == 2560);
 TALLY_ASSERT(offsetof(tally_local_statement, seq) == 0);
 TALLY_ASSERT(offsetof(tally_local_statement, generation) == 8);
 TALLY_ASSERT(offsetof(tally_local_statement, drop) == 16);
@@ -1368,8 +1485,8 @@ TALLY_ASSERT(offsetof(tally_local_statement, entry) == 52);
 TALLY_ASSERT(offsetof(tally_local_statement, more) == 56);
 TALLY_ASSERT(offsetof(tally_local_statement, extremes) == 60);
 TALLY_ASSERT(offsetof(tally_local_statement, counts) == 64);
-TALLY_ASSERT(offsetof(tally_local_statement, parts) == 576);
-TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1152);
+TALLY_ASSERT(offsetof(tally_local_statement, parts) == 600);
+TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1176);
 
 TALLY_ASSERT(sizeof(tally_current) == 704);
 TALLY_ASSERT(offsetof(tally_current, seq) == 0);

@@ -166,7 +166,7 @@ fn structure(out: &mut String, layout: &Layout, one: &Struct) -> Result<(), Stri
         to_column(&format!("typedef struct {}", one.c_name()), COMMENT),
         one.size
     );
-    let (mut end, mut pads) = (0, 0);
+    let (mut end, mut pads, mut in_group) = (0, 0, 0);
     for part in &one.parts {
         let first = part.members.first().map_or(end, |member| member.0);
         padding(out, &mut pads, end, first - end);
@@ -190,7 +190,23 @@ fn structure(out: &mut String, layout: &Layout, one: &Struct) -> Result<(), Stri
                 }
                 let _ = writeln!(out, "\t}};");
             } else {
-                commented(out, &declaration(layout, "\t", kind, name), &meaning);
+                let group =
+                    layout.groups.iter().find(|group| one.name == "counts" && group.1 == *name);
+                if let Some((array, _, count)) = group {
+                    let many = Type { count: Some(count.to_string()), ..kind.clone() };
+                    let _ = writeln!(
+                        out,
+                        "\tunion\n\t{{\n{}\n\t\tstruct\n\t\t{{",
+                        declaration(layout, "\t\t", &many, array)
+                    );
+                    in_group = *count;
+                }
+                let indent = if in_group > 0 { "\t\t\t" } else { "\t" };
+                commented(out, &declaration(layout, indent, kind, name), &meaning);
+                if in_group == 1 {
+                    out.push_str("\t\t};\n\t};\n");
+                }
+                in_group = in_group.saturating_sub(1);
             }
             end = layout.end(one, member)?;
         }
@@ -217,7 +233,7 @@ const START: &str = r#"/* SPDX-License-Identifier: PostgreSQL */
  * tally_format.h
  *	  The segment, byte for byte: constants, enumerations and structs.
  *
- * Generated from format/layout.toml by `make generate`; do not edit.
+ * Generated from format/layout.toml and format/counters.toml by `make generate`; do not edit.
  *
  * Who may write what, and in which order, is in tally_layout.h, tally_statements.h, tally_files.h, tally_plans.h and
  * tally_trace.h. The number in a member's comment is its offset in bytes.

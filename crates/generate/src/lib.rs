@@ -4,6 +4,7 @@
 //! they are not those of the specifications.
 
 mod c;
+mod counters;
 mod java;
 mod markdown;
 mod rust;
@@ -13,6 +14,7 @@ mod words;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use counters::Counters;
 use spec::Layout;
 
 /// The files to be written, by their names from `root` on, with their content.
@@ -21,17 +23,47 @@ pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
         fs::read_to_string(root.join(name))
             .map_err(|error| format!("could not read {name}: {error}"))
     };
-    let layout = Layout::read(&read("format/layout.toml")?)
-        .map_err(|why| format!("format/layout.toml: {why}"))?;
-    let format = read("format/FORMAT.md")?;
-    let format = markdown::refill(&format, &markdown::tables(&layout)?)
-        .map_err(|why| format!("format/FORMAT.md: {why}"))?;
-    Ok(vec![
+    let in_file = |name: &'static str| move |why: String| format!("{name}: {why}");
+    let mut layout =
+        Layout::read(&read("format/layout.toml")?).map_err(in_file("format/layout.toml"))?;
+    let counters =
+        Counters::read(&read("format/counters.toml")?).map_err(in_file("format/counters.toml"))?;
+    counters.complete(&mut layout).map_err(in_file("format"))?;
+    let mut tables = markdown::tables(&layout)?;
+    tables.insert("statements of recordings".into(), counters.recorded_table());
+    tables.insert("counters of statements".into(), counters.shown_table()?);
+    let mut outputs: Vec<(PathBuf, String)> = vec![
         ("libtally/include/tally_format.h".into(), c::header(&layout)?),
         ("crates/segment/src/layout/offsets.rs".into(), rust::offsets(&layout)?),
+        ("crates/segment/src/statements/counters.rs".into(), counters.reader()?),
+        ("crates/recording/src/recorded_statement.rs".into(), counters.recorded()),
         ("client/java/src/main/java/org/pgtally/segment/Layout.java".into(), java::layout(&layout)),
-        ("format/FORMAT.md".into(), format),
-    ])
+        ("pg_tally/statement_columns.h".into(), counters.columns_header()?),
+    ];
+    for page in ["format/FORMAT.md", "docs/reference-recording.md", "docs/reference-sql.md"] {
+        let filled = markdown::refill(&read(page)?, &tables).map_err(in_file(page))?;
+        outputs.push((page.into(), filled));
+    }
+    for script in scripts(root)? {
+        let text = read(&script)?;
+        if let Some(filled) = counters::refill_script(&text, &counters.sql_columns()) {
+            outputs.push((script.into(), filled));
+        }
+    }
+    Ok(outputs)
+}
+
+/// The extension's scripts.
+fn scripts(root: &Path) -> Result<Vec<String>, String> {
+    let folder =
+        fs::read_dir(root.join("pg_tally")).map_err(|error| format!("pg_tally: {error}"))?;
+    let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut scripts: Vec<String> = names
+        .filter(|name| name.ends_with(".sql"))
+        .map(|name| format!("pg_tally/{name}"))
+        .collect();
+    scripts.sort();
+    Ok(scripts)
 }
 
 /// The files that are not as they are to be: name, present content, content to be.

@@ -52,7 +52,7 @@ pub fn offsets(layout: &Layout) -> Result<String, String> {
         "// SPDX-License-Identifier: PostgreSQL\n\
          //! Constants, enumerations, and the offsets of members.\n\
          //!\n\
-         //! Generated from format/layout.toml by `make generate`; do not edit.\n\n\
+         //! Generated from format/layout.toml and format/counters.toml by `make generate`; do not edit.\n\n\
          /// The first bytes of a segment.\n",
     );
     let _ =

@@ -22,6 +22,9 @@ pub struct Layout {
     /// Tables of the documentation.
     #[serde(rename = "table", default)]
     pub tables: Vec<Table>,
+    /// Members of `counts` that are an array, too: its name, the first of them, how many.
+    #[serde(skip)]
+    pub groups: Vec<(String, String, usize)>,
 }
 
 /// A constant: name, value, type, meaning.
@@ -197,7 +200,7 @@ impl TryFrom<String> for Type {
 }
 
 impl Layout {
-    /// The layout that `text` describes. An error names the row.
+    /// The layout that `text` describes, not checked yet. An error names the row.
     pub fn read(text: &str) -> Result<Layout, String> {
         let mut layout: Layout = toml::from_str(text).map_err(|error| error.to_string())?;
         for one in &mut layout.structs {
@@ -207,7 +210,6 @@ impl Layout {
                     .insert(0, Section { name: String::new(), comment: String::new(), members });
             }
         }
-        layout.check()?;
         Ok(layout)
     }
 
@@ -309,7 +311,8 @@ impl Layout {
         Ok(end)
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// Whether it can be one.
+    pub fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         let mut is_new = |name: String| match names.insert(name.clone()) {
             true => Ok(()),
@@ -359,7 +362,7 @@ impl Layout {
             if *at < end {
                 return Err(wrong(format!("the member before ends at {end}")));
             }
-            if at % self.alignment(kind) != 0 {
+            if !at.is_multiple_of(self.alignment(kind)) {
                 return Err(wrong(format!("no multiple of {}", self.alignment(kind))));
             }
             end = self.end(one, member).map_err(wrong)?;
@@ -367,7 +370,7 @@ impl Layout {
         if end > one.size {
             return Err(format!("its size is {}, but its last member ends at {end}", one.size));
         }
-        if one.size % self.struct_alignment(one) != 0 {
+        if !one.size.is_multiple_of(self.struct_alignment(one)) {
             return Err(format!("its size is no multiple of {}", self.struct_alignment(one)));
         }
         Ok(())
@@ -393,9 +396,11 @@ mod tests {
     const START: &str = "magic = 'M'\nenum = []\nconstants = [['n', 3, 'size', ''], ['all', 'n * a.size + 0x10', 'size', '']]\n";
 
     fn layout(members: &str) -> Result<Layout, String> {
-        Layout::read(&format!(
+        let layout = Layout::read(&format!(
             "{START}[[struct]]\nname = 'a'\ntitle = 'at'\nsize = 24\nmembers = [{members}]"
-        ))
+        ))?;
+        layout.check()?;
+        Ok(layout)
     }
 
     #[test]

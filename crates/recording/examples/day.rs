@@ -17,7 +17,7 @@ use recording::{
 };
 use segment::delta::Extreme;
 use segment::directory::Stat;
-use segment::statements::{StatementRecord, Unit};
+use segment::statements::{StatementRecord, Unit, COUNTER};
 use segment::{Frame, Histogram, RelationRow};
 use std::error::Error;
 use std::path::Path;
@@ -121,7 +121,7 @@ fn draw_statement(
     }
     let ratio = ratio(record.sums.exec.count, it.sums.exec.count);
     for (index, n) in record.sums.counters.iter_mut().enumerate() {
-        *n = if Unit::from_index(index) == Unit::Ticks {
+        *n = if COUNTER[index].unit == Unit::Ticks {
             dice.near(*n, ratio)
         } else {
             scaled(*n, ratio)

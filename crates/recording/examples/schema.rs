@@ -5,8 +5,9 @@
 
 use recording::{
     DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow, MarkRow, PlanRow,
-    PlanTextRow, RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow,
-    SettingRow, SnapshotRow, StatRow, StatementAccountRow, RecordedStatementRow, Table, TextRow,
+    PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow, ServerRow,
+    SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow, StatementAccountRow, Table,
+    TextRow,
 };
 
 fn print<T: Table>() {

@@ -3,9 +3,10 @@
 
 use crate::error::Error;
 use crate::plan_rows::{PlanRow, PlanTextRow};
+use crate::recorded_statement::RecordedStatementRow;
 use crate::rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RecordedStatementRow, RelationRow,
-    RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
+    ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextRow,
 };
 use crate::session_history::SessionHistoryRow;
 use crate::statistics::{HistogramRow, StatRow};

@@ -8,8 +8,9 @@
 use crate::batch::Batch;
 use crate::error::Error;
 use crate::range::Range;
+use crate::recorded_statement::RecordedStatementRow;
 use crate::recording::Recording;
-use crate::rows::{FrameRow, KernelRow, RecordedStatementRow, RelationRow};
+use crate::rows::{FrameRow, KernelRow, RelationRow};
 use crate::statistics::HistogramRow;
 use crate::table::{columns, unsigned, Table};
 use std::collections::{HashMap, HashSet};

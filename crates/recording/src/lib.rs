@@ -24,6 +24,8 @@ mod merge;
 mod plan_rows;
 mod plans;
 mod range;
+#[rustfmt::skip]
+mod recorded_statement;
 mod recording;
 mod relations;
 mod retention;
@@ -56,14 +58,14 @@ pub use grid::Grid;
 pub use plan_rows::{PlanRow, PlanTextRow};
 pub use plans::RecordedPlan;
 pub use range::{format_utc, time_us, Range};
+pub use recorded_statement::RecordedStatementRow;
 pub use recording::Recording;
 pub use relations::relation_rows;
 pub use retention::RetentionPolicy;
 pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
-    step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RecordedStatementRow,
-    RelationRow, RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow,
-    TextRow,
+    step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow,
+    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextRow,
 };
 pub use series::Series;
 pub use session_history::SessionHistoryRow;

@@ -7,7 +7,8 @@
 use crate::batch::Batch;
 use crate::fingerprint::fingerprint;
 use crate::range::time_us;
-use crate::rows::{FrameRow, RecordedStatementRow, SessionsRow, StatementAccountRow, TextRow};
+use crate::recorded_statement::RecordedStatementRow;
+use crate::rows::{FrameRow, SessionsRow, StatementAccountRow, TextRow};
 use crate::series::Series;
 use crate::statement;
 use crate::statistics::{HistogramRow, StatRow};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The rows of all tables but `statistics` and `histograms`. docs/reference-recording.md describes them.
 
+use crate::recorded_statement::RecordedStatementRow;
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
 use segment::Overflows;
 use std::cmp::Ordering;
@@ -136,91 +137,6 @@ macro_rules! statement_key {
 }
 
 statement_key! { RecordedStatementRow StatementAccountRow TextRow }
-
-table! {
-    /// A statement in a detail interval.
-    RecordedStatementRow in "statements" by |a, b| {
-        (a.key(), a.frame).cmp(&(b.key(), b.frame))
-    }, histogram buckets counts;
-    interval_ns: u64, Ns, sum, "Time since the detail before.";
-    queryid: i64, Id, "The query identifier; 0: work of unknown statements.";
-    database_id: u32, Id, "OID of its database.";
-    user_id: u32, Id, "OID of the user.";
-    toplevel: bool, Flag, "Whether the client sent it, rather than another statement executing it.";
-    database: Arc<str>, Text, "Name of the database, or empty.";
-    user: Arc<str>, Text, "Name of the user, or empty.";
-    calls: u64, Count, sum, "Executions without an error.";
-    exec_ns: u64, Ns, sum, "Total execution time.";
-    exec_min_ns: Option<u64>, Ns, min, "Minimum execution time.";
-    exec_max_ns: Option<u64>, Ns, max, "Maximum execution time.";
-    exec_squares: f64, NsSquared, sum, "Sum of the squares of execution times.";
-    plans: u64, Count, sum, "Number of times it was planned.";
-    plan_ns: u64, Ns, sum, "Total planning time.";
-    plan_min_ns: Option<u64>, Ns, min, "Minimum planning time.";
-    plan_max_ns: Option<u64>, Ns, max, "Maximum planning time.";
-    plan_squares: f64, NsSquared, sum, "Sum of the squares of planning times.";
-    rows: u64, Count, sum, "Rows returned or changed.";
-    shared_hit: u64, Count, sum, "Shared block cache hits.";
-    shared_read: u64, Count, sum, "Shared blocks read.";
-    shared_dirtied: u64, Count, sum, "Shared blocks dirtied.";
-    shared_written: u64, Count, sum, "Shared blocks written.";
-    local_hit: u64, Count, sum, "Local block cache hits.";
-    local_read: u64, Count, sum, "Local blocks read.";
-    local_dirtied: u64, Count, sum, "Local blocks dirtied.";
-    local_written: u64, Count, sum, "Local blocks written.";
-    temp_read: u64, Count, sum, "Temporary blocks read.";
-    temp_written: u64, Count, sum, "Temporary blocks written.";
-    wal_records: u64, Count, sum, "WAL records.";
-    wal_fpi: u64, Count, sum, "WAL full-page images.";
-    wal_bytes: u64, Bytes, sum, "WAL bytes.";
-    read_ns: u64, Ns, sum, "Time reading blocks, by our probes.";
-    write_ns: u64, Ns, sum, "Time writing blocks, by our probes.";
-    temp_read_ns: u64, Ns, sum, "Time reading temporary files, by our probes.";
-    temp_write_ns: u64, Ns, sum, "Time writing temporary files, by our probes.";
-    server_read_ns: u64, Ns, sum, "Time reading blocks, by the server (track_io_timing).";
-    server_write_ns: u64, Ns, sum, "Time writing blocks, by the server.";
-    server_temp_read_ns: u64, Ns, sum, "Time reading temporary files, by the server.";
-    server_temp_write_ns: u64, Ns, sum, "Time writing temporary files, by the server.";
-    temp_files: u64, Count, sum, "Temporary files created.";
-    temp_bytes: u64, Bytes, sum, "Size of these files.";
-    errors: u64, Count, sum, "Executions that ended with an error.";
-    cancels: u64, Count, sum, "Executions that were cancelled or timed out.";
-    workers: u64, Count, sum, "Parallel workers that took part.";
-    worker_ns: u64, Ns, sum, "Lifetime of these workers.";
-    jit_functions: u64, Count, sum, "Functions that JIT compiled.";
-    jit_generation_ns: u64, Ns, sum, "Time generating code.";
-    jit_inlinings: u64, Count, sum, "Executions with inlining.";
-    jit_inlining_ns: u64, Ns, sum, "Time inlining.";
-    jit_optimizations: u64, Count, sum, "Executions with optimization.";
-    jit_optimization_ns: u64, Ns, sum, "Time optimizing.";
-    jit_emissions: u64, Count, sum, "Executions that emitted code.";
-    jit_emission_ns: u64, Ns, sum, "Time emitting code.";
-    jit_deformings: u64, Count, sum, "Executions that compiled the deforming of tuples; 0 where the server does not tell (up to 16).";
-    jit_deforming_ns: u64, Ns, sum, "Time compiling that, part of `jit_generation_ns`.";
-    wal_buffers_full: u64, Count, sum, "How often it found the WAL buffers full; 0 up to 17.";
-    server_local_read_ns: u64, Ns, sum, "Of `server_read_ns`, local blocks; 0 up to 16.";
-    server_local_write_ns: u64, Ns, sum, "Of `server_write_ns`, local blocks; 0 up to 16.";
-    workers_planned: u64, Count, sum, "Parallel workers that it was to have; 0 up to 17.";
-    workers_launched: u64, Count, sum, "Parallel workers that were launched for it; 0 up to 17.";
-    generic_plans: u64, Count, sum, "Executions of a generic plan; 0 up to 18.";
-    custom_plans: u64, Count, sum, "Executions of a custom plan of a cached statement; 0 up to 18.";
-    user_ns: u64, Ns, sum, "CPU time in user mode; 0: not measured.";
-    system_ns: u64, Ns, sum, "CPU time in the kernel; 0: not measured.";
-    failed_connection: u64, Count, sum, "Of `errors`, those of SQLSTATE class 08.";
-    failed_data: u64, Count, sum, "Class 22, data exceptions.";
-    failed_integrity: u64, Count, sum, "Class 23, integrity constraints.";
-    failed_transaction: u64, Count, sum, "Class 25, the state of the transaction.";
-    failed_rollback: u64, Count, sum, "Class 40: serialization failures and deadlocks.";
-    failed_syntax: u64, Count, sum, "Class 42, syntax and access.";
-    failed_resources: u64, Count, sum, "Classes 53 and 54: no resources, limits of the server.";
-    failed_object: u64, Count, sum, "Class 55, the state of an object, such as a lock not available.";
-    failed_system: u64, Count, sum, "Classes 57 and 58: intervention, and the operating system.";
-    failed_other: u64, Count, sum, "All other classes.";
-    first_us: i64, Time, earliest, "First execution; 0: unknown.";
-    last_us: i64, Time, max, "Last execution.";
-    buckets: Vec<u64>, Id, "Histogram of execution times: the buckets that are not empty.";
-    counts: Vec<u64>, Count, "The number of executions in each of them.";
-}
 
 table! {
     /// An account of a statement in a detail interval.

@@ -1,61 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Statements as rows, and rows as statements.
 
-use crate::rows::{RecordedStatementKey, RecordedStatementRow, StatementAccountRow, TextRow};
-use segment::statements::{
-    counter, AccountRecord, StatementRecord, Sums, Text, Times, Unit, COUNTERS,
-};
+use crate::recorded_statement::RecordedStatementRow;
+use crate::rows::{RecordedStatementKey, StatementAccountRow, TextRow};
+use segment::statements::{AccountRecord, StatementRecord, Sums, Text, Times, Unit, COUNTER};
 use segment::Histogram;
-
-/// The columns of the counters, group by group, in the order of [`Sums::counters`].
-macro_rules! numbers {
-    ($($group:ident: $($field:ident)*;)*) => {
-        fn numbers(row: &RecordedStatementRow) -> [u64; COUNTERS] {
-            [$($(row.$field),*),*]
-        }
-
-        fn numbers_mut(row: &mut RecordedStatementRow) -> [&mut u64; COUNTERS] {
-            [$($(&mut row.$field),*),*]
-        }
-
-        /// Each group is where the segment's reader has it.
-        const _: () = {
-            let mut at = 0;
-            $(
-                assert!(at == counter::$group);
-                at += [$(stringify!($field)),*].len();
-            )*
-            assert!(at == COUNTERS);
-        };
-    };
-}
-
-numbers! {
-    ROWS: rows;
-    BLOCKS: shared_hit shared_read shared_dirtied shared_written local_hit local_read local_dirtied
-        local_written temp_read temp_written;
-    WAL: wal_records wal_fpi wal_bytes;
-    IO_TICKS: read_ns write_ns temp_read_ns temp_write_ns;
-    WAL_BUFFERS_FULL: wal_buffers_full;
-    IO_NS: server_read_ns server_write_ns server_temp_read_ns server_temp_write_ns server_local_read_ns
-        server_local_write_ns;
-    TEMP_FILES: temp_files;
-    TEMP_BYTES: temp_bytes;
-    ERRORS: errors;
-    CANCELS: cancels;
-    WORKERS: workers;
-    WORKER_TICKS: worker_ns;
-    JIT: jit_functions jit_generation_ns jit_inlinings jit_inlining_ns jit_optimizations
-        jit_optimization_ns jit_emissions jit_emission_ns jit_deformings jit_deforming_ns;
-    WORKERS_PLANNED: workers_planned;
-    WORKERS_LAUNCHED: workers_launched;
-    GENERIC_PLANS: generic_plans;
-    CUSTOM_PLANS: custom_plans;
-    USER_NS: user_ns;
-    SYSTEM_NS: system_ns;
-    FAILED: failed_connection failed_data failed_integrity failed_transaction failed_rollback
-        failed_syntax failed_resources failed_object failed_system failed_other;
-}
 
 fn scaled(n: u64, ratio: f64) -> u64 {
     (n as f64 * ratio).round() as u64
@@ -98,8 +47,8 @@ pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> RecordedStatemen
         ..RecordedStatementRow::default()
     };
     (row.buckets, row.counts) = histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
-    for (index, (to, from)) in numbers_mut(&mut row).into_iter().zip(counters).enumerate() {
-        *to = if Unit::from_index(index) == Unit::Ticks { ns(*from) } else { *from };
+    for (index, (to, from)) in row.counters_mut().into_iter().zip(counters).enumerate() {
+        *to = if COUNTER[index].unit == Unit::Ticks { ns(*from) } else { *from };
     }
     row
 }
@@ -115,9 +64,9 @@ pub(crate) fn record_of(row: &RecordedStatementRow, ticks_per_second: f64) -> St
         max: max.map(ticks),
         squares: squares * ticks_per_ns * ticks_per_ns,
     };
-    let mut counters = numbers(row);
+    let mut counters = row.counters();
     for (index, number) in counters.iter_mut().enumerate() {
-        if Unit::from_index(index) == Unit::Ticks {
+        if COUNTER[index].unit == Unit::Ticks {
             *number = ticks(*number);
         }
     }

@@ -4,9 +4,10 @@
 use crate::error::Error;
 use crate::index::clock_kind;
 use crate::range::Range;
+use crate::recorded_statement::RecordedStatementRow;
 use crate::recording::Recording;
 use crate::rollup;
-use crate::rows::{RecordedStatementKey, RecordedStatementRow, StatementAccountRow, TextRow};
+use crate::rows::{RecordedStatementKey, StatementAccountRow, TextRow};
 use crate::statement;
 use crate::table::{columns, Table};
 use segment::statements::StatementRecord;

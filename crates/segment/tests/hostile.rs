@@ -193,7 +193,7 @@ impl Bench {
         for delta in grown.into_iter().chain([StatementsDelta::total(&now)]) {
             for s in delta.statements() {
                 let split = s.split(now.directory());
-                let _ = (s.exec(), s.plan(), s.quantile(0.99), s.buckets(), s.io(), split);
+                let _ = (s.exec(), s.plan(), s.quantile(0.99), s.buckets(), s.counters(), split);
             }
         }
         for flight in now.in_flight() {

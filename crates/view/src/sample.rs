@@ -16,7 +16,7 @@ use segment::interval::{
 use segment::kernel::KernelView;
 use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
 use segment::relations::{RelationKey, RelationTiming};
-use segment::statements::{Blocks, Wal};
+use segment::statements::{Blocks, StatementCounters, Wal};
 use segment::wal::WalRow;
 use segment::WaitClass;
 use segment::{
@@ -329,7 +329,7 @@ fn statement(
             p99_seconds: quantile(0.99),
             p999_seconds: quantile(0.999),
         },
-        rows: timing.count,
+        counters: StatementCounters { rows: timing.count, ..StatementCounters::default() },
         first_seen: (id != 0).then_some(1_700_000_000.0 - 7_200.0),
         last_seen: (id != 0).then_some(1_700_000_000.0 - 0.25),
         histogram: Bucket::all(&total.histogram, &clock),
@@ -354,11 +354,11 @@ pub fn statements() -> StatementsTable {
             activity("simple query", "Lock:transactionid", 40, 0.045),
         ],
     );
-    update.blocks =
+    update.counters.blocks =
         Blocks { shared_hit: 8000, shared_read: 120, shared_dirtied: 210, ..update.blocks };
-    update.io.read_seconds = 0.0123;
-    update.wal = Wal { records: 4000, fpi: 31, bytes: 553_000 };
-    update.errors = 2;
+    update.counters.io.read_seconds = 0.0123;
+    update.counters.wal = Wal { records: 4000, fpi: 31, bytes: 553_000 };
+    update.counters.errors = 2;
     update.running = 1;
     let report = "SELECT region, count(*) FROM orders GROUP BY region";
     let mut select = statement(
@@ -370,11 +370,11 @@ pub fn statements() -> StatementsTable {
             activity("execute", "IO:DataFileRead", 310, 0.017),
         ],
     );
-    select.blocks = Blocks { shared_hit: 90, shared_read: 310, ..select.blocks };
+    select.counters.blocks = Blocks { shared_hit: 90, shared_read: 310, ..select.blocks };
     select.planning = Moments { count: 1, mean_seconds: Some(0.0002), ..Moments::default() };
-    (select.temp_files, select.temp_bytes) = (1, 4 << 20);
-    (select.workers, select.worker_seconds) = (2, 0.07);
-    select.rows = 12;
+    (select.counters.temp_files, select.counters.temp_bytes) = (1, 4 << 20);
+    (select.counters.workers, select.counters.worker_seconds) = (2, 0.07);
+    select.counters.rows = 12;
     let mut nested = statement(
         77,
         "SELECT price FROM goods WHERE id = $1",

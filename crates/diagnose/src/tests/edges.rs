@@ -186,8 +186,8 @@ fn an_index_is_missing_from_500_blocks_a_call_and_100_a_row_on() {
     let found = |rows: u64, blocks: [u64; 2], seconds: f64| {
         let mut statements = full_scan(seconds);
         let row = &mut statements.rows[0];
-        (row.rows, row.query) = (rows, Some("SELECT 1".into()));
-        [row.blocks.shared_hit, row.blocks.shared_read] = blocks;
+        (row.counters.rows, row.query) = (rows, Some("SELECT 1".into()));
+        [row.counters.blocks.shared_hit, row.counters.blocks.shared_read] = blocks;
         of_statements(10.0, &statements)
     };
     let all = found(50, [4000, 1000], 2.0);
@@ -207,13 +207,13 @@ fn an_index_is_missing_from_500_blocks_a_call_and_100_a_row_on() {
 #[test]
 fn what_is_written_to_temporary_files_is_no_missing_index() {
     let mut statements = full_scan(2.0);
-    statements.rows[0].blocks.temp_written = 2560;
+    statements.rows[0].counters.blocks.temp_written = 2560;
     let found = of_statements(10.0, &statements);
     assert_eq!(rules(&found), [Rule::TemporaryFiles]);
     assert!(found[0].text.contains("(20 MB written)"), "{}", found[0].text);
     assert!(found[0].advice.contains("beyond the 2 MB of a call's files"), "{}", found[0].advice);
-    statements.rows[0].blocks.temp_written = 0;
-    (statements.rows[0].temp_bytes, statements.rows[0].temp_files) = (1, 1);
+    statements.rows[0].counters.blocks.temp_written = 0;
+    (statements.rows[0].counters.temp_bytes, statements.rows[0].counters.temp_files) = (1, 1);
     assert_eq!(rules(&of_statements(10.0, &statements)), [Rule::TemporaryFiles]);
     statements.rows[0].seconds = 1.99;
     assert_eq!(of_statements(10.0, &statements), []);
@@ -222,7 +222,7 @@ fn what_is_written_to_temporary_files_is_no_missing_index() {
 #[test]
 fn waits_for_temporary_files_and_the_wal_are_found_by_the_names_of_every_version() {
     let mut statements = full_scan(8.0);
-    statements.rows[0].blocks.temp_written = 2560;
+    statements.rows[0].counters.blocks.temp_written = 2560;
     let of_wal = [checkpoint("wal", 10.0)];
     for (read, sync) in [("IO:BufFileRead", "IO:WALSync"), ("IO:BuffileRead", "IO:WalSync")] {
         let [read, sync] = [read, sync].map(|event| format!("execute::wait::{event}"));
@@ -271,7 +271,7 @@ fn plan(statements: &StatementsTable, noted: [f64; 2], mean_seconds: f64, plan: 
 #[test]
 fn a_plan_is_worse_from_three_times_and_a_millisecond_on() {
     let mut statements = full_scan(1.0);
-    (statements.rows[0].blocks.shared_hit, statements.time) = (0, 100.0);
+    (statements.rows[0].counters.blocks.shared_hit, statements.time) = (0, 100.0);
     let found = |plans: &[PlanRow], statements: &StatementsTable| {
         let interval = interval(&[("execute::cpu", 100, 10.0)]);
         diagnose(&Case { statements: Some(statements), plans, ..case(&interval) })
@@ -420,7 +420,7 @@ fn where_sessions_are_not_known_the_ledger_tells_of_small_statements() {
         statements.rows[1].activities.clear();
         for (row, calls) in statements.rows.iter_mut().zip(calls) {
             (row.calls, row.seconds) = (calls, 0.0);
-            (row.planning.seconds, row.temp_bytes) = (0.0, 0);
+            (row.planning.seconds, row.counters.temp_bytes) = (0.0, 0);
         }
         rules(&diagnose(&Case { statements: Some(&statements), ..case(&interval) }))
     };
@@ -469,10 +469,9 @@ fn the_statement_that_takes_a_fifth_of_a_wait_is_named() {
         let interval = interval(&[("execute::wait::IO:DataFileRead", 20_000, 5.0)]);
         let mut statements = view::sample::statements();
         statements.rows.truncate(2);
-        statements
-            .rows
-            .iter_mut()
-            .for_each(|row| (row.seconds, row.temp_bytes, row.planning.seconds) = (0.0, 0, 0.0));
+        statements.rows.iter_mut().for_each(|row| {
+            (row.seconds, row.counters.temp_bytes, row.planning.seconds) = (0.0, 0, 0.0)
+        });
         statements.rows[1].activities[1].seconds = seconds;
         let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
         found[0].evidence[0].clone()

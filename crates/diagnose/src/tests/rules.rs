@@ -51,8 +51,8 @@ pub(super) fn full_scan(seconds: f64) -> StatementsTable {
     let mut statements = view::sample::statements();
     statements.rows.truncate(1);
     let row = &mut statements.rows[0];
-    (row.calls, row.rows, row.seconds) = (10, 10, seconds);
-    row.blocks.shared_hit = 100_000;
+    (row.calls, row.counters.rows, row.seconds) = (10, 10, seconds);
+    row.counters.blocks.shared_hit = 100_000;
     row.activities.clear();
     statements
 }
@@ -170,8 +170,9 @@ fn the_size_of_temporary_files_is_not_what_is_written_to_them() {
         (0, 0, 160, "(160 MB written)", "beyond the 40 MB of"),
     ] {
         let row = &mut statements.rows[0];
-        (row.calls, row.seconds, row.temp_files, row.temp_bytes) = (4, 9.0, files, size * MB);
-        row.blocks.temp_written = written * MB / 8192;
+        (row.calls, row.seconds, row.counters.temp_files, row.counters.temp_bytes) =
+            (4, 9.0, files, size * MB);
+        row.counters.blocks.temp_written = written * MB / 8192;
         let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
         let it = found.iter().find(|it| it.rule == Rule::TemporaryFiles).unwrap();
         assert!(it.text.contains(text), "{}", it.text);

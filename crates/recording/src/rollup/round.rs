@@ -7,8 +7,9 @@
 //! largest: the sum of the hour stays the same to the nanosecond.
 
 use crate::batch::Batch;
-use crate::rows::RecordedStatementRow;
+use crate::recorded_statement::RecordedStatementRow;
 use crate::statement;
+use segment::statements::{Unit, COUNTER};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -69,6 +70,10 @@ fn rounded(time: u64) -> u64 {
     time.saturating_add(step / 2) / step * step
 }
 
+fn counter_mut(row: &mut RecordedStatementRow, at: usize) -> Option<&mut u64> {
+    row.counters_mut().into_iter().nth(at)
+}
+
 /// Round the times of statements. Their sums keep as many digits as the sums of squares, with which
 /// they give the deviation. Extremes stay exact: what was cut off one is in no other.
 fn statements(rows: &mut [RecordedStatementRow]) {
@@ -78,11 +83,8 @@ fn statements(rows: &mut [RecordedStatementRow]) {
         };
     }
     sums! { statement::DIGITS; exec_ns plan_ns }
-    sums! {
-        DIGITS; read_ns write_ns temp_read_ns temp_write_ns server_read_ns server_write_ns
-        server_temp_read_ns server_temp_write_ns worker_ns jit_generation_ns jit_inlining_ns
-        jit_optimization_ns jit_emission_ns jit_deforming_ns server_local_read_ns
-        server_local_write_ns user_ns system_ns
+    for (at, _) in COUNTER.iter().enumerate().filter(|(_, counter)| counter.unit != Unit::Count) {
+        each(rows.iter_mut().filter_map(|row| Some((row.key(), counter_mut(row, at)?))), DIGITS);
     }
     for row in rows {
         let second = row.last_us.div_euclid(SECOND_US) * SECOND_US;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Constants, enumerations, and the offsets of members.
 //!
-//! Generated from format/layout.toml by `make generate`; do not edit.
+//! Generated from format/layout.toml and format/counters.toml by `make generate`; do not edit.
 
 /// The first bytes of a segment.
 pub const MAGIC: &[u8; 8] = b"TALLYSEG";
@@ -74,9 +74,9 @@ pub const MORE_COMMON: u32 = 1;
 /// of `more` of a local entry: in use is what lies behind `first_us`
 pub const MORE_RARE: u32 = 2;
 /// of the text in a slot's cache: behind the local entries
-pub const MESSAGE_TEXT_OFFSET: usize = 160448;
+pub const MESSAGE_TEXT_OFFSET: usize = 164544;
 /// bytes of a slot's cache
-pub const CACHE_SIZE: usize = 161472;
+pub const CACHE_SIZE: usize = 165568;
 /// files of a set
 pub const FILE_WAYS: usize = 8;
 /// local entries of relations of a slot
@@ -1023,55 +1023,131 @@ pub mod moments {
 /// Offsets in a `tally_counts`.
 pub mod counts {
     /// Bytes.
-    pub const SIZE: usize = 512;
+    pub const SIZE: usize = 536;
     /// [`crate::layout::moments`]: executions
     pub const EXEC: usize = 0;
-    /// u64
+    /// u64: rows returned or changed
     pub const ROWS: usize = 40;
     /// i64: microseconds since 1970, 0 unknown; of two, the later
     pub const LAST_US: usize = 48;
-    /// u64, 10: shared hit, read, dirtied, written; the same for local; temporary read, written
-    pub const BLOCKS: usize = 56;
-    /// u64, 3: records, full-page images, bytes
-    pub const WAL: usize = 136;
-    /// u64, 4: blocks read, written, temporary read, written: as timed by the probes ...
-    pub const IO_TICKS: usize = 160;
-    /// u64: how often it found the buffers of the WAL full, where the server tells
+    /// u64: shared blocks found in the buffers
+    pub const SHARED_HIT: usize = 56;
+    /// u64: shared blocks read
+    pub const SHARED_READ: usize = 64;
+    /// u64: shared blocks made dirty
+    pub const SHARED_DIRTIED: usize = 72;
+    /// u64: shared blocks written
+    pub const SHARED_WRITTEN: usize = 80;
+    /// u64: local blocks (temporary tables) found
+    pub const LOCAL_HIT: usize = 88;
+    /// u64: local blocks read
+    pub const LOCAL_READ: usize = 96;
+    /// u64: local blocks made dirty
+    pub const LOCAL_DIRTIED: usize = 104;
+    /// u64: local blocks written
+    pub const LOCAL_WRITTEN: usize = 112;
+    /// u64: blocks of temporary files read
+    pub const TEMP_READ: usize = 120;
+    /// u64: blocks of temporary files written
+    pub const TEMP_WRITTEN: usize = 128;
+    /// u64: WAL records
+    pub const WAL_RECORDS: usize = 136;
+    /// u64: full-page images
+    pub const WAL_FPI: usize = 144;
+    /// u64: bytes of WAL
+    pub const WAL_BYTES: usize = 152;
+    /// u64: ticks: time reading blocks, by our probes
+    pub const READ_TICKS: usize = 160;
+    /// u64: ticks: time writing blocks
+    pub const WRITE_TICKS: usize = 168;
+    /// u64: ticks: time reading temporary files
+    pub const TEMP_READ_TICKS: usize = 176;
+    /// u64: ticks: time writing temporary files
+    pub const TEMP_WRITE_TICKS: usize = 184;
+    /// u64: how often it found the buffers of the WAL full; 0 before 18
     pub const WAL_BUFFERS_FULL: usize = 192;
     /// [`crate::layout::moments`]: plannings
     pub const PLAN: usize = 200;
     /// i64: as `last_us`; of two, the earlier; 0: it equals `last_us`
     pub const FIRST_US: usize = 240;
-    /// u64, 6: ... and, in ns, by the server; then of blocks read and written: of local ones, where the server tells
-    pub const IO_NS: usize = 248;
-    /// u64
+    /// u64: ns: time reading blocks, as timed by the server (`track_io_timing`)
+    pub const SERVER_READ_NS: usize = 248;
+    /// u64: ns: the same, writing blocks
+    pub const SERVER_WRITE_NS: usize = 256;
+    /// u64: ns: the same, reading temporary files
+    pub const SERVER_TEMP_READ_NS: usize = 264;
+    /// u64: ns: the same, writing temporary files
+    pub const SERVER_TEMP_WRITE_NS: usize = 272;
+    /// u64: ns: of `server_read_ns`, local blocks; 0 before 17
+    pub const SERVER_LOCAL_READ_NS: usize = 280;
+    /// u64: ns: of `server_write_ns`, local blocks; 0 before 17
+    pub const SERVER_LOCAL_WRITE_NS: usize = 288;
+    /// u64: temporary files created
     pub const TEMP_FILES: usize = 296;
-    /// u64
+    /// u64: their size
     pub const TEMP_BYTES: usize = 304;
-    /// u64: executions ended by an error; they are not in `exec`
+    /// u64: executions ended by an error
     pub const ERRORS: usize = 312;
-    /// u64: cancelled, or timed out
+    /// u64: executions cancelled or timed out
     pub const CANCELS: usize = 320;
     /// u64: parallel workers that took part
     pub const WORKERS: usize = 328;
-    /// u64: total lifetime of these workers
+    /// u64: ticks: how long they lived for it
     pub const WORKER_TICKS: usize = 336;
-    /// u64, 10: functions, generation ns, inlinings, ns, optimizations, ns, emissions, ns, deformings, ns
-    pub const JIT: usize = 344;
-    /// u64: parallel workers that it was to have, where the server tells ...
+    /// u64: functions compiled
+    pub const JIT_FUNCTIONS: usize = 344;
+    /// u64: ns: generating code
+    pub const JIT_GENERATION_NS: usize = 352;
+    /// u64: executions that inlined
+    pub const JIT_INLININGS: usize = 360;
+    /// u64: ns: inlining
+    pub const JIT_INLINING_NS: usize = 368;
+    /// u64: executions that optimized
+    pub const JIT_OPTIMIZATIONS: usize = 376;
+    /// u64: ns: optimizing
+    pub const JIT_OPTIMIZATION_NS: usize = 384;
+    /// u64: executions that emitted code
+    pub const JIT_EMISSIONS: usize = 392;
+    /// u64: ns: emitting it
+    pub const JIT_EMISSION_NS: usize = 400;
+    /// u64: executions that compiled the deforming of tuples; 0 before 17
+    pub const JIT_DEFORMINGS: usize = 408;
+    /// u64: ns: compiling that, part of `jit_generation_ns`; 0 before 17
+    pub const JIT_DEFORMING_NS: usize = 416;
+    /// u64: parallel workers that it was to have; 0 before 18
     pub const WORKERS_PLANNED: usize = 424;
-    /// u64: ... and had
+    /// u64: parallel workers launched for it; 0 before 18
     pub const WORKERS_LAUNCHED: usize = 432;
-    /// u64: executions of a generic plan, where the server tells ...
+    /// u64: executions of a generic plan; 0 before 19
     pub const GENERIC_PLANS: usize = 440;
-    /// u64: ... and of a custom one of a cached statement
+    /// u64: executions of a custom plan of a cached statement; 0 before 19
     pub const CUSTOM_PLANS: usize = 448;
-    /// u64: CPU time in user mode, where it was asked for ...
+    /// u64: ns: CPU time in user mode; 0: not measured
     pub const USER_NS: usize = 456;
-    /// u64: ... and in the kernel
+    /// u64: ns: CPU time in the kernel; 0: not measured
     pub const SYSTEM_NS: usize = 464;
-    /// u32, `FAILED`: of `errors`, by SQLSTATE class: 08, 22, 23, 25, 40, 42, 53 and 54, 55, 57 and 58, others
-    pub const FAILED: usize = 472;
+    /// u64, 3: of counters to come
+    pub const RESERVED: usize = 472;
+    /// u32: of `errors`, those of SQLSTATE class 08
+    pub const FAILED_CONNECTION: usize = 496;
+    /// u32: class 22: data exceptions
+    pub const FAILED_DATA: usize = 500;
+    /// u32: class 23: integrity constraints
+    pub const FAILED_INTEGRITY: usize = 504;
+    /// u32: class 25: state of the transaction
+    pub const FAILED_TRANSACTION: usize = 508;
+    /// u32: class 40: serialization failures, deadlocks
+    pub const FAILED_ROLLBACK: usize = 512;
+    /// u32: class 42: syntax and access
+    pub const FAILED_SYNTAX: usize = 516;
+    /// u32: classes 53 and 54: no resources, limits of the server
+    pub const FAILED_RESOURCES: usize = 520;
+    /// u32: class 55: state of an object, such as a lock not available
+    pub const FAILED_OBJECT: usize = 524;
+    /// u32: classes 57 and 58: intervention, the operating system
+    pub const FAILED_SYSTEM: usize = 528;
+    /// u32: all other classes
+    pub const FAILED_OTHER: usize = 532;
 }
 
 /// Offsets in a `tally_part`.
@@ -1109,11 +1185,11 @@ pub mod rest {
     /// [`crate::layout::counts`]: exec, rows, shared blocks hit, first_us and last_us are 0
     pub const COUNTS: usize = 0;
     /// [`crate::layout::part`], `PARTS`: an account may be both here and in the entry
-    pub const PARTS: usize = 512;
+    pub const PARTS: usize = 536;
     /// u64, `HIST_BUCKETS`: the sum of both histograms is `exec.count`, all within the buckets of `min` and `max`
-    pub const HIST: usize = 1088;
+    pub const HIST: usize = 1112;
     /// [`crate::layout::extremes`]: where the entry's `extremes` is not 0: the shortest and longest execution and planning since; a minimum above its maximum: none
-    pub const EXTREMES: usize = 3776;
+    pub const EXTREMES: usize = 3800;
 }
 
 /// Offsets in a `tally_statement`.
@@ -1195,7 +1271,7 @@ pub mod block {
 /// Offsets in a `tally_local_statement`.
 pub mod local_statement {
     /// Bytes.
-    pub const SIZE: usize = 2496;
+    pub const SIZE: usize = 2560;
     /// u64: odd while anything below changes, except `drop` and the change of `state` to 0
     pub const SEQ: usize = 0;
     /// u64: counts the uses of this local entry
@@ -1215,9 +1291,9 @@ pub mod local_statement {
     /// [`crate::layout::counts`]
     pub const COUNTS: usize = 64;
     /// [`crate::layout::part`], `PARTS`
-    pub const PARTS: usize = 576;
+    pub const PARTS: usize = 600;
     /// u32, `HIST_BUCKETS`: not written while `exec.count` is 1: that execution is in the bucket of `max`
-    pub const HIST: usize = 1152;
+    pub const HIST: usize = 1176;
 }
 
 /// Offsets in a `tally_current`.

@@ -2,16 +2,16 @@
 //! The figures of a statement, in the units of the output.
 
 use super::account_ticks::AccountTicks;
+use super::counters::{counter, Blocks, Jit, StatementCounters, COUNTERS};
 use super::key::StatementKey;
 use super::last::MessageText;
 use super::split::Split;
-use super::sums::{counter, Sums, Times};
+use super::sums::{Sums, Times};
 use crate::directory::Directory;
 use crate::histogram::Histogram;
 use crate::layout::bucket_low;
 use crate::statement_text::Text;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// A statement: since the start of its figures, or, in a [`super::StatementsDelta`], in the interval.
 #[derive(Debug, Clone)]
@@ -48,31 +48,6 @@ pub struct Moments {
     pub stddev: Option<f64>,
 }
 
-/// Blocks of the server's buffers and files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Blocks {
-    /// Found in shared buffers.
-    pub shared_hit: u64,
-    /// Read into shared buffers.
-    pub shared_read: u64,
-    /// Shared buffers dirtied.
-    pub shared_dirtied: u64,
-    /// Shared buffers written.
-    pub shared_written: u64,
-    /// Found in local buffers.
-    pub local_hit: u64,
-    /// Read into local buffers.
-    pub local_read: u64,
-    /// Local buffers dirtied.
-    pub local_dirtied: u64,
-    /// Local buffers written.
-    pub local_written: u64,
-    /// Read from temporary files.
-    pub temp_read: u64,
-    /// Written to temporary files.
-    pub temp_written: u64,
-}
-
 impl Blocks {
     /// The share of shared blocks that were found in the buffers.
     pub fn hit_ratio(&self) -> Option<f64> {
@@ -81,129 +56,10 @@ impl Blocks {
     }
 }
 
-/// Time of reading and writing blocks, seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct IoTimes {
-    /// Reading data files.
-    pub read: f64,
-    /// Writing them.
-    pub write: f64,
-    /// Reading temporary files.
-    pub temp_read: f64,
-    /// Writing them.
-    pub temp_write: f64,
-    /// Of `read`, local blocks, where the server timed them.
-    pub server_local_read: f64,
-    /// Of `write`, likewise.
-    pub server_local_write: f64,
-}
-
-/// CPU time, seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct CpuTimes {
-    /// In user mode.
-    pub user: f64,
-    /// In the kernel.
-    pub system: f64,
-}
-
-/// WAL written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Wal {
-    /// Records.
-    pub records: u64,
-    /// Full-page images.
-    pub fpi: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-/// JIT compilation; times in seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Jit {
-    /// Functions compiled.
-    pub functions: u64,
-    /// Generating code.
-    pub generation: f64,
-    /// Executions that inlined.
-    pub inlinings: u64,
-    /// Inlining.
-    pub inlining: f64,
-    /// Executions that optimized.
-    pub optimizations: u64,
-    /// Optimizing.
-    pub optimization: f64,
-    /// Executions that emitted code.
-    pub emissions: u64,
-    /// Emitting code.
-    pub emission: f64,
-    /// Executions that compiled the deforming of tuples.
-    pub deformings: u64,
-    /// Compiling that, which is part of generating code.
-    pub deforming: f64,
-}
-
 impl Jit {
     /// Whether nothing was compiled.
     pub fn is_zero(&self) -> bool {
         *self == Jit::default()
-    }
-}
-
-/// Why executions failed: the class of their SQLSTATE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// 08.
-    Connection,
-    /// 22.
-    Data,
-    /// 23.
-    Integrity,
-    /// 25: the state of the transaction.
-    Transaction,
-    /// 40: serialization failures and deadlocks.
-    Rollback,
-    /// 42: syntax and access.
-    Syntax,
-    /// 53 and 54: no resources, limits of the server.
-    Resources,
-    /// 55: the state of an object, such as a lock not available.
-    Object,
-    /// 57 and 58: intervention, and the operating system.
-    System,
-    /// All others.
-    Other,
-}
-
-impl Failure {
-    /// In the order of the file.
-    pub const ALL: [Failure; 10] = [
-        Failure::Connection,
-        Failure::Data,
-        Failure::Integrity,
-        Failure::Transaction,
-        Failure::Rollback,
-        Failure::Syntax,
-        Failure::Resources,
-        Failure::Object,
-        Failure::System,
-        Failure::Other,
-    ];
-
-    /// The class that it stands for; of several, the first.
-    pub fn class(self) -> &'static str {
-        match self {
-            Failure::Connection => "08",
-            Failure::Data => "22",
-            Failure::Integrity => "23",
-            Failure::Transaction => "25",
-            Failure::Rollback => "40",
-            Failure::Syntax => "42",
-            Failure::Resources => "53",
-            Failure::Object => "55",
-            Failure::System => "57",
-            Failure::Other => "other",
-        }
     }
 }
 
@@ -218,33 +74,20 @@ pub struct Bucket {
     pub count: u64,
 }
 
-const NANO: f64 = 1e-9;
-
-macro_rules! counters {
-    ($($name:ident: $counter:ident, $doc:literal;)*) => {
-        impl Statement {
-            $(#[doc = $doc] pub fn $name(&self) -> u64 { self.counter(counter::$counter) })*
-        }
-    };
-}
-
-counters! {
-    rows: ROWS, "Rows returned or changed.";
-    temp_files: TEMP_FILES, "Temporary files created.";
-    temp_bytes: TEMP_BYTES, "Their bytes.";
-    errors: ERRORS, "Executions ended by an error.";
-    cancels: CANCELS, "Executions cancelled or timed out.";
-    workers: WORKERS, "Parallel workers that took part.";
-    wal_buffers_full: WAL_BUFFERS_FULL, "How often it found the buffers of the WAL full (PostgreSQL 18).";
-    workers_planned: WORKERS_PLANNED, "Parallel workers that it was to have (PostgreSQL 18).";
-    workers_launched: WORKERS_LAUNCHED, "Parallel workers that were launched for it (PostgreSQL 18).";
-    generic_plans: GENERIC_PLANS, "Executions of a generic plan (PostgreSQL 19).";
-    custom_plans: CUSTOM_PLANS, "Executions of a custom plan of a cached statement (PostgreSQL 19).";
-}
-
 impl Statement {
-    fn counter(&self, at: usize) -> u64 {
-        self.sums.counters.get(at).copied().unwrap_or(0)
+    /// The counters by the indexes of [`counter`].
+    pub fn counted(&self) -> &[u64; COUNTERS] {
+        &self.sums.counters
+    }
+
+    /// The counters in the units of the output.
+    pub fn counters(&self) -> StatementCounters {
+        StatementCounters::from_counters(&self.sums.counters, self.second)
+    }
+
+    /// Rows returned or changed.
+    pub fn rows(&self) -> u64 {
+        self.sums.counters[counter::ROWS]
     }
 
     fn moments(&self, times: &Times) -> Moments {
@@ -305,92 +148,6 @@ impl Statement {
     /// Rows of an execution.
     pub fn rows_per_call(&self) -> Option<f64> {
         (self.calls() > 0).then(|| self.rows() as f64 / self.calls() as f64)
-    }
-
-    /// Blocks of buffers and files.
-    pub fn blocks(&self) -> Blocks {
-        let block = |at| self.counter(counter::BLOCKS + at);
-        Blocks {
-            shared_hit: block(0),
-            shared_read: block(1),
-            shared_dirtied: block(2),
-            shared_written: block(3),
-            local_hit: block(4),
-            local_read: block(5),
-            local_dirtied: block(6),
-            local_written: block(7),
-            temp_read: block(8),
-            temp_written: block(9),
-        }
-    }
-
-    /// Time of reading and writing blocks.
-    pub fn io(&self) -> IoTimes {
-        let time = |at| {
-            let (ticks, ns) =
-                (self.counter(counter::IO_TICKS + at), self.counter(counter::IO_NS + at));
-            ticks as f64 * self.second + ns as f64 * NANO
-        };
-        let local = |at| self.counter(counter::IO_NS + 4 + at) as f64 * NANO;
-        IoTimes {
-            read: time(0),
-            write: time(1),
-            temp_read: time(2),
-            temp_write: time(3),
-            server_local_read: local(0),
-            server_local_write: local(1),
-        }
-    }
-
-    /// WAL written.
-    pub fn wal(&self) -> Wal {
-        Wal {
-            records: self.counter(counter::WAL),
-            fpi: self.counter(counter::WAL + 1),
-            bytes: self.counter(counter::WAL + 2),
-        }
-    }
-
-    /// Lifetime of these workers.
-    pub fn worker_seconds(&self) -> f64 {
-        self.counter(counter::WORKER_TICKS) as f64 * self.second
-    }
-
-    /// CPU time as the kernel tells it; `None`: not measured.
-    pub fn cpu_times(&self) -> Option<CpuTimes> {
-        let [user, system] = [counter::USER_NS, counter::SYSTEM_NS].map(|at| self.counter(at));
-        let seconds = |ns| ns as f64 * NANO;
-        (user != 0 || system != 0)
-            .then(|| CpuTimes { user: seconds(user), system: seconds(system) })
-    }
-
-    /// Executions ended by an error, by [`Failure`].
-    pub fn failed(&self) -> [u64; Failure::ALL.len()] {
-        Failure::ALL.map(|failure| self.counter(counter::FAILED + failure as usize))
-    }
-
-    /// The same by the class of their SQLSTATE, without those of which there was none.
-    pub fn failed_by_class(&self) -> BTreeMap<&'static str, u64> {
-        let all = Failure::ALL.into_iter().map(Failure::class).zip(self.failed());
-        all.filter(|(_, count)| *count > 0).collect()
-    }
-
-    /// JIT compilation.
-    pub fn jit(&self) -> Jit {
-        let count = |at| self.counter(counter::JIT + at);
-        let time = |at| count(at) as f64 * NANO;
-        Jit {
-            functions: count(0),
-            generation: time(1),
-            inlinings: count(2),
-            inlining: time(3),
-            optimizations: count(4),
-            optimization: time(5),
-            emissions: count(6),
-            emission: time(7),
-            deformings: count(8),
-            deforming: time(9),
-        }
     }
 
     /// When it was first executed, seconds since 1970.

@@ -6,6 +6,9 @@
 
 mod account_ticks;
 mod caches;
+mod counted;
+#[rustfmt::skip]
+mod counters;
 mod delta;
 mod figures;
 mod key;
@@ -23,14 +26,14 @@ mod texts;
 pub use crate::statement_text::Text;
 pub use crate::wait_class::WaitClass;
 pub use account_ticks::AccountTicks;
+pub use counted::{Counter, Failure, Unit};
+pub use counters::{counter, Blocks, Io, Jit, StatementCounters, Wal, COUNTER, COUNTERS};
 pub use delta::StatementsDelta;
-pub use figures::{
-    Blocks, Bucket, CpuTimes, Failure, InFlight, IoTimes, Jit, Moments, Statement, Wal,
-};
+pub use figures::{Bucket, InFlight, Moments, Statement};
 pub use key::StatementKey;
 pub use last::{MessageText, SessionStatement};
 pub use progress::{in_progress, Holder, Progress};
 pub use reading::StatementsReading;
 pub use record::{AccountRecord, StatementRecord};
 pub use split::{AccountTime, Split};
-pub use sums::{counter, Sums, Times, Unit, COUNTERS};
+pub use sums::{Sums, Times};

@@ -3,6 +3,8 @@
 //! local entries of caches have the same, and are added up here.
 
 use super::account_ticks::AccountTicks;
+use super::counted::Unit;
+use super::counters::{counter, COUNTER, COUNTERS};
 use crate::histogram::{Counts, Histogram};
 use crate::layout::{
     self, bucket, bucket_middle, counts, f64_at, local_statement, moments, part, rest, statement,
@@ -72,101 +74,6 @@ impl Times {
     }
 }
 
-/// The unit of a counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// A plain number.
-    Count,
-    /// Time, in ticks.
-    Ticks,
-    /// Time, in nanoseconds.
-    Nanos,
-}
-
-/// The counts that are plain numbers, by groups: the index of the first, the units of all, and where the group is in the file.
-macro_rules! counters {
-    ($($doc:literal $name:ident: [$($unit:ident)*] at $offset:ident;)*) => {
-        /// The index of the first counter of each group in [`Sums::counters`].
-        pub mod counter {
-            use super::Unit;
-            counters! { @index 0; $($doc $name [$($unit)*])* }
-        }
-
-        const GROUPS: &[(usize, &[Unit])] = &[$((counts::$offset, &[$(Unit::$unit),*])),*];
-    };
-    (@index $at:expr;) => {
-        /// Number of counters.
-        pub const END: usize = $at;
-    };
-    (@index $at:expr; $doc:literal $name:ident [$($unit:ident)*] $($rest:tt)*) => {
-        #[doc = $doc]
-        pub const $name: usize = $at;
-        counters! { @index $name + [$(Unit::$unit),*].len(); $($rest)* }
-    };
-}
-
-counters! {
-    "One." ROWS: [Count] at ROWS;
-    "Shared hit, read, dirtied, written; local the same; temporary read, written."
-    BLOCKS: [Count Count Count Count Count Count Count Count Count Count] at BLOCKS;
-    "Records, full-page images, bytes." WAL: [Count Count Count] at WAL;
-    "Blocks read, written, temporary read, written: by the probes ..."
-    IO_TICKS: [Ticks Ticks Ticks Ticks] at IO_TICKS;
-    "How often the buffers of the WAL were full." WAL_BUFFERS_FULL: [Count] at WAL_BUFFERS_FULL;
-    "... and by the server, where it timed them itself; then local blocks read and written, of these."
-    IO_NS: [Nanos Nanos Nanos Nanos Nanos Nanos] at IO_NS;
-    "Temporary files." TEMP_FILES: [Count] at TEMP_FILES;
-    "Their bytes." TEMP_BYTES: [Count] at TEMP_BYTES;
-    "Ended by an error." ERRORS: [Count] at ERRORS;
-    "Cancelled, or timed out." CANCELS: [Count] at CANCELS;
-    "Parallel workers." WORKERS: [Count] at WORKERS;
-    "How long they lived." WORKER_TICKS: [Ticks] at WORKER_TICKS;
-    "Functions, ns; inlinings, ns; optimizations, ns; emissions, ns; deformings, ns."
-    JIT: [Count Nanos Count Nanos Count Nanos Count Nanos Count Nanos] at JIT;
-    "Parallel workers that it was to have ..." WORKERS_PLANNED: [Count] at WORKERS_PLANNED;
-    "... and had." WORKERS_LAUNCHED: [Count] at WORKERS_LAUNCHED;
-    "Executions of a generic plan ..." GENERIC_PLANS: [Count] at GENERIC_PLANS;
-    "... and of a custom one of a cached statement." CUSTOM_PLANS: [Count] at CUSTOM_PLANS;
-    "CPU time in user mode ..." USER_NS: [Nanos] at USER_NS;
-    "... and in the kernel." SYSTEM_NS: [Nanos] at SYSTEM_NS;
-    "Of those ended by an error, by [`super::Failure`]."
-    FAILED: [Count Count Count Count Count Count Count Count Count Count] at FAILED;
-}
-
-/// Number of the counts that are plain numbers.
-pub const COUNTERS: usize = counter::END;
-
-/// Bytes of a counter at that offset.
-const fn width(offset: usize) -> usize {
-    match offset < counts::FAILED {
-        true => 8,
-        false => 4,
-    }
-}
-
-/// Where each counter is in the file, and its unit.
-const FIELDS: [(usize, Unit); COUNTERS] = {
-    let mut fields = [(0, Unit::Count); COUNTERS];
-    let (mut group, mut at) = (0, 0);
-    while group < GROUPS.len() {
-        let mut i = 0;
-        while i < GROUPS[group].1.len() {
-            let offset = GROUPS[group].0;
-            fields[at] = (offset + i * width(offset), GROUPS[group].1[i]);
-            (i, at) = (i + 1, at + 1);
-        }
-        group += 1;
-    }
-    fields
-};
-
-impl Unit {
-    /// The unit of a counter, by its index in [`Sums::counters`].
-    pub fn from_index(index: usize) -> Unit {
-        FIELDS.get(index).map_or(Unit::Count, |field| field.1)
-    }
-}
-
 /// The parts in `bytes`: `used` of them, at most.
 pub(super) fn parts_of(
     bytes: &[u8],
@@ -201,7 +108,7 @@ pub struct Sums {
     pub exec: Times,
     /// Plannings.
     pub plan: Times,
-    /// Plain numbers, by the indexes of [`counter`]; [`Unit::from_index`] has their units.
+    /// Plain numbers, by the indexes of [`counter`]; [`COUNTER`] has their units.
     pub counters: [u64; COUNTERS],
     /// The first execution, microseconds since 1970; 0: unknown.
     pub first_us: i64,
@@ -241,12 +148,12 @@ impl Sums {
 
     /// Those of an entry, and of its rest where that is in use.
     pub(super) fn of_entry(near: &[u8], far: Option<&[u8]>) -> Sums {
-        let (exec, first_us) = (statement::EXEC + counts::EXEC, statement::FIRST_US);
+        let (exec, first_us) = (statement::EXEC, statement::FIRST_US);
         let mut sums = far.map_or_else(Sums::default, |far| Sums::of_counts(far, rest::COUNTS));
         sums.exec = Times::decode(near, exec);
-        sums.counters[counter::ROWS] = u64_at(near, statement::EXEC + counts::ROWS);
-        sums.counters[counter::BLOCKS] = u64_at(near, statement::EXEC + counts::BLOCKS);
-        sums.last_us = u64_at(near, statement::EXEC + counts::LAST_US) as i64;
+        sums.counters[counter::ROWS] = u64_at(near, statement::ROWS);
+        sums.counters[counter::SHARED_HIT] = u64_at(near, statement::HITS);
+        sums.last_us = u64_at(near, statement::LAST_US) as i64;
         sums.first_us = u64_at(near, first_us) as i64;
         if let Some(far) = far {
             sums.add_buckets(|b| u64_at(far, rest::HIST + 8 * b));
@@ -263,9 +170,9 @@ impl Sums {
 
     /// The counts at `at`.
     fn of_counts(bytes: &[u8], at: usize) -> Sums {
-        let counters = FIELDS.map(|(offset, _)| match width(offset) {
-            8 => u64_at(bytes, at + offset),
-            _ => u64::from(u32_at(bytes, at + offset)),
+        let counters = COUNTER.each_ref().map(|counter| match counter.wide {
+            true => u64_at(bytes, at + counter.at),
+            false => u64::from(u32_at(bytes, at + counter.at)),
         });
         let [first_us, last_us] = [counts::FIRST_US, counts::LAST_US];
         let [first_us, last_us] = [first_us, last_us].map(|field| u64_at(bytes, at + field) as i64);
@@ -313,7 +220,7 @@ impl Sums {
 
     /// Whether these can be `earlier` and further counts, in ticks that may have been converted.
     pub(super) fn continues_counts(&self, earlier: &Sums) -> bool {
-        let mut counters = (0..COUNTERS).filter(|at| Unit::from_index(*at) == Unit::Count);
+        let mut counters = (0..COUNTERS).filter(|at| COUNTER[*at].unit == Unit::Count);
         self.exec.count >= earlier.exec.count
             && self.plan.count >= earlier.plan.count
             && (earlier.first_us == 0 || self.first_us <= earlier.first_us)

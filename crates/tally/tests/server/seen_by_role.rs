@@ -407,7 +407,7 @@ fn no_row_has_the_text_of_another_roles_statement() {
     let Some((mut others, mut reader)) = started() else { return };
     let anchor = "tally_read_statement_parts";
     others.prepare(Change::Statement);
-    let calls = reader.instructions(Reader::statements, "pg_tally_statements_0_3", anchor);
+    let calls = reader.instructions(Reader::statements, "pg_tally_statements", anchor);
     let [first, ..] = &calls[..] else { panic!("no statement is read") };
     reader.at_each(Reader::statements, (anchor, 0), first, &mut others, Change::Statement);
 }

@@ -17,6 +17,7 @@ mod split;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use segment::statements::counter;
 use segment::{StatementKey, StatementsDelta};
 
 pub use current::CurrentRow;
@@ -48,10 +49,9 @@ impl TableRow {
 /// What the table is full of after so many evictions.
 fn flood(statements: &segment::StatementsReading, evicted: u64) -> Option<Flood> {
     let texts = statements.statements().iter().filter_map(|statement| {
-        Some((
-            &*statement.text.as_ref()?.shown,
-            statement.calls() + statement.errors() + statement.cancels(),
-        ))
+        let [errors, cancels] =
+            [counter::ERRORS, counter::CANCELS].map(|at| statement.counted()[at]);
+        Some((&*statement.text.as_ref()?.shown, statement.calls() + errors + cancels))
     });
     Flood::detect(texts, statements.entries(), statements.capacity(), evicted)
 }

@@ -368,7 +368,7 @@ mod tests {
         let statements = sample::statements();
         let row = &statements.rows[0];
         let mut whole = row.clone();
-        (whole.calls, whole.rows, whole.seconds) = (120_000, 119_998, 34.5);
+        (whole.calls, whole.counters.rows, whole.seconds) = (120_000, 119_998, 34.5);
         insta::assert_snapshot!(drawn(&page(&statements, Some(row), Some(&whole))));
     }
 
@@ -386,8 +386,8 @@ mod tests {
         assert!(page(&statements, None, None).is_empty());
         let mut row = statements.rows[1].clone();
         (row.query_cut, row.query_bytes) = (true, 123_456);
-        row.jit.functions = 7;
-        row.blocks.temp_written = 512;
+        row.counters.jit.functions = 7;
+        row.counters.blocks.temp_written = 512;
         let cut = drawn(&page(&statements, None, Some(&row)));
         for word in ["123,456 bytes", "7 functions", "since the last reset", "temporary"] {
             assert!(cut.contains(word), "{word}: {cut}");

@@ -4,7 +4,7 @@
 use crate::choose;
 use std::cmp::Ordering;
 
-use segment::statements::WaitClass;
+use segment::statements::{StatementCounters, WaitClass};
 
 use super::{Split, StatementFigures, StatementsTable, FIELDS};
 use crate::rows::{accepts, left, right, sorted, text, RowOptions};
@@ -160,7 +160,10 @@ pub fn own(statements: &StatementsTable) -> Option<StatementFigures> {
         toplevel: true,
         query: Some(text.as_str().into()),
         calls: rows.iter().map(|row| row.calls).sum(),
-        rows: rows.iter().map(|row| row.rows).sum(),
+        counters: StatementCounters {
+            rows: rows.iter().map(|row| row.rows).sum(),
+            ..StatementCounters::default()
+        },
         seconds: rows.iter().map(|row| row.seconds).sum(),
         share: rows.iter().map(|row| row.share).sum(),
         split: Split::from_activities(&activities),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One statement, as `--json` prints it.
 
-use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use segment::statements::{Blocks, MessageText, Text, Wal};
+use segment::statements::{MessageText, StatementCounters, Text};
 use segment::{own, wait_names, Statement, StatementKey};
 use serde::Serialize;
 
@@ -58,44 +58,9 @@ pub struct StatementFigures {
     pub quantiles: Quantiles,
     /// Plannings.
     pub planning: Moments,
-    /// Rows returned or changed.
-    pub rows: u64,
-    /// Blocks of 8 kB.
-    pub blocks: Blocks,
-    /// Time of reading and writing blocks.
-    pub io: Io,
-    /// WAL generated.
-    pub wal: Wal,
-    /// JIT compilation.
-    pub jit: Jit,
-    /// Temporary files created.
-    pub temp_files: u64,
-    /// Total size of the temporary files.
-    pub temp_bytes: u64,
-    /// Executions that ended in an error.
-    pub errors: u64,
-    /// Of these, how many by the class of their SQLSTATE.
-    pub failed: BTreeMap<&'static str, u64>,
-    /// Executions that were cancelled or timed out.
-    pub cancels: u64,
-    /// CPU time in user mode of planning, execution and parallel workers; `None`: not measured.
-    pub user_seconds: Option<f64>,
-    /// CPU time in the kernel, likewise.
-    pub system_seconds: Option<f64>,
-    /// Parallel workers that took part.
-    pub workers: u64,
-    /// Total lifetime of these workers, seconds.
-    pub worker_seconds: f64,
-    /// Parallel workers that it was to have; 0 up to PostgreSQL 17.
-    pub workers_planned: u64,
-    /// Parallel workers that were launched for it, likewise.
-    pub workers_launched: u64,
-    /// How often it found the buffers of the WAL full; 0 up to 17.
-    pub wal_buffers_full: u64,
-    /// Executions of a generic plan; 0 up to 18.
-    pub generic_plans: u64,
-    /// Executions of a custom plan of a cached statement, likewise.
-    pub custom_plans: u64,
+    /// What is counted of it; its fields are read as if they were this one's.
+    #[serde(flatten)]
+    pub counters: StatementCounters,
     /// Start of the first counted execution, seconds since 1970.
     pub first_seen: Option<f64>,
     /// Start of the last one.
@@ -154,46 +119,12 @@ pub struct Quantiles {
     pub p999_seconds: Option<f64>,
 }
 
-/// Time of reading and writing blocks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Io {
-    /// Reading shared and local blocks.
-    pub read_seconds: f64,
-    /// Writing shared and local blocks.
-    pub write_seconds: f64,
-    /// Reading temporary files.
-    pub temp_read_seconds: f64,
-    /// Writing temporary files.
-    pub temp_write_seconds: f64,
-    /// Of `read_seconds`, local blocks as the server timed them; 0 up to PostgreSQL 16.
-    pub server_local_read_seconds: f64,
-    /// Of `write_seconds`, likewise.
-    pub server_local_write_seconds: f64,
-}
+impl Deref for StatementFigures {
+    type Target = StatementCounters;
 
-/// JIT compilation.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Jit {
-    /// Functions compiled.
-    pub functions: u64,
-    /// Time of generating code.
-    pub generation_seconds: f64,
-    /// Inlining passes.
-    pub inlinings: u64,
-    /// Time of inlining.
-    pub inlining_seconds: f64,
-    /// Optimization passes.
-    pub optimizations: u64,
-    /// Time of optimizing.
-    pub optimization_seconds: f64,
-    /// Emission passes.
-    pub emissions: u64,
-    /// Time of emitting machine code.
-    pub emission_seconds: f64,
-    /// Passes that compiled the deforming of tuples; 0 up to PostgreSQL 16.
-    pub deformings: u64,
-    /// Time of that, part of `generation_seconds`.
-    pub deforming_seconds: f64,
+    fn deref(&self) -> &StatementCounters {
+        &self.counters
+    }
 }
 
 /// A name, or the OID if the name is not known.
@@ -228,9 +159,6 @@ impl StatementFigures {
         source: &segment::StatementsReading,
     ) -> StatementFigures {
         let activities = ActivityRow::all(it.split(source.directory()));
-        let io = it.io();
-        let jit = it.jit();
-        let cpu = it.cpu_times();
         StatementFigures {
             calls: it.calls(),
             seconds: it.seconds(),
@@ -245,43 +173,7 @@ impl StatementFigures {
                 p999_seconds: it.quantile(0.999),
             },
             planning: it.plan().into(),
-            rows: it.rows(),
-            blocks: it.blocks(),
-            io: Io {
-                read_seconds: io.read,
-                write_seconds: io.write,
-                temp_read_seconds: io.temp_read,
-                temp_write_seconds: io.temp_write,
-                server_local_read_seconds: io.server_local_read,
-                server_local_write_seconds: io.server_local_write,
-            },
-            wal: it.wal(),
-            jit: Jit {
-                functions: jit.functions,
-                generation_seconds: jit.generation,
-                inlinings: jit.inlinings,
-                inlining_seconds: jit.inlining,
-                optimizations: jit.optimizations,
-                optimization_seconds: jit.optimization,
-                emissions: jit.emissions,
-                emission_seconds: jit.emission,
-                deformings: jit.deformings,
-                deforming_seconds: jit.deforming,
-            },
-            temp_files: it.temp_files(),
-            temp_bytes: it.temp_bytes(),
-            errors: it.errors(),
-            failed: it.failed_by_class(),
-            cancels: it.cancels(),
-            user_seconds: cpu.map(|cpu| cpu.user),
-            system_seconds: cpu.map(|cpu| cpu.system),
-            workers: it.workers(),
-            worker_seconds: it.worker_seconds(),
-            workers_planned: it.workers_planned(),
-            workers_launched: it.workers_launched(),
-            wal_buffers_full: it.wal_buffers_full(),
-            generic_plans: it.generic_plans(),
-            custom_plans: it.custom_plans(),
+            counters: it.counters(),
             first_seen: it.first_seen(),
             last_seen: it.last_seen(),
             histogram: Bucket::all(it.histogram(), source.clock()),

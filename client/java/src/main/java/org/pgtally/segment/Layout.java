@@ -40,8 +40,8 @@ final class Layout {
     static final int NEAR_COUNTS = 64;
     static final int MORE_COMMON = 1;
     static final int MORE_RARE = 2;
-    static final int MESSAGE_TEXT_OFFSET = 160448;
-    static final int CACHE_SIZE = 161472;
+    static final int MESSAGE_TEXT_OFFSET = 164544;
+    static final int CACHE_SIZE = 165568;
     static final int FILE_WAYS = 8;
     static final int LOCAL_RELATIONS = 64;
     static final int PLAN_WAYS = 8;

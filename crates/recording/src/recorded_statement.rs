@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The table of statements.
+//!
+//! Generated from format/counters.toml by `make generate`; do not edit.
+
+use std::sync::Arc;
+
+use segment::statements::COUNTERS;
+
+use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
+
+table! {
+    /// A statement in a detail interval.
+    RecordedStatementRow in "statements" by |a, b| {
+        (a.key(), a.frame).cmp(&(b.key(), b.frame))
+    }, histogram buckets counts;
+    interval_ns: u64, Ns, sum, "Since the previous detail interval.";
+    queryid: i64, Id, "As PostgreSQL prints it; 0: work for which no statement is known.";
+    database_id: u32, Id, "Its database.";
+    user_id: u32, Id, "Who ran it.";
+    toplevel: bool, Flag, "Sent by the client itself, rather than nested in another statement.";
+    database: Arc<str>, Text, "The database's name, or empty.";
+    user: Arc<str>, Text, "The user's name, or empty.";
+    calls: u64, Count, sum, "Executions that ended without an error.";
+    exec_ns: u64, Ns, sum, "Their total time.";
+    exec_min_ns: Option<u64>, Ns, min, "Minimum.";
+    exec_max_ns: Option<u64>, Ns, max, "Maximum.";
+    exec_squares: f64, NsSquared, sum, "Sum of their squares, in 14 binary digits.";
+    plans: u64, Count, sum, "How often it was planned.";
+    plan_ns: u64, Ns, sum, "Total planning time.";
+    plan_min_ns: Option<u64>, Ns, min, "Minimum.";
+    plan_max_ns: Option<u64>, Ns, max, "Maximum.";
+    plan_squares: f64, NsSquared, sum, "Sum of their squares.";
+    rows: u64, Count, sum, "Rows returned or changed.";
+    shared_hit: u64, Count, sum, "Shared blocks found in the buffers.";
+    shared_read: u64, Count, sum, "Shared blocks read.";
+    shared_dirtied: u64, Count, sum, "Shared blocks made dirty.";
+    shared_written: u64, Count, sum, "Shared blocks written.";
+    local_hit: u64, Count, sum, "Local blocks (temporary tables) found.";
+    local_read: u64, Count, sum, "Local blocks read.";
+    local_dirtied: u64, Count, sum, "Local blocks made dirty.";
+    local_written: u64, Count, sum, "Local blocks written.";
+    temp_read: u64, Count, sum, "Blocks of temporary files read.";
+    temp_written: u64, Count, sum, "Blocks of temporary files written.";
+    wal_records: u64, Count, sum, "WAL records.";
+    wal_fpi: u64, Count, sum, "Full-page images.";
+    wal_bytes: u64, Bytes, sum, "Bytes of WAL.";
+    read_ns: u64, Ns, sum, "Time reading blocks, by our probes.";
+    write_ns: u64, Ns, sum, "Time writing blocks.";
+    temp_read_ns: u64, Ns, sum, "Time reading temporary files.";
+    temp_write_ns: u64, Ns, sum, "Time writing temporary files.";
+    server_read_ns: u64, Ns, sum, "Time reading blocks, as timed by the server (`track_io_timing`).";
+    server_write_ns: u64, Ns, sum, "The same, writing blocks.";
+    server_temp_read_ns: u64, Ns, sum, "The same, reading temporary files.";
+    server_temp_write_ns: u64, Ns, sum, "The same, writing temporary files.";
+    temp_files: u64, Count, sum, "Temporary files created.";
+    temp_bytes: u64, Bytes, sum, "Their size.";
+    errors: u64, Count, sum, "Executions ended by an error.";
+    cancels: u64, Count, sum, "Executions cancelled or timed out.";
+    workers: u64, Count, sum, "Parallel workers that took part.";
+    worker_ns: u64, Ns, sum, "How long they lived for it.";
+    jit_functions: u64, Count, sum, "Functions compiled.";
+    jit_generation_ns: u64, Ns, sum, "Generating code.";
+    jit_inlinings: u64, Count, sum, "Executions that inlined.";
+    jit_inlining_ns: u64, Ns, sum, "Inlining.";
+    jit_optimizations: u64, Count, sum, "Executions that optimized.";
+    jit_optimization_ns: u64, Ns, sum, "Optimizing.";
+    jit_emissions: u64, Count, sum, "Executions that emitted code.";
+    jit_emission_ns: u64, Ns, sum, "Emitting it.";
+    jit_deformings: u64, Count, sum, "Executions that compiled the deforming of tuples; 0 before 17.";
+    jit_deforming_ns: u64, Ns, sum, "Compiling that, part of `jit_generation_ns`; 0 before 17.";
+    wal_buffers_full: u64, Count, sum, "How often it found the buffers of the WAL full; 0 before 18.";
+    server_local_read_ns: u64, Ns, sum, "Of `server_read_ns`, local blocks; 0 before 17.";
+    server_local_write_ns: u64, Ns, sum, "Of `server_write_ns`, local blocks; 0 before 17.";
+    workers_planned: u64, Count, sum, "Parallel workers that it was to have; 0 before 18.";
+    workers_launched: u64, Count, sum, "Parallel workers launched for it; 0 before 18.";
+    generic_plans: u64, Count, sum, "Executions of a generic plan; 0 before 19.";
+    custom_plans: u64, Count, sum, "Executions of a custom plan of a cached statement; 0 before 19.";
+    user_ns: u64, Ns, sum, "CPU time in user mode; 0: not measured.";
+    system_ns: u64, Ns, sum, "CPU time in the kernel; 0: not measured.";
+    failed_connection: u64, Count, sum, "Of `errors`, those of SQLSTATE class 08.";
+    failed_data: u64, Count, sum, "Class 22: data exceptions.";
+    failed_integrity: u64, Count, sum, "Class 23: integrity constraints.";
+    failed_transaction: u64, Count, sum, "Class 25: state of the transaction.";
+    failed_rollback: u64, Count, sum, "Class 40: serialization failures, deadlocks.";
+    failed_syntax: u64, Count, sum, "Class 42: syntax and access.";
+    failed_resources: u64, Count, sum, "Classes 53 and 54: no resources, limits of the server.";
+    failed_object: u64, Count, sum, "Class 55: state of an object, such as a lock not available.";
+    failed_system: u64, Count, sum, "Classes 57 and 58: intervention, the operating system.";
+    failed_other: u64, Count, sum, "All other classes.";
+    first_us: i64, Time, earliest, "When it was first executed; 0 unknown.";
+    last_us: i64, Time, max, "When it was last executed.";
+    buckets: Vec<u64>, Id, "Execution times: the buckets that are not empty.";
+    counts: Vec<u64>, Count, "How many values each has.";
+}
+
+impl RecordedStatementRow {
+    /// The counters, in the order of [`segment::statements::COUNTER`].
+    pub(crate) fn counters(&self) -> [u64; COUNTERS] {
+        [
+            self.rows,
+            self.shared_hit,
+            self.shared_read,
+            self.shared_dirtied,
+            self.shared_written,
+            self.local_hit,
+            self.local_read,
+            self.local_dirtied,
+            self.local_written,
+            self.temp_read,
+            self.temp_written,
+            self.wal_records,
+            self.wal_fpi,
+            self.wal_bytes,
+            self.read_ns,
+            self.write_ns,
+            self.temp_read_ns,
+            self.temp_write_ns,
+            self.server_read_ns,
+            self.server_write_ns,
+            self.server_temp_read_ns,
+            self.server_temp_write_ns,
+            self.temp_files,
+            self.temp_bytes,
+            self.errors,
+            self.cancels,
+            self.workers,
+            self.worker_ns,
+            self.jit_functions,
+            self.jit_generation_ns,
+            self.jit_inlinings,
+            self.jit_inlining_ns,
+            self.jit_optimizations,
+            self.jit_optimization_ns,
+            self.jit_emissions,
+            self.jit_emission_ns,
+            self.jit_deformings,
+            self.jit_deforming_ns,
+            self.wal_buffers_full,
+            self.server_local_read_ns,
+            self.server_local_write_ns,
+            self.workers_planned,
+            self.workers_launched,
+            self.generic_plans,
+            self.custom_plans,
+            self.user_ns,
+            self.system_ns,
+            self.failed_connection,
+            self.failed_data,
+            self.failed_integrity,
+            self.failed_transaction,
+            self.failed_rollback,
+            self.failed_syntax,
+            self.failed_resources,
+            self.failed_object,
+            self.failed_system,
+            self.failed_other,
+        ]
+    }
+
+    /// The counters, in the order of [`segment::statements::COUNTER`].
+    pub(crate) fn counters_mut(&mut self) -> [&mut u64; COUNTERS] {
+        [
+            &mut self.rows,
+            &mut self.shared_hit,
+            &mut self.shared_read,
+            &mut self.shared_dirtied,
+            &mut self.shared_written,
+            &mut self.local_hit,
+            &mut self.local_read,
+            &mut self.local_dirtied,
+            &mut self.local_written,
+            &mut self.temp_read,
+            &mut self.temp_written,
+            &mut self.wal_records,
+            &mut self.wal_fpi,
+            &mut self.wal_bytes,
+            &mut self.read_ns,
+            &mut self.write_ns,
+            &mut self.temp_read_ns,
+            &mut self.temp_write_ns,
+            &mut self.server_read_ns,
+            &mut self.server_write_ns,
+            &mut self.server_temp_read_ns,
+            &mut self.server_temp_write_ns,
+            &mut self.temp_files,
+            &mut self.temp_bytes,
+            &mut self.errors,
+            &mut self.cancels,
+            &mut self.workers,
+            &mut self.worker_ns,
+            &mut self.jit_functions,
+            &mut self.jit_generation_ns,
+            &mut self.jit_inlinings,
+            &mut self.jit_inlining_ns,
+            &mut self.jit_optimizations,
+            &mut self.jit_optimization_ns,
+            &mut self.jit_emissions,
+            &mut self.jit_emission_ns,
+            &mut self.jit_deformings,
+            &mut self.jit_deforming_ns,
+            &mut self.wal_buffers_full,
+            &mut self.server_local_read_ns,
+            &mut self.server_local_write_ns,
+            &mut self.workers_planned,
+            &mut self.workers_launched,
+            &mut self.generic_plans,
+            &mut self.custom_plans,
+            &mut self.user_ns,
+            &mut self.system_ns,
+            &mut self.failed_connection,
+            &mut self.failed_data,
+            &mut self.failed_integrity,
+            &mut self.failed_transaction,
+            &mut self.failed_rollback,
+            &mut self.failed_syntax,
+            &mut self.failed_resources,
+            &mut self.failed_object,
+            &mut self.failed_system,
+            &mut self.failed_other,
+        ]
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a counter of a statement is; `counters.rs` has all of them.
+
+use std::collections::BTreeMap;
+
+/// The unit of a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain number.
+    Count,
+    /// Time, in ticks.
+    Ticks,
+    /// Time, in nanoseconds.
+    Nanos,
+}
+
+/// A counter: where it is in the counts, and its unit.
+#[derive(Debug)]
+pub struct Counter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its offset in the counts.
+    pub(super) at: usize,
+    /// Whether it has eight bytes; else four.
+    pub(super) wide: bool,
+    /// Its unit.
+    pub unit: Unit,
+}
+
+/// Why executions failed: the class of their SQLSTATE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// 08.
+    Connection,
+    /// 22.
+    Data,
+    /// 23.
+    Integrity,
+    /// 25: the state of the transaction.
+    Transaction,
+    /// 40: serialization failures and deadlocks.
+    Rollback,
+    /// 42: syntax and access.
+    Syntax,
+    /// 53 and 54: no resources, limits of the server.
+    Resources,
+    /// 55: the state of an object, such as a lock not available.
+    Object,
+    /// 57 and 58: intervention, and the operating system.
+    System,
+    /// All others.
+    Other,
+}
+
+impl Failure {
+    /// In the order of the file.
+    pub const ALL: [Failure; 10] = [
+        Failure::Connection,
+        Failure::Data,
+        Failure::Integrity,
+        Failure::Transaction,
+        Failure::Rollback,
+        Failure::Syntax,
+        Failure::Resources,
+        Failure::Object,
+        Failure::System,
+        Failure::Other,
+    ];
+
+    /// The class that it stands for; of several, the first.
+    pub fn class(self) -> &'static str {
+        match self {
+            Failure::Connection => "08",
+            Failure::Data => "22",
+            Failure::Integrity => "23",
+            Failure::Transaction => "25",
+            Failure::Rollback => "40",
+            Failure::Syntax => "42",
+            Failure::Resources => "53",
+            Failure::Object => "55",
+            Failure::System => "57",
+            Failure::Other => "other",
+        }
+    }
+}
+
+/// Executions ended by an error by the class of their SQLSTATE, without those of which there was none. `failed` has them in
+/// the order of [`Failure::ALL`].
+pub(super) fn failed_by_class(failed: &[u64]) -> BTreeMap<&'static str, u64> {
+    let all = Failure::ALL.into_iter().map(Failure::class).zip(failed.iter().copied());
+    all.filter(|(_, count)| *count > 0).collect()
+}
