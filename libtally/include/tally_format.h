@@ -722,7 +722,7 @@ typedef struct tally_moments		/* 40 bytes */
  * The first cache line is what every statement changes; the most common fields come next. Its other members are the
  * counters (counters.toml).
  */
-typedef struct tally_counts			/* 576 bytes */
+typedef struct tally_counts			/* 536 bytes */
 {
 	tally_moments exec;				/* 0: executions */
 	uint64_t	rows;				/* 40: rows returned or changed */
@@ -810,22 +810,22 @@ typedef struct tally_counts			/* 576 bytes */
 	uint64_t	custom_plans;		/* 448: executions of a custom plan of a cached statement; 0 before 19 */
 	uint64_t	user_ns;			/* 456: ns: CPU time in user mode; 0 if it was not measured */
 	uint64_t	system_ns;			/* 464: ns: CPU time in the kernel; 0 if it was not measured */
-	uint64_t	reserved[8];		/* 472: of counters to come */
+	uint64_t	reserved[3];		/* 472: of counters to come */
 	union
 	{
 		uint32_t	failed[10];
 		struct
 		{
-			uint32_t	failed_connection; /* 536: part of errors in SQLSTATE class 08 */
-			uint32_t	failed_data; /* 540: class 22: data exceptions */
-			uint32_t	failed_integrity; /* 544: class 23: integrity constraints */
-			uint32_t	failed_transaction; /* 548: class 25: invalid transaction state */
-			uint32_t	failed_rollback; /* 552: class 40: serialization failures, deadlocks */
-			uint32_t	failed_syntax; /* 556: class 42: syntax error or access rule violation */
-			uint32_t	failed_resources; /* 560: classes 53 and 54: insufficient resources, program limits */
-			uint32_t	failed_object; /* 564: class 55: object not in prerequisite state, such as a lock not available */
-			uint32_t	failed_system; /* 568: classes 57 and 58: operator intervention, system error */
-			uint32_t	failed_other; /* 572: all other classes */
+			uint32_t	failed_connection; /* 496: part of errors in SQLSTATE class 08 */
+			uint32_t	failed_data; /* 500: class 22: data exceptions */
+			uint32_t	failed_integrity; /* 504: class 23: integrity constraints */
+			uint32_t	failed_transaction; /* 508: class 25: invalid transaction state */
+			uint32_t	failed_rollback; /* 512: class 40: serialization failures, deadlocks */
+			uint32_t	failed_syntax; /* 516: class 42: syntax error or access rule violation */
+			uint32_t	failed_resources; /* 520: classes 53 and 54: insufficient resources, program limits */
+			uint32_t	failed_object; /* 524: class 55: object not in prerequisite state, such as a lock not available */
+			uint32_t	failed_system; /* 528: classes 57 and 58: operator intervention, system error */
+			uint32_t	failed_other; /* 532: all other classes */
 		};
 	};
 } tally_counts;
@@ -852,15 +852,15 @@ typedef struct tally_extremes		/* 40 bytes */
 typedef struct tally_figures		/* 3904 bytes */
 {
 	tally_counts counts;			/* 0: exec, rows, shared blocks hit, first_us and last_us are 0 */
-	tally_part	parts[TALLY_PARTS];	/* 576: an account may be both here and in the entry */
-	/* 1152: the sum of both histograms is exec.count, all within the buckets of min and max */
+	tally_part	parts[TALLY_PARTS];	/* 536: an account may be both here and in the entry */
+	/* 1112: the sum of both histograms is exec.count, all within the buckets of min and max */
 	uint64_t	hist[TALLY_HIST_BUCKETS];
 	/*
-	 * 3840: where the entry's extremes is not 0: the shortest and longest execution and planning since; a minimum above its
+	 * 3800: where the entry's extremes is not 0: the shortest and longest execution and planning since; a minimum above its
 	 * maximum: none
 	 */
 	tally_extremes extremes;
-	unsigned char pad0[24];
+	unsigned char pad0[64];
 } tally_figures;
 
 /*
@@ -927,9 +927,10 @@ typedef struct tally_local_statement /* 2560 bytes */
 	uint32_t	more;
 	uint32_t	extremes;			/* 60: extremes_resets when it was taken */
 	tally_counts counts;			/* 64 */
-	tally_part	parts[TALLY_PARTS];	/* 640 */
-	/* 1216: not written while exec.count is 1: that execution is in the bucket of max */
+	tally_part	parts[TALLY_PARTS];	/* 600 */
+	/* 1176: not written while exec.count is 1: that execution is in the bucket of max */
 	uint32_t	hist[TALLY_HIST_BUCKETS];
+	unsigned char pad0[40];
 } tally_local_statement;
 
 /* At the start of a slot's cache: the statement in progress, and where its time went so far. */
@@ -1358,7 +1359,7 @@ TALLY_ASSERT(offsetof(tally_moments, min) == 16);
 TALLY_ASSERT(offsetof(tally_moments, max) == 24);
 TALLY_ASSERT(offsetof(tally_moments, squares) == 32);
 
-TALLY_ASSERT(sizeof(tally_counts) == 576);
+TALLY_ASSERT(sizeof(tally_counts) == 536);
 TALLY_ASSERT(offsetof(tally_counts, exec) == 0);
 TALLY_ASSERT(offsetof(tally_counts, rows) == 40);
 TALLY_ASSERT(offsetof(tally_counts, last_us) == 48);
@@ -1411,16 +1412,16 @@ TALLY_ASSERT(offsetof(tally_counts, custom_plans) == 448);
 TALLY_ASSERT(offsetof(tally_counts, user_ns) == 456);
 TALLY_ASSERT(offsetof(tally_counts, system_ns) == 464);
 TALLY_ASSERT(offsetof(tally_counts, reserved) == 472);
-TALLY_ASSERT(offsetof(tally_counts, failed_connection) == 536);
-TALLY_ASSERT(offsetof(tally_counts, failed_data) == 540);
-TALLY_ASSERT(offsetof(tally_counts, failed_integrity) == 544);
-TALLY_ASSERT(offsetof(tally_counts, failed_transaction) == 548);
-TALLY_ASSERT(offsetof(tally_counts, failed_rollback) == 552);
-TALLY_ASSERT(offsetof(tally_counts, failed_syntax) == 556);
-TALLY_ASSERT(offsetof(tally_counts, failed_resources) == 560);
-TALLY_ASSERT(offsetof(tally_counts, failed_object) == 564);
-TALLY_ASSERT(offsetof(tally_counts, failed_system) == 568);
-TALLY_ASSERT(offsetof(tally_counts, failed_other) == 572);
+TALLY_ASSERT(offsetof(tally_counts, failed_connection) == 496);
+TALLY_ASSERT(offsetof(tally_counts, failed_data) == 500);
+TALLY_ASSERT(offsetof(tally_counts, failed_integrity) == 504);
+TALLY_ASSERT(offsetof(tally_counts, failed_transaction) == 508);
+TALLY_ASSERT(offsetof(tally_counts, failed_rollback) == 512);
+TALLY_ASSERT(offsetof(tally_counts, failed_syntax) == 516);
+TALLY_ASSERT(offsetof(tally_counts, failed_resources) == 520);
+TALLY_ASSERT(offsetof(tally_counts, failed_object) == 524);
+TALLY_ASSERT(offsetof(tally_counts, failed_system) == 528);
+TALLY_ASSERT(offsetof(tally_counts, failed_other) == 532);
 
 TALLY_ASSERT(sizeof(tally_part) == 24);
 TALLY_ASSERT(offsetof(tally_part, stat) == 0);
@@ -1436,9 +1437,9 @@ TALLY_ASSERT(offsetof(tally_extremes, since_us) == 32);
 
 TALLY_ASSERT(sizeof(tally_figures) == 3904);
 TALLY_ASSERT(offsetof(tally_figures, counts) == 0);
-TALLY_ASSERT(offsetof(tally_figures, parts) == 576);
-TALLY_ASSERT(offsetof(tally_figures, hist) == 1152);
-TALLY_ASSERT(offsetof(tally_figures, extremes) == 3840);
+TALLY_ASSERT(offsetof(tally_figures, parts) == 536);
+TALLY_ASSERT(offsetof(tally_figures, hist) == 1112);
+TALLY_ASSERT(offsetof(tally_figures, extremes) == 3800);
 
 TALLY_ASSERT(sizeof(tally_statement) == 256);
 TALLY_ASSERT(offsetof(tally_statement, seq) == 0);
@@ -1485,8 +1486,8 @@ TALLY_ASSERT(offsetof(tally_local_statement, entry) == 52);
 TALLY_ASSERT(offsetof(tally_local_statement, more) == 56);
 TALLY_ASSERT(offsetof(tally_local_statement, extremes) == 60);
 TALLY_ASSERT(offsetof(tally_local_statement, counts) == 64);
-TALLY_ASSERT(offsetof(tally_local_statement, parts) == 640);
-TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1216);
+TALLY_ASSERT(offsetof(tally_local_statement, parts) == 600);
+TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1176);
 
 TALLY_ASSERT(sizeof(tally_current) == 704);
 TALLY_ASSERT(offsetof(tally_current, seq) == 0);

@@ -536,7 +536,7 @@ mod tests {
         );
         assert_eq!(
             refused("\"failed_connection\", 10]", "\"failed_connection\", 11]"),
-            "group failed: there is no counter at 576"
+            "group failed: there is no counter at 536"
         );
         assert!(refused("reserved = [4", "reserved = [3").starts_with("struct counts: member "));
     }

@@ -1023,7 +1023,7 @@ pub mod moments {
 /// Offsets in a `tally_counts`.
 pub mod counts {
     /// Bytes.
-    pub const SIZE: usize = 576;
+    pub const SIZE: usize = 536;
     /// [`crate::layout::moments`]: executions
     pub const EXEC: usize = 0;
     /// u64: rows returned or changed
@@ -1126,28 +1126,28 @@ pub mod counts {
     pub const USER_NS: usize = 456;
     /// u64: ns: CPU time in the kernel; 0 if it was not measured
     pub const SYSTEM_NS: usize = 464;
-    /// u64, 8: of counters to come
+    /// u64, 3: of counters to come
     pub const RESERVED: usize = 472;
     /// u32: part of `errors` in SQLSTATE class 08
-    pub const FAILED_CONNECTION: usize = 536;
+    pub const FAILED_CONNECTION: usize = 496;
     /// u32: class 22: data exceptions
-    pub const FAILED_DATA: usize = 540;
+    pub const FAILED_DATA: usize = 500;
     /// u32: class 23: integrity constraints
-    pub const FAILED_INTEGRITY: usize = 544;
+    pub const FAILED_INTEGRITY: usize = 504;
     /// u32: class 25: invalid transaction state
-    pub const FAILED_TRANSACTION: usize = 548;
+    pub const FAILED_TRANSACTION: usize = 508;
     /// u32: class 40: serialization failures, deadlocks
-    pub const FAILED_ROLLBACK: usize = 552;
+    pub const FAILED_ROLLBACK: usize = 512;
     /// u32: class 42: syntax error or access rule violation
-    pub const FAILED_SYNTAX: usize = 556;
+    pub const FAILED_SYNTAX: usize = 516;
     /// u32: classes 53 and 54: insufficient resources, program limits
-    pub const FAILED_RESOURCES: usize = 560;
+    pub const FAILED_RESOURCES: usize = 520;
     /// u32: class 55: object not in prerequisite state, such as a lock not available
-    pub const FAILED_OBJECT: usize = 564;
+    pub const FAILED_OBJECT: usize = 524;
     /// u32: classes 57 and 58: operator intervention, system error
-    pub const FAILED_SYSTEM: usize = 568;
+    pub const FAILED_SYSTEM: usize = 528;
     /// u32: all other classes
-    pub const FAILED_OTHER: usize = 572;
+    pub const FAILED_OTHER: usize = 532;
 }
 
 /// Offsets in a `tally_part`.
@@ -1185,11 +1185,11 @@ pub mod rest {
     /// [`crate::layout::counts`]: exec, rows, shared blocks hit, first_us and last_us are 0
     pub const COUNTS: usize = 0;
     /// [`crate::layout::part`], `PARTS`: an account may be both here and in the entry
-    pub const PARTS: usize = 576;
+    pub const PARTS: usize = 536;
     /// u64, `HIST_BUCKETS`: the sum of both histograms is `exec.count`, all within the buckets of `min` and `max`
-    pub const HIST: usize = 1152;
+    pub const HIST: usize = 1112;
     /// [`crate::layout::extremes`]: where the entry's `extremes` is not 0: the shortest and longest execution and planning since; a minimum above its maximum: none
-    pub const EXTREMES: usize = 3840;
+    pub const EXTREMES: usize = 3800;
 }
 
 /// Offsets in a `tally_statement`.
@@ -1291,9 +1291,9 @@ pub mod local_statement {
     /// [`crate::layout::counts`]
     pub const COUNTS: usize = 64;
     /// [`crate::layout::part`], `PARTS`
-    pub const PARTS: usize = 640;
+    pub const PARTS: usize = 600;
     /// u32, `HIST_BUCKETS`: not written while `exec.count` is 1: that execution is in the bucket of `max`
-    pub const HIST: usize = 1216;
+    pub const HIST: usize = 1176;
 }
 
 /// Offsets in a `tally_current`.
