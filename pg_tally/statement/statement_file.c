@@ -32,7 +32,8 @@
 #define FILE_NEW FILE_NAME ".new"
 #define FILE_DAMAGED FILE_NAME ".damaged"
 #define FILE_MAGIC "TALLYSTM"
-#define FILE_VERSION 4
+#define FILE_VERSION 5
+#define UNREAD_VERSION 4		/* had no room for more counts; no release wrote it */
 #define MAJOR (PG_VERSION_NUM / 10000)
 #define CLOCK_PAUSE_US 20000		/* between the two instants that give a new clock's rate */
 
@@ -429,7 +430,8 @@ check(const tally_segment *segment, reader *r)
 		r->header.major = MAJOR;
 		r->header.since = r->header.segment;
 	}
-	else if (r->header.version > FIRST_VERSION && r->header.version <= FILE_VERSION && r->size >= sizeof(r->header))
+	else if (r->header.version > FIRST_VERSION && r->header.version <= FILE_VERSION &&
+			 r->header.version != UNREAD_VERSION && r->size >= sizeof(r->header))
 		memcpy(&r->header, take(r, sizeof(r->header)), sizeof(r->header));
 	else
 		return "unsupported version";
