@@ -849,7 +849,7 @@ typedef struct tally_extremes		/* 40 bytes */
 } tally_extremes;
 
 /* All of a statement's figures. parts[] is filled from the first on; the last takes what does not fit. */
-typedef struct tally_figures		/* 3904 bytes */
+typedef struct tally_figures		/* 3840 bytes */
 {
 	tally_counts counts;			/* 0: exec, rows, shared blocks hit, first_us and last_us are 0 */
 	tally_part	parts[TALLY_PARTS];	/* 536: an account may be both here and in the entry */
@@ -860,7 +860,6 @@ typedef struct tally_figures		/* 3904 bytes */
 	 * maximum: none
 	 */
 	tally_extremes extremes;
-	unsigned char pad0[64];
 } tally_figures;
 
 /*
@@ -1435,7 +1434,7 @@ TALLY_ASSERT(offsetof(tally_extremes, plan_min) == 16);
 TALLY_ASSERT(offsetof(tally_extremes, plan_max) == 24);
 TALLY_ASSERT(offsetof(tally_extremes, since_us) == 32);
 
-TALLY_ASSERT(sizeof(tally_figures) == 3904);
+TALLY_ASSERT(sizeof(tally_figures) == 3840);
 TALLY_ASSERT(offsetof(tally_figures, counts) == 0);
 TALLY_ASSERT(offsetof(tally_figures, parts) == 536);
 TALLY_ASSERT(offsetof(tally_figures, hist) == 1112);

@@ -1181,7 +1181,7 @@ pub mod extremes {
 /// Offsets in a `tally_figures`.
 pub mod rest {
     /// Bytes.
-    pub const SIZE: usize = 3904;
+    pub const SIZE: usize = 3840;
     /// [`crate::layout::counts`]: exec, rows, shared blocks hit, first_us and last_us are 0
     pub const COUNTS: usize = 0;
     /// [`crate::layout::part`], `PARTS`: an account may be both here and in the entry
