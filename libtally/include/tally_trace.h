@@ -68,7 +68,7 @@ tally_trace_wanted(const tally_tracer *tracer, uint64_t now)
 		now <= __atomic_load_n(&tracer->trace->until, __ATOMIC_RELAXED);
 }
 
-/* The next record: everything but its number, which this sets. The reader pairs with both stores (crates/segment/src/trace.rs). */
+/* The next record: everything but its number, which this sets. The reader pairs with both stores (crates/segment/src/traces/reader.rs). */
 static inline void
 tally_trace_put(tally_tracer *tracer, const tally_trace_record *record)
 {

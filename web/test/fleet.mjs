@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Opens the page of a fleet of crates/tally/tests/fleet_page.rs, and prints as JSON what it saw. Usage: node fleet.mjs ADDRESS [PICTURE]
+// Opens the page of a fleet of crates/tally/tests/server/fleet_page.rs, and prints as JSON what it saw. Usage: node fleet.mjs ADDRESS [PICTURE]
 import { show, startBrowser, until } from "./browser.mjs";
 
 const [address, picture] = process.argv.slice(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Opens the live page of crates/tally/tests/serve.rs while a load runs, and prints as JSON what it saw. Usage: node serving.mjs ADDRESS [PICTURE]
+// Opens the live page of crates/tally/tests/server/serve.rs while a load runs, and prints as JSON what it saw. Usage: node serving.mjs ADDRESS [PICTURE]
 import { inView, pixel, show, startBrowser, steadily, until } from "./browser.mjs";
 
 const [address, picture] = process.argv.slice(2);

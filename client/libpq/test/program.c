@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * program.c
- *	  A client that does what clients of libpq may do: crates/tally/tests/libpq.rs runs it and knows how many calls it
+ *	  A client that does what clients of libpq may do: crates/tally/tests/server/libpq.rs runs it and knows how many calls it
  *	  makes. Usage: program WHAT N CONNINFO
  */
 #include <pthread.h>

@@ -55,6 +55,19 @@ enum Of<'c> {
     Other(&'c str),
 }
 
+/// The group of the only counters of four bytes: failed calls by class.
+const FAILED: &str = "failed";
+
+impl<'c> Of<'c> {
+    fn counters(&self) -> [Option<&'c Counter>; 2] {
+        match *self {
+            Of::One(one) | Of::Measured(one) => [Some(one), None],
+            Of::Sum(a, b) | Of::Difference(a, b) => [Some(a), Some(b)],
+            Of::Other(_) => [None, None],
+        }
+    }
+}
+
 impl Counter {
     fn is_wide(&self) -> bool {
         matches!(self.2.of, Base::Number(_, 8))
@@ -85,11 +98,28 @@ impl Counters {
     /// The counters that `text` describes.
     pub fn read(text: &str) -> Result<Counters, String> {
         let counters: Counters = toml::from_str(text).map_err(|error| error.to_string())?;
+        // All but these are added up as words of eight bytes.
+        let failed = counters.groups.iter().find(|(name, ..)| name == FAILED);
+        let narrow = failed.map_or(Ok(0..0), |(_, first, count)| {
+            counters.find(first).map(|first| first.1..first.1 + 4 * *count as u64)
+        })?;
+        for one in &counters.counters {
+            if one.is_wide() == narrow.contains(&one.1) {
+                return Err(format!(
+                    "{}: group {FAILED} has counters of 4 bytes, all others of 8",
+                    one.0
+                ));
+            }
+        }
         for (name, of) in &counters.json {
             counters.of(of).map_err(|why| format!("json {name}: {why}"))?;
         }
         for (name, _, of) in &counters.sql {
-            counters.of(of).map_err(|why| format!("sql {name}: {why}"))?;
+            let of = counters.of(of).map_err(|why| format!("sql {name}: {why}"))?;
+            // The extension reads a counter as one word of eight bytes.
+            if let Some(narrow) = of.counters().into_iter().flatten().find(|one| !one.is_wide()) {
+                return Err(format!("sql {name}: {} has 4 bytes", narrow.0));
+            }
         }
         for (name, first, count) in &counters.groups {
             let first = counters.find(first).map_err(|why| format!("group {name}: {why}"))?;
@@ -539,6 +569,17 @@ mod tests {
             "group failed: there is no counter at 536"
         );
         assert!(refused("reserved = [4", "reserved = [3").starts_with("struct counts: member "));
+        assert_eq!(
+            refused(
+                "\"errors\",                     \"bigint\",           \"errors\"",
+                "\"errors\", \"bigint\", \"failed_data\""
+            ),
+            "sql errors: failed_data has 4 bytes"
+        );
+        assert_eq!(
+            refused("312, \"u64\"", "312, \"u32\""),
+            "errors: group failed has counters of 4 bytes, all others of 8"
+        );
     }
 
     #[test]

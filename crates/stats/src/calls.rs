@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 
 //! When a call of a statement takes longer than before, by its own executions: the bounds that the comparison of
-//! two recordings and of two windows of a fleet share. `crates/tally/src/diff/calls.rs` says why.
+//! two recordings and of two windows of a fleet share. `crates/diff/src/calls.rs` says why.
 
 /// Fewer executions on a side say nothing.
 pub const FEWEST: u64 = 10;
