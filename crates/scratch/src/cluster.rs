@@ -430,7 +430,10 @@ impl Cluster {
     /// Connect as the superuser.
     pub fn client(&self) -> Result<pq::Client, Error> {
         // The caller's connection settings must not reach it.
-        let string = format!("{} options='' target_session_attrs=any", self.connection_string());
+        let string = format!(
+            "{} options='' target_session_attrs=any gssencmode=disable channel_binding=disable",
+            self.connection_string()
+        );
         Ok(pq::Client::connect(&Conninfo::parse(&string)?)?)
     }
 
