@@ -393,7 +393,7 @@ fn what_is_owed_is_dropped_if_the_study_says_so() {
     }
     let workspace = Workspace::new();
     let text = LIMITED
-        .replace("\"26s\"", "\"6s\"")
+        .replace("\"26s\"", "\"12s\"")
         .replace("warm_up", "owed = \"dropped\"\nowed_limit = \"1s\"\nwarm_up")
         .replace("LIMITS", "scheduler = \"none\"\nlimits = [{ write_bytes = \"64kB\" }]");
     let mut child = workspace.spawn(&text);
