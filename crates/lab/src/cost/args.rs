@@ -12,9 +12,9 @@ use view::duration::within;
 /// Arguments of `tally cost`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without TARGET, pgbench loads a scratch server. With TARGET, the level of that server is toggled \
-under its own load, and CPU time is per command; this needs the right to write its segment (the \
-server's user or root).
+Without TARGET, pgbench runs on a scratch server. With TARGET, tally toggles that server's level \
+under its own load and reports CPU time per command; this requires write access to its segment (run \
+it as the server's user or root).
 
 Examples:
   tally cost
@@ -26,21 +26,21 @@ Examples:
 pub struct CostArgs {
     /// Server to measure under its own load: a segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// How to connect to the server
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// What to toggle: the level, or only statements at a fixed level
+    /// What to toggle: the level, or statements only, at a fixed level
     #[arg(long, value_enum, default_value_t = CostOf::Level)]
     pub of: CostOf,
-    /// Level to measure; with --of statements, the fixed level
+    /// Level to measure; with --of statements, the level to hold
     #[arg(long, value_enum, default_value_t = Level::Waits)]
     pub level: Level,
-    /// Minutes to measure, placebo included
+    /// Total measuring time in minutes, including the placebo
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
     pub minutes: f64,
-    /// Workload of the scratch server: select, tpcb, txid (one contended lock), distinct (5,000
-    /// statements at random), evicting (10,000, twice what fits), misses (select with 2 MB of
-    /// buffers), or a pgbench script
+    /// Workload on the scratch server: select, tpcb, txid (one contended lock), distinct (5,000
+    /// random statements), evicting (10,000, twice as many as fit), misses (select with 2 MB of
+    /// shared buffers), or a pgbench script
     #[arg(
         long,
         value_name = "select|tpcb|txid|distinct|evicting|misses|FILE",
@@ -52,19 +52,19 @@ pub struct CostArgs {
     #[arg(long, value_name = "N", default_value_t = 2, conflicts_with = "target",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub clients: u32,
-    /// Setting of the scratch server; may be repeated
+    /// Set a parameter of the scratch server; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", conflicts_with = "target", value_parser = setting)]
     pub settings: Vec<(String, String)>,
-    /// Margin for the verdict, in percent
+    /// Largest acceptable cost, in percent, for the verdict
     #[arg(long, value_name = "PERCENT", default_value_t = 0.3, value_parser = percent)]
     pub margin: f64,
-    /// Length of a slice; four of them make a quad, on-off-off-on or off-on-on-off
+    /// Length of a slice; four slices make a quad, on-off-off-on or off-on-on-off
     #[arg(long, value_name = "TIME", default_value = "4ms", value_parser = slice)]
     pub slice: Duration,
-    /// Start of each slice that is not measured, because caches still hold the other level's code
+    /// Time to discard at the start of each slice, while caches still hold the other level's code
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = discard)]
     pub discard: Duration,
-    /// Seed of the random order, to repeat a run
+    /// Seed for the random order, to repeat a run
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Print JSON (docs/cost.md)
@@ -87,7 +87,7 @@ fn minutes(text: &str) -> Result<f64, String> {
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("not of the form NAME=VALUE".into()),
+        _ => Err("must have the form NAME=VALUE".into()),
     }
 }
 

@@ -43,7 +43,7 @@ const SHOW: Duration = Duration::from_secs(5);
 /// Measure the cost and print it.
 pub fn run(args: &CostArgs) -> Result<(), Error> {
     if args.level == command::Level::Off {
-        return Err(Error::Usage("at --level off nothing is measured; try waits".into()));
+        return Err(Error::Usage("--level off measures nothing; try --level waits".into()));
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
@@ -89,14 +89,16 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
 
     let interrupted = || {
         let after = record.elapsed.as_secs_f64();
-        Err(Error::Failed(format!("interrupted after {after:.0} s; the level is {found} again")))
+        Err(Error::Failed(format!(
+            "interrupted after {after:.0} s; level {found} has been restored"
+        )))
     };
     if record.backends.1 == 0 && record.interrupted {
         return interrupted();
     }
     if record.backends.1 == 0 {
         return Err(Error::Failed(format!(
-            "{}: no client is connected whose backend could be measured",
+            "{}: no client backend to measure; connect a client and run a load",
             subject.segment.path().display()
         )));
     }

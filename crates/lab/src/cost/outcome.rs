@@ -106,15 +106,15 @@ fn judge(
     let (Some(cpu), Some(placebo)) = (cpu, placebo) else {
         let rounds = record.rounds.len();
         return not(format!(
-            "{rounds} usable rounds are too few, {FEWEST_ROUNDS} are needed; measure longer"
+            "only {rounds} usable rounds, at least {FEWEST_ROUNDS} are needed; measure longer"
         ));
     };
     if placebo.mean.abs() > placebo.half_width_at(PLACEBO_CONFIDENCE)
         && placebo.rank_p(0.0) < 1.0 - PLACEBO_CONFIDENCE
     {
         return not(
-            "the placebo differs from zero: something other than the toggled switch makes a \
-             difference"
+            "the placebo differs from zero: something other than the toggled switch has an \
+             effect"
                 .into(),
         );
     }
@@ -127,10 +127,9 @@ fn judge(
     }
     let outside = (cpu.mean - bound).abs() > cpu.half_width;
     not(if outside {
-        "interval and ranks do not agree; measure longer".into()
+        "confidence interval and rank test disagree; measure longer".into()
     } else {
-        "the margin is within the confidence interval; measure longer or on a quieter machine"
-            .into()
+        "the confidence interval contains the margin; measure longer or on a quieter machine".into()
     })
 }
 
@@ -146,8 +145,8 @@ pub fn check_alive(record: &Record, of: CostOf) -> Result<(), Error> {
     let off = rate(record.off.changes, record.off.commands);
     if on <= 0.0 {
         return Err(Error::Failed(format!(
-            "nothing was counted with {what} on, so the two sides do not differ: the backends do \
-             not follow this segment{}",
+            "nothing was counted with {what} on, so there is no difference to measure: the backends \
+             do not use this segment{}",
             match of {
                 CostOf::Statements => ", or pg_tally.statements is none",
                 _ => "",
@@ -156,8 +155,8 @@ pub fn check_alive(record: &Record, of: CostOf) -> Result<(), Error> {
     }
     if off > STRAGGLERS * on {
         return Err(Error::Failed(format!(
-            "{off:.3} changes a command were counted with {what} off, {on:.3} with {what} on: the \
-             backends do not follow this segment; try --slice with a longer time"
+            "counted {off:.3} changes per command with {what} off and {on:.3} with {what} on: the \
+             backends do not follow the switch; try a longer --slice"
         )));
     }
     Ok(())

@@ -182,7 +182,7 @@ impl Result<'_> {
         let zero = if outcome.differs_from_zero {
             "differs from zero"
         } else {
-            "zero is within the interval"
+            "the interval contains zero"
         };
         let bound = |sign: f64| {
             outcome.cpu.as_ref().map_or(f64::NAN, |cpu| cpu.percent + sign * cpu.half_width)
@@ -200,7 +200,7 @@ impl Result<'_> {
         let mut out = String::new();
         let _ = write!(
             out,
-            "{} of 8 slices in {}{}; slices of {} after {} unmeasured; seed {}",
+            "{} of 8 slices in {}{}; {} of each slice measured, the first {} discarded; seed {}",
             plural(record.rounds.len(), "round"),
             minutes(record.elapsed),
             if record.interrupted { ", interrupted" } else { "" },
@@ -210,12 +210,12 @@ impl Result<'_> {
         );
         let Discarded { idle, reset, level } = record.discarded;
         for (count, why) in [
-            (idle, "with too few commands"),
-            (reset, "with a reset"),
-            (level, "with a level set by another process"),
+            (idle, "too few commands"),
+            (reset, "statistics were reset"),
+            (level, "another process set the level"),
         ] {
             if count > 0 {
-                let _ = write!(out, "\n{} discarded, {why}", plural(count as usize, "round"));
+                let _ = write!(out, "\n{} discarded: {why}", plural(count as usize, "round"));
             }
         }
         if let Some(cpu) = self.outcome.cpu.as_ref() {
@@ -223,7 +223,7 @@ impl Result<'_> {
             if cpu.block > 1 {
                 let _ = write!(
                     out,
-                    "; neighbours correlated ({:+.2}), averaged by {}",
+                    "; neighbouring rounds correlated ({:+.2}), averaged in groups of {}",
                     cpu.correlation, cpu.block
                 );
             }
@@ -236,7 +236,7 @@ impl Result<'_> {
         let known = |share: Option<f64>| share.map_or("unknown".into(), |s| format!("{s:.1} %"));
         let _ = write!(
             out,
-            "\nstolen by the hypervisor: {}; some process waited for a CPU: {} of the time",
+            "\nCPU time stolen by the hypervisor: {}; time with processes waiting for a CPU: {}",
             known(host.steal_percent),
             known(host.pressure_percent)
         );
@@ -347,8 +347,8 @@ mod tests {
             "throughput -2.50 % ± 0.75 - off:",
             // Ten commands a page: 5 and 10 us each, 500 and 400 of them in a second.
             "off: 50.00 us of CPU per page, 50 pages/s; on: 100.00 us, 40/s",
-            "Margin 2.00 %: within: no more than +1.75 %; zero is within the interval",
-            "0 rounds of 8 slices in 99 s; slices of 20 ms after 1.25 ms unmeasured; seed 7",
+            "Margin 2.00 %: within: no more than +1.75 %; the interval contains zero",
+            "0 rounds of 8 slices in 99 s; 20 ms of each slice measured, the first 1.25 ms discarded; seed 7",
             "signed ranks: p = 4e-4",
         ] {
             assert!(within.contains(part), "{part}: {within}");

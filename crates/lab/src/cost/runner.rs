@@ -122,7 +122,7 @@ pub fn run(
                 in_a_row += 1;
                 if in_a_row >= SPOILT {
                     return Err(Error::Failed(format!(
-                        "another process keeps setting the level of {}, or the pause; only one can",
+                        "another process keeps changing the level or the pause of {}; stop that process",
                         meter.segment().path().display()
                     )));
                 }

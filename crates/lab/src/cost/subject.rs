@@ -52,7 +52,7 @@ impl Subject {
 
     /// A scratch server under a load that outlasts the measurement. Calls `say` with each step.
     pub fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
-        say("starting a scratch server");
+        say("starting scratch server");
         let connections = args.clients + 20;
         let buffers = if args.workload == Workload::Misses { FEW_BUFFERS } else { SHARED_BUFFERS };
         let mut builder = Cluster::builder()

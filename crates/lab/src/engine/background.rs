@@ -119,7 +119,7 @@ impl Background {
                 if began.elapsed() > PATIENCE {
                     self.signal(Signal::KILL);
                     return Err(Error::Failed(format!(
-                        "{} does not stop; the end of its output:\n{}",
+                        "{} did not stop; end of its output:\n{}",
                         self.program,
                         self.last_lines(5)
                     )));

@@ -112,7 +112,7 @@ pub fn find<E: Experiment>(name: &str) -> Result<StudyFile, Error> {
         Err(error) => {
             let known: Vec<&str> = E::BUILT_IN.iter().map(|(name, _)| *name).collect();
             Err(Error::Usage(format!(
-                "{name}: neither a built-in {} ({}) nor a file of one ({error})",
+                "{name}: no such built-in {} ({}), and no such file ({error})",
                 E::KIND,
                 known.join(", ")
             )))
@@ -136,7 +136,7 @@ pub fn list<E: Experiment>(json: bool) -> Result<(), Error> {
         serde_json::to_writer(&mut out, &all)?;
         return Ok(writeln!(out)?);
     }
-    let mut columns = Table::with_headings(&["NAME", "QUICK", "PROPER", "TITLE"], 1..3);
+    let mut columns = Table::with_headings(&["NAME", "QUICK", "FULL", "TITLE"], 1..3);
     for about in all {
         let time = |size: &E::Size| length(E::size(size).1);
         columns.push_texts(vec![about.name, time(&about.quick), time(&about.proper), about.title]);
@@ -158,11 +158,11 @@ pub fn show<E: Experiment>(name: &str, file: bool, json: bool) -> Result<(), Err
     }
     writeln!(out, "{}: {}", about.name, about.title)?;
     out.write_all(format!("\n{}\n\n", about.question).as_bytes())?;
-    let source = about.source.map(|source| ("from", source));
+    let source = about.source.map(|source| ("source", source));
     for (what, text) in source.into_iter().chain(E::contents(&about.contents)) {
         writeln!(out, "{what:<8} {text}")?;
     }
-    for (name, size) in [("quick", &about.quick), ("proper", &about.proper)] {
+    for (name, size) in [("quick", &about.quick), ("full", &about.proper)] {
         let (size, seconds) = E::size(size);
         writeln!(out, "{name:<8} {size}, about {}", length(seconds))?;
     }
@@ -192,7 +192,7 @@ pub fn report<E: Experiment>(folder: &Path, json: bool) -> Result<(), Error> {
     }
     out.write_all(computed.text.as_bytes())?;
     writeln!(out)?;
-    Ok(writeln!(out, "The page: {}", folder.join("report.html").display())?)
+    Ok(writeln!(out, "Page: {}", folder.join("report.html").display())?)
 }
 
 /// Writes the results into a run's directory: results.json, tables.txt, the tables as CSV, report.html.

@@ -69,11 +69,11 @@ impl Array {
             0 | 1 | 10 => 2,
             5 => 3,
             6 => 4,
-            _ => return Err("level must be 0, 1, 5, 6 or 10".into()),
+            _ => return Err("RAID level must be 0, 1, 5, 6 or 10".into()),
         };
         match (min..=16).contains(&self.devices) {
             true => Ok(()),
-            false => Err(format!("level {} needs {min} to 16 devices", self.level)),
+            false => Err(format!("RAID level {} needs {min} to 16 devices", self.level)),
         }
     }
 
@@ -115,8 +115,10 @@ impl FileSystem {
     ) -> Result<FileSystem, String> {
         let tmpfs = kind == "tmpfs";
         let parent = if tmpfs { Path::new(SHARED_MEMORY) } else { near };
-        let folder = files::unique_folder(parent, "tally-fs.", Access::Everybody)
-            .map_err(|error| format!("cannot create a folder in {}: {error}", parent.display()))?;
+        let folder =
+            files::unique_folder(parent, "tally-fs.", Access::Everybody).map_err(|error| {
+                format!("could not create a directory in {}: {error}", parent.display())
+            })?;
         let path = folder.join("mount");
         files::new_folder(&path, Access::Everybody)
             .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -145,10 +147,10 @@ impl FileSystem {
         array: Option<Array>,
     ) -> Result<(), String> {
         if !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Err(format!("\"{kind}\" is not a kind of file system"));
+            return Err(format!("\"{kind}\" is not a file system type"));
         }
         if !rustix::process::geteuid().is_root() {
-            return Err(format!("making {kind} needs root"));
+            return Err(format!("creating a {kind} file system requires root"));
         }
         // Options for quiet, forced creation, and the Debian package.
         let (options, package): (&[&str], &str) = match kind {
@@ -158,7 +160,7 @@ impl FileSystem {
             "f2fs" => (&["-q", "-f"], "f2fs-tools"),
             "zfs" => {
                 return Err(
-                    "zfs needs a pool; create one and give its directory with --directory".into()
+                    "zfs needs a pool; create one and pass its directory with --directory".into()
                 )
             }
             _ => (&[], "its tools"),
@@ -194,7 +196,7 @@ impl FileSystem {
                 rustix::fs::fallocate(&file, flags, 0, bytes).map_err(Into::into)
             })
             .map_err(|error| {
-                format!("no space for {} MB at {}: {error}", bytes >> 20, image.display())
+                format!("could not allocate {} MB for {}: {error}", bytes >> 20, image.display())
             })?;
         let mut attach = Command::new("losetup");
         self.done(attach.args(["--find", "--show", "--direct-io=on"]).arg(image), "mount")
@@ -212,7 +214,7 @@ impl FileSystem {
         create.arg(format!("--raid-devices={}", array.devices)).args(devices);
         match self.done(&mut create, "mdadm") {
             Err(why) if !Path::new("/proc/mdstat").exists() && !why.contains("not installed") => {
-                Err(format!("the kernel makes no arrays (md): {why}"))
+                Err(format!("this kernel does not support md arrays: {why}"))
             }
             made => made.map(|_| path),
         }
@@ -225,7 +227,7 @@ impl FileSystem {
         let output = command
             .env("PATH", format!("{path}:/usr/sbin:/sbin"))
             .env("LC_ALL", "C.UTF-8")
-            .stdin(self.undo.pipe().map_err(|error| format!("a pipe: {error}"))?)
+            .stdin(self.undo.pipe().map_err(|error| format!("could not create a pipe: {error}"))?)
             .output()
             .map_err(|error| match error.kind() {
                 ErrorKind::NotFound => format!("{name} is not installed (Debian: {package})"),
@@ -243,7 +245,7 @@ impl FileSystem {
 /// Let all users enter the directory.
 fn passable(path: &Path) -> Result<(), String> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
-        .map_err(|error| format!("cannot change the mode of {}: {error}", path.display()))
+        .map_err(|error| format!("could not change the mode of {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -315,13 +317,13 @@ mod tests {
     fn a_failure_names_its_reason_and_leaves_no_files() {
         let near = tempfile::tempdir().unwrap();
         let why = |kind: &str, bytes| FileSystem::make(kind, bytes, near.path()).unwrap_err();
-        assert!(why("../x", 1 << 20).contains("not a kind of file system"));
+        assert!(why("../x", 1 << 20).contains("not a file system type"));
         if rustix::process::geteuid().is_root() {
-            assert!(why("ext4", 1 << 60).contains("no space for"));
+            assert!(why("ext4", 1 << 60).contains("could not allocate"));
             assert!(why("nosuchfs", 1 << 20).contains("mkfs.nosuchfs is not installed"));
             assert!(why("zfs", 1 << 20).contains("--directory"));
         } else {
-            assert!(why("ext4", 64 << 20).contains("needs root"));
+            assert!(why("ext4", 64 << 20).contains("requires root"));
         }
         assert_eq!(std::fs::read_dir(near.path()).unwrap().count(), 0);
     }

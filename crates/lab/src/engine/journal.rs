@@ -74,9 +74,8 @@ impl Journal {
     ) -> Result<(Self, Vec<C>), Error> {
         files::folder(folder, Access::Owner).map_err(|error| at(folder, &error))?;
         let lock = File::open(folder).map_err(|error| at(folder, &error))?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            Error::Failed(format!("{}: another run is at work there", folder.display()))
-        })?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| Error::Failed(format!("{} is in use by another run", folder.display())))?;
         let study = folder.join(STUDY);
         let mut kept = RunRecord { head, host, left_out: Vec::new(), failed: Vec::new() };
         let mut cells = Vec::new();
@@ -85,13 +84,13 @@ impl Journal {
             let before = read_kept(folder)?;
             if !same || before.head != kept.head {
                 return Err(Error::Failed(format!(
-                    "{} has cells of another run: {}; give another directory with -o, or remove \
-                     this one",
+                    "{} has the results of a different run ({}); choose another directory with -o, \
+                     or remove this one",
                     folder.display(),
                     if same {
-                        "another variant, server or version"
+                        "different variant, server or version"
                     } else {
-                        "the study file differs"
+                        "different study file"
                     }
                 )));
             }
@@ -150,10 +149,7 @@ pub fn read<C: DeserializeOwned>(folder: &Path) -> Result<(String, Vec<C>, RunRe
 fn read_kept(folder: &Path) -> Result<RunRecord, Error> {
     let path = folder.join(HEAD);
     let text = files::read_text(&path, LARGEST).map_err(|error| {
-        Error::Failed(format!(
-            "{}: {error}; is that the directory of a study's run?",
-            path.display()
-        ))
+        Error::Failed(format!("{}: {error}; is this the directory of a run?", path.display()))
     })?;
     serde_json::from_str(&text)
         .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
@@ -228,7 +224,7 @@ mod tests {
         journal.fail("a cell", Some("no server")).unwrap();
         journal.fail("another cell", None).unwrap();
         let error = open(path, "study", false).unwrap_err().to_string();
-        assert!(error.contains("another run is at work"), "{error}");
+        assert!(error.contains("in use by another run"), "{error}");
         drop(journal);
 
         // A kill has cut the last line short.
@@ -244,7 +240,7 @@ mod tests {
         assert_eq!((study.as_str(), &cells[..], kept.left_out.len()), ("study", &[7, 8][..], 1));
 
         for (text, quick, why) in
-            [("study", true, "another variant"), ("other", false, "the study file")]
+            [("study", true, "different variant"), ("other", false, "different study file")]
         {
             let error = open(path, text, quick).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

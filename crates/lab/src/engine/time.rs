@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for Time {
         }
         let length = match Written::deserialize(from)? {
             Written::Number(seconds) => Duration::try_from_secs_f64(seconds)
-                .map_err(|_| "not a duration in seconds".to_string()),
+                .map_err(|_| "not a time in seconds".to_string()),
             Written::Text(text) => view::duration::parse(&text),
         };
         length.map(Time).map_err(serde::de::Error::custom)

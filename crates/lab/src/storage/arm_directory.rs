@@ -74,7 +74,10 @@ impl ArmDirectory {
         let path = format!("/sys/dev/block/{major}:{minor}/queue/scheduler");
         files::write_to_kernel(Path::new(&path), name).map_err(|error| {
             let known = std::fs::read_to_string(&path).unwrap_or_default();
-            format!("the device has no scheduler \"{name}\" ({error}); it has: {}", known.trim())
+            format!(
+                "could not set I/O scheduler \"{name}\": {error}; the device has: {}",
+                known.trim()
+            )
         })
     }
 }

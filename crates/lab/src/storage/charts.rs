@@ -28,11 +28,14 @@ const RESPONSE: Quantity = Quantity {
     of: |it| it.response.map(|seconds| 1e3 * seconds),
 };
 
-const READS: Quantity =
-    Quantity { title: "Share of reads", unit: "%", of: |it| it.reads.map(|share| 100.0 * share) };
+const READS: Quantity = Quantity {
+    title: "Reads, share of operations",
+    unit: "%",
+    of: |it| it.reads.map(|share| 100.0 * share),
+};
 
 const BYTES: Quantity = Quantity {
-    title: "Read and written",
+    title: "Bytes read and written",
     unit: "MB/s",
     of: |it| (it.bytes > 0.0).then_some(it.bytes / 1e6),
 };
@@ -98,7 +101,7 @@ fn draw(
     for (_, course) in shown {
         let title = answer.arm_title(&course.arm);
         for run in course.runs.iter().filter(|run| run.at.is_some()) {
-            let text = format!("{title}: {} began, {:.1} s", run.name, run.ran.seconds);
+            let text = format!("{title}: {} started, {:.1} s", run.name, run.ran.seconds);
             marks.push((run.began, text));
         }
         marks.extend(course.limits.iter().map(|(at, text)| (*at, format!("{title}: {text}"))));
@@ -112,9 +115,10 @@ fn draw(
         Some((from, _)) => format!("{}, close-up from {:.0} s", quantity.title, from.max(0.0)),
     };
     let frame = ChartFrame { title: &title, unit: quantity.unit };
-    let svg = lines(frame, &all, &ticks, "seconds since measuring began", &marks);
+    let svg = lines(frame, &all, &ticks, "seconds since the measurement began", &marks);
     let caption =
-        "Before 0: the warm-up. Vertical lines: a victim began, or a limit was set.".into();
+        "Times before 0 are the warm-up. Vertical lines mark the start of a victim or of a limit."
+            .into();
     Some(Drawn { title, svg, caption })
 }
 

@@ -71,8 +71,10 @@ fn controller(mounts: &str) -> Result<Controller, String> {
             _ => {}
         }
     }
-    v2.map(Controller::V2)
-        .ok_or_else(|| "limits need the kernel's block I/O controller: no cgroup is mounted".into())
+    v2.map(Controller::V2).ok_or_else(|| {
+        "limits require the kernel's block I/O controller, and no cgroup hierarchy is mounted"
+            .into()
+    })
 }
 
 /// Make a group in cgroup v2's root and move this process there.
@@ -81,7 +83,7 @@ fn enter_group(root: &Path, device: &str) -> Result<(PathBuf, Undo), String> {
     for wanted in ["io", "memory"] {
         if !known.split_ascii_whitespace().any(|it| it == wanted) {
             return Err(format!(
-                "limits need cgroup v2's controller {wanted}, and {} has only: {}",
+                "limits require the cgroup controller {wanted}, and {} has only: {}",
                 root.display(),
                 known.trim()
             ));
@@ -120,7 +122,9 @@ impl Limiter {
         let limiter = Limiter { files, device, undo };
         match limiter.path("write_bps").exists() {
             true => Ok(limiter),
-            false => Err("the kernel cannot limit devices (CONFIG_BLK_DEV_THROTTLING)".into()),
+            false => {
+                Err("this kernel cannot limit devices; it lacks CONFIG_BLK_DEV_THROTTLING".into())
+            }
         }
     }
 
@@ -187,7 +191,7 @@ mod tests {
         assert_eq!(controller(v2), Ok(Controller::V2(PathBuf::from("/sys/fs/cgroup"))));
         // The controller belongs to one of them, and v1 has it where its mount names it.
         assert!(matches!(controller(&format!("{v2}{v1}")), Ok(Controller::V1(_))));
-        assert!(controller("").unwrap_err().contains("no cgroup is mounted"));
+        assert!(controller("").unwrap_err().contains("no cgroup hierarchy is mounted"));
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
         let error = enter_group(root.path(), "7:1").unwrap_err();

@@ -17,10 +17,10 @@ pub fn render(answer: &StorageResults, tables: &[Table], charts: &[Drawn], study
             h1 { (Visible(&answer.title)) }
             p.question { (Visible(&answer.question)) }
             @if let Some(source) = &answer.source {
-                p.faint { "Source of the question: " (Visible(source)) }
+                p.faint { "Source: " (Visible(source)) }
             }
         } "\n"
-        section { h2 { "What was found" }
+        section { h2 { "Findings" }
             ul.findings { @for line in &answer.sentences { li { (Visible(line)) } "\n" } }
         } "\n"
         (figures(charts))
@@ -32,20 +32,20 @@ pub fn render(answer: &StorageResults, tables: &[Table], charts: &[Drawn], study
 
 fn method(answer: &StorageResults, study: &str) -> Markup {
     html! {
-        section { h2 { "How it was measured" }
+        section { h2 { "Method" }
             ul {
                 @for fact in facts(answer) { li { (Visible(fact)) } "\n" }
                 li {
-                    "The background is an open loop: each operation has a scheduled start, and its response time "
-                    "counts from there. Times of victims are wall-clock; TIMES is the geometric mean of the ratios to "
-                    "the run alone in the same cell, with a 95 % interval by Student's t."
+                    "The background load is an open loop: each operation has a scheduled start, and its response "
+                    "time counts from there. Times of victims are wall-clock times. TIMES is the geometric mean of the "
+                    "ratios to the run alone in the same cell, with a 95 % interval by Student's t."
                 }
                 li {
-                    "Steadiness is lost at the change of the rate or of the response times that is clearest among "
-                    "moments without a victim, if chance would make one like it in less than 1 of 100 cells."
+                    "The load stops being steady at the clearest change of its rate or response time while no victim "
+                    "runs, provided that chance alone would produce such a change in fewer than 1 of 100 cells."
                 }
             }
-            details { summary { "The study file" } pre.raw { (Visible(study)) } }
+            details { summary { "Study file" } pre.raw { (Visible(study)) } }
         } "\n"
     }
 }

@@ -88,7 +88,7 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
                     bar.set_position(done.len() as u64);
                 }
                 Ok(CellEnd::LeftOut(why)) => {
-                    bar.suspend(|| say(&format!("arm \"{name}\" is left out: {why}")));
+                    bar.suspend(|| say(&format!("skipping arm \"{name}\": {why}")));
                     journal.leave_out(name, &why)?;
                 }
                 Ok(CellEnd::Interrupted) => break 'run,
@@ -113,15 +113,17 @@ fn ended(
     folder: &Path,
 ) -> Result<(), Error> {
     let kept = format!(
-        "{done} of {all} cells are complete in {}; the same command continues",
+        "{done} of {all} cells are complete in {}; run the same command again to continue",
         folder.display()
     );
     match result {
         _ if interrupted => Err(Error::Failed(format!("interrupted; {kept}"))),
         Err(error) => Err(Error::Failed(format!("{error}\n{kept}"))),
         Ok(()) if done == 0 => Err(Error::Failed(match journal.kept.left_out.first() {
-            Some((arm, why)) => format!("no arm is possible here; \"{arm}\": {why}"),
-            None => "there is nothing to measure".into(),
+            Some((arm, why)) => {
+                format!("none of the arms can run on this machine; \"{arm}\": {why}")
+            }
+            None => "the study has nothing to measure".into(),
         })),
         Ok(()) => Ok(()),
     }

@@ -119,12 +119,12 @@ impl Server {
             recorder.stop(Signal::INT)?;
             if !recorder.succeeded() {
                 let text = recorder.last_lines(3);
-                return Err(Error::Failed(format!("the server was not recorded: {text}")));
+                return Err(Error::Failed(format!("could not record the server: {text}")));
             }
         }
         match ended {
             true => Err(Error::Failed(format!(
-                "the server's load ended: {}",
+                "the load on the server ended: {}",
                 crate::engine::background::last_lines(&output, 3)
             ))),
             false => Ok(()),

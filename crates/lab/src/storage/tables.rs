@@ -57,7 +57,7 @@ fn seconds(answer: &StorageResults, victim: &str) -> Table {
     headings.push("95 % INTERVAL".into());
     let names: Vec<&str> = headings.iter().map(String::as_str).collect();
     let mut table = Table::with_headings(&names, 1..names.len());
-    table.title = format!("Seconds of {victim} by the time of its start").into();
+    table.title = format!("Duration of {victim} in seconds, by start time").into();
     for arm in answer.arms.iter().filter(|arm| arm.left_out.is_none()) {
         let slow = answer.slowdowns.iter().find(|slowdown| {
             slowdown.arm == arm.name && slowdown.victim == victim && slowdown.when == "all"
@@ -78,7 +78,7 @@ fn seconds(answer: &StorageResults, victim: &str) -> Table {
 fn waits(answer: &StorageResults) -> Table {
     let headings = ["ARM", "PROCESS", "ACTIVITY", "QUIET", "DURING", "GROWTH"];
     let mut table = Table::with_headings(&headings, 3..headings.len());
-    table.title = "Average sessions by activity, in quiet moments and while a victim ran".into();
+    table.title = "Average sessions by activity, without and with a running victim".into();
     for it in &answer.waits {
         table.push(
             Tone::Plain,
@@ -99,7 +99,7 @@ fn waits(answer: &StorageResults) -> Table {
 fn background(answer: &StorageResults) -> Table {
     let headings = ["ARM", "BLOCK", "WANTED/S", "MADE/S", "READS %", "MB/S", "MEAN MS", "OWED"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
-    table.title = "The background".into();
+    table.title = "Background load".into();
     for cell in &answer.cells {
         table.push(
             Tone::Plain,
@@ -122,7 +122,7 @@ fn background(answer: &StorageResults) -> Table {
 fn steadiness(answer: &StorageResults) -> Table {
     let headings = ["ARM", "BLOCK", "STALLED %", "DROPPED", "LOST AT S", "FROM/S", "TO/S", "BY %"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
-    table.title = "Time stalled, operations dropped, and when steadiness was lost".into();
+    table.title = "Time stalled, operations dropped, and when the load stopped being steady".into();
     let lost = |cell: &CellRow, of: fn(&super::answer::Loss) -> f64, digits| {
         number(cell.lost.as_ref().map(of), digits)
     };
@@ -158,7 +158,7 @@ fn of_run(answer: &StorageResults, run: &RunRow) -> Vec<Cell> {
 fn runs(answer: &StorageResults) -> Table {
     let headings = ["ARM", "BLOCK", "VICTIM", "AT S", "SECONDS", "CPU S", "BACKGROUND/S"];
     let mut table = Table::with_headings(&headings, 3..headings.len());
-    table.title = "Runs of the victims, and the background meanwhile".into();
+    table.title = "Runs of the victims, and the background load during each".into();
     for run in &answer.runs {
         let mut row = of_run(answer, run);
         row.extend([
@@ -176,7 +176,8 @@ fn bytes(answer: &StorageResults) -> Table {
     let headings =
         ["ARM", "BLOCK", "VICTIM", "AT S", "READ", "WRITTEN", "FROM DEVICE", "TO DEVICE"];
     let mut table = Table::with_headings(&headings, 3..headings.len());
-    table.title = "MB that the victims read and wrote by system calls, and of devices".into();
+    table.title =
+        "Data read and written by the victims, in MB: by system calls, and on devices".into();
     let megabytes = |bytes: Option<u64>| number(bytes.map(|bytes| bytes as f64 / 1e6), 4);
     for run in &answer.runs {
         let mut row = of_run(answer, run);

@@ -43,7 +43,7 @@ pub fn facts(answer: &StorageResults) -> Vec<String> {
     }
     for arm in &answer.arms {
         if let Some(why) = &arm.left_out {
-            facts.push(format!("left out: {}: {why}", arm.title));
+            facts.push(format!("skipped: {}: {why}", arm.title));
         }
     }
     let failed = answer.runs.iter().filter_map(|run| Some((run, run.failure.as_ref()?)));

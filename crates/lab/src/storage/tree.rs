@@ -75,7 +75,7 @@ impl Tree {
         let at = |path: &Path, error: std::io::Error| {
             let why = match error.kind() {
                 std::io::ErrorKind::StorageFull => format!(
-                    "no space for {} files of {} MB in total",
+                    "not enough space for {} files of {} MB in total",
                     self.files(),
                     self.bytes() >> 20
                 ),
@@ -91,7 +91,7 @@ impl Tree {
         }
         for (number, size) in self.sizes.iter().enumerate() {
             if stop.load(Ordering::Relaxed) {
-                return Err(Error::Failed("interrupted while files were made".into()));
+                return Err(Error::Failed("interrupted while creating files".into()));
             }
             let path = folders[number % folders.len()].join(format!("f{number}"));
             let mut file =

@@ -85,7 +85,7 @@ fn run(name: &str, command: Command, limit: Duration, stop: &AtomicBool) -> Ran 
     let failed = |why: String| Ran { began, failure: Some(why), ..Ran::default() };
     let mut process = match Process::start(name, command) {
         Ok(process) => process,
-        Err(error) => return failed(format!("cannot be started: {error}")),
+        Err(error) => return failed(format!("could not be started: {error}")),
     };
     let pid = process.pid();
     let ended = || {
@@ -102,7 +102,7 @@ fn run(name: &str, command: Command, limit: Duration, stop: &AtomicBool) -> Ran 
             break Some("interrupted".to_string());
         }
         if clock.elapsed() > limit {
-            break Some(format!("ended after its limit of {:.0} s", limit.as_secs_f64()));
+            break Some(format!("stopped at its limit of {:.0} s", limit.as_secs_f64()));
         }
         std::thread::sleep(POLL);
     };
@@ -184,6 +184,6 @@ mod tests {
         assert_eq!(failure(running.stop()), "interrupted");
         let command = Command::new("/no/such/program");
         let none = Running::start("x", command, Duration::from_secs(1)).unwrap().finish();
-        assert!(failure(none).contains("cannot be started"));
+        assert!(failure(none).contains("could not be started"));
     }
 }

@@ -102,7 +102,7 @@ impl Painter<'_> {
             .map(|x| Spot { x, y: found.fit.throughput(x), half: 0.0 })
             .collect();
         let knee = found.fit.knee.as_ref().map_or(String::new(), |knee| {
-            let high = knee.high.map_or("no end".into(), |high| format!("{high:.0}"));
+            let high = knee.high.map_or("no upper bound".into(), |high| format!("{high:.0}"));
             format!(", knee at {:.0} ({:.0} .. {high})", knee.value, knee.low)
         });
         Some(ChartLine { name: format!("fitted{knee}"), spots, smooth: true, colour })
@@ -205,11 +205,11 @@ impl Painter<'_> {
         let ticks: Vec<f64> =
             (0..=8).map(|at| f64::from(at) * step).filter(|t| *t <= end).collect();
         dashes.retain(|(time, _)| (0.0..=end).contains(time));
-        let mut caption = format!("the last cell of each arm {}", self.caption(point));
+        let mut caption = format!("last cell of each arm {}", self.caption(point));
         if !dashes.is_empty() {
             let kinds = chart.marks.join(" or ");
             caption =
-                format!("{}; dashed: events of kind {kinds} (point at one)", caption.trim_end());
+                format!("{}; dashed lines: {kinds} events (hover for details)", caption.trim_end());
         }
         (!all.is_empty()).then(|| (lines(frame, &all, &ticks, "time, s", &dashes), caption))
     }

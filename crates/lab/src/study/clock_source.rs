@@ -36,12 +36,14 @@ impl ClockSource {
         };
         let available = read("available_clocksource")?;
         if !available.split_whitespace().any(|name| name == wanted) {
-            return Err(format!("this machine has no clock source {wanted}; it has {available}"));
+            return Err(format!(
+                "clock source {wanted} is not available on this machine; available: {available}"
+            ));
         }
         if !permitted {
             return Err(format!(
-                "clock source {wanted} applies to the whole machine; --set-clock-source permits \
-                 that"
+                "setting clock source {wanted} affects the whole machine; use --set-clock-source to \
+                 allow it"
             ));
         }
         let path = folder.join("current_clocksource");
@@ -54,10 +56,10 @@ impl ClockSource {
             .write(true)
             .open(&path)
             .and_then(|mut file| file.write_all(wanted.as_bytes()))
-            .map_err(|error| format!("cannot set the clock source {wanted}: {error}"))?;
+            .map_err(|error| format!("could not set clock source {wanted}: {error}"))?;
         let now = read("current_clocksource")?;
         if now != wanted {
-            return Err(format!("the kernel kept the clock source {now} instead of {wanted}"));
+            return Err(format!("could not set clock source {wanted}: the kernel keeps {now}"));
         }
         Ok(set)
     }

@@ -21,7 +21,7 @@ impl Expression {
         let expression = parser.sum()?;
         match parser.rest.trim_start() {
             "" => Ok(expression),
-            rest => Err(format!("\"{text}\": \"{rest}\" is not understood")),
+            rest => Err(format!("\"{text}\": syntax error at \"{rest}\"")),
         }
     }
 
@@ -106,15 +106,15 @@ impl Parser<'_> {
             let inner = self.sum_at(depth + 1)?;
             return match self.next_is([')', ')']) {
                 Some(_) => Ok(inner),
-                None => Err(format!("a ) is missing before \"{}\"", self.rest)),
+                None => Err(format!("missing ) before \"{}\"", self.rest)),
             };
         }
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
         let end = self.rest.find(|c| !word(c)).unwrap_or(self.rest.len());
         let (token, rest) = self.rest.split_at(end);
         let expression = match token.chars().next() {
-            None if rest.is_empty() => return Err("the expression ends too early".into()),
-            None => return Err(format!("\"{rest}\" is not understood")),
+            None if rest.is_empty() => return Err("unexpected end of the expression".into()),
+            None => return Err(format!("syntax error at \"{rest}\"")),
             Some(c) if c.is_ascii_digit() || c == '.' => Expression::Number(
                 token.parse().map_err(|_| format!("\"{token}\" is not a number"))?,
             ),

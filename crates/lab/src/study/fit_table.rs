@@ -11,7 +11,7 @@ const DIGITS: usize = 3;
 
 /// A table with a row for each curve; `None` without any.
 pub fn make_fit_table(plan: &StudyPlan, answer: &StudyResults) -> Option<Table> {
-    let headings = ["curve", "one client alone", "sigma", "kappa", "knee, clients", "scatter, %"];
+    let headings = ["curve", "single client", "sigma", "kappa", "knee, clients", "scatter, %"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
     table.title =
         "Universal Scalability Law: X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))".into();
@@ -44,7 +44,7 @@ fn row(plan: &StudyPlan, found: &Fitted) -> Vec<Cell> {
 }
 
 fn within(figure: &Within) -> Cell {
-    let high = figure.high.map_or("no end".into(), |high| figures(high, DIGITS));
+    let high = figure.high.map_or("no upper bound".into(), |high| figures(high, DIGITS));
     let (value, low) = (figures(figure.value, DIGITS), figures(figure.low, DIGITS));
     rounded(format!("{value} ({low} .. {high})"), Some(figure.value))
 }

@@ -17,7 +17,7 @@ pub fn disturbed(gate: &Gate, machine: &Machine, cells: &[Cell]) -> Option<Strin
     known.sort_by(f64::total_cmp);
     let (mhz, median) = (machine.disturbance.mhz?, *known.get(known.len() / 2)?);
     (mhz < median * (1.0 - gate.frequency / 100.0))
-        .then(|| format!("CPU frequency {mhz:.0} MHz, otherwise {median:.0}"))
+        .then(|| format!("CPU frequency was {mhz:.0} MHz, {median:.0} MHz in other cells"))
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
             (5.0, 20.0, 1800.0, None),
             (5.1, 20.0, 1800.0, Some("5.1 % of CPU time was stolen")),
             (5.0, 21.0, 1800.0, Some("other processes used 21 % of a CPU")),
-            (5.0, 20.0, 1799.0, Some("CPU frequency 1799 MHz, otherwise 2000")),
+            (5.0, 20.0, 1799.0, Some("CPU frequency was 1799 MHz, 2000 MHz in other cells")),
         ] {
             let why = disturbed(&gate, &machine(steal, foreign, mhz), &cells);
             assert_eq!(why.as_deref(), found, "{steal} {foreign} {mhz}");

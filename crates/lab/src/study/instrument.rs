@@ -26,8 +26,8 @@ pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Ba
     command.args(arguments);
     let mut process = Background::start(program, command).map_err(|error| match error.kind() {
         ErrorKind::NotFound => format!("{program} is not installed"),
-        ErrorKind::PermissionDenied => format!("{program} is not permitted"),
-        _ => format!("{program} cannot be run: {error}"),
+        ErrorKind::PermissionDenied => format!("{program} may not be run: permission denied"),
+        _ => format!("could not run {program}: {error}"),
     })?;
     let began = Instant::now();
     while let Some(ready) = &wanted.ready {
@@ -35,7 +35,7 @@ pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Ba
             break;
         }
         if !process.running() {
-            return Err(format!("{program} has ended: {}", process.last_lines(3)));
+            return Err(format!("{program} ended: {}", process.last_lines(3)));
         }
         if began.elapsed() > PATIENCE {
             return Err(format!(
@@ -49,7 +49,7 @@ pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Ba
         // Permission problems show at once.
         std::thread::sleep(Duration::from_millis(200));
         if !process.running() {
-            return Err(format!("{program} has ended: {}", process.last_lines(3)));
+            return Err(format!("{program} ended: {}", process.last_lines(3)));
         }
     }
     Ok(process)

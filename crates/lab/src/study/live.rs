@@ -43,7 +43,7 @@ impl Live {
     /// Prepare the server that all arms share. Fails if an arm changes a setting that needs a restart.
     pub fn new(plan: &StudyPlan, server: &ArmServer) -> Result<Self, Error> {
         let segment = server.segment.as_ref().ok_or_else(|| {
-            Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
+            Error::Failed("toggled arms require pg_tally in the server, to count commands".into())
         })?;
         let states: Vec<ArmState> = plan
             .arms
@@ -59,8 +59,8 @@ impl Live {
         let all: Vec<&String> = names.iter().collect();
         if let Some((name, context)) = fixed_settings(&server.cluster, &all)?.first_key_value() {
             return Err(Error::Usage(format!(
-                "{name} cannot be changed on live backends (it is set at the start: {context}); \
-                 use design = \"restart\""
+                "{name} cannot be changed in running backends (its context is {context}); use \
+                 design = \"restart\""
             )));
         }
         let file = server.cluster.data_dir().join(FILE);

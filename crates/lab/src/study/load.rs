@@ -145,7 +145,7 @@ impl Running {
                     return Ok(Finished { output: command.output(), ..Finished::default() });
                 }
                 Err(Error::Failed(format!(
-                    "the workload's command failed; the end of its output:\n{}",
+                    "the workload's command failed; end of its output:\n{}",
                     command.last_lines(10)
                 )))
             }

@@ -27,7 +27,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 const TOLERANCE: f64 = 0.1;
 /// A load without progress for this long after its warm-up has stalled.
 const STALL_LIMIT: Duration = Duration::from_secs(60);
-const STALLED: &str = "the load makes no progress: no transaction ends";
+const STALLED: &str = "the load makes no progress: no transaction completed";
 /// Blocks of clock readings: see [`clock::server_clock_cost`].
 const CLOCK_BLOCKS: u32 = 99;
 

@@ -25,7 +25,7 @@ pub fn render(
             h1 { (Visible(&answer.title)) }
             p.question { (Visible(&answer.question)) }
             @if let Some(source) = &answer.source {
-                p.faint { "Source of the question: " (Visible(source)) }
+                p.faint { "Source: " (Visible(source)) }
             }
         } "\n"
         @if !answer.comparisons.is_empty() { (findings(answer)) }
@@ -45,12 +45,12 @@ const FEW: usize = 6;
 fn findings(answer: &StudyResults) -> Markup {
     let verdicts = verdicts(answer);
     html! {
-        section { h2 { "What was found" }
+        section { h2 { "Findings" }
             @for alike in verdicts.chunk_by(|one, other| one.0 == other.0) {
                 @let (class, what) = match alike[0].0 {
                     ArmVerdict::Resolved => ("resolved", None),
                     ArmVerdict::Inconclusive => ("faint", Some("inconclusive")),
-                    ArmVerdict::Placebo => ("faint", Some("of the A/A control")),
+                    ArmVerdict::Placebo => ("faint", Some("for the A/A control")),
                 };
                 @let list = html! {
                     ul.findings { @for (_, line) in alike { li class=(class) { (Visible(line)) } "\n" } }
@@ -86,7 +86,7 @@ fn listings(plan: &StudyPlan, cells: &[Cell]) -> Markup {
 fn method(plan: &StudyPlan, answer: &StudyResults) -> Markup {
     let measure = &plan.study.measure;
     let length = match plan.study.workload.transactions {
-        Some(transactions) => format!("{transactions} transactions of each client"),
+        Some(transactions) => format!("{transactions} transactions per client"),
         None => format!("{} s", measure.seconds),
     };
     let made_of = |arm| {
@@ -98,20 +98,21 @@ fn method(plan: &StudyPlan, answer: &StudyResults) -> Markup {
         words.join(", ")
     };
     html! {
-        section { h2 { "How it was measured" }
+        section { h2 { "Method" }
             ul {
                 @for fact in facts(answer) { li { (Visible(fact)) } "\n" }
                 li {
                     (length) " measured in each cell after " (measure.warm_up) " s of warm-up; "
-                    (measure.repeats) " blocks; randomised order (" (measure.seed) ")"
+                    (measure.repeats) " blocks; randomised order (seed " (measure.seed) ")"
                 } "\n"
                 li {
-                    "Changes are means of log ratios by pairs of a block, with 95 % intervals. Resolved: Student's t "
-                    "(by Holm over all arms and points) and Wilcoxon's signed ranks agree below 0.05, and the change is "
-                    "beyond the half-width of the A/A control, the base a second time."
+                    "Changes are means of the log ratios of pairs within a block, with 95 % intervals. A change is "
+                    "resolved if Student's t test (with Holm's correction over all arms and points) and Wilcoxon's "
+                    "signed-rank test both give p < 0.05, and the change is larger than the half-width of the A/A "
+                    "control, which is the base measured a second time."
                 }
             }
-            details { summary { "The study file, by arm" }
+            details { summary { "Configuration of each arm" }
                 ul {
                     @for arm in &plan.arms {
                         li { b { (Visible(arm.title())) } ": " (Visible(made_of(arm))) } "\n"

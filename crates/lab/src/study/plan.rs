@@ -60,7 +60,7 @@ impl StudyPlan {
         let mut arms = with_directories(study.arms.clone(), directories)?;
         let base = match study.compare.as_ref().and_then(|compare| compare.base.as_ref()) {
             Some(name) => arms.iter().position(|arm| arm.name == *name).ok_or_else(|| {
-                Error::Usage(format!("the base \"{name}\" is not among the arms that are left"))
+                Error::Usage(format!("the base arm \"{name}\" is not among the remaining arms"))
             })?,
             None => 0,
         };
@@ -182,7 +182,7 @@ fn with_directories(arms: Vec<Arm>, directories: &[PathBuf]) -> Result<Vec<Arm>,
         return Ok(arms);
     }
     let like = arms.iter().find(|arm| arm.has_location()).cloned().ok_or_else(|| {
-        Error::Usage("--directory: no arm of this study has a directory or file_system".into())
+        Error::Usage("--directory: no arm of this study sets directory or file_system".into())
     })?;
     let (_, mut all): (Vec<Arm>, Vec<Arm>) = arms.into_iter().partition(Arm::has_location);
     for (number, directory) in directories.iter().enumerate() {

@@ -119,7 +119,7 @@ impl Runner {
     /// Add to an error how many cells are kept and how to resume.
     fn end(&self, result: Result<(), Error>, folder: &Path) -> Result<(), Error> {
         let kept = format!(
-            "{} of {} cells are kept in {}; the same command continues",
+            "{} of {} cells are complete in {}; run the same command again to continue",
             self.cells.len(),
             self.plan.cells(),
             folder.display()
@@ -131,7 +131,7 @@ impl Runner {
             }
             Err(error) if !self.cells.is_empty() => Err(Error::Failed(format!("{error}\n{kept}"))),
             Ok(()) if !self.journal.kept.failed.is_empty() => Err(Error::Failed(format!(
-                "cells failed: {}\n{kept}",
+                "failed cells: {}\n{kept}",
                 self.journal.kept.failed.len()
             ))),
             other => other,
@@ -156,11 +156,11 @@ impl Runner {
         let name = self.plan.arms[arm].name.clone();
         if arm == self.plan.base {
             return Err(Error::Failed(format!(
-                "the arm \"{name}\", with which the others are compared, is not possible here: \
+                "arm \"{name}\", the base of the comparison, cannot run on this machine: \
                  {why}"
             )));
         }
-        self.say(&format!("arm \"{name}\" is left out: {why}"));
+        self.say(&format!("skipping arm \"{name}\": {why}"));
         self.journal.leave_out(&name, why)
     }
 
@@ -258,15 +258,15 @@ impl Runner {
         let name = name(&self.plan.arms[arm].name, &self.plan.points[point], block);
         if tries <= self.plan.study.gate.retries && self.again_left > 0 {
             self.again_left -= 1;
-            self.say(&format!("{name} is measured again: {why}"));
+            self.say(&format!("measuring {name} again: {why}"));
             return Ok(false);
         }
-        self.say(&format!("{name} has failed: {why}"));
+        self.say(&format!("{name} failed: {why}"));
         self.journal.fail(&name, Some(why))?;
         self.failed_in_a_row += 1;
         match self.failed_in_a_row < FAILED {
             true => Ok(true),
-            false => Err(Error::Failed(format!("{FAILED} cells in a row have failed"))),
+            false => Err(Error::Failed(format!("{FAILED} cells in a row failed"))),
         }
     }
 

@@ -46,12 +46,12 @@ impl Selector {
             let end = rest.find(['.', '[']).unwrap_or(rest.len());
             let name = &rest[..end];
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                return Err(format!("\"{text}\": \"{name}\" is not a field's name"));
+                return Err(format!("\"{text}\": \"{name}\" is not a field name"));
             }
             rest = &rest[end..];
             let mut rows = None;
             if let Some(inside) = rest.strip_prefix('[') {
-                let end = inside.find(']').ok_or_else(|| format!("\"{text}\": a ] is missing"))?;
+                let end = inside.find(']').ok_or_else(|| format!("\"{text}\": missing ]"))?;
                 rows = Some(conditions(&inside[..end]).map_err(|e| format!("\"{text}\": {e}"))?);
                 rest = &inside[end + 1..];
             }
@@ -59,7 +59,7 @@ impl Selector {
             match rest.strip_prefix('.') {
                 Some(more) => rest = more,
                 None if rest.is_empty() => return Ok(Self { steps, together }),
-                None => return Err(format!("\"{text}\": \"{rest}\" is not understood")),
+                None => return Err(format!("\"{text}\": syntax error at \"{rest}\"")),
             }
         }
     }
@@ -98,7 +98,7 @@ fn conditions(text: &str) -> Result<Vec<(String, String)>, String> {
         .map(|condition| {
             let (field, value) = condition
                 .split_once('=')
-                .ok_or_else(|| format!("\"{condition}\" is not field=value"))?;
+                .ok_or_else(|| format!("\"{condition}\" must have the form field=value"))?;
             Ok((field.trim().into(), value.trim().into()))
         })
         .collect()
@@ -130,7 +130,7 @@ fn collect(value: &Value, steps: &[Step], found: &mut Vec<Option<f64>>) -> Resul
         }
         (Some(_), _) => return Err(format!("{} is not a list", step.name)),
         (None, Value::Array(_)) => {
-            return Err(format!("{0} is a list; {0}[*] takes all of it", step.name))
+            return Err(format!("{0} is a list; use {0}[*] for all its elements", step.name))
         }
         (None, field) => collect(field, rest, found)?,
     }
@@ -140,7 +140,7 @@ fn collect(value: &Value, steps: &[Step], found: &mut Vec<Option<f64>>) -> Resul
 fn no_field(value: &Value, name: &str) -> String {
     let known: Vec<&str> =
         value.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    format!("there is no field {name}; there are {}", known.join(", "))
+    format!("field {name} does not exist; the fields are {}", known.join(", "))
 }
 
 fn matches(row: &Value, conditions: &[(String, String)]) -> Result<bool, String> {

@@ -154,7 +154,9 @@ impl ArmServer {
             };
             match shown {
                 Some(shown) => self.proof.settings.insert(name, shown),
-                None => return Err(failed(format!("{name} = {value} is not in force"))),
+                None => {
+                    return Err(failed(format!("setting {name} = {value} did not take effect")))
+                }
             };
         }
         let preloaded: String = client.query_one("show shared_preload_libraries", &[])?.get(0)?;
@@ -167,7 +169,7 @@ impl ArmServer {
             match (version, loaded) {
                 (Some(version), _) => self.proof.extensions.insert(name, version),
                 (None, true) => self.proof.extensions.insert(name, "preloaded".into()),
-                (None, false) => return Err(failed(format!("{name} is not loaded"))),
+                (None, false) => return Err(failed(format!("library {name} is not loaded"))),
             };
         }
         if let Some(path) = &self.segment {
@@ -190,7 +192,7 @@ impl ArmServer {
             return Ok(());
         }
         Err(Error::Failed(format!(
-            "arm \"{}\": the level is {found}, not {wanted}; another process has set it",
+            "arm \"{}\": the level is {found}, not {wanted}; another process changed it",
             arm.name
         )))
     }
@@ -300,7 +302,7 @@ fn run(command: &[String]) -> Result<(), String> {
 pub fn missing_extension(plan: &StudyPlan, arm: &Arm) -> Option<String> {
     let installed = |name: &String| has_library(name) || has_control(name);
     let missing = plan.extensions(arm).into_iter().find(|name| !installed(name))?;
-    Some(format!("the extension {missing} is not installed"))
+    Some(format!("extension {missing} is not installed"))
 }
 
 fn has_library(name: &str) -> bool {

@@ -22,8 +22,8 @@ pub fn check_free_space(folder: &Path, scale: u32) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Failed(format!(
-        "{}: {} MB are free and about {} MB are needed (scale {scale}); choose another directory with \
-         TMPDIR, or with `directory` in the study file",
+        "{}: {} MB free, about {} MB needed (scale {scale}); choose another directory with TMPDIR, or \
+         with `directory` in the study file",
         folder.display(),
         free >> 20,
         wanted >> 20

@@ -35,14 +35,17 @@ pub fn facts(answer: &StudyResults) -> Vec<String> {
         host.kernel,
     )];
     if answer.disturbed > 0 {
-        facts.push(format!("{} of them disturbed by other work", answer.disturbed));
+        facts.push(format!(
+            "{} of the cells were disturbed by other work on the machine",
+            answer.disturbed
+        ));
     }
     for (cell, why) in &answer.run.failed {
         facts.push(format!("failed: {cell}: {why}"));
     }
     for arm in &answer.arms {
         if let Some(why) = &arm.left_out {
-            facts.push(format!("left out: {}: {why}", arm.title));
+            facts.push(format!("skipped: {}: {why}", arm.title));
         }
     }
     facts
@@ -69,7 +72,7 @@ pub fn verdicts(answer: &StudyResults) -> Vec<(ArmVerdict, String)> {
                     effect if effect < 100.0 => {
                         format!(" (smallest detectable effect: {effect:.2} %")
                     }
-                    _ => " (an effect below a doubling would not be seen".into(),
+                    _ => " (could not detect an effect below a doubling".into(),
                 };
                 if it.blocks < 6 {
                     line += &format!("; {} blocks are too few to resolve anything", it.blocks);

@@ -64,7 +64,7 @@ pub fn run(
     let point = &plan.points[task.point];
     let Some(mut load) = start(task, server)? else { return Ok(false) };
     let segment = server.segment.as_ref().ok_or_else(|| {
-        Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
+        Error::Failed("toggled arms require pg_tally in the server, to count commands".into())
     })?;
     let mut bench = Bench {
         task,
@@ -123,7 +123,7 @@ impl Bench<'_> {
                     return Err(Error::Failed(why));
                 }
                 restarts += 1;
-                (self.task.say)(&format!("block {} is measured again: {why}", block + 1));
+                (self.task.say)(&format!("measuring block {} again: {why}", block + 1));
                 prefer(false);
                 let Some(new) = start(self.task, self.server)? else { return Ok(false) };
                 prefer(true);
@@ -166,7 +166,7 @@ impl Bench<'_> {
             }
             if spoilt >= SPOILT {
                 return Err(Error::Failed(
-                    "another process keeps setting the level, or no client is connected".into(),
+                    "another process keeps changing the level, or no client is connected".into(),
                 ));
             }
         }

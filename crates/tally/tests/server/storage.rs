@@ -498,8 +498,12 @@ fn a_file_system_on_an_array_is_made_and_removed() {
         eventually("the array is removed", || arrays() == before);
     } else {
         let message = complaint(&mut command, 1);
-        let reasons =
-            ["needs root", "mdadm is not installed", "makes no arrays", "unused loop device"];
+        let reasons = [
+            "requires root",
+            "mdadm is not installed",
+            "does not support md",
+            "unused loop device",
+        ];
         assert!(reasons.iter().any(|reason| message.contains(reason)), "{message}");
     }
     workspace.nothing_is_left();
@@ -518,7 +522,7 @@ fn a_killed_run_leaves_its_measurements_and_nothing_else() {
     child.wait().unwrap();
     workspace.nothing_is_left();
     let text = output(tally().args(["storage", "report"]).arg(workspace.path("out")));
-    assert!(text.contains("incomplete") && text.contains("it was killed"), "{text}");
+    assert!(text.contains("incomplete") && text.contains(": killed"), "{text}");
 }
 
 #[test]
@@ -543,7 +547,7 @@ fn an_interrupted_run_says_what_it_keeps_and_continues() {
 fn what_is_not_possible_is_reported() {
     let workspace = Workspace::new();
     let full = STEADY.replace("\"64kB\"", "\"9TB\"");
-    assert!(complaint(&mut workspace.run(&full), 1).contains("MB are needed for 40 files"));
+    assert!(complaint(&mut workspace.run(&full), 1).contains("MB needed for 40 files"));
     workspace.nothing_is_left();
 
     let workspace = Workspace::new();
@@ -563,7 +567,7 @@ fn what_is_not_possible_is_reported() {
     let file_system =
         STEADY.replace("name = \"one\"", "name = \"one\"\nfile_system = \"nosuchfs\"");
     let message = complaint(&mut workspace.run(&file_system), 1);
-    let expected = if is_root() { "mkfs.nosuchfs is not installed" } else { "needs root" };
+    let expected = if is_root() { "mkfs.nosuchfs is not installed" } else { "requires root" };
     assert!(message.contains(expected), "{message}");
     workspace.nothing_is_left();
 }

@@ -75,7 +75,7 @@ impl CellCourse {
         let mut course = CellCourse {
             arm: arm.clone(),
             block: *block,
-            early: Some("it was killed".into()),
+            early: Some("killed".into()),
             ..CellCourse::default()
         };
         let measuring = lines.iter().find_map(|line| match line {

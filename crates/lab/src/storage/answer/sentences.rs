@@ -14,7 +14,7 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
         all.extend(cells.iter().filter_map(|cell| lost(&arm.title, cell)));
         let steady = cells.iter().filter(|cell| cell.lost.is_none()).count();
         if steady > 0 && steady == cells.len() {
-            all.push(format!("{}: the background stayed steady.", arm.title));
+            all.push(format!("{}: the background load stayed steady.", arm.title));
         }
         for slow in answer.slowdowns.iter().filter(|slowdown| slowdown.arm == arm.name) {
             let divided = answer.slowdowns.iter().any(|slowdown| {
@@ -31,7 +31,7 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
         let what = if it.of == "rate" { "rate" } else { "mean response time" };
         let verdict = if it.resolved { "" } else { " (inconclusive)" };
         all.push(format!(
-            "{}: while {} ran, the {what} of the load changed by {:+.1} %{half}{verdict}.",
+            "{}: while {} ran, the {what} of the background load changed by {:+.1} %{half}{verdict}.",
             answer.arm_title(&it.arm),
             it.victim,
             it.percent
@@ -44,12 +44,12 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
             .take(3)
             .map(|it| {
                 let WaitRow { process, activity, quiet, during, .. } = it;
-                format!("{activity} of {process} from {quiet:.2} to {during:.2}")
+                format!("{process} {activity}, from {quiet:.2} to {during:.2}")
             })
             .collect();
         if !grown.is_empty() {
-            let list = grown.join(", ");
-            all.push(format!("{}: average sessions grew most in {list}.", arm.title));
+            let list = grown.join("; ");
+            all.push(format!("{}: average sessions rose most for {list}.", arm.title));
         }
     }
     for it in &answer.comparisons {
@@ -58,7 +58,7 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
         let half = it.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
         let verdict = if it.resolved { "" } else { " (inconclusive)" };
         all.push(format!(
-            "{title}: {} takes {:+.1} %{half} of the time in {base}{verdict}.",
+            "{title}: the time of {} changes by {:+.1} %{half} compared with {base}{verdict}.",
             it.victim, it.percent
         ));
     }
@@ -74,8 +74,8 @@ fn lost(title: &str, cell: &CellRow) -> Option<String> {
     );
     let cause = lost.cause.as_ref().map_or(String::new(), |why| format!("; {why}"));
     Some(format!(
-        "{title}, block {}: steadiness was lost {:.1} s (-{:.1} s) after the start: {rate}, the mean response \
-         time from {} to {}{cause}.",
+        "{title}, block {}: the load stopped being steady {:.1} s (-{:.1} s) after the start: {rate}, the mean \
+         response time from {} to {}{cause}.",
         cell.block + 1,
         lost.at,
         lost.uncertain,
@@ -86,16 +86,16 @@ fn lost(title: &str, cell: &CellRow) -> Option<String> {
 
 fn slower(title: &str, slow: &Slowdown) -> String {
     let when = match slow.when {
-        "before" => " before steadiness was lost",
-        "after" => " after steadiness was lost",
+        "before" => " while the load was steady",
+        "after" => " once the load was no longer steady",
         _ => "",
     };
     let interval = match slow.interval {
         Some((low, high)) => format!(" ({low:.2} to {high:.2})"),
-        None => format!(" (of {} runs: too few for an interval)", slow.runs),
+        None => format!(" ({} runs, too few for an interval)", slow.runs),
     };
     format!(
-        "{title}: {} took {:.2} times as long as without background{interval}{when}.",
+        "{title}: {} took {:.2} times as long as without the background load{interval}{when}.",
         slow.victim, slow.factor
     )
 }

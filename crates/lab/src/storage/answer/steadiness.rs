@@ -72,7 +72,7 @@ pub fn loss(course: &CellCourse) -> Option<Loss> {
         .iter()
         .rev()
         .find(|(time, _)| *time <= moment.to && *time >= previous.from - CAUSE)
-        .map(|(time, text)| format!("the device was limited ({text}) at {time:.1} s"))
+        .map(|(time, text)| format!("a limit was set on the device ({text}) at {time:.1} s"))
         .or_else(|| {
             (moment.dirty >= 0.9 && previous.dirty < moment.dirty)
                 .then(|| "dirty pages had reached the kernel's limit".to_string())

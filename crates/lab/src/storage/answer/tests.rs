@@ -148,7 +148,7 @@ fn the_table_and_the_sentences_say_what_the_answer_has() {
         StorageResults::compute(&study(), &courses(), &kept, Path::new("/nowhere")).unwrap();
     let tables = crate::storage::tables::make_tables(&answer);
     let rows: Vec<String> = tables[0].csv().lines().map(String::from).collect();
-    assert_eq!(tables[0].title, "Seconds of copy by the time of its start");
+    assert_eq!(tables[0].title, "Duration of copy in seconds, by start time");
     // Alone, the mean of 5, 6 and 7 s, and the factor; for y of 10, 14, 18 and 18 s.
     assert!(rows[1].starts_with("x,2,6,2.97") && rows[2].starts_with("y,2,15,"), "{rows:?}");
     let steady = |answer: &StorageResults| {

@@ -65,7 +65,7 @@ pub enum CellEnd {
 
 /// Measure a cell.
 pub fn measure(task: Task<'_>) -> Result<CellEnd, Error> {
-    (task.show)("making its place");
+    (task.show)("creating its directory");
     let place = match ArmDirectory::make(task.arm, task.near) {
         Ok(place) => place,
         Err(why) => return Ok(CellEnd::LeftOut(why)),
@@ -128,7 +128,7 @@ impl<'a> Cell<'a> {
         }
         let mut server = match &study.server {
             Some(wanted) => {
-                (self.task.show)("starting the server");
+                (self.task.show)("starting server");
                 Some(Server::start(
                     wanted,
                     self.place.path(),
@@ -204,14 +204,14 @@ impl<'a> Cell<'a> {
         let Some(sizes) = archive.sizes.as_ref().or(of_background) else { return Ok(None) };
         let place = ArmDirectory::directory(self.task.near).map_err(Error::Failed)?;
         let tree = Tree::of_bytes(archive.size.0, sizes, study.seed + 1);
-        (self.task.show)("making the archive");
+        (self.task.show)("creating archive");
         check_space(&place, &tree)?;
         tree.make(place.path(), self.task.stop)?;
         Ok(Some(place))
     }
 
     fn make_tree(&mut self, tree: &Tree, files: &Path) -> Result<(), Error> {
-        (self.task.show)(&format!("making {} files", tree.files()));
+        (self.task.show)(&format!("creating {} files", tree.files()));
         check_space(self.place, tree)?;
         let began = now();
         tree.make(files, self.task.stop)?;
@@ -226,7 +226,7 @@ impl<'a> Cell<'a> {
             }
             let Some(victims) = &mut self.victims else { return Ok(()) };
             let name = &self.task.study.victims[number].name;
-            (self.task.show)(&format!("{name} without background"));
+            (self.task.show)(&format!("{name} without background load"));
             victims.start(number, None);
             while victims.running() {
                 if self.task.stop.load(Ordering::Relaxed) {
@@ -284,7 +284,7 @@ impl<'a> Cell<'a> {
                 self.log.add(&CellEvent::Sample(sample.clone()))?;
                 if let Some(why) = work.errors.first() {
                     let error = std::io::Error::from_raw_os_error(*why as i32);
-                    return Err(Error::Failed(format!("the background failed: {error}")));
+                    return Err(Error::Failed(format!("the background load failed: {error}")));
                 }
                 written += sample.device.map_or(0, |it| it.written_bytes);
                 match began {
@@ -437,8 +437,8 @@ fn check_space(place: &ArmDirectory, tree: &Tree) -> Result<(), Error> {
     match free >= wanted {
         true => Ok(()),
         false => Err(Error::Failed(format!(
-            "{}: {} MB are free and about {} MB are needed for {} files; choose another directory with \
-             --directory, or fewer files",
+            "{}: {} MB free, about {} MB needed for {} files; choose another directory with --directory, or \
+             use fewer files",
             place.path().display(),
             free >> 20,
             wanted >> 20,

@@ -62,9 +62,9 @@ impl<'a> Victims<'a> {
                 Ok(output) if output.status.success() => None,
                 Ok(output) => {
                     let text = String::from_utf8_lossy(&output.stderr).trim().to_string();
-                    Some(format!("its setup failed ({}): {text}", output.status))
+                    Some(format!("setup failed ({}): {text}", output.status))
                 }
-                Err(error) => Some(format!("its setup cannot be started: {error}")),
+                Err(error) => Some(format!("could not start setup: {error}")),
             };
             if let Some(why) = why {
                 self.failed.push(failed(why));
@@ -124,7 +124,7 @@ impl<'a> Victims<'a> {
     /// What the progress line shows of them.
     pub fn shown(&self) -> Option<String> {
         let (number, _, began, _) = self.running.as_ref()?;
-        Some(format!("; {} for {:.0} s", self.study.victims[*number].name, now() - began))
+        Some(format!("; {} running for {:.0} s", self.study.victims[*number].name, now() - began))
     }
 
     fn command(&self, words: &[String]) -> Command {

@@ -44,13 +44,14 @@ impl WarmUpWatch {
             }
             WarmUp::Steady => self.is_steady().then(|| format!("steady after {seconds:.0} s")),
             WarmUp::CacheFull => {
-                sample.memory.is_full().then(|| format!("the cache was full after {seconds:.0} s"))
+                sample.memory.is_full().then(|| format!("page cache full after {seconds:.0} s"))
             }
         };
         let late = seconds >= self.most && !matches!(self.wanted, WarmUp::After(_));
         found.or_else(|| {
-            let what = if self.wanted == WarmUp::Steady { "steady" } else { "a full cache" };
-            late.then(|| format!("not {what} after {seconds:.0} s, the longest warm-up"))
+            let what =
+                if self.wanted == WarmUp::Steady { "not steady" } else { "page cache not full" };
+            late.then(|| format!("{what} after {seconds:.0} s, the longest warm-up"))
         })
     }
 

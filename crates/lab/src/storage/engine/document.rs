@@ -101,7 +101,7 @@ pub fn read(
         if line == "}" {
             match serde_json::from_str::<Document>(&text) {
                 Ok(found) => document(Document { time: time.unwrap_or_default(), ..found }),
-                Err(error) => message(&format!("its report cannot be read: {error}")),
+                Err(error) => message(&format!("could not read fio's report: {error}")),
             }
             text.clear();
             time = None;
@@ -138,7 +138,7 @@ fio: terminating on signal 2
         read(TEXT.as_bytes(), || 5.1, |it| documents.push(it), |it| messages.push(it.to_string()));
         assert_eq!(messages.len(), 3);
         assert_eq!(messages[0], "fio: opendir added 16 files");
-        assert!(messages[2].contains("cannot be read"), "{messages:?}");
+        assert!(messages[2].contains("could not read fio's report"), "{messages:?}");
         assert_eq!((documents.len(), documents[0].time), (1, 5.1));
         let threads = documents.remove(0).threads();
         assert_eq!((threads[0].operations, threads[0].bytes), (3, 24576));

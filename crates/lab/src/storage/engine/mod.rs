@@ -89,7 +89,8 @@ pub fn version() -> Result<String, Error> {
 fn missing(error: std::io::Error) -> Error {
     Error::Failed(match error.kind() {
         ErrorKind::NotFound => {
-            "fio is not installed, and makes the background (Debian: apt-get install fio)".into()
+            "fio is not installed; it generates the background load (Debian: apt-get install fio)"
+                .into()
         }
         _ => format!("fio: {error}"),
     })
@@ -200,7 +201,7 @@ impl Engine {
         let errors = self.process.last_lines(3);
         text.extend((!errors.is_empty()).then_some(errors));
         text.retain(|line| !line.contains("opendir added"));
-        Error::Failed(format!("the background ended: {}", text.join("; ")))
+        Error::Failed(format!("the background load ended: {}", text.join("; ")))
     }
 
     fn take(&mut self, document: Document) -> Option<Work> {

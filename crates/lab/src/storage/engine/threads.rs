@@ -34,8 +34,8 @@ pub fn plan_threads(load: &Background) -> Result<Vec<Thread>, String> {
         .collect();
     if shares.len() > load.threads {
         return Err(format!(
-            "background.threads must be {} or more: reads and writes, in sequence and at random, have \
-             threads of their own",
+            "background.threads must be {} or more: sequential and random reads and writes have \
+             separate threads",
             shares.len()
         ));
     }

@@ -11,11 +11,11 @@ pub const AGAIN: &str = "again";
 pub fn check(study: &StorageStudy) -> Result<(), String> {
     name("name", &study.name)?;
     if study.length.0.as_secs_f64() < 5.0 {
-        return Err("for must be 5 s or more".into());
+        return Err("for must be at least 5 s".into());
     }
     within("repeats", study.repeats as f64, 1.0, 1000.0)?;
     if study.background.is_none() && study.server.is_none() {
-        return Err("there is no load: add [background] or [server]".into());
+        return Err("the study has no load: add [background] or [server]".into());
     }
     study.background.as_ref().map_or(Ok(()), background)?;
     if let Some(archive) = &study.archive {
@@ -24,7 +24,8 @@ pub fn check(study: &StorageStudy) -> Result<(), String> {
             (None, Some(_)) => {}
             (None, None) => {
                 return Err(
-                    "archive.sizes is missing: there is no background to take them from".into()
+                    "archive.sizes is missing, and there is no [background] to take the sizes from"
+                        .into(),
                 )
             }
         }
@@ -39,17 +40,22 @@ pub fn check(study: &StorageStudy) -> Result<(), String> {
 
 fn arms(study: &StorageStudy) -> Result<(), String> {
     if study.arms.is_empty() {
-        return Err("there is no [[arm]]".into());
+        return Err("the study has no [[arm]]".into());
     }
     let names: Vec<&str> = study.arms.iter().map(|arm| arm.name.as_str()).collect();
     unique("arm", &names)?;
     for arm in &study.arms {
         name("arm.name", &arm.name)?;
         if arm.name == AGAIN {
-            return Err(format!("\"{AGAIN}\" is the name of the A/A control; choose another"));
+            return Err(format!(
+                "\"{AGAIN}\" is reserved for the A/A control; choose another name"
+            ));
         }
         if arm.directory.is_some() && arm.file_system.is_some() {
-            return Err(format!("arm \"{}\" has both directory and file_system", arm.name));
+            return Err(format!(
+                "arm \"{}\": set either directory or file_system, not both",
+                arm.name
+            ));
         }
         let own = ["size", "mount", "raid", "scheduler", "limits"];
         let has = [
@@ -63,7 +69,7 @@ fn arms(study: &StorageStudy) -> Result<(), String> {
             (&arm.file_system, own.iter().zip(has).find(|(_, has)| *has))
         {
             return Err(format!(
-                "arm \"{}\": {key} needs a file_system of its own, so that no other files are affected",
+                "arm \"{}\": {key} requires file_system, so that it affects no other files",
                 arm.name
             ));
         }
@@ -71,10 +77,13 @@ fn arms(study: &StorageStudy) -> Result<(), String> {
             return Err(format!("arm \"{}\": raid: {why}", arm.name));
         }
         if arm.raid.is_some() && arm.file_system.as_deref() == Some("tmpfs") {
-            return Err(format!("arm \"{}\": raid needs devices, and tmpfs has none", arm.name));
+            return Err(format!(
+                "arm \"{}\": raid cannot be used with tmpfs, which has no devices",
+                arm.name
+            ));
         }
         if arm.reads.or(arm.rate).is_some() && study.background.is_none() {
-            return Err(format!("arm \"{}\": reads and rate need [background]", arm.name));
+            return Err(format!("arm \"{}\": reads and rate require [background]", arm.name));
         }
         share("arm.reads", arm.reads.unwrap_or(0.5))?;
         within("arm.rate", arm.rate.unwrap_or(1.0), 0.1, 10_000_000.0)?;
@@ -90,7 +99,10 @@ fn arms(study: &StorageStudy) -> Result<(), String> {
                 ));
             }
             if limit.at.is_some() && limit.after.is_some() {
-                return Err(format!("arm \"{}\": a limit has either at or after", arm.name));
+                return Err(format!(
+                    "arm \"{}\": a limit needs either at or after, not both",
+                    arm.name
+                ));
             }
         }
     }
@@ -106,10 +118,10 @@ fn victims(study: &StorageStudy) -> Result<(), String> {
             return Err(format!("victim \"{}\" has an empty command", victim.name));
         }
         if victim.at.is_some() == victim.every.is_some() {
-            return Err(format!("victim \"{}\" needs at or every, and not both", victim.name));
+            return Err(format!("victim \"{}\" needs either at or every, not both", victim.name));
         }
         if victim.every.is_some_and(|every| every.0.is_zero()) {
-            return Err(format!("victim \"{}\": every must be above 0", victim.name));
+            return Err(format!("victim \"{}\": every must be greater than 0", victim.name));
         }
         let words = victim.command.iter().chain(victim.setup.iter().flatten());
         let uses = |word: &str| words.clone().any(|text| text.contains(word));
@@ -147,7 +159,7 @@ fn background(load: &Background) -> Result<(), String> {
     classes("background.sizes", &load.sizes)?;
     match load.sizes.iter().find(|class| class.size < load.block) {
         Some(class) => Err(format!(
-            "background.sizes: files of {} are smaller than a block of {}",
+            "background.sizes: files of {} are smaller than background.block, {}",
             class.size, load.block
         )),
         None => Ok(()),
@@ -157,10 +169,10 @@ fn background(load: &Background) -> Result<(), String> {
 fn classes(key: &str, classes: &[Class]) -> Result<(), String> {
     let sum: f64 = classes.iter().map(|class| class.share).sum();
     if classes.iter().any(|class| class.size.0 == 0 || !(class.share > 0.0 && class.share <= 1.0)) {
-        return Err(format!("{key}: sizes and shares must be above 0"));
+        return Err(format!("{key}: sizes and shares must be greater than 0"));
     }
     if (sum - 1.0).abs() > 1e-6 {
-        return Err(format!("{key}: the shares add up to {sum:.4} instead of 1"));
+        return Err(format!("{key}: shares must add up to 1, not {sum:.4}"));
     }
     Ok(())
 }
@@ -172,7 +184,7 @@ fn share(key: &str, value: f64) -> Result<(), String> {
 fn within(key: &str, value: f64, low: f64, high: f64) -> Result<(), String> {
     match value >= low && value <= high {
         true => Ok(()),
-        false => Err(format!("{key} must be from {low} to {high}, not {value}")),
+        false => Err(format!("{key} must be between {low} and {high}, not {value}")),
     }
 }
 
@@ -180,15 +192,13 @@ fn name(key: &str, name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match !name.is_empty() && name.len() <= 40 && name.chars().all(plain) {
         true => Ok(()),
-        false => {
-            Err(format!("{key} \"{name}\" may have letters, digits, - and _ only, 40 at most"))
-        }
+        false => Err(format!("{key} \"{name}\" must be at most 40 letters, digits, - and _")),
     }
 }
 
 fn unique(what: &str, names: &[&str]) -> Result<(), String> {
     match names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-        Some((_, name)) => Err(format!("there are two of the name {what} \"{name}\"")),
+        Some((_, name)) => Err(format!("duplicate {what} \"{name}\"")),
         None => Ok(()),
     }
 }
@@ -235,12 +245,12 @@ limits = [{ at = "3s", write_bytes = "1MB" }]
             ("rate = 100", "rate = 100\nrates = 3", "rates"),
             ("threads = 4", "threads = 1000", "background.threads"),
             ("threads = 4", "threads = 3", "background.threads must be 4"),
-            ("share = 1.0", "share = 0.9", "add up to 0.9000"),
-            ("\"8kB\"", "\"4kB\"", "smaller than a block"),
+            ("share = 1.0", "share = 0.9", "add up to 1, not 0.9000"),
+            ("\"8kB\"", "\"4kB\"", "smaller than background.block"),
             ("\"8kB\"", "\"8 kilo\"", "not a size"),
             ("name = \"one\"", "name = \"a/b\"", "arm.name"),
             ("name = \"one\"", "name = \"again\"", "A/A control"),
-            ("file_system = \"ext4\"", "", "limits needs a file_system"),
+            ("file_system = \"ext4\"", "", "limits requires file_system"),
             (
                 "file_system = \"ext4\"",
                 "file_system = \"ext4\"\nraid = { level = 5, devices = 2 }",
@@ -249,7 +259,7 @@ limits = [{ at = "3s", write_bytes = "1MB" }]
             (
                 "file_system = \"ext4\"",
                 "file_system = \"tmpfs\"\nraid = { level = 1, devices = 2 }",
-                "tmpfs has none",
+                "cannot be used with tmpfs",
             ),
             (
                 "file_system = \"ext4\"",

@@ -143,7 +143,7 @@ impl<'de> Deserialize<'de> for WarmUp {
             "cache-full" => Ok(Self::CacheFull),
             text => view::duration::parse(text).map(Self::After).map_err(|_| {
                 serde::de::Error::custom(format!(
-                    "\"{text}\" is no warm-up; write \"steady\", \"cache-full\" or a time such as \"30s\""
+                    "\"{text}\" is not a warm-up; use \"steady\", \"cache-full\" or a time such as \"30s\""
                 ))
             }),
         }

@@ -17,7 +17,9 @@ impl Size {
             "MB" => 20,
             "GB" => 30,
             "TB" => 40,
-            _ => return Err(format!("\"{text}\" is not a size; write it as 8kB, 4MB or 2GB")),
+            _ => {
+                return Err(format!("\"{text}\" is not a size; use a unit, as in 8kB, 4MB or 2GB"))
+            }
         };
         let number: u64 = digits.trim().parse().map_err(|_| format!("\"{text}\" is not a size"))?;
         number.checked_mul(1 << shift).map(Size).ok_or_else(|| format!("\"{text}\" is too large"))

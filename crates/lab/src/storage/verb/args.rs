@@ -9,9 +9,9 @@ use clap::{Args, Subcommand};
 /// Arguments of `tally storage`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A study of storage is a file, storage.toml (docs/storage-studies.md), or the name of a built-in one \
-(`tally storage list`). The background is made by fio. Files are made in new directories and on loop \
-devices, and removed afterwards.
+A storage study is a file, storage.toml (docs/storage-studies.md), or the name of a built-in study \
+(`tally storage list`). fio generates the background load. Files are created in new directories and \
+on loop devices, and removed afterwards.
 
 Examples:
   tally storage list
@@ -22,12 +22,12 @@ Examples:
   tally storage report array
   tally report array/recordings/full-0")]
 pub struct StorageArgs {
-    /// What to do
+    /// Action
     #[command(subcommand)]
     pub what: StorageVerb,
 }
 
-/// What can be done with studies of storage.
+/// Actions on storage studies.
 #[derive(Debug, Subcommand)]
 pub enum StorageVerb {
     /// List the built-in studies
@@ -50,7 +50,7 @@ pub enum StorageVerb {
     },
     /// Run a study, or continue an interrupted run in the same directory
     Run(StorageRunArgs),
-    /// Recreate tables and page from the logs in a directory
+    /// Rebuild the tables and the page from the logs in a directory
     Report {
         /// Directory of a run
         #[arg(value_name = "DIR")]
@@ -70,13 +70,13 @@ pub struct StorageRunArgs {
     /// Directory for logs and results [default: storage-NAME in the current directory]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Where arms without a directory of their own have their files [default: the temporary directory]
+    /// Directory for the files of arms that set none [default: the temporary directory]
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// Length of each cell instead of the study's, such as 4h
+    /// Length of each cell, such as 4h, instead of the study's
     #[arg(long = "for", value_name = "TIME", value_parser = cell_length)]
     pub length: Option<Duration>,
-    /// Quick variant: minutes
+    /// Run the quick variant, which takes minutes
     #[arg(long)]
     pub quick: bool,
     /// Print the results as JSON (docs/reference-json.md) instead of the tables

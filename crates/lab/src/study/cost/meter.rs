@@ -66,8 +66,8 @@ impl BackendMeter {
         let path = segment.path().display().to_string();
         if !segment.knows_pids() {
             return Err(Error::Failed(format!(
-                "{path}: its processes cannot be seen from here (another container or an \
-                 earlier boot); run this where the server runs"
+                "{path}: the server's processes are not visible from here (another container or an \
+                 earlier boot); run tally where the server runs"
             )));
         }
         let counter = segment
@@ -77,14 +77,14 @@ impl BackendMeter {
             .filter(|probe| probe.state == ProbeState::Installed)
             .ok_or_else(|| {
                 Error::Failed(format!(
-                    "{path}: nothing counts commands there (no probe \"{COUNTER}\"), so their \
-                     cost is unknown; `tally status` lists what is left out and why"
+                    "{path}: the server does not count commands (probe \"{COUNTER}\" is not installed), so their \
+                     cost is unknown; `tally status` shows why"
                 ))
             })?
             .index;
         if of == CostOf::Statements && !segment.keeps_statements() {
             return Err(Error::Failed(format!(
-                "{path}: no statements are kept there (pg_tally.max_statements)"
+                "{path}: the server keeps no statements (pg_tally.max_statements is 0)"
             )));
         }
         Ok(Self { segment, of, counter, whole: false, backends: Vec::new() })

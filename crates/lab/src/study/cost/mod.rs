@@ -13,7 +13,7 @@ use clap::ValueEnum;
 pub enum CostOf {
     /// The level, compared with off
     Level,
-    /// Statements, compared with the same level without them
+    /// Statements, compared with the same level without statements
     Statements,
     /// Something outside pgtally that follows the same switch, as in bench/peers
     #[value(hide = true)]

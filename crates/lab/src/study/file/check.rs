@@ -39,22 +39,22 @@ impl Study {
         for arm in &self.arms {
             check_name("an arm", &arm.name, '-')?;
             if !seen.insert(&arm.name) {
-                return Err(format!("there are two arms \"{}\"", arm.name));
+                return Err(format!("duplicate arm \"{}\"", arm.name));
             }
             let arm_is = |what: &str| Err(format!("arm \"{}\": {what}", arm.name));
             if arm.directory.is_some() && arm.file_system.is_some() {
-                return arm_is("directory and file_system exclude each other");
+                return arm_is("set either directory or file_system, not both");
             }
             if arm.wal_directory.is_some() && arm.wal_file_system.is_some() {
-                return arm_is("wal_directory and wal_file_system exclude each other");
+                return arm_is("set either wal_directory or wal_file_system, not both");
             }
             if arm.script.is_some() && arm.command.is_some() {
-                return arm_is("script and command exclude each other");
+                return arm_is("set either script or command, not both");
             }
             let commands = [&arm.before, &arm.after, &arm.command];
             let own = arm.instrument.as_ref().map(|instrument| &instrument.command);
             if commands.into_iter().flatten().chain(own).any(Vec::is_empty) {
-                return arm_is("a command is a list: a program and its arguments");
+                return arm_is("a command must be a list of a program and its arguments");
             }
         }
         for settings in
@@ -64,11 +64,11 @@ impl Study {
             if let Some(name) =
                 settings.keys().find(|name| name.is_empty() || !name.chars().all(word))
             {
-                return Err(format!("\"{name}\" is not the name of a setting"));
+                return Err(format!("\"{name}\" is not a setting name"));
             }
         }
         if self.arms.is_empty() || (self.arms.len() < 2 && self.points_given() < 2) {
-            return Err("a study needs two arms, or one arm and several points".into());
+            return Err("a study needs at least two arms, or one arm and several points".into());
         }
         Ok(())
     }
@@ -86,43 +86,43 @@ impl Study {
         let given = ways.into_iter().filter(|given| *given).count();
         let all_arms = self.arms.iter().all(|arm| arm.script.is_some() || arm.command.is_some());
         if given > 1 || (given == 0 && !all_arms) {
-            return Err("workload: exactly one of builtin, script and command".into());
+            return Err("workload: set exactly one of builtin, script and command".into());
         }
         if workload.command.as_ref().is_some_and(Vec::is_empty) {
-            return Err("workload: a command is a list: a program and its arguments".into());
+            return Err("workload: a command must be a list of a program and its arguments".into());
         }
         if workload.think.is_some() && workload.script.is_none() {
-            return Err("workload: think needs a script".into());
+            return Err("workload: think requires script".into());
         }
         for clients in [&workload.clients, &self.quick.clients].into_iter().flatten() {
             if clients.is_empty() || clients.iter().any(|n| !(1..=10_000).contains(n)) {
-                return Err("clients: a list of numbers from 1 to 10000".into());
+                return Err("clients must be a list of numbers from 1 to 10000".into());
             }
         }
         let rates = [&workload.rates, &self.quick.rates].into_iter().flatten().flatten();
         let rates = rates.chain(&workload.rate).map(|rate| Some(*rate));
-        within(rates, POSITIVE, "rate: transactions per second, more than 0")?;
+        within(rates, POSITIVE, "rate must be greater than 0 transactions per second")?;
         if workload.rate.is_some() && workload.rates.is_some() {
-            return Err("workload: rate and rates exclude each other".into());
+            return Err("workload: set either rate or rates, not both".into());
         }
         if workload.rates.is_some() && workload.clients.as_ref().is_some_and(|c| c.len() > 1) {
-            return Err("workload: the points are rates or several clients, not both".into());
+            return Err("workload: use either rates or several numbers of clients, not both".into());
         }
         let transactions = [workload.transactions, self.quick.transactions];
-        within(transactions, 1.., "transactions: more than 0")
+        within(transactions, 1.., "transactions must be greater than 0")
     }
 
     fn check_numbers(&self) -> Result<(), String> {
         let (measure, quick) = (&self.measure, &self.quick);
         let seconds = [Some(measure.seconds), quick.seconds, measure.every, quick.every];
-        within(seconds, 0.05..=86_400.0, "seconds and every: from 0.05 to 86400")?;
+        within(seconds, 0.05..=86_400.0, "seconds and every must be between 0.05 and 86400")?;
         let warm_up = [Some(measure.warm_up), quick.warm_up];
-        within(warm_up, 0.0..=3600.0, "warm_up: from 0 to 3600 seconds")?;
+        within(warm_up, 0.0..=3600.0, "warm_up must be between 0 and 3600 seconds")?;
         let repeats = [Some(measure.repeats), quick.repeats];
-        within(repeats, 1..=100_000, "repeats: from 1 to 100000")?;
+        within(repeats, 1..=100_000, "repeats must be between 1 and 100000")?;
         let widths = [measure.half_width, quick.half_width];
-        within(widths, POSITIVE, "half_width: percent, more than 0")?;
-        within([Some(self.server.scale), quick.scale], ..=100_000, "scale: at most 100000")
+        within(widths, POSITIVE, "half_width must be greater than 0 percent")?;
+        within([Some(self.server.scale), quick.scale], ..=100_000, "scale must be at most 100000")
     }
 
     fn check_reads(&self) -> Result<(), String> {
@@ -132,7 +132,7 @@ impl Study {
             check_name("a read", &read.name, '_')?;
             if !known.insert(&read.name) {
                 return Err(format!(
-                    "there are two reads \"{}\" (or it is a given name)",
+                    "duplicate read \"{}\", or an arm gives a value of that name",
                     read.name
                 ));
             }
@@ -145,28 +145,28 @@ impl Study {
                     // Only earlier reads are allowed, so references cannot be circular.
                     let unknown = |name: &&str| !known.contains(name) || *name == read.name;
                     if let Some(name) = expression.names().into_iter().find(unknown) {
-                        return Err(wrong(format!("no read \"{name}\" precedes it")));
+                        return Err(wrong(format!("no earlier read is named \"{name}\"")));
                     }
                 }
                 ReadSource::OverBase(of) if known.contains(of) && of != read.name => {}
                 ReadSource::OverBase(of) => {
-                    return Err(wrong(format!("no read \"{of}\" precedes it")))
+                    return Err(wrong(format!("no earlier read is named \"{of}\"")))
                 }
                 ReadSource::Series(of, _) => match self.read(of) {
                     Some(other) if other.series && other.name != read.name => {}
                     Some(_) => {
-                        let what = format!("read \"{of}\" keeps no series (series = true)");
+                        let what = format!("read \"{of}\" has no series; set series = true there");
                         return Err(wrong(what));
                     }
-                    None => return Err(wrong(format!("there is no read \"{of}\""))),
+                    None => return Err(wrong(format!("read \"{of}\" does not exist"))),
                 },
             }
             if read.series && self.measure.every.is_none() {
-                return Err(wrong("a series needs [measure] every".into()));
+                return Err(wrong("a series requires [measure] every".into()));
             }
         }
         if self.reads.is_empty() {
-            return Err("a study needs a [[read]]".into());
+            return Err("a study needs at least one [[read]]".into());
         }
         Ok(())
     }
@@ -187,18 +187,22 @@ impl Study {
                 || matches!(level, ArmLevel::None | ArmLevel::Any);
             if fixed {
                 return Err(format!(
-                    "arm \"{}\" cannot be toggled in running backends: only levels, statements and \
-                     settings can; for the rest use design = \"restart\"",
+                    "arm \"{}\" cannot be toggled in running backends; only levels, statements and \
+                     settings can. Use design = \"restart\" for the rest",
                     arm.name
                 ));
             }
         }
         let workload = &self.workload;
         if workload.command.is_some() || workload.transactions.is_some() {
-            return Err("toggled arms need a pgbench load without a number of transactions".into());
+            return Err(
+                "toggled arms require a pgbench load without a number of transactions".into()
+            );
         }
         if workload.script.is_some() && workload.commands.is_none() {
-            return Err("workload: a toggled script needs commands = its number of messages".into());
+            return Err(
+                "workload: a toggled script requires commands, its number of messages".into()
+            );
         }
         for read in &self.reads {
             let available = match read.source()? {
@@ -215,39 +219,39 @@ impl Study {
             false => MIN_SLICE,
         };
         let slices = [Some(self.measure.slice), self.quick.slice].map(|slice| slice.map(|it| it.0));
-        within(slices, min.., &format!("slice: at least {min:?} for these arms"))
+        within(slices, min.., &format!("slice must be at least {min:?} for these arms"))
     }
 
     fn check_shown(&self) -> Result<(), String> {
         let read = |name: &String, by: &str| match self.read(name) {
             Some(_) => Ok(()),
-            None => Err(format!("{by}: there is no read \"{name}\"")),
+            None => Err(format!("{by}: read \"{name}\" does not exist")),
         };
         let arm = |name: &String, by: &str| match self.arms.iter().any(|arm| arm.name == *name) {
             true => Ok(()),
-            false => Err(format!("{by}: there is no arm \"{name}\"")),
+            false => Err(format!("{by}: arm \"{name}\" does not exist")),
         };
         if let Some(compare) = &self.compare {
             compare.base.iter().try_for_each(|name| arm(name, "compare"))?;
             compare.reads.iter().try_for_each(|name| read(name, "compare"))?;
             if compare.reads.is_empty() {
-                return Err("compare: at least one read".into());
+                return Err("compare needs at least one read".into());
             }
         } else if self.measure.half_width.is_some() || self.quick.half_width.is_some() {
-            return Err("half_width needs [compare]".into());
+            return Err("half_width requires [compare]".into());
         }
         for table in &self.tables {
             table.reads.iter().chain(&table.read).try_for_each(|name| read(name, "table"))?;
             table.arms.iter().flatten().try_for_each(|name| arm(name, "table"))?;
             if table.reads.is_empty() == table.read.is_none() {
-                return Err("table: either reads, a column each, or one read".into());
+                return Err("table: set either reads, one column each, or read".into());
             }
         }
         for chart in &self.charts {
             chart.reads.iter().try_for_each(|name| read(name, "chart"))?;
             chart.arms.iter().flatten().try_for_each(|name| arm(name, "chart"))?;
             if chart.reads.is_empty() {
-                return Err("chart: at least one read".into());
+                return Err("chart needs at least one read".into());
             }
             let reads: Vec<&Read> = chart.reads.iter().filter_map(|name| self.read(name)).collect();
             chart.unit(&reads)?;
@@ -261,14 +265,12 @@ impl Study {
             ];
             let by = format!("listing \"{}\"", listing.title);
             if ways.into_iter().filter(|given| *given).count() != 1 {
-                return Err(format!("{by}: exactly one of sql, events, output and worst"));
+                return Err(format!("{by}: set exactly one of sql, events, output and worst"));
             }
             if let Some(name) = &listing.worst {
                 read(name, &by)?;
                 if !self.read(name).is_some_and(|read| read.series && read.better.is_some()) {
-                    return Err(format!(
-                        "{by}: the read \"{name}\" needs series = true and better"
-                    ));
+                    return Err(format!("{by}: read \"{name}\" must set series = true and better"));
                 }
             }
         }
@@ -281,7 +283,9 @@ fn check_name(what: &str, name: &str, separator: char) -> Result<(), String> {
     if !name.is_empty() && name.len() <= 60 && name.chars().all(letter) {
         return Ok(());
     }
-    Err(format!("\"{name}\" is not a name for {what}: letters, digits and {separator}"))
+    Err(format!(
+        "\"{name}\" is not a valid name for {what}; use up to 60 letters, digits and {separator}"
+    ))
 }
 
 /// Refuses numbers outside of a range; NaN is outside of all.
@@ -334,18 +338,24 @@ mod tests {
     #[test]
     fn missing_and_conflicting_entries_are_refused_with_a_message() {
         for (more, words) in [
-            ("[compare]\nreads = [\"throughput\"]\nbase = \"three\"", "no arm \"three\""),
-            ("[compare]\nreads = [\"latency\"]", "no read \"latency\""),
-            ("[[arm]]\nname = \"one\"", "two arms \"one\""),
-            ("[[arm]]\nname = \"thr ee\"", "not a name"),
+            (
+                "[compare]\nreads = [\"throughput\"]\nbase = \"three\"",
+                "arm \"three\" does not exist",
+            ),
+            ("[compare]\nreads = [\"latency\"]", "read \"latency\" does not exist"),
+            ("[[arm]]\nname = \"one\"", "duplicate arm \"one\""),
+            ("[[arm]]\nname = \"thr ee\"", "not a valid name"),
             ("[[read]]\nname = \"x\"", "exactly one of"),
             ("[[read]]\nname = \"x\"\nof = \"cpu\"\nsql = \"select 1\"", "exactly one of"),
-            ("[[read]]\nname = \"x\"\nvalue = \"x + 1\"", "no read \"x\""),
+            ("[[read]]\nname = \"x\"\nvalue = \"x + 1\"", "no earlier read is named \"x\""),
             ("[[read]]\nname = \"x\"\nof = \"cpu\"\nseries = true", "every"),
             ("[[read]]\nname = \"x\"\ninterval = \"ledger[\"", "]"),
             ("[[table]]\ntitle = \"t\"", "table"),
-            ("[[table]]\nreads = [\"throughput\"]\narms = [\"three\"]", "no arm \"three\""),
-            ("[[chart]]\nkind = \"bars\"\nreads = [\"y\"]", "no read \"y\""),
+            (
+                "[[table]]\nreads = [\"throughput\"]\narms = [\"three\"]",
+                "arm \"three\" does not exist",
+            ),
+            ("[[chart]]\nkind = \"bars\"\nreads = [\"y\"]", "read \"y\" does not exist"),
             ("[measure]\nrepeats = 0", "repeats"),
             ("[measure]\nhalf_width = 1", "compare"),
             ("[measure]\ndesign = \"toggle\"\nslice = \"1ms\"", "slice"),

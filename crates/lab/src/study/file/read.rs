@@ -204,8 +204,8 @@ impl Read {
         match (given.next(), given.next()) {
             (Some(source), None) => Ok(source),
             _ => Err(format!(
-                "read \"{}\": exactly one of of, interval, sql, line, value, over_base and \
-                 series_of is required",
+                "read \"{}\": set exactly one of of, interval, sql, line, value, over_base and \
+                 series_of",
                 self.name
             )),
         }

@@ -66,12 +66,14 @@ impl Chart {
         for read in reads {
             let unit = read.unit().ok_or_else(|| {
                 format!(
-                    "chart: the read \"{}\" has no unit; write unit = \"1\" for a plain number",
+                    "chart: read \"{}\" has no unit; set unit = \"1\" for a plain number",
                     read.name
                 )
             })?;
             if let Some(other) = found.filter(|other| *other != unit) {
-                return Err(format!("chart: one axis for two units, {other} and {unit}"));
+                return Err(format!(
+                    "chart: the reads of a chart must have the same unit, not {other} and {unit}"
+                ));
             }
             found = Some(unit);
         }

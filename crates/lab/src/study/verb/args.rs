@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 /// Arguments of `tally study`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A study is a file, study.toml (docs/studies.md), or the name of a built-in one (`tally study list`). \
-Studies run on throw-away servers.
+A study is a file, study.toml (docs/studies.md), or the name of a built-in study (`tally study \
+list`). Studies run on scratch servers.
 
 Examples:
   tally study list
@@ -18,12 +18,12 @@ Examples:
   tally study run ./study.toml -o results
   tally study report results")]
 pub struct StudyArgs {
-    /// What to do
+    /// Action
     #[command(subcommand)]
     pub what: StudyVerb,
 }
 
-/// What can be done with studies.
+/// Actions on studies.
 #[derive(Debug, Subcommand)]
 pub enum StudyVerb {
     /// List the built-in studies
@@ -46,7 +46,7 @@ pub enum StudyVerb {
     },
     /// Run a study, or continue an interrupted run in the same directory
     Run(StudyRunArgs),
-    /// Recreate tables and page from the cells in a directory
+    /// Rebuild the tables and the page from the cells in a directory
     Report {
         /// Directory of a run
         #[arg(value_name = "DIR")]
@@ -66,13 +66,13 @@ pub struct StudyRunArgs {
     /// Directory for cells and results [default: study-NAME in the current directory]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Quick variant: minutes, with wider confidence intervals
+    /// Run the quick variant, which takes minutes and has wider confidence intervals
     #[arg(long)]
     pub quick: bool,
-    /// Compare these directories instead of the study's own; may be repeated
+    /// Directory to compare instead of the study's own; may be repeated
     #[arg(long, value_name = "DIR")]
     pub directory: Vec<PathBuf>,
-    /// Allow arms to change the clock source of the whole machine; it is restored afterwards
+    /// Allow arms to change the machine's clock source, which is restored afterwards
     #[arg(long)]
     pub set_clock_source: bool,
     /// Print the results as JSON (docs/reference-json.md) instead of the tables
