@@ -25,10 +25,10 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Start the application with -javaagent:pgtally-agent.jar, or attach the agent to it: \
-java -jar pgtally-agent.jar PID. Statements of PostgreSQL's JDBC driver are shown.
+java -jar pgtally-agent.jar PID. tally then shows the statements of PostgreSQL's JDBC driver.
 
-ELAPSED is EXECUTE, FETCH (further round trips) and DECODE (the result's methods). WAIT is the part \
-of the first two that the driver waited for the server or the network.
+ELAPSED is the sum of EXECUTE, FETCH (further round trips) and DECODE (methods of the result set). \
+WAIT is the part of EXECUTE and FETCH in which the driver waited for the server or the network.
 
 Examples:
   tally calls
@@ -36,16 +36,16 @@ Examples:
   tally calls /dev/shm/pg_tally.java.4711 --json
   tally calls 4711 --stream | ssh db tally trace --application shop --client -")]
 pub struct CallsArgs {
-    /// The client, and when
+    /// The client and the time to measure
     #[command(flatten)]
     pub client: ClientArgs,
-    /// Order of the statements
+    /// Sort order
     #[arg(long, value_name = "BY", default_value = "time")]
     pub sort: CallSort,
-    /// Statements in the table
+    /// Maximum number of statements to print
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
-    /// Print each call as it ends, for `tally trace --client -` on the server's machine, until interrupted
+    /// Print each call when it ends, until interrupted, as input for `tally trace --client -`
     #[arg(long, conflicts_with_all = ["json", "sort", "top"])]
     pub stream: bool,
 }
@@ -89,8 +89,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         writeln!(out, "{line}")?;
     }
     if rows.is_empty() {
-        let hint = "no statement was executed to its end by the driver org.postgresql; with the \
-                    agent's option calls=off none is measured";
+        let hint = "the driver org.postgresql has completed no statement, or the agent runs with calls=off";
         return Ok(writeln!(out, "{hint}")?);
     }
     let width = command::terminal_width().unwrap_or(WIDTH);
@@ -133,18 +132,14 @@ fn done(interval: &Interval, rows: &[CallRow], pool: Option<Timing>) -> String {
     let sum = |figure: fn(&CallRow) -> f64| duration(rows.iter().map(figure).sum());
     let executions: u64 = rows.iter().map(|row| row.execute.count).sum();
     let pool = pool.map_or(String::new(), |it| {
-        format!(
-            "; waiting {} times for a connection of the pool {}",
-            it.count,
-            duration(it.seconds)
-        )
+        format!("; {} waits for a pooled connection {}", it.count, duration(it.seconds))
     });
     let handled: u64 = rows.iter().map(|row| row.prepare.count + row.close.count).sum();
     let prepared = if handled == 0 {
         String::new()
     } else {
         let took = sum(|row| row.prepare.seconds + row.close.seconds);
-        format!("; making and closing prepared statements {took}")
+        format!("; preparing and closing statements {took}")
     };
     format!(
         "{executions} executions of {} statements in {:.1} s took {}: waiting for the \

@@ -21,14 +21,15 @@ use command::interval;
 /// Width if the output is not a terminal: enough for every column.
 pub const WIDTH: usize = 200;
 /// A line if something was not measured.
-const INCOMPLETE: &str = "\nIncomplete: something had no space; see tally status";
+const INCOMPLETE: &str =
+    "\nIncomplete: a table was full, or measuring was off for a while; see tally status";
 
 /// Which client, and when.
 #[derive(Debug, Args)]
 pub struct ClientArgs {
-    /// A client's pid, or its segment; not needed if only one runs
+    /// PID or segment of the client; optional if only one is running
     pub target: Option<String>,
-    /// Only the calls that end in this time from now on (500ms, 2s, 1min); the default is since measuring began
+    /// Measure for this long from now (500ms, 2s, 1min) [default: show all since measuring began]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
     /// Print JSON (docs/reference-json.md)

@@ -24,9 +24,9 @@ Start the application with -javaagent:pgtally-agent.jar, or attach the agent to 
 java -jar pgtally-agent.jar PID. By default the methods of PostgreSQL's JDBC driver are timed.
 For programs that use libpq (psql, psycopg2): LD_PRELOAD=/usr/local/lib/pgtally/libtally_pq.so PROGRAM
 
-Without --sort this prints five tables: by number of calls, and by elapsed and CPU time, each \
-inclusive and in callees. CPU times need the agent's option cpu=on, --callers and --callees its \
-option edges=on.
+Without --sort, tally prints five tables: by number of calls, and by elapsed and CPU time, each \
+inclusive and in callees. CPU times require the agent's option cpu=on; --callers and --callees \
+require edges=on.
 
 Examples:
   tally methods
@@ -35,16 +35,16 @@ Examples:
   tally methods --callers=PgResultSet.next
   tally methods /dev/shm/pg_tally.java.4711 --json")]
 pub struct MethodsArgs {
-    /// The client, and when
+    /// The client and the time to measure
     #[command(flatten)]
     pub client: ClientArgs,
-    /// One table in this order
+    /// Print a single table in this order
     #[arg(long, value_name = "BY", conflicts_with = "CallsBetweenArgs")]
     pub sort: Option<MethodSort>,
     /// The calls between methods
     #[command(flatten)]
     pub calls_between: CallsBetweenArgs,
-    /// Rows of each table; the default is 5, and all with --callers or --callees
+    /// Rows in each table [default: 5; all with --callers or --callees]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
 }
@@ -169,7 +169,7 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
     }
     if args.sort.is_some_and(MethodSort::needs_cpu) && !rows.is_empty() && !methods::has_cpu(rows) {
         let remedy = if is_java(&segment) {
-            "; start the agent with its option cpu=on"
+            "; start the agent with cpu=on"
         } else {
             " for programs that use libpq"
         };
@@ -193,7 +193,7 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         out.write_all(table.text(width).as_bytes())?;
     }
     if !methods::has_cpu(rows) && is_java(&segment) {
-        writeln!(out, "\nCPU times are not measured; the agent's option cpu=on adds them")?;
+        writeln!(out, "\nCPU times are not measured; start the agent with cpu=on to see them")?;
     }
     Ok(())
 }
@@ -233,8 +233,8 @@ fn garbage(interval: &Interval) -> Vec<String> {
 
 fn nothing(interval: &Interval) -> &'static str {
     if interval.functions_probed == 0 {
-        "no class with a method to be timed has been loaded; the agent's option methods= says which"
+        "no class with a timed method has been loaded; the agent's option methods= selects methods"
     } else {
-        "none of the methods was called to its end"
+        "no timed method has completed a call"
     }
 }

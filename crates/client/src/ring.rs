@@ -36,11 +36,11 @@ impl Client {
     /// The same of one that is open; `path` is how errors name it.
     pub fn from_segment(segment: Segment, path: &str) -> Result<Client, Error> {
         if segment.server_runs() == Some(false) {
-            return Err(Error::Failed(format!("{path}: its process is not running any more")));
+            return Err(Error::Failed(format!("{path}: the client process is no longer running")));
         }
         let mut switch = TraceSwitch::open(&segment)?;
         let reader = switch.arm(&TraceRequest::default(), 1)?.pop().ok_or_else(|| {
-            Error::Failed(format!("{path}: another tally trace reads the calls of this client"))
+            Error::Failed(format!("{path}: another tally is already reading this client's calls"))
         })?;
         Ok(Client {
             segment,

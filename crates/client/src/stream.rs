@@ -52,10 +52,12 @@ impl Stream {
                 let line = match input.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
                     Ok(0) => return,
                     Ok(length) if length as u64 == LONGEST => {
-                        Err(format!("line {number} has more than {} kB", LONGEST >> 10))
+                        Err(format!("line {number} is longer than {} kB", LONGEST >> 10))
                     }
                     Ok(_) => serde_json::from_slice(&line).map_err(|error| {
-                        format!("line {number}: {error}; `tally calls --stream` writes such lines")
+                        format!(
+                            "line {number}: {error}; expected the output of `tally calls --stream`"
+                        )
                     }),
                     Err(error) => Err(error.to_string()),
                 };
@@ -121,6 +123,6 @@ mod tests {
         // One without an end does not fill the memory.
         let endless = Stream::start(std::io::BufReader::new(std::io::repeat(b' ')));
         let error = endless.lines.recv().unwrap().unwrap_err();
-        assert!(error.contains("line 1 has more than 1024 kB"), "{error}");
+        assert!(error.contains("line 1 is longer than 1024 kB"), "{error}");
     }
 }

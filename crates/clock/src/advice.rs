@@ -18,14 +18,16 @@ pub(crate) fn advice(report: &Report) -> Vec<String> {
     if cfg!(target_arch = "x86_64") && source != "tsc" {
         let why = match source {
             "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "xen" => {
-                "every reading is a system call, or worse"
+                "every reading takes a system call or longer"
             }
-            _ => "it costs more than the processor's counter, and pg_tally cannot use that either",
+            _ => {
+                "reading it costs more than reading the TSC, and pg_tally cannot use the TSC either"
+            }
         };
         let remedy = if system.available.iter().any(|name| name == "tsc") {
-            "tsc is available: echo tsc > \
-             /sys/devices/system/clocksource/clocksource0/current_clocksource, and for good \
-             clocksource=tsc on the kernel's command line"
+            "tsc is available: run echo tsc > \
+             /sys/devices/system/clocksource/clocksource0/current_clocksource, and add \
+             clocksource=tsc to the kernel's command line to keep it after a restart"
                 .to_string()
         } else {
             let given_up = system.given_up.as_ref().map(|text| format!(" ({text})"));
@@ -34,7 +36,7 @@ pub(crate) fn advice(report: &Report) -> Vec<String> {
                 false => "",
             };
             format!(
-                "tsc is not available here{}: look for \"tsc\" in the kernel's log{hypervisor}",
+                "tsc is not available here{}: search the kernel's log for \"tsc\"{hypervisor}",
                 given_up.unwrap_or_default()
             )
         };
@@ -44,7 +46,7 @@ pub(crate) fn advice(report: &Report) -> Vec<String> {
     let server = report.used_by("server");
     if source == "tsc" && server.is_some_and(|clock| slow(clock.loop_cost.typical_seconds)) {
         advice.push(
-            "the clock source is tsc, yet a reading takes as long as a system call: the kernel \
+            "the clock source is tsc, yet reading it takes as long as a system call: the kernel \
              may have been started with vdso=0, or something traces or filters system calls"
                 .into(),
         );
@@ -60,8 +62,8 @@ pub(crate) fn advice(report: &Report) -> Vec<String> {
     }
     if share(gaps.hypervisor.seconds) > TAKEN_SHARE {
         advice.push(format!(
-            "interrupts and the hypervisor took {:.1} % of the time, up to {} at once: the \
-             server's waits get longer by such gaps, and none of its settings helps",
+            "interrupts and the hypervisor took {:.1} % of the time, up to {} at once: these gaps \
+             lengthen the server's waits, and no server setting avoids them",
             100.0 * share(gaps.hypervisor.seconds),
             ns(gaps.hypervisor.longest_seconds)
         ));

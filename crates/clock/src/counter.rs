@@ -27,7 +27,7 @@ fn refused() -> Option<String> {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn refused() -> Option<String> {
-    Some("reading it is not implemented for this kind of processor".into())
+    Some("not implemented for this processor architecture".into())
 }
 
 /// The counter as pg_tally reads it.

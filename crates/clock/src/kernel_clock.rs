@@ -47,7 +47,9 @@ impl KernelClock {
     /// Why it cannot be read (a system call filter, perhaps); None when it can.
     pub fn refused(&self) -> Option<String> {
         let answer = clock_gettime_dynamic(DynamicClockId::Known(self.id));
-        answer.err().map(|errno| format!("the kernel refuses it: {}", std::io::Error::from(errno)))
+        answer
+            .err()
+            .map(|errno| format!("the kernel does not support it: {}", std::io::Error::from(errno)))
     }
 }
 

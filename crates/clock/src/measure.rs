@@ -150,8 +150,8 @@ impl<'a, 'p> Run<'a, 'p> {
             Ok(processors) => {
                 if processors.len() < 2 {
                     self.findings.notes.push(
-                        "this process may use one processor only: whether processors agree could \
-                         not be tested"
+                        "this process may use only one processor, so the processors could not be \
+                         compared"
                             .into(),
                     );
                 }
@@ -160,8 +160,8 @@ impl<'a, 'p> Run<'a, 'p> {
             }
             Err(error) => {
                 self.findings.notes.push(format!(
-                    "a thread cannot be bound to a processor ({error}): processors were tested \
-                     neither one by one nor against each other"
+                    "could not bind a thread to a processor ({error}): processors were neither \
+                     tested one by one nor compared"
                 ));
                 vec![None]
             }
@@ -339,7 +339,7 @@ impl<'a, 'p> Run<'a, 'p> {
     }
 
     fn unpinned(&mut self, processor: u32) {
-        let note = format!("processor {processor} could not be used any more");
+        let note = format!("processor {processor} was no longer available");
         if !self.findings.notes.contains(&note) {
             self.findings.notes.push(note);
         }

@@ -35,7 +35,7 @@ impl Report {
         let tested = findings.processors.len() as u32;
         if let Some(online) = system.online.filter(|online| (1..*online).contains(&tested)) {
             notes.push(format!(
-                "{tested} of {online} processors were tested: this process may use no others"
+                "{tested} of {online} processors were tested: this process may not use the others"
             ));
         }
         let nominal = system.counter.as_ref().map(|counter| counter.hz);
@@ -49,7 +49,7 @@ impl Report {
                 None => refused.push(Refused {
                     name: source.name().into(),
                     reason:
-                        "the length of its tick is unknown: there is no clock to compare it with"
+                        "the length of its tick is unknown, since there is no clock to compare it with"
                             .into(),
                 }),
             }
@@ -91,13 +91,15 @@ fn faults(clock: &ClockReport) -> Vec<Fault> {
             _ => format!(" on processors {}", on.join(", ")),
         };
         let largest = ns(back.largest_seconds);
-        add(FaultKind::Back, format!("went back {}{on}, by {largest} at most", times(back.count)));
+        add(FaultKind::Back, format!("went back {}{on}, by up to {largest}", times(back.count)));
     }
     if let Some(back) = clock.migrating.filter(|back| back.count > 0) {
         let (count, largest) = (times(back.count), ns(back.largest_seconds));
         add(
             FaultKind::BackMigrating,
-            format!("went back {count} when a thread changed its processor, by {largest} at most"),
+            format!(
+                "went back {count} when a thread moved to another processor, by up to {largest}"
+            ),
         );
     }
     if let Some(text) = skew(&clock.pairs) {
@@ -106,7 +108,7 @@ fn faults(clock: &ClockReport) -> Vec<Fault> {
     match clock.resolution.min_step_seconds {
         // Without equal readings the shortest step is what a reading takes.
         Some(step) if step <= COARSE_SECONDS || clock.resolution.unchanged_share == 0.0 => {}
-        Some(step) => add(FaultKind::Coarse, format!("advances by {} at least", ns(step))),
+        Some(step) => add(FaultKind::Coarse, format!("advances in steps of at least {}", ns(step))),
         None => add(FaultKind::Coarse, "did not advance".into()),
     }
     let p90 = clock.loop_cost.p90_seconds;
@@ -118,7 +120,7 @@ fn faults(clock: &ClockReport) -> Vec<Fault> {
         let step = clock.resolution.min_step_seconds.unwrap_or(0.0);
         if rate.error_ppm > UNSTEADY_PPM && step <= COARSE_SECONDS {
             let off = ns(rate.off_seconds);
-            add(FaultKind::Unsteady, format!("deviates from an even pace by up to {off}"));
+            add(FaultKind::Unsteady, format!("deviates from a steady rate by up to {off}"));
         }
         if let Some(ppm) = rate.ppm.filter(|ppm| ppm.abs() - rate.error_ppm > WRONG_PPM) {
             add(FaultKind::Wrong, format!("runs {ppm:+.0} ppm off its rate"));
@@ -144,7 +146,7 @@ fn skew(pairs: &[Pair]) -> Option<String> {
     };
     Some(format!(
         "differs by {} or more between processors {one} and {other}{more} ({} of {} readings \
-         below an earlier one)",
+         lower than an earlier one)",
         ns(size(worst)),
         worst.warps.count,
         worst.readings
@@ -184,8 +186,8 @@ fn assess(clocks: &[ClockReport], refused: &[Refused], roles: &Roles) -> (bool, 
             format!(", and processors agree within {}", ns(apart))
         }
         Some(apart) => format!(
-            ", and no difference between processors was found (but this is known only within {}; \
-             test on a quiet machine, or with more --seconds)",
+            ", and processors agree within {}, the precision of this test (test on a quiet machine, or \
+             with more --seconds)",
             ns(apart)
         ),
     };

@@ -16,7 +16,7 @@ Examples:
   tally demo --workload select --clients 16 --seconds 20
   tally demo --once > interval.txt")]
 pub struct DemoArgs {
-    /// Duration of the load
+    /// Duration of the load in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = whole_seconds)]
     pub seconds: Duration,
     /// Number of client connections
@@ -26,10 +26,10 @@ pub struct DemoArgs {
     /// Workload: select, tpcb, txid (one contended lock), or a pgbench script
     #[arg(long, value_name = "select|tpcb|txid|FILE", default_value = "tpcb")]
     pub workload: Workload,
-    /// Print one interval as text and exit; without a terminal, print all of them
+    /// Print one interval as text and exit; without a terminal, tally prints all intervals
     #[arg(long)]
     pub once: bool,
-    /// Write the report to this file [default: in the temporary directory]
+    /// Write the report to this file [default: a new file in the temporary directory]
     #[arg(long, value_name = "FILE", conflicts_with = "once")]
     pub report: Option<PathBuf>,
 }

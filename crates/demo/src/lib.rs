@@ -39,10 +39,10 @@ const LINES: usize = 12;
 pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
-    progress.set_message("starting a scratch server with pg_tally");
+    progress.set_message("starting scratch server with pg_tally");
     let (cluster, segment_path) = server(args)?;
     if !matches!(args.workload, Workload::File(_)) {
-        progress.set_message(format!("creating tables, scale {SCALE}"));
+        progress.set_message(format!("creating pgbench tables, scale {SCALE}"));
         cluster.fill(&Load::from(&args.workload), SCALE)?;
     }
     progress.finish_and_clear();
@@ -143,7 +143,7 @@ fn summary(
     writeln!(out)?;
     writeln!(
         out,
-        "all processes lived {:.1} s in total, {:.1} s not idle:",
+        "all processes together: {:.1} s, of which {:.1} s busy:",
         interval.wall_seconds, interval.busy_seconds
     )?;
     writeln!(out)?;
@@ -154,7 +154,7 @@ fn summary(
         writeln!(out)?;
         writeln!(
             out,
-            "unexplained: {:.2} % of busy time (+-{:.2} %, {} samples of the kernel's own view)",
+            "unexplained: {:.2} % of busy time (±{:.2} %, {} samples of kernel accounting)",
             100.0 * kernel.unexplained_share,
             100.0 * kernel.unexplained_error,
             kernel.samples
@@ -162,7 +162,7 @@ fn summary(
     }
     writeln!(
         out,
-        "\nThese figures do not include the cost of measuring: `tally cost` measures it."
+        "\nThese figures do not show the cost of measuring; run `tally cost` to measure it."
     )?;
     Ok(())
 }

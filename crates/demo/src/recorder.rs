@@ -40,7 +40,7 @@ impl Recorder {
         let default = self.directory.with_extension("html");
         let file = file.unwrap_or(&default);
         report::write_page(&self.directory, file)?;
-        writeln!(view::escape::stdout(), "The report, for any browser: {}", file.display())?;
+        writeln!(view::escape::stdout(), "Report, for any browser: {}", file.display())?;
         Ok(())
     }
 

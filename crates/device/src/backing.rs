@@ -65,10 +65,10 @@ impl Backing {
     pub(crate) fn none(reason: NoDevice, kind: &str, source: &Path) -> Backing {
         let source = source.to_string_lossy();
         let text = match reason {
-            NoDevice::Memory => format!("{kind} lives in memory: there is no device"),
+            NoDevice::Memory => format!("{kind} is in memory and has no device"),
             NoDevice::Network => {
                 format!(
-                    "{kind} from {source}: the device is on the other machine and not visible here"
+                    "{kind} from {source}: the device is on a remote machine and not visible here"
                 )
             }
             NoDevice::Program => {
@@ -76,13 +76,15 @@ impl Backing {
             }
             NoDevice::Pool => {
                 let pool = source.split('/').next().unwrap_or_default().to_string();
-                format!("{kind} spreads pool {pool} over several devices; `zpool status {pool}` names them")
+                format!(
+                    "{kind} pool {pool} spans several devices; `zpool status {pool}` lists them"
+                )
             }
             NoDevice::Overlay => {
-                format!("{kind}: its upper directory is not visible here; run this on the host")
+                format!("{kind}: the upper directory is not visible here; run tally on the host")
             }
-            NoDevice::Hidden => format!("/sys shows no device of {source}; is it mounted?"),
-            NoDevice::Unknown => format!("{kind} from {source} names no block device"),
+            NoDevice::Hidden => format!("/sys has no device for {source}; is it mounted?"),
+            NoDevice::Unknown => format!("{kind} from {source} does not name a block device"),
         };
         Backing::None { reason, text }
     }

@@ -165,7 +165,7 @@ fn namespaces(
     let mut table = |path: PathBuf| match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) => {
-            notes.push(format!("{} cannot be read: {}", path.display(), Problem::from(error)));
+            notes.push(format!("could not read {}: {}", path.display(), Problem::from(error)));
             Vec::new()
         }
     };
@@ -181,8 +181,8 @@ fn namespaces(
             // Equal tables are the same namespace, whether we may open its root or not.
             if theirs != ours {
                 notes.push(format!(
-                    "the server has mounts of its own that could not be read ({problem}): \
-                     the mounts shown are those of this process"
+                    "could not read the server's mounts ({problem}); showing the mounts of \
+                     this process"
                 ));
             }
             vec![own]
@@ -281,7 +281,7 @@ impl Resolver<'_> {
             (Some(twin), _) => twin.source.clone(),
             (None, Some(device)) => Path::new("/dev").join(device.name),
             (None, None) if !number.is_anonymous() => number.to_string().into(),
-            (None, None) => "a mount that is not listed here".into(),
+            (None, None) => "an unlisted mount".into(),
         };
         let kind = twin.map_or(found.kind(), |twin| &twin.kind);
         Some(Mount::unlisted(found.mount_id, number, source, kind, found.read_only()))
@@ -337,7 +337,7 @@ impl Resolver<'_> {
             &[device] => Some(Backing::Device { device }),
             more => {
                 let text = format!(
-                    "btrfs spreads its data over {} devices; the device of a file is unknown",
+                    "btrfs spreads data over {} devices; which device holds a file is unknown",
                     more.len()
                 );
                 Some(Backing::Devices { devices, text })

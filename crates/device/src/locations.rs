@@ -82,7 +82,7 @@ pub(crate) fn usual(
                 Location::new(LocationKind::Tablespace { oid }, path)
             }));
         }
-        Err(problem) => notes.push(format!("the tablespaces are unknown: {problem}")),
+        Err(problem) => notes.push(format!("could not list the tablespaces: {problem}")),
     }
     locations
         .extend(log(system, root, data, pid).map(|path| Location::new(LocationKind::Log, path)));

@@ -11,46 +11,46 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// No such file or directory.
-    #[error("it is not there")]
+    #[error("does not exist")]
     Missing,
     /// A dangling symbolic link.
-    #[error("its symbolic link leads to {0}, which is not there")]
+    #[error("symbolic link to {0}, which does not exist")]
     Dangling(String),
     /// Permission denied.
-    #[error("permission denied; run this as the server's user or as root")]
+    #[error("permission denied; run tally as the server's user or as root")]
     Permission,
     /// The table of mounts does not list its mount, and the kernel reports no device.
-    #[error("no mount is listed for it")]
+    #[error("mount not found")]
     NoMount,
     /// Another file system is mounted there than when the devices were resolved.
-    #[error("another file system is mounted there by now")]
+    #[error("another file system is mounted there now")]
     MountChanged,
     /// A file system of a network or a user program that does not answer in time.
-    #[error("its file system does not answer")]
+    #[error("the file system does not respond")]
     NoAnswer,
     /// /proc/diskstats has no line of the device.
-    #[error("the kernel lists no counters of it; it may have been removed")]
+    #[error("the kernel has no counters for it; it may have been removed")]
     NotListed,
     /// The counters of the device are switched off.
-    #[error("its requests are not counted (queue/iostats is 0)")]
+    #[error("the kernel does not count its requests (queue/iostats is 0)")]
     NotCounted,
     /// Counters decreased: the device was removed and added again.
-    #[error("its counters began again within the interval")]
+    #[error("its counters restarted during the interval")]
     BeganAgain,
     /// There is a reading at one end of the interval only.
-    #[error("it was not there at both ends of the interval")]
+    #[error("not present at both ends of the interval")]
     OneEnd,
     /// The process has ended, or its pid is reused.
-    #[error("the postmaster has ended")]
+    #[error("the postmaster has exited")]
     Ended,
     /// The postmaster's pid was not given.
-    #[error("the server does not run, or its pid is not known")]
+    #[error("the server is not running, or its PID is unknown")]
     NoPid,
     /// The kernel was built without I/O accounting of processes.
-    #[error("this kernel keeps no /proc/PID/io")]
+    #[error("this kernel has no /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)")]
     NoAccounting,
     /// Processes started and ended so fast that the sums are not of one moment.
-    #[error("processes came and went while they were read")]
+    #[error("processes started and exited while they were read")]
     Restless,
     /// Any other error of the system.
     #[error("{0}")]

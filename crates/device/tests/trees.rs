@@ -387,12 +387,12 @@ fn a_server_in_a_container_is_seen_with_its_own_mounts() {
 fn unreadable_files_are_problems() {
     let machine = Machine::new();
     let devices = Devices::resolve(&machine.system(), &machine.path("root/data"), Some(77));
-    assert!(devices.notes.iter().any(|note| note.contains("has ended")), "{:?}", devices.notes);
+    assert!(devices.notes.iter().any(|note| note.contains("has exited")), "{:?}", devices.notes);
     assert!(devices.notes.iter().any(|note| note.contains("mountinfo")), "{:?}", devices.notes);
     assert_eq!(devices.locations[0].problem, Some(Problem::NoMount));
     let nowhere = Devices::resolve(&machine.system(), Path::new("/no/such"), None);
     assert_eq!(nowhere.locations[0].problem, Some(Problem::Missing));
-    assert_eq!(nowhere.why_no_device(&nowhere.locations[0]), Some("it is not there".into()));
+    assert_eq!(nowhere.why_no_device(&nowhere.locations[0]), Some("does not exist".into()));
 }
 
 /// A machine with one disk, and the interval between two contents of its /proc/diskstats.

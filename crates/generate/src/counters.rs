@@ -126,7 +126,7 @@ impl Counters {
             for i in 0..*count as u64 {
                 let at = first.1 + i * if first.is_wide() { 8 } else { 4 };
                 if !counters.counters.iter().any(|one| one.1 == at) {
-                    return Err(format!("group {name}: there is no counter at {at}"));
+                    return Err(format!("group {name}: no counter at {at}"));
                 }
             }
         }
@@ -135,7 +135,7 @@ impl Counters {
 
     fn find(&self, name: &str) -> Result<&Counter, String> {
         let found = self.counters.iter().find(|one| one.0 == name);
-        found.ok_or_else(|| format!("there is no counter {name}"))
+        found.ok_or_else(|| format!("counter {name} does not exist"))
     }
 
     fn of<'c>(&'c self, of: &'c str) -> Result<Of<'c>, String> {
@@ -153,7 +153,7 @@ impl Counters {
     pub fn complete(&self, layout: &mut Layout) -> Result<(), String> {
         let counts = layout.structs.iter_mut().find(|one| one.name == "counts");
         let part = counts.and_then(|counts| counts.parts.first_mut());
-        let members: &mut Vec<Member> = &mut part.ok_or("there is no struct counts")?.members;
+        let members: &mut Vec<Member> = &mut part.ok_or("struct counts does not exist")?.members;
         for Counter(name, at, kind, unit, since, meaning) in &self.counters {
             let unit = match unit {
                 Unit::Ticks => "ticks: ",
@@ -256,7 +256,7 @@ impl Counters {
                     "failed_by_class(&counters[counter::FAILED_CONNECTION..])".into(),
                 ),
                 Of::Difference(..) | Of::Other(_) => {
-                    return Err(format!("json {path}: {of} is not known"))
+                    return Err(format!("json {path}: unknown {of}"))
                 }
             };
             fields.push((inner.into(), name.into(), kind.into(), value));
@@ -448,7 +448,7 @@ impl Counters {
                 "double precision" => "FLOAT8OID",
                 "timestamptz" => "TIMESTAMPTZOID",
                 "jsonb" => "JSONBOID",
-                _ => return Err(format!("sql {name}: type {kind} is not known")),
+                _ => return Err(format!("sql {name}: unknown type {kind}")),
             };
             let reported = |one: &Counter| match one.4 {
                 0 => String::new(),
@@ -562,11 +562,11 @@ mod tests {
                 "\"read_ticks + server_read_ns\"],\n  [\"io",
                 "\"read_ticks + reads\"],\n  [\"io"
             ),
-            "json io.read_seconds: there is no counter reads"
+            "json io.read_seconds: counter reads does not exist"
         );
         assert_eq!(
             refused("\"failed_connection\", 10]", "\"failed_connection\", 11]"),
-            "group failed: there is no counter at 536"
+            "group failed: no counter at 536"
         );
         assert!(refused("reserved = [4", "reserved = [3").starts_with("struct counts: member "));
         assert_eq!(

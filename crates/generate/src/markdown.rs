@@ -108,9 +108,10 @@ pub fn refill(document: &str, tables: &BTreeMap<String, String>) -> Result<Strin
     let mut rest = document;
     while let Some((before, after)) = rest.split_once(START) {
         let (name, after) =
-            after.split_once(" -->\n").ok_or("a mark of a generated table is not closed")?;
-        let table = tables.get(name).ok_or_else(|| format!("there is no table {name}"))?;
-        let (_, after) = after.split_once(END).ok_or_else(|| format!("table {name} has no end"))?;
+            after.split_once(" -->\n").ok_or("the marker of a generated table is not closed")?;
+        let table = tables.get(name).ok_or_else(|| format!("table {name} does not exist"))?;
+        let (_, after) =
+            after.split_once(END).ok_or_else(|| format!("table {name} has no end marker"))?;
         let _ = write!(out, "{before}{START}{name} -->\n{table}{END}");
         rest = after;
     }
@@ -129,10 +130,10 @@ mod tests {
             format!("x\n<!-- generated: {name} -->\n{table}<!-- end -->\ny\n")
         };
         assert_eq!(refill(&page("a", "| old |\n"), &tables), Ok(page("a", "| new |\n")));
-        assert_eq!(refill(&page("b", ""), &tables), Err("there is no table b".into()));
+        assert_eq!(refill(&page("b", ""), &tables), Err("table b does not exist".into()));
         assert_eq!(
             refill("<!-- generated: a -->\n| old |\n", &tables),
-            Err("table a has no end".into())
+            Err("table a has no end marker".into())
         );
     }
 }

@@ -184,7 +184,8 @@ impl TryFrom<String> for Type {
         }
         let (of, count) = match text.split_once('[') {
             Some((of, rest)) => {
-                let count = rest.strip_suffix(']').ok_or(format!("{text}: no ] at its end"))?;
+                let count =
+                    rest.strip_suffix(']').ok_or(format!("{text}: missing ] at the end"))?;
                 (of, Some(count.to_string()))
             }
             None => (text.as_str(), None),
@@ -238,7 +239,7 @@ impl Layout {
                 Some(digits) => u64::from_str_radix(digits, 16),
                 None => factor.parse(),
             };
-            return parsed.map_err(|_| format!("{factor} is no number"));
+            return parsed.map_err(|_| format!("{factor} is not a number"));
         }
         if let Some(found) = factor.strip_suffix(".size").and_then(|name| self.find(name)) {
             return Ok(found.size);
@@ -276,7 +277,7 @@ impl Layout {
             Base::Number(_, bytes) => *bytes,
             Base::Char | Base::Text => 1,
             Base::Struct(name) => {
-                self.find(name).ok_or_else(|| format!("there is no struct {name}"))?.size
+                self.find(name).ok_or_else(|| format!("struct {name} does not exist"))?.size
             }
             Base::Union => 0,
         };
@@ -316,13 +317,13 @@ impl Layout {
         let mut names = BTreeSet::new();
         let mut is_new = |name: String| match names.insert(name.clone()) {
             true => Ok(()),
-            false => Err(format!("there are two of the name {name}")),
+            false => Err(format!("duplicate name {name}")),
         };
         for one in &self.constants {
             is_new(one.0.clone())?;
             let value = self.factor(&one.0).map_err(|why| format!("constant {}: {why}", one.0))?;
             if one.2 == ConstantType::U32 && u32::try_from(value).is_err() {
-                return Err(format!("constant {}: {value} is no u32", one.0));
+                return Err(format!("constant {}: {value} is not a u32", one.0));
             }
         }
         for one in &self.enums {
@@ -330,7 +331,10 @@ impl Layout {
             for (name, value, _) in &one.values {
                 is_new(one.value_name(name))?;
                 if let Some(other) = values.insert(value, name) {
-                    return Err(format!("enumeration {}: {name} is {other}, too", one.name));
+                    return Err(format!(
+                        "enumeration {}: {name} has the same value as {other}",
+                        one.name
+                    ));
                 }
             }
         }
@@ -339,7 +343,7 @@ impl Layout {
             self.check_struct(one, &structs)
                 .map_err(|why| format!("struct {}: {why}", one.name))?;
             if !structs.insert(one.name.as_str()) {
-                return Err(format!("there are two structs {}", one.name));
+                return Err(format!("duplicate struct {}", one.name));
             }
         }
         Ok(())
@@ -352,18 +356,20 @@ impl Layout {
             let Member(at, kind, name, _) = member;
             let wrong = |why: String| format!("member {name} at {at}: {why}");
             if !names.insert(name) {
-                return Err(wrong("there is another of that name".into()));
+                return Err(wrong("duplicate name".into()));
             }
             if let Base::Struct(of) = &kind.of {
                 if !known.contains(of.as_str()) {
-                    return Err(wrong(format!("{of} is no type and no struct above")));
+                    return Err(wrong(format!(
+                        "{of} is neither a type nor a struct defined above"
+                    )));
                 }
             }
             if *at < end {
-                return Err(wrong(format!("the member before ends at {end}")));
+                return Err(wrong(format!("the previous member ends at {end}")));
             }
             if !at.is_multiple_of(self.alignment(kind)) {
-                return Err(wrong(format!("no multiple of {}", self.alignment(kind))));
+                return Err(wrong(format!("not a multiple of {}", self.alignment(kind))));
             }
             end = self.end(one, member).map_err(wrong)?;
         }
@@ -371,7 +377,7 @@ impl Layout {
             return Err(format!("its size is {}, but its last member ends at {end}", one.size));
         }
         if !one.size.is_multiple_of(self.struct_alignment(one)) {
-            return Err(format!("its size is no multiple of {}", self.struct_alignment(one)));
+            return Err(format!("its size is not a multiple of {}", self.struct_alignment(one)));
         }
         Ok(())
     }
@@ -419,22 +425,22 @@ mod tests {
         let refused = |members: &str| layout(members).map(|_| ()).unwrap_err();
         assert_eq!(
             refused("[0, 'u64', 'x', ''], [4, 'u32', 'y', '']"),
-            "struct a: member y at 4: the member before ends at 8"
+            "struct a: member y at 4: the previous member ends at 8"
         );
-        assert_eq!(refused("[2, 'u32', 'x', '']"), "struct a: member x at 2: no multiple of 4");
+        assert_eq!(refused("[2, 'u32', 'x', '']"), "struct a: member x at 2: not a multiple of 4");
         assert_eq!(
             refused("[0, 'u64[n]', 'x', ''], [24, 'u8', 'y', '']"),
             "struct a: its size is 24, but its last member ends at 25"
         );
         assert_eq!(
             refused("[0, 'u32', 'x', ''], [4, 'u32', 'x', '']"),
-            "struct a: member x at 4: there is another of that name"
+            "struct a: member x at 4: duplicate name"
         );
         assert_eq!(
             refused("[0, 'b', 'x', '']"),
-            "struct a: member x at 0: b is no type and no struct above"
+            "struct a: member x at 0: b is neither a type nor a struct defined above"
         );
         assert_eq!(refused("[0, 'u8[m]', 'x', '']"), "struct a: member x at 0: m is not defined");
-        assert!(refused("[0, 'u8[2', 'x', '']").contains("u8[2: no ] at its end"));
+        assert!(refused("[0, 'u8[2', 'x', '']").contains("u8[2: missing ] at the end"));
     }
 }

@@ -72,7 +72,7 @@ impl Sender {
     pub fn work(mut self) {
         if self.target.exposes_headers() {
             self.report(format!(
-                "OTEL_EXPORTER_OTLP_HEADERS are sent unencrypted to {}",
+                "sending OTEL_EXPORTER_OTLP_HEADERS unencrypted to {}",
                 self.target.shown()
             ));
             self.reported = None;
@@ -97,7 +97,7 @@ impl Sender {
                     }
                     SendOutcome::Later(asked, why) => {
                         self.report(format!(
-                            "{}: {why}; {} wait",
+                            "{}: {why}; {} are kept for a retry",
                             self.target.shown(),
                             self.signal.name()
                         ));
@@ -222,7 +222,7 @@ fn tls(target: &Target) -> Result<TlsConfig, Error> {
             let found = certificates(&read(path)?);
             if found.is_empty() {
                 return Err(Error::Failed(format!(
-                    "{}: no certificate in PEM format",
+                    "{} contains no certificate in PEM format",
                     path.display()
                 )));
             }
@@ -234,7 +234,10 @@ fn tls(target: &Target) -> Result<TlsConfig, Error> {
         Some((certificate, key)) => {
             let chain = certificates(&read(certificate)?);
             let bad = |path: &std::path::Path| {
-                Error::Failed(format!("{}: no certificate or key in PEM format", path.display()))
+                Error::Failed(format!(
+                    "{} contains no certificate or key in PEM format",
+                    path.display()
+                ))
             };
             if chain.is_empty() {
                 return Err(bad(certificate));

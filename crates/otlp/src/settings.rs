@@ -107,7 +107,7 @@ pub fn target(
     if let Some((name, protocol)) = variables.find("PROTOCOL") {
         if protocol != "http/protobuf" {
             return Err(usage(format!(
-                "{name} is {protocol}, but tally sends http/protobuf only; name the receiver's HTTP port, \
+                "{name} is {protocol}, but tally supports only http/protobuf; use the receiver's HTTP port, \
                  usually 4318"
             )));
         }
@@ -127,13 +127,11 @@ pub fn target(
     let client = match (variables.path("CLIENT_CERTIFICATE"), variables.path("CLIENT_KEY")) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) => None,
-        _ => {
-            return Err(usage(
-                "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY belong together; \
-                 set both or none"
-                    .into(),
-            ))
-        }
+        _ => return Err(usage(
+            "set both OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY, or \
+                 neither"
+                .into(),
+        )),
     };
     let timeout = match variables.find("TIMEOUT") {
         Some((name, _)) => milliseconds(&name, variables.get)?,
@@ -152,7 +150,7 @@ pub fn target(
 fn parse(what: &str, text: &str) -> Result<Uri, Error> {
     let needed = || {
         usage(format!(
-            "{what} needs the URL of an OTLP/HTTP receiver, as in http://127.0.0.1:4318; a TARGET stands \
+            "{what} requires the URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318; put TARGET \
              before the options"
         ))
     };
@@ -164,8 +162,8 @@ fn parse(what: &str, text: &str) -> Result<Uri, Error> {
     // Not printed: it may be a password.
     if authority.as_str().contains('@') {
         return Err(usage(format!(
-            "{what}: a user and password in a URL are visible to other users; put the header \
-             authorization=... into OTEL_EXPORTER_OTLP_HEADERS"
+            "{what}: other users can see a user name and password in a URL; set the header \
+             authorization=... in OTEL_EXPORTER_OTLP_HEADERS instead"
         )));
     }
     Ok(uri)
@@ -187,14 +185,17 @@ pub fn milliseconds(
     let Some(text) = get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
     match text.parse() {
         Ok(number @ 100..=3_600_000) => Ok(Some(Duration::from_millis(number))),
-        _ => Err(usage(format!("{name} must be a number of milliseconds from 100 to 3600000"))),
+        _ => Err(usage(format!("{name} must be a number of milliseconds between 100 and 3600000"))),
     }
 }
 
 /// Pairs "name=value,name=value" with values in percent encoding. Errors do not show them.
 fn pairs(what: &str, list: &str) -> Result<Vec<(String, String)>, Error> {
-    let bad =
-        || usage(format!("{what} must be name=value,name=value, with values in percent encoding"));
+    let bad = || {
+        usage(format!(
+            "{what} must have the form name=value,name=value, with percent-encoded values"
+        ))
+    };
     list.split(',')
         .map(str::trim)
         .filter(|pair| !pair.is_empty())
@@ -230,7 +231,9 @@ fn headers(what: &str, list: &str) -> Result<Vec<(HeaderName, HeaderValue)>, Err
         Some((name, value))
     };
     let all: Option<Vec<_>> = pairs(what, list)?.into_iter().map(header).collect();
-    all.ok_or_else(|| usage(format!("{what} has a name or a value that no HTTP header can have")))
+    all.ok_or_else(|| {
+        usage(format!("{what} has a name or value that is not valid in an HTTP header"))
+    })
 }
 
 /// The content of a certificate's or key's file.
@@ -311,7 +314,7 @@ mod tests {
             (None, &[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "4318"),
             (None, &[("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd")], "gzip or none"),
             (None, &[("OTEL_EXPORTER_OTLP_TIMEOUT", "10s")], "milliseconds"),
-            (None, &[("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/k")], "both or none"),
+            (None, &[("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/k")], "or neither"),
         ] {
             let error = targets_of(url, variables).unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(remedy), "{error}");

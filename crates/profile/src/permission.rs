@@ -37,7 +37,7 @@ pub(crate) fn open(period_ns: u64, system: bool, stacks: bool) -> Result<Allowed
     let everything = each(true, true);
     match everything {
         Ok(allowed) => Ok(allowed),
-        Err(error) if system => Err(refused(&error, "all processes of this machine")),
+        Err(error) if system => Err(refused(&error, "all processes on this machine")),
         Err(_) => {
             let kernel = paranoid().is_some_and(|it| it <= 1);
             each(false, kernel).map_err(|error| refused(&error, "the server's processes"))
@@ -54,7 +54,7 @@ pub(crate) fn refused(error: &io::Error, whom: &str) -> Error {
         Some(libc::ENOSYS) => {
             format!("{what}; this kernel, or the container, has no perf_event_open")
         }
-        Some(libc::ENOENT) => format!("{what}; this machine has no clock to sample by"),
+        Some(libc::ENOENT) => format!("{what}; this machine has no clock event to sample with"),
         _ => what,
     })
 }
@@ -62,9 +62,10 @@ pub(crate) fn refused(error: &io::Error, whom: &str) -> Error {
 fn remedy() -> String {
     match paranoid() {
         Some(level) => format!(
-            ". kernel.perf_event_paranoid is {level}: run as root or with CAP_PERFMON, as the server's user \
-             for its own processes (up to 2), or lower it (sysctl kernel.perf_event_paranoid=-1 for all \
-             processes and the kernel). In a container, seccomp may forbid it too"
+            ". kernel.perf_event_paranoid is {level}: run tally as root or with CAP_PERFMON; or, for the \
+             server's processes at 2 or lower, as the server's user; or lower it (sysctl \
+             kernel.perf_event_paranoid=-1 for all processes and the kernel). In a container, seccomp may \
+             also forbid it"
         ),
         None => "; run as root".into(),
     }
@@ -120,7 +121,7 @@ mod tests {
         for (errno, remedy) in [
             (libc::EMFILE, "ulimit -n"),
             (libc::ENOSYS, "no perf_event_open"),
-            (libc::ENOENT, "no clock to sample by"),
+            (libc::ENOENT, "no clock event to sample with"),
         ] {
             let text = refused(&io::Error::from_raw_os_error(errno), "them").to_string();
             assert!(text.starts_with("could not sample them: ") && text.contains(remedy), "{text}");

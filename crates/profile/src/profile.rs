@@ -231,7 +231,7 @@ impl Profile {
         let profile: Profile = serde_json::from_slice(&bytes).map_err(|error| named(&error))?;
         match profile.is_consistent() {
             true => Ok(profile),
-            false => Err(named(&"it refers to names that it does not have")),
+            false => Err(named(&"it refers to names that are missing")),
         }
     }
 

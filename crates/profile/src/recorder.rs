@@ -140,7 +140,7 @@ fn need_pids(segment: &Segment) -> Result<(), Error> {
     match segment.knows_pids() {
         true => Ok(()),
         false => Err(Error::Failed(format!(
-            "{}: the server's processes are of another pid namespace; run tally where the server runs",
+            "{}: the server's processes are in another PID namespace; run tally where the server runs",
             segment.path().display()
         ))),
     }
@@ -160,7 +160,7 @@ fn interval(
 }
 
 fn joined<T>(result: std::thread::Result<Result<T, Error>>) -> Result<T, Error> {
-    result.unwrap_or_else(|_| Err(Error::Failed("a sampler's thread failed".into())))
+    result.unwrap_or_else(|_| Err(Error::Failed("a sampling thread failed".into())))
 }
 
 /// Tells samplers to end when it is dropped.
@@ -211,10 +211,7 @@ impl<'a> Clocks<'a> {
                 // It has just ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) => {
-                    return Err(permission::refused(
-                        &error,
-                        &format!("process {pid} of the server"),
-                    ))
+                    return Err(permission::refused(&error, &format!("server process {pid}")))
                 }
             }
         }

@@ -11,18 +11,19 @@ use std::time::Duration;
 /// Arguments of `tally trace`.
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
-Prints each message of the traced sessions with what was done for it: steps of the statement, \
-each wait with its event and object, commits. At the end it prints sums, and whether the trace \
-equals the ledger of the same process. Sessions that are not traced pay nothing.
+Prints each message of the traced sessions with the work done for it: the steps of the statement, \
+each wait with its event and object, and commits. At the end it prints totals, and whether the trace \
+matches the ledger of the same process. Sessions that are not traced are not slowed down.
 
-A process is traced from its next wait or message on, so one that is idle appears when its \
-client speaks. Parallel workers of a traced process are traced too. A trace needs a ring in the \
-segment for each process (pg_tally.max_traces). Tracing needs the right to write the segment \
-(the server's user or root).
+The trace of a process begins at its next wait or message, so an idle session appears when its \
+client sends something. Parallel workers of a traced process are traced too. Each traced process \
+needs a ring in the segment (pg_tally.max_traces). Tracing requires write access to the segment (run \
+tally as the server's user or root).
 
--o writes a file: NAME.html for a page on which each message opens into a waterfall, NAME.pftrace for \
-ui.perfetto.dev, NAME.otlp.json for spans in OTLP/JSON, NAME.jsonl for JSON lines, else text. --otlp sends the spans to an OpenTelemetry receiver: a \
-statement belongs to the trace that its comment /*traceparent='00-...'*/ or application_name names.
+The name given with -o selects the format: NAME.html, a page on which each message opens into a \
+waterfall; NAME.pftrace, for ui.perfetto.dev; NAME.otlp.json, spans in OTLP/JSON; NAME.jsonl, JSON \
+lines; otherwise text. --otlp sends the spans to an OpenTelemetry receiver; a statement joins the \
+trace that its comment /*traceparent='00-...'*/ or its application_name specifies.
 
 Examples:
   sudo -u postgres tally trace 12345
@@ -33,13 +34,13 @@ Examples:
   sudo -u postgres tally trace --application billing --otlp http://127.0.0.1:4318
   sudo -u postgres tally trace --database shop --statement -4711 --seconds 60 --json")]
 pub struct TraceArgs {
-    /// The process to trace; omit it to choose sessions by the options below
+    /// Process to trace; omit it to select sessions with the options below
     #[arg(value_name = "PID")]
     pub(super) pid: Option<String>,
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     #[arg(value_name = "TARGET")]
     pub(super) target: Option<String>,
-    /// How to connect to it
+    /// How to connect to the server
     #[command(flatten)]
     pub connection: ConnectionFlags,
     /// Trace sessions with this application_name
@@ -51,38 +52,39 @@ pub struct TraceArgs {
     /// Trace sessions in this database
     #[arg(long, value_name = "NAME")]
     pub database: Option<String>,
-    /// Trace at most so many sessions at a time
+    /// Maximum number of sessions to trace at a time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub sessions: u32,
-    /// Print only messages that execute the statement of this query id
+    /// Print only messages that execute the statement with this query ID
     #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     pub statement: Option<i64>,
     /// Print only messages that took at least this long: seconds, or with a unit (500ms, 0.5ms)
     #[arg(long, value_name = "TIME", value_parser = slowness)]
     pub slower_than: Option<Duration>,
-    /// Charge waits to the nodes of plans, and count their rows
+    /// Attribute waits to plan nodes, and count the rows of each node
     #[arg(long)]
     pub nodes: bool,
-    /// Stop after this time; otherwise when interrupted, or when the process ends
+    /// Stop after this time [default: when interrupted, or when the process ends]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub seconds: Option<Duration>,
-    /// Print each wait, also those that repeat
+    /// Print every wait instead of merging repeated ones
     #[arg(long)]
     pub all: bool,
-    /// Write to this file: .html (waterfalls), .pftrace (Perfetto), .jsonl (JSON lines), else text
+    /// Write to this file: .html (waterfalls), .pftrace (Perfetto), .otlp.json (spans), .jsonl (JSON lines),
+    /// otherwise text
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print JSON lines (docs/reference-json.md)
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
-    /// Print the calls of this Java client (its segment, docs/java.md) with what the server did for each, instead. "-": those
-    /// that `tally calls --stream` writes on another machine, from standard input
+    /// Print the calls of this Java client (its segment, docs/java.md) instead, each with the server's
+    /// work for it; "-" reads the output of `tally calls --stream` from standard input
     #[arg(long, value_name = "SEGMENT", conflicts_with_all = ["otlp", "statement", "slower_than"])]
     pub client: Option<String>,
-    /// Send spans to the OTLP/HTTP receiver at this URL, or the environment's (docs/opentelemetry.md)
+    /// Send spans to the OTLP/HTTP receiver at this URL, or at that of the environment (docs/opentelemetry.md)
     #[arg(long, value_name = "URL", num_args = 0..=1)]
     pub otlp: Option<Option<String>>,
-    /// In spans: waits and steps that took at least this long have spans of their own
+    /// Give each wait and step that took at least this long its own span
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = span_length)]
     pub span_from: Duration,
     /// Whether a screen shows the trace, so that nothing else is printed
@@ -125,14 +127,14 @@ impl Chosen<'_> {
         let named = [&args.application, &args.user, &args.database].iter().any(|it| it.is_some());
         match (pid, target) {
             (Some(Ok(pid)), _) if pid <= 0 => {
-                Err(Error::Usage(format!("{pid} is not a process id")))
+                Err(Error::Usage(format!("{pid} is not a process ID")))
             }
             (Some(Ok(_)), _) if named => Err(Error::Usage(
-                "a process id cannot be used with --application, --user or --database".into(),
+                "PID cannot be combined with --application, --user or --database".into(),
             )),
             (Some(Ok(pid)), target) => Ok(Chosen { pid: Some(pid), target }),
             (Some(Err(_)), Some(_)) => Err(Error::Usage(format!(
-                "\"{}\" is not a process id",
+                "\"{}\" is not a process ID",
                 first.unwrap_or_default()
             ))),
             (Some(Err(_)) | None, _)
@@ -141,7 +143,7 @@ impl Chosen<'_> {
                 Ok(Chosen { pid: None, target: first.or(target) })
             }
             _ => Err(Error::Usage(
-                "name a process id (PID), or choose sessions by --application, --user, --database, \
+                "specify a process ID (PID), or select sessions with --application, --user, --database, \
                  --statement or --slower-than"
                     .into(),
             )),

@@ -63,7 +63,7 @@ fn ready(segment: &Segment, chosen: &Chosen) -> Result<(), Error> {
     target::need_measured(segment)?;
     match chosen.pid {
         Some(pid) if !has_slot(segment, pid)? => Err(Error::Failed(format!(
-            "process {pid} is none of this server's that pg_tally sees (tally top --view sessions lists them)"
+            "process {pid} is not a measured process of this server; `tally top --view sessions` lists those"
         ))),
         _ => Ok(()),
     }
@@ -87,7 +87,7 @@ fn arm(switch: &mut TraceSwitch, args: &TraceArgs, pid: Option<i32>) -> Result<V
     let mut readers = switch.arm(&request, most)?;
     if readers.is_empty() {
         return Err(Error::Failed(format!(
-            "all {} rings for traces are in use by others (pg_tally.max_traces)",
+            "all {} trace rings are in use by other traces (pg_tally.max_traces)",
             switch.rings()
         )));
     }
@@ -159,7 +159,7 @@ impl Trace<'_> {
                 && self.is_silent()
             {
                 reported = true;
-                view::escape::say("the process has done nothing yet; waiting for its next message");
+                view::escape::say("the process is inactive; waiting for its next message");
             }
             std::thread::sleep(NAP);
         }
@@ -296,7 +296,7 @@ impl Trace<'_> {
         for story in &self.done {
             if story.ended == Some(Some(TraceEnd::LevelOff)) && !self.args.quiet {
                 view::escape::say(&format!(
-                    "process {}: its trace ended, the level is off",
+                    "process {}: the trace ended because the level is off",
                     story.who.pid
                 ));
             }

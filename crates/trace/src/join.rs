@@ -318,18 +318,22 @@ impl Join {
             let ms = error as f64 / 1e6;
             writeln!(
                 self.out,
-                "the other machine's clock is known within {ms:.3} ms: so far a call's network and server may be wrong"
+                "the other machine's clock is known to within {ms:.3} ms; network and server times of a call may be off \
+                 by that much"
             )?;
         }
         let it = &self.unjoined;
         writeln!(self.out, "{} calls joined with the server's messages", self.joined)?;
         for (count, why) in [
             (it.not_counted, "on connections whose messages were not all counted"),
-            (it.before, "before the trace of their process began"),
+            (it.before, "from before the trace of their process began"),
             (it.lost, "whose messages the server's trace lost"),
-            (it.elsewhere, "whose messages were handled at another time: a pooler between them?"),
-            (it.other_processes, "of processes that were not traced, or are none of this server: a pooler between them?"),
-            (self.client.lost(), "records of the client lost"),
+            (it.elsewhere, "whose messages were handled at another time (is there a pooler in between?)"),
+            (
+                it.other_processes,
+                "of processes that were not traced or are not of this server (is there a pooler in between?)",
+            ),
+            (self.client.lost(), "records lost by the client"),
         ] {
             if count > 0 {
                 writeln!(self.out, "not joined: {count} {why}")?;

@@ -127,7 +127,8 @@ fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
     let kind = args.output.as_ref().and_then(extension).unwrap_or_default();
     let otlp = args.output.as_ref().is_some_and(|it| it.to_string_lossy().ends_with(".otlp.json"));
     if otlp || !matches!(kind.as_str(), "" | "txt" | "jsonl" | "json") {
-        let message = "--client writes text or JSON lines: name the file .txt or .jsonl";
+        let message =
+            "--client writes text or JSON lines; the file name must end in .txt or .jsonl";
         return Err(Error::Usage(message.into()));
     }
     let client = match client {

@@ -195,11 +195,11 @@ impl Sink for Otlp {
         let lost = fate.dropped + fate.waiting;
         if lost > 0 {
             return Err(Error::Failed(format!(
-                "{receiver}: {lost} of {} spans were not accepted",
+                "{receiver} did not accept {lost} of {} spans",
                 lost + fate.accepted
             )));
         }
-        view::escape::say(&format!("{} spans were sent to {receiver}", fate.accepted));
+        view::escape::say(&format!("sent {} spans to {receiver}", fate.accepted));
         Ok(())
     }
 }

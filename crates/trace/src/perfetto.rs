@@ -241,7 +241,7 @@ impl Perfetto {
             TraceItem::End { end, rows, failed, .. } => {
                 let mut notes = vec![number("rows", *rows as i64)];
                 if *failed {
-                    notes.push(text("failed", "by an error".into()));
+                    notes.push(text("failed", "with an error".into()));
                 }
                 self.end(context, work, *end, notes)
             }

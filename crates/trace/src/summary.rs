@@ -154,7 +154,7 @@ impl TraceSummary {
             }
         }
         if !self.statements.is_empty() {
-            heading(out, "STATEMENT (analysed so often; time of its steps)")?;
+            heading(out, "STATEMENT (number of analyses; time of its steps)")?;
             for (id, sum) in sorted(&self.statements, ticks) {
                 let text =
                     context.names.statement(&mut context.segment, *id)?.unwrap_or("").to_string();
@@ -182,7 +182,7 @@ impl TraceSummary {
         writeln!(out)?;
         writeln!(
             out,
-            "{:>14} {:>9} {:>20} {:>12} {:>9}  PLAN NODE of statement (its own time, without the nodes below it)",
+            "{:>14} {:>9} {:>20} {:>12} {:>9}  PLAN NODE of statement (own time, without child nodes)",
             "WAITS ms", "COUNT", "CPU ms", "ROWS", "CALLS"
         )?;
         for ((id, name, node), sum) in sorted(&self.nodes, NodeSum::ticks) {
@@ -219,7 +219,7 @@ fn equality(context: &Context, story: &Story) -> String {
     let pid = story.who.pid;
     let lost = match story.lost {
         0 => String::new(),
-        lost => format!("; {lost} records were lost"),
+        lost => format!("; {lost} records lost"),
     };
     match kept.difference {
         Some((stat, traced, ledger)) => {
@@ -230,10 +230,10 @@ fn equality(context: &Context, story: &Story) -> String {
             )
         }
         None if kept.times > 0 => format!(
-            "process {pid}: the trace equals the process's ledger to the tick, account by account, over {} ms and {} waits{lost}",
+            "process {pid}: the trace matches the ledger to the tick in every account, over {} ms and {} waits{lost}",
             ms(context, kept.ticks),
             kept.waits
         ),
-        None => format!("process {pid}: too short to be compared with the ledger{lost}"),
+        None => format!("process {pid}: the trace is too short to compare with the ledger{lost}"),
     }
 }

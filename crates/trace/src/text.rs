@@ -214,7 +214,7 @@ impl Text {
                             let failed = if failed { " failed" } else { "" };
                             (Some(end.saturating_sub(*start)), format!("{rows}{failed}"))
                         }
-                        None => (None, " goes on".to_string()),
+                        None => (None, " continues".to_string()),
                     };
                     *depth = usize::from(*at);
                     let what = format!("{}{what}", step.name());
@@ -255,7 +255,7 @@ impl Text {
                 }
                 TraceItem::Lost { start, records } => {
                     let what = format!(
-                        "-- {records} records lost: the session was faster than this reader --"
+                        "-- {records} records lost: the session wrote faster than tally read --"
                     );
                     self.line(context, unit, *start, None, 0, &what)?;
                 }
@@ -336,7 +336,7 @@ impl Sink for Text {
         let ticks = unit.end.map(|end| end.saturating_sub(unit.start));
         let length = match ticks {
             Some(ticks) => format!("{} ms", ms(context, ticks)),
-            None => "goes on".to_string(),
+            None => "continues".to_string(),
         };
         let cpu: u64 = unit
             .items

@@ -18,10 +18,10 @@ const PROBE: &str = "edges";
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct CallsBetweenArgs {
-    /// Who calls each method, or METHOD: a name or glob, with or without package and parameters
+    /// Show the callers of each method, or of METHOD: a name or glob, with or without package and parameters
     #[arg(long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     callers: Option<String>,
-    /// Whom each method, or METHOD, calls
+    /// Show the methods that each method, or METHOD, calls
     #[arg(long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     callees: Option<String>,
 }
@@ -93,7 +93,7 @@ impl CallsBetweenArgs {
         let Some((of, glob)) = self.chosen() else { return Ok(()) };
         if !are_counted(segment)? {
             let remedy = if is_java(segment) {
-                "; start the agent with its option edges=on"
+                "; start the agent with edges=on"
             } else {
                 " for programs that use libpq"
             };
@@ -102,8 +102,8 @@ impl CallsBetweenArgs {
         let known = |it| method_edges::fits(glob, &view::methods::method(it));
         if glob != "*" && !interval.functions.iter().any(known) {
             return Err(Error::Failed(format!(
-                "no method \"{glob}\" was called to its end; * stands for any letters, and tally \
-                 methods --json lists those that were called"
+                "no method \"{glob}\" has completed a call; * matches any characters, and `tally methods \
+                 --json` lists the methods that were called"
             )));
         }
         let rows = match of {
@@ -119,7 +119,7 @@ impl CallsBetweenArgs {
             writeln!(out, "{line}")?;
         }
         if rows.is_empty() {
-            return Ok(writeln!(out, "no calls of timed methods by them have ended")?);
+            return Ok(writeln!(out, "these methods have completed no calls of timed methods")?);
         }
         let table = method_edges::table(&rows, of, top.unwrap_or(usize::MAX));
         let width = command::terminal_width().unwrap_or(WIDTH);

@@ -16,63 +16,64 @@ use command::positive;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Samples the CPUs with the stacks of kernel and server, and all sessions with what they wait for. Each \
-sample has phase, activity and statement as the segment has them at that instant. The exact ledger of \
-the same time stands next to the samples.
+Samples the CPUs, with kernel and server stacks, and all sessions, with their waits. Each sample \
+carries the phase, activity and statement of its process at that instant. The exact ledger of the \
+same period is shown next to the samples.
 
-As root, the kernel is sampled too. The server's user may sample the server's own processes if \
-kernel.perf_event_paranoid is 2 or lower; at 2, without the kernel's part.
+As root, tally samples the kernel too. The server's user may sample the server's own processes if \
+kernel.perf_event_paranoid is 2 or lower; at 2, without the kernel.
 
-FILE's name says what is written: .html a flame graph; .json the profile, for `tally profile diff`; \
-.pb.gz pprof, for go tool pprof, Speedscope and Perfetto; .json.gz for profiler.firefox.com, with waits.
+The name of FILE selects the format: .html, a flame graph; .json, the profile, for `tally profile \
+diff`; .pb.gz, pprof, for go tool pprof, Speedscope and Perfetto; .json.gz, for profiler.firefox.com, \
+with waits.
 
 Examples:
   tally profile
   tally profile --seconds 10 --hertz 999 -o flames.html
-  tally profile --system                    all processes of the machine: by image, then by function
+  tally profile --system                    all processes on the machine: by image, then by function
   tally profile -o before.json
   tally profile diff before.json after.json"
 )]
 pub struct ProfileArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// How to connect to the server
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// How long to sample: seconds, or with a unit (500ms, 30s, 5min)
+    /// How long to sample, in seconds or with a unit (500ms, 30s, 5min)
     #[arg(long, short, value_name = "TIME", default_value = "30", value_parser = length)]
     pub seconds: Duration,
-    /// Samples per second, of each CPU and of each session
+    /// Samples per second for each CPU and each session
     #[arg(long, short = 'F', value_name = "N", default_value = "99", value_parser = hertz)]
     pub hertz: f64,
-    /// Sample all processes of the machine, not only the server's
+    /// Sample all processes on the machine, not only the server's
     #[arg(long)]
     pub system: bool,
-    /// How stacks of the server's processes are found
+    /// How to unwind the stacks of the server's processes
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Unwind::Auto)]
     pub unwind: Unwind,
-    /// Write to this file; may be repeated
+    /// Write the profile to this file; may be repeated
     #[arg(long, short, value_name = "FILE")]
     pub output: Vec<PathBuf>,
-    /// Rows of each table of functions
+    /// Rows in each table of functions
     #[arg(long, value_name = "N", default_value = "20")]
     pub rows: usize,
     /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
-    /// Another action than to sample
+    /// Action other than sampling
     #[command(subcommand)]
     pub action: Option<ProfileAction>,
 }
 
-/// How a stack is found.
+/// How to unwind a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Unwind {
-    /// By frame pointers, and by unwind tables where code on the stack keeps none
+    /// Frame pointers, and unwind tables for code without frame pointers
     Auto,
-    /// By frame pointers: less work for each sample
+    /// Frame pointers only, which is less work per sample
     FramePointer,
-    /// By unwind tables (.eh_frame)
+    /// Unwind tables (.eh_frame)
     Dwarf,
 }
 
@@ -86,28 +87,28 @@ impl From<Unwind> for recorder::Unwind {
     }
 }
 
-/// What can be done with profiles.
+/// Actions on profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfileAction {
-    /// Compare two profiles: CPU time per transaction, and what changed beyond chance
+    /// Compare two profiles: CPU time per transaction, with significant changes marked
     Diff(ProfileDiffArgs),
 }
 
 /// Arguments of `tally profile diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Times are divided by transactions, or by commands where transactions are not known. `*` marks what \
-differs beyond the chance of sampling, all rows considered. Two runs of one server differ by more than \
-that: take two profiles of each to see how much.
+Times are per transaction, or per command if the number of transactions is unknown. `*` marks \
+differences larger than the sampling error, corrected for the number of rows. Two runs of the same \
+server differ by more than the sampling error: take two profiles of each to see by how much.
 
 Examples:
   tally profile --system -o a.json; tally profile --system -o b.json; tally profile diff a.json b.json")]
 pub struct ProfileDiffArgs {
-    /// The profile to compare with, written by `tally profile -o FILE.json`
+    /// Baseline profile, written by `tally profile -o FILE.json`
     pub a: PathBuf,
-    /// The profile that may differ
+    /// Profile to compare with the baseline
     pub b: PathBuf,
-    /// Rows of each table
+    /// Rows in each table
     #[arg(long, value_name = "N", default_value = "20")]
     pub rows: usize,
     /// Print JSON (docs/reference-json.md)

@@ -31,14 +31,14 @@ pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
     for (profile, path) in [(&a, &args.a), (&b, &args.b)] {
         if profile.stacks.is_empty() {
             return Err(Error::Failed(format!(
-                "the profile {} has no samples of a CPU: take a longer one (--seconds)",
+                "profile {} has no CPU samples; sample for longer (--seconds)",
                 path.display()
             )));
         }
     }
     if a.scope != b.scope || a.kernel != b.kernel {
         return Err(Error::Failed(
-            "the profiles have different scopes (--system, or the kernel's part): take both in the same way"
+            "the profiles differ in scope (--system, or the kernel); take both with the same options and rights"
                 .into(),
         ));
     }
@@ -79,13 +79,13 @@ fn text(a: &Profile, b: &Profile, found: &ProfileComparison, rows: usize, color:
         let title = if color { format!("\x1b[1m{title}\x1b[0m") } else { title };
         let _ = write!(out, "\n{title}\n{}", table.text(WIDTH));
     };
-    section(format!("Time of accounts per {per}, exact"), accounts(found));
+    section(format!("Time per {per} by account, exact"), accounts(found));
     let images = table(&found.images, &["IMAGE"], |key| vec![key.as_str().into()]);
-    section(format!("CPU time per {per} by image; * differs beyond chance"), images);
+    section(format!("CPU time per {per} by image; * marks significant changes"), images);
     let functions = table(&found.functions, &["IMAGE", "SYMBOL"], |key| {
         vec![key.image.as_str().into(), key.symbol.as_str().into()]
     });
-    section(format!("CPU time per {per} by function; * differs beyond chance"), functions);
+    section(format!("CPU time per {per} by function; * marks significant changes"), functions);
     out
 }
 

@@ -30,7 +30,7 @@ pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
     let files = output::Files::from_paths(&args.output)?;
     let recorded = record(args)?;
     if recorded.server_stopped {
-        view::escape::say("the server stopped; this is the profile until then");
+        view::escape::say("the server stopped; the profile ends there");
     }
     files.write(&recorded)?;
     if args.json {

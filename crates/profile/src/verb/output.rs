@@ -70,6 +70,6 @@ fn format(path: &Path) -> Result<Format, Error> {
     found.map(|it| it.1).ok_or_else(|| {
         let known: Vec<&str> = ENDINGS.iter().map(|it| it.0).collect();
         let known = known.join(", ");
-        Error::Usage(format!("-o {}: a name must end in one of {known}", path.display()))
+        Error::Usage(format!("-o {}: the file name must end in one of {known}", path.display()))
     })
 }

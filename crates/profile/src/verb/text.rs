@@ -41,22 +41,25 @@ pub fn text(profile: &Profile, rows: usize, width: usize, color: bool) -> String
         let title = if color { format!("\x1b[1m{title}\x1b[0m") } else { title.to_string() };
         let _ = write!(out, "\n{title}\n{}", table.text(width));
     };
-    section("Accounts: the exact ledger, and samples of all sessions", tables::accounts(profile));
+    section("Accounts: exact ledger, and samples of all sessions", tables::accounts(profile));
     let ours = |stack: &Stack| profile.is_ours(stack);
     match profile.scope {
         Scope::Server => {
-            section("CPU samples of the server by image", tables::images(profile, ours));
-            section("By function", tables::functions(profile, rows, true, ours));
+            section("CPU samples of the server, by image", tables::images(profile, ours));
+            section(
+                "CPU samples of the server, by function",
+                tables::functions(profile, rows, true, ours),
+            );
         }
         Scope::System => {
-            section("CPU samples of the machine by image", tables::images(profile, |_| true));
+            section("CPU samples of the machine, by image", tables::images(profile, |_| true));
             for image in listed(profile) {
                 let of_image = |stack: &Stack| match profile.innermost(stack) {
                     Some(symbol) if symbol.is_kernel() => image == crate::KERNEL,
                     Some(symbol) => symbol.image == image,
                     None => false,
                 };
-                let title = format!("{} (percentages of its samples)", Profile::short(image));
+                let title = format!("{} (percent of its samples)", Profile::short(image));
                 section(&title, tables::functions(profile, rows, false, of_image));
             }
         }
@@ -91,23 +94,23 @@ fn head(profile: &Profile) -> Vec<String> {
     )];
     let on_cpu = quality.cpu_samples as f64 / profile.hertz;
     let mut line =
-        format!("On CPU: {} by {} samples", duration(on_cpu), whole(quality.cpu_samples));
+        format!("On CPU: {} from {} samples", duration(on_cpu), whole(quality.cpu_samples));
     match profile.on_cpu_seconds {
         Some(kernel) => {
-            let _ = write!(line, ", {} by the kernel's own account", duration(kernel));
+            let _ = write!(line, ", {} by kernel accounting", duration(kernel));
         }
-        None => line.push_str("; the kernel's own account does not have all of it"),
+        None => line.push_str("; kernel accounting is incomplete"),
     }
     if !profile.kernel {
         line.push_str(
-            "; without the kernel's part, which kernel.perf_event_paranoid keeps from this user",
+            "; without time in the kernel, which this user may not sample (kernel.perf_event_paranoid)",
         );
     }
     lines.push(line);
     if quality.cpu_samples > 0 {
         lines.push(format!(
-            "Account exactly known for {} % of them; changed before it was read: {} %; process without a \
-             slot: {} %",
+            "Account known exactly for {} % of these samples, changed before it was read for {} %, unknown \
+             (process without a slot) for {} %",
             of(quality.account_known, quality.cpu_samples),
             of(quality.account_moved, quality.cpu_samples),
             of(quality.no_slot, quality.cpu_samples)
@@ -115,7 +118,7 @@ fn head(profile: &Profile) -> Vec<String> {
     }
     let agree = profile.ledger.iter().filter(|it| it.agrees(profile.commands));
     lines.push(format!(
-        "Samples of sessions agree with the ledger, within their error and 2 us a command, in {} of {} \
+        "Session samples agree with the ledger, within sampling error plus 2 us per command, in {} of {} \
          accounts ({} instants)",
         agree.count(),
         profile.ledger.len(),
@@ -130,39 +133,33 @@ fn warnings(profile: &Profile) -> Vec<String> {
     let quality = &profile.quality;
     let mut lines = Vec::new();
     if quality.lost > 0 {
-        lines.push(format!(
-            "! {} samples were lost: sample less often (--hertz)",
-            whole(quality.lost)
-        ));
+        lines.push(format!("! {} samples were lost; use a lower --hertz", whole(quality.lost)));
     }
     if quality.throttled > 0 {
-        lines
-            .push("! the kernel slowed the sampling down: sample less often (--hertz)".to_string());
+        lines.push("! the kernel throttled the sampling; use a lower --hertz".to_string());
     }
     if quality.instants_missed > 0 {
         lines.push(format!(
-            "! {} instants were left out, since reading all sessions took longer than a period",
+            "! {} instants were skipped, because reading all sessions took longer than a period",
             whole(quality.instants_missed)
         ));
     }
     if quality.cut_stacks * 20 > quality.user_stacks {
         let names: Vec<&str> = quality.cut_in.iter().map(|it| Profile::short(it)).collect();
         lines.push(format!(
-            "! {} % of the stacks are cut, in code of {}",
+            "! {} % of the stacks are truncated, in code of {}",
             percent(quality.cut_stacks as f64 / quality.user_stacks.max(1) as f64),
             names.join(", ")
         ));
     }
     if profile.kernel && !quality.kernel_symbols {
-        lines.push(
-            "! the kernel hides the names of its functions (kernel.kptr_restrict)".to_string(),
-        );
+        lines.push("! the kernel hides its function names (kernel.kptr_restrict)".to_string());
     }
     if !quality.stripped.is_empty() {
         let names: Vec<&str> = quality.stripped.iter().map(|it| Profile::short(it)).collect();
         lines.push(format!(
-            "! no symbol table in {}: only exported functions have names, others an address; a package \
-             with debug symbols gives them names",
+            "! no symbol table in {}: only exported functions have names, others have an address; install \
+             the package with debug symbols",
             names.join(", ")
         ));
     }

@@ -411,7 +411,7 @@ fn a_profile_ends_with_its_server() {
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{errors}");
     assert!(errors.contains("the server stopped"), "{errors}");
-    assert!(text.contains("CPU samples of the machine by image"), "{text}");
+    assert!(text.contains("CPU samples of the machine, by image"), "{text}");
 }
 
 #[test]

@@ -463,7 +463,7 @@ fn a_killed_reader_leaves_nothing_running_and_another_one_takes_its_ring() {
     let mut tracer = Tracer::start(&cluster, &[&pid.to_string(), "--json"]).wait_for(&mut client);
     let mut second = tally();
     second.args(["trace", &pid.to_string()]).arg(segment(&cluster));
-    assert!(complaint(&mut second, 1).contains("all 1 rings for traces are in use"));
+    assert!(complaint(&mut second, 1).contains("all 1 trace rings are in use"));
     tracer.child.kill().unwrap();
     tracer.child.wait().unwrap();
     // Nobody renews the request, and the session stops by itself.
@@ -600,7 +600,10 @@ fn a_text_and_a_file_for_perfetto_have_the_same_story() {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
     // It may have ended before it was compared twice.
-    assert!(text.contains("equals the process's ledger") || text.contains("too short"), "{text}");
+    assert!(
+        text.contains("matches the ledger to the tick") || text.contains("too short"),
+        "{text}"
+    );
     let (mut client, pid) = session(&cluster);
     let mut perfetto = Tracer::start(&cluster, &[&pid.to_string(), "-o", file.to_str().unwrap()]);
     eventually("the session is traced", || {
@@ -629,11 +632,11 @@ fn refusals_name_what_is_wrong() {
     let path = segment(&cluster);
     let path = path.to_str().unwrap();
     assert!(trace(&[&pid.to_string(), path], 1).contains("pg_tally.max_traces"));
-    assert!(trace(&["1", path], 1).contains("process 1 is none of this server's"));
-    assert!(trace(&["0", path], 2).contains("not a process id"));
-    assert!(trace(&["x", path], 2).contains("not a process id"));
+    assert!(trace(&["1", path], 1).contains("process 1 is not a measured process"));
+    assert!(trace(&["0", path], 2).contains("not a process ID"));
+    assert!(trace(&["x", path], 2).contains("not a process ID"));
     assert!(trace(&[], 2).contains("PID"));
-    assert!(trace(&[&pid.to_string(), "--application", "x"], 2).contains("cannot be used"));
+    assert!(trace(&[&pid.to_string(), "--application", "x"], 2).contains("cannot be combined"));
     let segment = Segment::open(Path::new(path)).unwrap();
     segment.level_switch().unwrap().set(segment::Level::Off);
     assert!(trace(&[&pid.to_string(), path], 1).contains("level off"));

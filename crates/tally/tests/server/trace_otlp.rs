@@ -459,5 +459,5 @@ fn a_file_has_the_same_spans_and_an_absent_receiver_is_an_error() {
         }
     };
     let complaint = support::while_working(&[&busy], || complaint(&mut command, 1));
-    assert!(complaint.contains("spans were not accepted"), "{complaint}");
+    assert!(complaint.contains("did not accept"), "{complaint}");
 }

@@ -294,6 +294,6 @@ fn missing_permission_is_reported_with_its_setting() {
     let text = String::from_utf8_lossy(&output.stdout);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("without the kernel's part, which kernel.perf_event_paranoid"), "{text}");
+    assert!(text.contains("without time in the kernel, which this user may not sample"), "{text}");
     assert!(text.contains("postgres"), "{text}");
 }
