@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Experiments, with their verbs: studies of servers ([`study`]), of storage under load ([`storage`]), and what measuring costs
-//! ([`cost`]). They share the [`engine`]: order, journal, file systems, charts.
+//! Experiments and their verbs: studies of servers ([`study`]), studies of storage under load ([`storage`]), and the
+//! cost of measuring ([`cost`]). They share the [`engine`]: order, journal, file systems, charts.
 
 pub mod cost;
 mod engine;

@@ -70,8 +70,8 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     let mut meter = BackendMeter::new(segment, plan.of)?;
     warm_up(&subject, &toggle, &stop);
 
-    // A higher priority lets slices end on time. Without that right they end a little later, on both
-    // sides alike.
+    // A higher priority makes slices end on time. Without the right to raise it, they end a little later, on
+    // both sides alike.
     let _ = rustix::process::setpriority_process(None, -10);
     let watch = Watch::start();
     let mut shown = Instant::now();
@@ -133,7 +133,7 @@ fn progress_bar(length: Duration) -> ProgressBar {
     bar
 }
 
-/// Let the load run with measuring on, so that every backend has touched its accounts.
+/// Runs the load with measuring on, so that every backend has touched its accounts.
 fn warm_up(subject: &Subject, toggle: &Toggle, stop: &AtomicBool) {
     toggle.set(true);
     let began = Instant::now();
@@ -142,7 +142,7 @@ fn warm_up(subject: &Subject, toggle: &Toggle, stop: &AtomicBool) {
     }
 }
 
-/// The figure up to now.
+/// The figure so far.
 fn so_far(record: &Record) -> String {
     let cpu: Vec<f64> = record.rounds.iter().map(|round| round.real.cpu).collect();
     Estimate::from_values(&cpu).map_or_else(String::new, |estimate| {

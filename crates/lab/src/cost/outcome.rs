@@ -12,8 +12,8 @@ use stats::{Estimate, FEWEST_ROUNDS};
 
 /// The placebo may differ from zero by chance in 1 of 100 runs.
 const PLACEBO_CONFIDENCE: f64 = 0.99;
-/// Max. share of the other side's changes per command that a side with measuring off may make to its
-/// books: backends close their accounts at the first probe after the toggle.
+/// Maximum changes per command with measuring off, as a share of those with measuring on: backends close their
+/// accounts at the first probe after the toggle.
 const STRAGGLERS: f64 = 0.05;
 
 /// The change from side A to side B.
@@ -133,9 +133,9 @@ fn judge(
     })
 }
 
-/// An error unless the extension's data changed while measuring was on, and only then.
+/// Fails unless the extension's data changed while measuring was on, and only then.
 pub fn check_alive(record: &Record, of: CostOf) -> Result<(), Error> {
-    // A cost outside pgtally does not show in its data.
+    // The cost of something outside pgtally does not show in pgtally's data.
     if record.rounds.is_empty() || of == CostOf::Outside {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use crate::study::cost::contrast::Slice;
 use crate::study::cost::CostOf;
 use live::host::Host;
 
-/// The result, with everything that is printed with it.
+/// The result, and all that is printed with it.
 pub struct Result<'a> {
     pub plan: &'a CostPlan,
     pub record: &'a Record,

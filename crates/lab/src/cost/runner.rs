@@ -4,7 +4,7 @@
 //!
 //! The start of each slice is not measured (`Plan::discard`): backends notice the change at their
 //! next probe, and the code and data of the new side are not in the caches yet. That is a cost of
-//! toggling, not of the level. It is left out of every slice, also if the side stays the same.
+//! toggling, not of the level. The start is discarded in every slice, even if the side stays the same.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ enum Spoilt {
     Interrupted,
 }
 
-/// Toggle and measure until the time is over or `stop` is set. Calls `progress` between rounds,
+/// Toggles and measures until the time is over or `stop` is set. Calls `progress` between rounds,
 /// every [`REFRESH`].
 pub fn run(
     plan: &CostPlan,
@@ -165,7 +165,7 @@ fn slices(
     let sides = round.quads.into_iter().flat_map(|quad| quad.sides());
     for (slice, side) in slices.iter_mut().flatten().zip(sides) {
         let on = side == Side::B;
-        // Set it also if the side stays the same, so that all slices start alike.
+        // Set it even if the side stays the same, so that all slices start alike.
         toggle.set(on);
         sleep(plan.discard, stop);
         let before = meter.read()?;

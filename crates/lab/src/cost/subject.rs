@@ -21,7 +21,7 @@ const SHARED_BUFFERS: &str = "256MB";
 const FEW_BUFFERS: &str = "2MB";
 /// How long the load runs before the first slice.
 const WARM_UP: Duration = Duration::from_secs(5);
-/// How long the connections of the load may take.
+/// How long the load may take to connect.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The measured server, and the unit that CPU time is divided by.
@@ -50,7 +50,7 @@ impl Subject {
         })
     }
 
-    /// A scratch server under a load that outlasts the measurement. Calls `say` with each step.
+    /// A scratch server under a load that outlasts the measurement. Calls `say` at each step.
     pub fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
         say("starting scratch server");
         let connections = args.clients + 20;
@@ -60,7 +60,7 @@ impl Subject {
             .setting("shared_buffers", buffers)
             .setting("max_connections", &connections.to_string());
         if args.of == CostOf::Statements {
-            // On both sides, so that its cost is not part of the figure.
+            // On during both sides, so that its cost is not part of the figure.
             builder = builder.setting("compute_query_id", "on");
         }
         if let Some(max) = args.workload.max_statements() {

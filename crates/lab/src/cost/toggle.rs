@@ -17,8 +17,8 @@ pub struct Toggle {
 }
 
 impl Toggle {
-    /// Opens the switch of a segment, which needs the right to write it. `level` is the measured
-    /// level, or the fixed one while something else is toggled.
+    /// Opens the switch of a segment, which requires write access. `level` is the measured level, or the
+    /// fixed level if something else is toggled.
     pub fn new(segment: &Segment, of: CostOf, level: Level) -> Result<Self, Error> {
         let switch = segment.level_switch()?;
         let toggle = Self { found: switch.level_setting(), switch, of, level };

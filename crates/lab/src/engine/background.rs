@@ -14,7 +14,7 @@ use scratch::Undo;
 
 use error::Error;
 
-/// Ends a process group, unless a line on its input reports that the group has ended.
+/// Ends a process group, unless a line on standard input reports that the group has ended.
 const END_GROUP: &str = r#"
 [ -n "$lines" ] && exit
 kill -TERM "-$1" && sleep 1 && kill -KILL "-$1"
@@ -43,7 +43,8 @@ impl Background {
         Self::start_with(program, command, output, stdout)
     }
 
-    /// The same for a program whose stdout is read while it runs; its output is then stderr alone.
+    /// Like [`Background::start`], for a program whose stdout is read while it runs. [`Background::output`] is then
+    /// stderr alone.
     pub fn start_reading(program: &str, command: Command) -> std::io::Result<(Self, ChildStdout)> {
         let output = tempfile::tempfile()?;
         let mut started = Self::start_with(program, command, output, Stdio::piped())?;

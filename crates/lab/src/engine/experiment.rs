@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A kind of experiments, and what its verb does: list, show and report studies. `study` and `storage` are two.
+//! A kind of experiment, and what its verb does: list, show and report studies. The kinds are `study` and `storage`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,28 @@ use error::Error;
 use view::escape;
 use view::table::Table;
 
-/// A kind of experiments.
+/// A kind of experiment.
 pub trait Experiment {
     /// Its verb. The file of a study is called KIND.toml, the directory of a run KIND-NAME.
     const KIND: &'static str;
     /// Names and texts of the built-in studies, in the order of lists.
     const BUILT_IN: &'static [(&'static str, &'static str)];
-    /// What a file of a study says.
+    /// A parsed study file.
     type Study;
-    /// What a study consists of, as `list` and `show` print it.
+    /// The contents of a study, as `list` and `show` print them.
     type Contents: Serialize;
     /// How much a study measures.
     type Size: Serialize;
-    /// What a run found: results.json.
+    /// The results of a run: results.json.
     type Results: Serialize;
 
-    /// Parses a file. The error says what is wrong with it.
+    /// Parses a study file. The error says what is wrong with it.
     fn parse(text: &str) -> Result<Self::Study, String>;
     /// Describes a study.
     fn describe(study: &Self::Study) -> Result<About<Self::Contents, Self::Size>, Error>;
-    /// What it consists of, in words.
+    /// Its contents, in words.
     fn contents(contents: &Self::Contents) -> Vec<(&'static str, String)>;
-    /// How much it measures, in words; and how long that takes, seconds.
+    /// How much it measures, in words, and how long that takes, seconds.
     fn size(size: &Self::Size) -> (String, f64);
     /// Whether the directory of a run has anything to report.
     fn has_results(folder: &Path) -> bool;
@@ -41,7 +41,7 @@ pub trait Experiment {
     fn compute(folder: &Path) -> Result<Computed<Self::Results>, Error>;
 }
 
-/// What `list` and `show` print of a study.
+/// A study, as `list` and `show` print it.
 #[derive(Debug, Serialize)]
 pub struct About<C, S> {
     /// Name of the study.
@@ -52,7 +52,7 @@ pub struct About<C, S> {
     pub question: String,
     /// The original study, if it repeats one.
     pub source: Option<String>,
-    /// What it consists of.
+    /// Its contents.
     #[serde(flatten)]
     pub contents: C,
     /// Size of the quick variant.
@@ -83,7 +83,7 @@ pub struct StudyFile {
     pub folder: Option<PathBuf>,
 }
 
-/// An arm of a study, as results have it.
+/// An arm of a study, as it appears in results.
 #[derive(Debug, Clone, Serialize)]
 pub struct ArmRow {
     /// Name of the arm.
@@ -169,7 +169,7 @@ pub fn show<E: Experiment>(name: &str, file: bool, json: bool) -> Result<(), Err
     Ok(())
 }
 
-/// After a run: writes what it found, be it a part, and prints it.
+/// Writes and prints the results of a run, even if it is incomplete.
 pub fn finish<E: Experiment>(
     folder: &Path,
     ended: Result<(), Error>,
@@ -182,7 +182,7 @@ pub fn finish<E: Experiment>(
     report::<E>(folder, json)
 }
 
-/// Writes all result files of a run's directory and prints the tables.
+/// Writes all result files into a run's directory and prints the tables.
 pub fn report<E: Experiment>(folder: &Path, json: bool) -> Result<(), Error> {
     let computed = write::<E>(folder)?;
     let mut out = escape::stdout();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Creates file systems for an arm: an image file, a loop device on it, `mkfs`, `mount`. An array has an
-//! image for each of its devices, and `mdadm` makes one device of them.
+//! Creates file systems for an arm: an image file, a loop device on it, `mkfs`, `mount`. An array has one
+//! image per device, and `mdadm` combines them.
 //!
 //! The loop device bypasses the page cache, so that data is not cached twice and a flush reaches the
 //! disk below. It is detached right after mounting; the kernel completes that when the file system is
@@ -21,7 +21,7 @@ use serde::Deserialize;
 /// Default size: enough for a small server, and above the 300 MB that some file systems need.
 pub const USUAL_BYTES: u64 = 2 << 30;
 
-/// What md keeps for itself on each device.
+/// Bytes that md reserves on each device.
 const MD_BYTES: u64 = 4 << 20;
 
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -52,7 +52,7 @@ fi
 rm -rf --one-file-system -- "$1"
 "#;
 
-/// An array of devices by the kernel's md.
+/// A RAID array of the kernel's md driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Array {
@@ -63,7 +63,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// Check that there is such an array.
+    /// Checks that md can create this array.
     pub fn check(&self) -> Result<(), String> {
         let min = match self.level {
             0 | 1 | 10 => 2,
@@ -99,13 +99,13 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// Create a file system of this kind and size (bytes) on the disk of the directory `near`. The error
-    /// tells the user why that is not possible here.
+    /// Creates a file system of this kind and size (bytes) on the disk of the directory `near`. The error
+    /// tells the user why that is not possible.
     pub fn make(kind: &str, bytes: u64, near: &Path) -> Result<FileSystem, String> {
         Self::make_with(kind, bytes, near, None, None)
     }
 
-    /// The same with options of the mount, such as "noatime", and on an array of devices.
+    /// Like [`FileSystem::make`], with mount options such as "noatime", and on an array of devices.
     pub fn make_with(
         kind: &str,
         bytes: u64,
@@ -166,7 +166,7 @@ impl FileSystem {
             _ => (&[], "its tools"),
         };
         let make = format!("mkfs.{kind}");
-        // Before images are filled.
+        // Check this before filling images.
         self.done(Command::new(&make).arg("-V"), package)?;
         let devices: Vec<String> = match array {
             None => vec![self.loop_device(&folder.join("image"), bytes)?],
@@ -202,7 +202,7 @@ impl FileSystem {
         self.done(attach.args(["--find", "--show", "--direct-io=on"]).arg(image), "mount")
     }
 
-    /// An array of new devices: they are all zero, so they need no first synchronisation.
+    /// An array of new devices: they are all zero, so they need no initial synchronisation.
     fn array(&self, array: Array, devices: &[String], folder: &Path) -> Result<String, String> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().replace('.', "-");
         let path = format!("/dev/md/{name}");
@@ -220,7 +220,7 @@ impl FileSystem {
         }
     }
 
-    /// Run the command. Returns its output, or why it failed.
+    /// Runs the command. Returns its output, or why it failed.
     fn done(&self, command: &mut Command, package: &str) -> Result<String, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -242,7 +242,7 @@ impl FileSystem {
     }
 }
 
-/// Let all users enter the directory.
+/// Lets all users enter the directory.
 fn passable(path: &Path) -> Result<(), String> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
         .map_err(|error| format!("could not change the mode of {}: {error}", path.display()))

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use error::Error;
 use live::host::Host;
 
-/// Bytes of a file that are read at most.
+/// Maximum number of bytes to read from a file.
 const LARGEST: u64 = 1 << 30;
 
 const STUDY: &str = "study.toml";
@@ -26,12 +26,12 @@ const HEAD: &str = "run.json";
 pub struct RunHead {
     /// Whether it is the quick variant.
     pub quick: bool,
-    /// Directories given in place of those of the arms.
+    /// Directories given instead of those of the arms.
     pub directories: Vec<PathBuf>,
-    /// Another length of the cells than the study's, seconds.
+    /// Length of the cells, seconds, if it differs from the study's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// Version of the program that is measured or makes the load: PostgreSQL, fio.
+    /// Version of the program that is measured or generates the load: PostgreSQL, fio.
     pub server: String,
     /// Version of tally.
     pub version: String,
@@ -64,7 +64,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Open the directory for a new or resumed run. Returns its cells too. Fails if another run uses it
+    /// Opens the directory for a new or resumed run. Also returns its cells. Fails if another run uses it
     /// or if its cells belong to a different run.
     pub fn open<C: DeserializeOwned>(
         folder: &Path,
@@ -106,7 +106,7 @@ impl Journal {
         Ok((Self { folder: folder.into(), _lock: lock, cells: file, kept }, cells))
     }
 
-    /// Append a cell and flush it to disk.
+    /// Appends a cell and flushes it to disk.
     pub fn add(&mut self, cell: &impl Serialize) -> Result<(), Error> {
         let line = serde_json::to_string(cell)? + "\n";
         self.cells
@@ -115,13 +115,13 @@ impl Journal {
             .map_err(|error| at(&self.folder.join(CELLS), &error))
     }
 
-    /// Record that an arm is left out, and why.
+    /// Records that an arm is left out, and why.
     pub fn leave_out(&mut self, arm: &str, why: &str) -> Result<(), Error> {
         self.kept.left_out.push((arm.into(), why.into()));
         write_kept(&self.folder, &self.kept)
     }
 
-    /// Record that a cell has failed, and why; `None`: that it has figures after all.
+    /// Records that a cell has failed, and why; `None` if it has figures after all.
     pub fn fail(&mut self, cell: &str, why: Option<&str>) -> Result<(), Error> {
         let before = self.kept.failed.len();
         self.kept.failed.retain(|(known, _)| known != cell);
@@ -138,7 +138,7 @@ fn write_kept(folder: &Path, kept: &RunRecord) -> Result<(), Error> {
     replace(&folder.join(HEAD), text.as_bytes())
 }
 
-/// Read a run's directory: the text of the study, the cells, and the content of run.json.
+/// Reads a run's directory: the text of the study, the cells, and the content of run.json.
 pub fn read<C: DeserializeOwned>(folder: &Path) -> Result<(String, Vec<C>, RunRecord), Error> {
     let kept = read_kept(folder)?;
     let path = folder.join(STUDY);
@@ -181,7 +181,7 @@ fn read_cells<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, Error> {
     Ok(cells)
 }
 
-/// Remove a last line that a kill cut short.
+/// Removes a last line that a kill cut short.
 fn drop_cut_line(path: &Path) -> Result<(), Error> {
     let Ok(bytes) = files::read(path, LARGEST) else { return Ok(()) };
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -191,7 +191,7 @@ fn drop_cut_line(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Replace a file at once.
+/// Replaces a file atomically.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     view::output::replace(path, bytes).map_err(|error| at(path, &error))
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What experiments with servers (`study`) and with storage (`storage`) share: the order of
-//! the arms, file systems made for them, their processes, the journal of a run, and how an answer
-//! is drawn.
+//! Shared by experiments with servers (`study`) and with storage (`storage`): the order of the arms, the
+//! file systems made for them, their processes, the journal of a run, and the drawing of an answer.
 
 pub mod background;
 pub mod experiment;

@@ -8,7 +8,7 @@ pub fn rounded(text: String, exact: Option<f64>) -> Cell {
     Cell::Rounded { text: text.into(), exact, tone: Tone::Plain }
 }
 
-/// A figure that is absent.
+/// The cell of a missing figure.
 pub fn none() -> Cell {
     Cell::Rounded { text: "-".into(), exact: None, tone: Tone::Faint }
 }
@@ -24,7 +24,7 @@ pub fn with_half_width(value: f64, digits: usize, half: f64) -> String {
     format!("{text} ±{}", figures(half, 2))
 }
 
-/// Formats a number with this number of digits and separated thousands.
+/// Formats a number with this number of significant digits and a thousands separator.
 pub fn figures(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".into();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The order of a study's cells, drawn before anything is measured.
 //!
-//! Latin squares with shuffled rows, columns and names. In as many blocks as there are arms, each arm
-//! takes each position once, so that drift within a block affects all arms alike.
+//! Latin squares with shuffled rows, columns and names. With n arms, each arm takes each position once in
+//! n blocks, so that drift within a block affects all arms alike.
 //! R. A. Fisher, The Design of Experiments (1935), chapter 5.
 
 use rand::rngs::StdRng;
@@ -28,7 +28,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Blocks of this number of arms, each at this number of points.
+    /// An order of this many arms, each at this many points.
     pub fn new(arms: usize, points: usize, seed: u64) -> Self {
         Self { rng: StdRng::seed_from_u64(seed), arms, points, rows: Vec::new() }
     }

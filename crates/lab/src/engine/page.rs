@@ -20,7 +20,7 @@ pub struct Drawn {
     pub caption: String,
 }
 
-/// The page around its body.
+/// Puts a frame around a page's body.
 pub fn frame(title: &str, body: Markup) -> String {
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
     let page = html! {

@@ -16,7 +16,7 @@ pub fn cells(cells: usize, found: usize) -> ProgressBar {
     bar
 }
 
-/// Formats a duration for a person who waits.
+/// Formats a duration for someone who is waiting.
 pub fn length(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),

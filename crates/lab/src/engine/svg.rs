@@ -33,7 +33,7 @@ pub struct ChartLine {
     pub name: String,
     /// Its points, from left to right.
     pub spots: Vec<Spot>,
-    /// Whether it is drawn without points, as a curve or a series.
+    /// Whether to draw it without points, as for a curve or a series.
     pub smooth: bool,
     /// Number of its colour.
     pub colour: usize,
@@ -50,10 +50,10 @@ pub struct Bar {
     pub half: f64,
 }
 
-/// What a chart is named, and the unit of its vertical axis.
+/// The name of a chart, and the unit of its vertical axis.
 #[derive(Debug, Clone, Copy)]
 pub struct ChartFrame<'a> {
-    /// Its name, for those who cannot see it.
+    /// Its name, for screen readers.
     pub title: &'a str,
     /// The unit.
     pub unit: &'a str,
@@ -139,7 +139,7 @@ fn chart(frame: ChartFrame<'_>, content: Markup, legend: &[(usize, &str)]) -> Ma
     }
 }
 
-/// Draw lines over a horizontal axis with these ticks. `dashes` are vertical lines with their texts.
+/// Draws lines over a horizontal axis with these ticks. `dashes` are vertical lines with their texts.
 pub fn lines(
     frame: ChartFrame<'_>,
     lines: &[ChartLine],
@@ -153,7 +153,7 @@ pub fn lines(
     let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
     let wide = if high > low { high - low } else { 1.0 };
     let x = |value: f64| LEFT + 10.0 + (value - low) / wide * (WIDTH - LEFT - RIGHT - 20.0);
-    // Labels that would overlap are left out.
+    // Omit labels that would overlap.
     let mut last = f64::NEG_INFINITY;
     let has_space = |value: &&f64| {
         let fits = x(**value) - last > 34.0;
@@ -195,7 +195,7 @@ pub fn lines(
     chart(frame, content, &names)
 }
 
-/// Draw vertical bars; `parts` are the names of the stacked parts.
+/// Draws vertical bars; `parts` are the names of the stacked parts.
 pub fn bars(frame: ChartFrame<'_>, bars: &[Bar], parts: &[String]) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value.max(0.0)).sum::<f64>();
     let axis = Axis::spanning(bars.iter().map(|bar| height(bar) + bar.half));
@@ -229,7 +229,7 @@ pub fn bars(frame: ChartFrame<'_>, bars: &[Bar], parts: &[String]) -> Markup {
     chart(frame, content, if names.len() > 1 { &names } else { &[] })
 }
 
-/// A name in at most two rows of at most `most` letters; the rest is cut.
+/// Breaks a name into at most two rows of at most `most` letters, and cuts the rest.
 fn two_rows(name: &str, most: usize) -> Vec<String> {
     let mut rows = vec![String::new()];
     for word in name.split(' ') {

@@ -6,18 +6,18 @@
 pub struct Words(Vec<(&'static str, String)>);
 
 impl Words {
-    /// Set the value of a name.
+    /// Sets the value of a name.
     pub fn set(&mut self, name: &'static str, value: impl ToString) {
         self.0.retain(|(known, _)| *known != name);
         self.0.push((name, value.to_string()));
     }
 
-    /// A command with its words filled.
+    /// A command with its words replaced.
     pub fn fill_all(&self, command: &[String]) -> Vec<String> {
         command.iter().map(|word| self.fill(word)).collect()
     }
 
-    /// The text with each {name} that is known replaced; other braces stay.
+    /// The text with each known {name} replaced; other braces stay.
     pub fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where an arm's files are: a new directory in an existing one, or a file system made for it. Removed
-//! in the end, also if this process is killed.
+//! The directory of an arm's files: a new directory in an existing one, or a file system made for the arm. It is
+//! removed at the end, even if this process is killed.
 
 use files::Access;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ use crate::storage::file::StorageArm;
 
 const UNDO: &str = "rm -rf --one-file-system -- \"$1\"";
 
-/// An arm's place.
+/// The directory of an arm.
 #[derive(Debug)]
 pub struct ArmDirectory {
     path: PathBuf,
@@ -25,8 +25,8 @@ pub struct ArmDirectory {
 }
 
 impl ArmDirectory {
-    /// Make the place of an arm; `near` is where directories and images go that have no place of their own.
-    /// The error tells why it is not possible here.
+    /// Makes the directory of an arm, by default in `near`, which also gets images. The error says why that is not
+    /// possible.
     pub fn make(arm: &StorageArm, near: &Path) -> Result<ArmDirectory, String> {
         let Some(kind) = &arm.file_system else {
             return ArmDirectory::directory(arm.directory.as_deref().unwrap_or(near));
@@ -44,7 +44,7 @@ impl ArmDirectory {
     /// A new directory in an existing one.
     pub fn directory(parent: &Path) -> Result<ArmDirectory, String> {
         let at = |error: std::io::Error| format!("{}: {error}", parent.display());
-        // Servers run as another user.
+        // Servers run as a different user.
         let path = files::unique_folder(parent, "tally-storage.", Access::Everybody).map_err(at)?;
         let undo = Undo::start(UNDO, &[path.as_os_str()]).map_err(|e| e.to_string())?;
         Ok(ArmDirectory { path, _directory: Some(undo), _file_system: None })
@@ -62,7 +62,7 @@ impl ArmDirectory {
         Ok((major(meta.dev()), minor(meta.dev())))
     }
 
-    /// Bytes that may still be written.
+    /// Free space, bytes.
     pub fn free_bytes(&self) -> Result<u64, String> {
         let stat = rustix::fs::statvfs(&self.path)
             .map_err(|error| format!("{}: {error}", self.path.display()))?;

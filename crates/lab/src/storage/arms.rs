@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::file::{StorageArm, StorageStudy, AGAIN};
 
-/// A cell that is complete: one line of cells.jsonl. Its figures are in its log.
+/// A complete cell: one line of cells.jsonl. Its figures are in its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// Name of the arm.
@@ -23,11 +23,11 @@ pub struct MeasuredArm {
     pub name: String,
     /// Its title in output.
     pub title: String,
-    /// What it is.
+    /// The arm of the study.
     pub arm: StorageArm,
 }
 
-/// The arms of a study with the A/A control: the first one a second time.
+/// The arms of a study with the A/A control, which is the first arm a second time.
 pub fn arms(study: &StorageStudy) -> Vec<MeasuredArm> {
     let measured = |arm: &StorageArm| MeasuredArm {
         name: arm.name.clone(),

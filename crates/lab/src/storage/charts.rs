@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The charts of an answer: the background over time, whole and as close-ups where steadiness was lost.
+//! The charts of an answer: the background over time, as a whole and in close-ups of each loss of steadiness.
 
 use crate::engine::page::Drawn;
 use crate::engine::svg::{lines, ChartFrame, ChartLine, Spot};
@@ -9,7 +9,7 @@ use super::answer::StorageResults;
 
 /// More points than this are averaged.
 const POINTS: usize = 600;
-/// A close-up shows this much on both sides, seconds; of a short cell a quarter of it.
+/// A close-up shows this much on both sides, seconds; in a short cell, a quarter of the cell.
 const CLOSE: f64 = 60.0;
 
 /// A quantity over time.
@@ -40,7 +40,7 @@ const BYTES: Quantity = Quantity {
     of: |it| (it.bytes > 0.0).then_some(it.bytes / 1e6),
 };
 
-/// All charts: of the first block in which each arm has a cell.
+/// All charts, from the first block in which each arm has a cell.
 pub fn draw_charts(answer: &StorageResults, courses: &[CellCourse]) -> Vec<Drawn> {
     let shown: Vec<(usize, &CellCourse)> = answer
         .arms
@@ -122,7 +122,7 @@ fn draw(
     Some(Drawn { title, svg, caption })
 }
 
-/// Points as spots; adjacent ones are averaged where there are too many.
+/// Converts points to spots; averages adjacent points if there are too many.
 fn averaged(points: &[&CoursePoint], of: fn(&CoursePoint) -> Option<f64>) -> Vec<Spot> {
     let step = points.len().div_ceil(POINTS).max(1);
     points
@@ -135,7 +135,7 @@ fn averaged(points: &[&CoursePoint], of: fn(&CoursePoint) -> Option<f64>) -> Vec
         .collect()
 }
 
-/// Round times between two.
+/// Round times between two times.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let steps = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0];
     let step = steps.into_iter().find(|step| (high - low) / step <= 10.0).unwrap_or(7200.0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Studies of storage, as a kind of experiments.
+//! Storage studies as a kind of experiment.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::engine::journal;
 use crate::engine::progress::length;
 use error::Error;
 
-/// Studies of storage.
+/// Storage studies.
 pub enum StorageStudies {}
 
-/// What a study consists of.
+/// The contents of a study.
 #[derive(Debug, Serialize)]
 pub struct StorageContents {
-    /// Titles of the arms, the A/A control included.
+    /// Titles of the arms, including the A/A control.
     pub arms: Vec<String>,
     /// Names of the victims.
     pub victims: Vec<String>,

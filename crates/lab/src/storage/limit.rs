@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Limits a device by the kernel's block I/O controller: a slow disk, or one that becomes slow.
+//! Limits a device with the kernel's block I/O controller, to simulate a disk that is slow or becomes slow.
 //!
-//! With cgroup v1 the limit is its root group's and holds for the whole device, for write-back of the page
-//! cache too. cgroup v2 has no limits for its root group: this process moves into a group of its own
-//! meanwhile, and what it starts is there with it; the kernel charges write-back to the group that wrote.
-//! Either way the limits are named by the device, so nothing else is affected, and they are taken away
-//! even if this process is killed.
+//! With cgroup v1 the limit is set on the root group and holds for the whole device, including write-back of the page
+//! cache. cgroup v2 has no limits on the root group: this process moves into a group of its own for the time being, as
+//! do the processes it starts, and the kernel charges write-back to the group that wrote. In both cases the limits
+//! name the device, so nothing else is affected, and they are removed even if this process is killed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -37,7 +36,7 @@ done
 enum Files {
     /// A file for each limit, in cgroup v1's root group.
     Root(PathBuf),
-    /// One file for all, in a group of cgroup v2 of our own.
+    /// One file for all limits, in a cgroup v2 group of our own.
     Group(PathBuf),
 }
 
@@ -56,7 +55,7 @@ enum Controller {
     V2(PathBuf),
 }
 
-/// The controller, from the table of mounts; an error that says why there is none.
+/// Finds the controller in the table of mounts. The error says why there is none.
 fn controller(mounts: &str) -> Result<Controller, String> {
     let mut v2 = None;
     for line in mounts.lines() {
@@ -77,7 +76,7 @@ fn controller(mounts: &str) -> Result<Controller, String> {
     })
 }
 
-/// Make a group in cgroup v2's root and move this process there.
+/// Makes a group below cgroup v2's root and moves this process there.
 fn enter_group(root: &Path, device: &str) -> Result<(PathBuf, Undo), String> {
     let known = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
     for wanted in ["io", "memory"] {
@@ -99,13 +98,13 @@ fn enter_group(root: &Path, device: &str) -> Result<(PathBuf, Undo), String> {
         .map_err(|error| error.to_string())?;
     files::new_folder(&group, files::Access::Everybody)
         .map_err(|error| format!("{}: {error}", group.display()))?;
-    // 0: the process that writes.
+    // 0 means the process that writes.
     write(&group.join("cgroup.procs"), "0")?;
     Ok((group, undo))
 }
 
 impl Limiter {
-    /// For the device with this number. Limits hold for what this process starts afterwards.
+    /// A limiter for the device with this number. Limits hold for processes started afterwards.
     pub fn new(major: u32, minor: u32) -> Result<Limiter, String> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| e.to_string())?;
         let device = format!("{major}:{minor}");
@@ -135,7 +134,7 @@ impl Limiter {
         }
     }
 
-    /// Set a limit; what it does not name stays as it is.
+    /// Sets a limit; values that it does not name stay unchanged.
     pub fn set(&mut self, limit: &Limit) -> Result<(), String> {
         let values = [
             ("write_bps", "wbps", limit.write_bytes.map(|size| size.0)),
@@ -162,7 +161,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     files::write_to_kernel(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What a limit says, for people.
+/// A limit in words.
 pub fn describe(limit: &Limit) -> String {
     let bytes = |what: &str, size: Option<crate::storage::file::Size>| {
         size.map(|size| format!("{what} {size}/s"))

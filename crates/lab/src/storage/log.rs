@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The log of a cell: one JSON line for each thing that happened, written when it happens, so that a
-//! killed run keeps what it measured.
+//! The log of a cell: one JSON line per event, written when it happens, so that a killed run keeps its
+//! measurements.
 
 use files::Access;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::storage::engine::{Responses, Work};
 use crate::storage::machine::Memory;
 use crate::storage::victim::Ran;
 
-/// What happened.
+/// An event of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum CellEvent {
@@ -107,7 +107,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of some operations; `None` without any.
+    /// The quantiles of these response times; `None` without any.
     pub fn from_responses(all: &Responses) -> Option<Self> {
         Some(Self {
             mean: all.mean()?,
@@ -122,7 +122,7 @@ impl Quantiles {
 /// The background between two of fio's reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadSample {
-    /// Its begin, seconds since 1970.
+    /// Start, seconds since 1970.
     pub from: f64,
     /// Its end.
     pub to: f64,
@@ -140,7 +140,7 @@ pub struct LoadSample {
     pub owed: u64,
     /// Response times from the scheduled start; `None` if no operation ended.
     pub responses: Option<Quantiles>,
-    /// Durations from the moment when operations were issued.
+    /// Durations from when operations were issued.
     pub durations: Option<Quantiles>,
     /// The arm's device; `None` if it has none.
     pub device: Option<Device>,
@@ -164,7 +164,7 @@ pub struct Device {
 }
 
 impl LoadSample {
-    /// From the background's work.
+    /// Builds a sample from the background's work.
     pub fn from_work(work: &Work, device: Option<Device>, memory: Memory) -> Self {
         Self {
             from: work.from,
@@ -216,7 +216,7 @@ pub fn server_recording(folder: &Path, arm: &str, block: usize) -> PathBuf {
 }
 
 impl Log {
-    /// Begin a cell's log; that of an earlier, incomplete attempt is replaced.
+    /// Begins a cell's log; replaces that of an earlier, incomplete attempt.
     pub fn begin(folder: &Path, arm: &str, block: usize) -> Result<Log, Error> {
         let path = path(folder, arm, block);
         let at = |error| Error::Failed(format!("{}: {error}", path.display()));
@@ -225,7 +225,7 @@ impl Log {
         Ok(Log { path, file })
     }
 
-    /// Append a line.
+    /// Appends a line.
     pub fn add(&mut self, line: &CellEvent) -> Result<(), Error> {
         let text = serde_json::to_string(line)? + "\n";
         self.file
@@ -234,7 +234,7 @@ impl Log {
     }
 }
 
-/// The lines of a log; none if there is no such file. A last line that a kill cut short is ignored.
+/// Reads the lines of a log; none if the file does not exist. Ignores a last line that a kill cut short.
 pub fn read(path: &Path) -> Result<Vec<CellEvent>, Error> {
     let text = match files::read_text(path, 1 << 30) {
         Ok(text) => text,

@@ -3,25 +3,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The page cache and the kernel's limits of it.
+/// The page cache and its limits in the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Bytes of files in memory.
+    /// File contents in memory, bytes.
     pub cached: u64,
-    /// Bytes of memory that nothing uses.
+    /// Unused memory, bytes.
     pub free: u64,
-    /// Bytes of all memory.
+    /// Total memory, bytes.
     pub total: u64,
-    /// Bytes that were written and have not reached a device.
+    /// Written data that has not reached a device, bytes.
     pub dirty: u64,
-    /// At this many dirty bytes the kernel makes writers wait.
+    /// Dirty bytes at which the kernel makes writers wait.
     pub dirty_limit: u64,
     /// Time in which some task waited for I/O, microseconds since boot.
     pub io_stalled_us: u64,
 }
 
 impl Memory {
-    /// The present state; zeros for what the kernel does not tell.
+    /// The current state; zero for values that the kernel does not report.
     pub fn now() -> Memory {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         Memory::parse(&text("/proc/meminfo"), &text("/proc/vmstat"), &text("/proc/pressure/io"))
@@ -47,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// Whether the page cache has no space: less than 5 % of memory is free, or writers are about to wait.
+    /// Whether the page cache is full: less than 5 % of memory is free, or writers are about to wait.
     pub fn is_full(&self) -> bool {
         self.free * 20 < self.total
             || (self.dirty_limit > 0 && self.dirty * 10 >= self.dirty_limit * 9)

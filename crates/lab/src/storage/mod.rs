@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Storage under load: a steady background, and commands that are timed while it runs, before and after
-//! the storage loses its steadiness. docs/storage-studies.md is the manual.
+//! Storage under load: a steady background load, and commands timed while it runs, before and after the storage stops
+//! keeping up. docs/storage-studies.md is the manual.
 //!
-//! `file` parses a study. `run` goes through the arms in randomised order and measures each `cell`: in a
+//! `file` parses a study. `run` goes through the arms in randomised order and measures each `cell`: in an
 //! `arm_directory` with a `tree` of files, under the load of the `engine` (fio), with `victim`s and `limit`s, and
-//! maybe a `server`. `answer` computes figures from the cells' logs; `tables`, `charts`, `text` and
-//! `page` show them.
+//! possibly a `server`. `answer` computes figures from the cells' logs; `tables`, `charts`, `text` and `page` show
+//! them.
 
 mod answer;
 mod arm_directory;

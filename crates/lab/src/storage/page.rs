@@ -10,7 +10,7 @@ use view::table::Table;
 use super::answer::StorageResults;
 use super::text::facts;
 
-/// Render the page; `study` is the text of the study's file.
+/// Renders the page; `study` is the text of the study's file.
 pub fn render(answer: &StorageResults, tables: &[Table], charts: &[Drawn], study: &str) -> String {
     let body = html! {
         header {

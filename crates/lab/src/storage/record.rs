@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Records the background as a recording, which `tally top --replay`, `report` and `diff` read: threads
-//! that read and threads that write are kinds of processes, and each thread's time is in an operation
-//! or waiting for the next one to be due.
+//! Records the background as a recording for `tally top --replay`, `report` and `diff`. Reading and writing threads
+//! appear as two kinds of processes; a thread is either in an operation or waiting for the next one to be due.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ pub struct Recorder {
     first: bool,
 }
 
-/// The statistics of a kind of threads.
+/// The statistics of one kind of thread.
 struct Stats {
     read: Arc<Stat>,
     write: Arc<Stat>,
@@ -38,7 +37,7 @@ struct Stats {
 }
 
 impl Recorder {
-    /// A recording of a cell in a run's directory; `place` is where the background's files are.
+    /// Opens a recording of a cell in a run's directory; `place` is the directory of the background's files.
     pub fn open(folder: &Path, arm: &str, block: usize, place: &Path) -> Recorder {
         let directory = folder.join("recordings").join(format!("{arm}-{block}"));
         let about = About {
@@ -51,7 +50,7 @@ impl Recorder {
             detail_ns: 60_000_000_000,
             begun_us: now_us(),
         };
-        // An earlier, incomplete attempt is replaced, as its log is.
+        // Replace an earlier, incomplete attempt, like its log.
         let removed = match std::fs::remove_dir_all(&directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::Failed(format!("{}: {error}", directory.display())))
@@ -86,7 +85,7 @@ impl Recorder {
         }
     }
 
-    /// Add what the background did; `threads` of each direction. An error is kept for the end.
+    /// Adds work of the background by `threads` of each direction. An error is kept for the end.
     pub fn add(&mut self, work: &Work, threads: (usize, usize)) {
         let Ok(writer) = &mut self.writer else { return };
         let number = writer.next_frame();
@@ -97,7 +96,7 @@ impl Recorder {
         if std::mem::take(&mut self.first) {
             batch.append(self.begin());
         }
-        // Histograms are of the same interval: the detail is as long as fio's reports.
+        // Histograms have the same interval, because a detail is as long as fio's reports.
         batch.histograms = self.rows.histograms(number);
         batch.stamp(number, recording::time_us(frame.realtime_ns));
         let Ok(writer) = &mut self.writer else { return };
@@ -106,7 +105,7 @@ impl Recorder {
         }
     }
 
-    /// A mark in the recording: a victim, a limit.
+    /// Marks an event in the recording: a victim, a limit.
     pub fn mark(&mut self, kind: &str, text: &str) {
         let Ok(writer) = &mut self.writer else { return };
         let mut batch = Batch::default();
@@ -131,7 +130,7 @@ impl Recorder {
         batch
     }
 
-    /// End the recording.
+    /// Ends the recording.
     pub fn close(self) -> Result<(), Error> {
         self.writer?.close()?;
         Ok(())
@@ -142,7 +141,7 @@ fn now_us() -> i64 {
     (crate::storage::engine::now() * 1e6) as i64
 }
 
-/// One interval: ticks are nanoseconds.
+/// One interval; ticks are nanoseconds.
 fn frame(work: &Work, threads: (usize, usize), stats: &Stats, server: &ServerInfo) -> Frame {
     let ticks = (work.seconds() * 1e9).max(0.0) as u64;
     let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
@@ -153,7 +152,7 @@ fn frame(work: &Work, threads: (usize, usize), stats: &Stats, server: &ServerInf
     ] {
         let lived = ticks * threads as u64;
         let mut total = total(all, bytes);
-        // An operation counts where it ends, and may have begun in an earlier interval.
+        // An operation counts in the interval in which it ends, and may have begun in an earlier one.
         total.change.total = total.change.total.min(lived);
         let idle = lived - total.change.total;
         if lived == 0 {

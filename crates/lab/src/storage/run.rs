@@ -28,15 +28,15 @@ pub struct StorageRunOptions {
     pub folder: PathBuf,
     /// Whether to run the quick variant.
     pub quick: bool,
-    /// Another length of each cell.
+    /// Length of each cell, if it differs from the study's.
     pub length: Option<Duration>,
-    /// Where arms without a directory of their own have their files.
+    /// Directory for the files of arms that set none.
     pub near: Option<PathBuf>,
 }
 
-/// Run the cells that the directory does not have yet. When interrupted, the error tells how to continue.
+/// Runs the cells that are missing from the directory. If interrupted, the error says how to continue.
 pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
-    // Nothing is made if the background is not possible at all.
+    // Create nothing if the background cannot run at all.
     let server = engine::version()?;
     let study = variant(&wish.text, wish.quick, wish.length).map_err(Error::Usage)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -104,7 +104,7 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
     ended(result, interrupted, (done.len(), arms.len() * study.repeats), &journal, &wish.folder)
 }
 
-/// The result with what is kept and how to continue.
+/// Adds to the result how much is complete and how to continue.
 fn ended(
     result: Result<(), Error>,
     interrupted: bool,

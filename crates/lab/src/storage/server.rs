@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A PostgreSQL server in an arm's place, with pgbench's load and a recording of its ledger.
+//! A PostgreSQL server in an arm's directory, with a pgbench load and a recording of its ledger.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,12 +26,12 @@ pub struct Server {
     recorder: Option<Process>,
     cluster: Cluster,
     recording: PathBuf,
-    /// Bytes of pgbench's output that were read.
+    /// Bytes read of pgbench's output.
     read: usize,
 }
 
 impl Server {
-    /// Start a server with pg_tally and fill its tables; its recording goes to the run's directory.
+    /// Starts a server with pg_tally and fills its tables; its recording goes to the run's directory.
     pub fn start(
         wanted: &file::StorageServer,
         place: &Path,
@@ -59,12 +59,12 @@ impl Server {
         })
     }
 
-    /// The user who runs it, and the victims.
+    /// The OS user who runs the server and the victims.
     pub fn os_user(&self) -> OsUser {
         self.cluster.os_user().clone()
     }
 
-    /// Words in braces for the victims' commands.
+    /// Sets the words in braces for the victims' commands.
     pub fn set_words(&self, words: &mut Words) {
         words.set("host", self.cluster.host().display());
         words.set("port", self.cluster.port());
@@ -72,7 +72,7 @@ impl Server {
         words.set("backup", self.cluster.host().join("backup").display());
     }
 
-    /// Start the load, which ends after `most`, and the recording.
+    /// Starts the load, which ends after `most`, and the recording.
     pub fn start_load(&mut self, most: Duration) -> Result<(), Error> {
         if self.recording.exists() {
             std::fs::remove_dir_all(&self.recording)?;
@@ -110,7 +110,7 @@ impl Server {
             .collect()
     }
 
-    /// End load and recording, then the server. An error if the load had ended by itself.
+    /// Ends the load and the recording, then the server. Fails if the load had ended by itself.
     pub fn finish(mut self) -> Result<(), Error> {
         let ended = self.load.as_mut().is_some_and(|load| !load.running());
         let output = self.load.as_ref().map(RunningPgbench::so_far).unwrap_or_default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The tables of an answer. The first ones have the form of the original study's: arm by time of start,
-//! with the seconds that the victim took.
+//! The tables of an answer. The first ones have the form of the original study's tables: arm by start time, with the
+//! duration of the victim in seconds.
 
 use crate::engine::numbers::{figures, none, rounded};
 use view::table::{Cell, Table, Tone};
@@ -40,7 +40,7 @@ fn text(text: impl Into<String>) -> Cell {
     Cell::from(text.into())
 }
 
-/// Seconds of a victim by arm and time of start: means over the blocks.
+/// Duration of a victim by arm and start time: means over the blocks.
 fn seconds(answer: &StorageResults, victim: &str) -> Table {
     let runs = || answer.runs.iter().filter(|run| run.victim == victim && run.failure.is_none());
     let mut times: Vec<f64> = runs().filter_map(|run| run.at).collect();
@@ -118,7 +118,7 @@ fn background(answer: &StorageResults) -> Table {
     table
 }
 
-/// When the background of each cell lost its steadiness, and what it did not do.
+/// When the background of each cell lost its steadiness, and the operations that it dropped.
 fn steadiness(answer: &StorageResults) -> Table {
     let headings = ["ARM", "BLOCK", "STALLED %", "DROPPED", "LOST AT S", "FROM/S", "TO/S", "BY %"];
     let mut table = Table::with_headings(&headings, 1..headings.len());
@@ -144,7 +144,7 @@ fn steadiness(answer: &StorageResults) -> Table {
     table
 }
 
-/// Whose run it was: the arm, the block, the victim and the time of its start.
+/// Identifies a run: the arm, the block, the victim and its start time.
 fn of_run(answer: &StorageResults, run: &RunRow) -> Vec<Cell> {
     vec![
         text(answer.arm_title(&run.arm)),
@@ -171,7 +171,7 @@ fn runs(answer: &StorageResults) -> Table {
     table
 }
 
-/// What each run of a victim read and wrote.
+/// Bytes that each run of a victim read and wrote.
 fn bytes(answer: &StorageResults) -> Table {
     let headings =
         ["ARM", "BLOCK", "VICTIM", "AT S", "READ", "WRITTEN", "FROM DEVICE", "TO DEVICE"];

@@ -5,7 +5,7 @@ use view::table::Table;
 
 use super::answer::StorageResults;
 
-/// Render sentences, facts and tables.
+/// Renders sentences, facts and tables.
 pub fn render(answer: &StorageResults, tables: &[Table]) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
     for line in facts(answer) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Makes the files: a tree of directories, and in its lowest ones files whose sizes have the wanted shares.
+//! Creates the files: a tree of directories, with files in the lowest ones whose sizes have the given shares.
 
 use files::Access;
 use std::fs::File;
@@ -17,23 +17,23 @@ use error::Error;
 use crate::storage::engine::apportioned;
 use crate::storage::file::Class;
 
-/// Content is taken from random bytes of this length, so that no storage can compress it away.
+/// Content is taken from random bytes of this length, so that storage cannot compress it.
 const CONTENT: usize = 1 << 20;
 
-/// Files to be made.
+/// Files to create.
 #[derive(Debug, Clone)]
 pub struct Tree {
     /// Levels of directories.
     pub depth: usize,
     /// Directories in each.
     pub width: usize,
-    /// The size of each file, in bytes, in the order in which they are made.
+    /// The size of each file, in bytes, in order of creation.
     sizes: Vec<u64>,
     seed: u64,
 }
 
 impl Tree {
-    /// This number of files.
+    /// A tree with this number of files.
     pub fn of_files(
         number: usize,
         classes: &[Class],
@@ -42,7 +42,7 @@ impl Tree {
         seed: u64,
     ) -> Self {
         let shares: Vec<f64> = classes.iter().map(|class| class.share).collect();
-        // With few files, a class of a small share may get none.
+        // With few files, a class with a small share may get none.
         let counts = match number < classes.len() {
             true => vec![1; number],
             false => apportioned(number, &shares),
@@ -53,7 +53,7 @@ impl Tree {
         Self { depth, width, sizes, seed }
     }
 
-    /// As many files as are needed for this many bytes.
+    /// A tree with as many files as needed for this many bytes.
     pub fn of_bytes(bytes: u64, classes: &[Class], seed: u64) -> Self {
         let mean: f64 = classes.iter().map(|class| class.share * class.size.0 as f64).sum();
         let number = (bytes as f64 / mean).ceil().max(1.0) as usize;
@@ -70,7 +70,7 @@ impl Tree {
         self.sizes.len()
     }
 
-    /// Make the files below a directory; `stop` ends it early with an error.
+    /// Creates the files below a directory; `stop` ends it early with an error.
     pub fn make(&self, root: &Path, stop: &AtomicBool) -> Result<(), Error> {
         let at = |path: &Path, error: std::io::Error| {
             let why = match error.kind() {
@@ -97,7 +97,7 @@ impl Tree {
             let mut file =
                 files::create(&path, Access::Everybody).map_err(|error| at(&path, error))?;
             let mut left = *size as usize;
-            // Each file begins elsewhere in the content, so that no two are alike.
+            // Each file begins at a different place in the content, so that no two are alike.
             let begin = number.wrapping_mul(7919) % CONTENT;
             while left > 0 {
                 let part = left.min(CONTENT);
@@ -118,15 +118,15 @@ impl Tree {
     }
 }
 
-/// Have the kernel forget the pages of all files below a directory, so that they are read from the device again.
-/// What cannot be opened keeps its pages.
+/// Drops the pages of all files below a directory from the page cache, so that they are read from the device again.
+/// Files that cannot be opened keep their pages.
 pub fn forget(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => forget(&entry.path()),
             Ok(kind) if kind.is_file() => {
                 let Ok(file) = File::open(entry.path()) else { continue };
-                // Pages that are dirty would stay.
+                // Dirty pages would stay.
                 let _ = rustix::fs::fdatasync(&file);
                 let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Runs a command and times it, with its CPU time and I/O.
 //!
-//! The figures are the kernel's for the command and all its descendants that were waited for. They
-//! are read from the ended process before it is reaped.
+//! The figures come from the kernel and cover the command and all its descendants that were waited for. They are read
+//! from the ended process before it is reaped.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(1);
 pub struct Ran {
     /// Its start, seconds since 1970.
     pub began: f64,
-    /// Its length in seconds; up to the moment when it was ended, if it was.
+    /// Its length in seconds, up to its end or until it was stopped.
     pub seconds: f64,
     /// CPU time in user mode, seconds.
     pub user_seconds: f64,
@@ -33,19 +33,19 @@ pub struct Ran {
     pub system_seconds: f64,
     /// CPU time of descendants, seconds.
     pub children_seconds: f64,
-    /// Bytes it read by system calls; `None` where the kernel does not tell.
+    /// Bytes that it read by system calls; `None` if the kernel does not report it.
     pub read_bytes: Option<u64>,
-    /// Bytes it wrote by system calls.
+    /// Bytes that it wrote by system calls.
     pub written_bytes: Option<u64>,
-    /// Bytes it caused to be read from devices.
+    /// Bytes that it caused to be read from devices.
     pub device_read_bytes: Option<u64>,
-    /// Bytes it caused to be written to devices, at once or later.
+    /// Bytes that it caused to be written to devices, immediately or later.
     pub device_written_bytes: Option<u64>,
     /// Why it counts as failed; `None` if it succeeded.
     pub failure: Option<String>,
 }
 
-/// A victim that runs, in a thread of its own.
+/// A running victim, in a thread of its own.
 #[derive(Debug)]
 pub struct Running {
     thread: JoinHandle<Ran>,
@@ -53,7 +53,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Start a command; it is ended after `limit`.
+    /// Starts a command; it is stopped after `limit`.
     pub fn start(name: &str, command: Command, limit: Duration) -> std::io::Result<Running> {
         let stop = Arc::new(AtomicBool::new(false));
         let (name, stopped) = (name.to_string(), Arc::clone(&stop));
@@ -68,12 +68,12 @@ impl Running {
         self.thread.is_finished()
     }
 
-    /// Its figures; waits for the end.
+    /// Waits for the end and returns its figures.
     pub fn finish(self) -> Ran {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// End it now.
+    /// Stops it now.
     pub fn stop(self) -> Ran {
         self.stop.store(true, Ordering::Relaxed);
         self.finish()
@@ -91,7 +91,7 @@ fn run(name: &str, command: Command, limit: Duration, stop: &AtomicBool) -> Ran 
     let ended = || {
         let Some(id) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // An error: it has been reaped, so it has ended.
+        // An error means that it has been reaped, so it has ended.
         waitid(WaitId::Pid(id), options).map_or(true, |status| status.is_some())
     };
     let why = loop {

@@ -34,19 +34,19 @@ pub struct StudyResults {
     /// How and where it ran.
     #[serde(flatten)]
     pub run: RunRecord,
-    /// The arms, those left out included.
+    /// The arms, including those left out.
     pub arms: Vec<ArmRow>,
     /// The loads at which the arms were measured.
     pub points: Vec<LoadPoint>,
     /// Name of the arm with which the others are compared.
     pub base: String,
-    /// What was read in each cell.
+    /// The reads of each cell.
     pub reads: Vec<ReadRow>,
     /// Number of cells measured.
     pub cells: usize,
     /// Number of cells in the plan.
     pub cells_planned: usize,
-    /// Number of cells that other work disturbed, even when repeated.
+    /// Number of cells that other work disturbed even when repeated.
     pub disturbed: usize,
     /// Means of the reads, by arm and point.
     pub figures: Vec<Figure>,
@@ -56,7 +56,7 @@ pub struct StudyResults {
     pub fits: Vec<Fitted>,
 }
 
-/// What was read in each cell.
+/// A read of each cell.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReadRow {
     /// Name of the read.
@@ -78,7 +78,7 @@ pub struct Figure {
     pub read: String,
     /// Number of cells that have a value.
     pub cells: usize,
-    /// Mean, in the read's unit; trimmed where there are enough cells.
+    /// Mean, in the read's unit; trimmed if there are enough cells.
     pub mean: f64,
     /// Half the width of the mean's 95 % interval; `None` for fewer than three cells.
     pub half_width: Option<f64>,
@@ -141,7 +141,7 @@ pub struct Fitted {
     pub fit: usl::Fit,
 }
 
-/// Add the values that need several cells: differences from the base, and values computed from those.
+/// Adds the values that need several cells: differences from the base, and values computed from those.
 pub fn complete(plan: &StudyPlan, mut cells: Vec<Cell>) -> Vec<Cell> {
     let base = &plan.arms[plan.base].name;
     let bases: Vec<Cell> = cells.iter().filter(|cell| cell.arm == *base).cloned().collect();
@@ -219,7 +219,7 @@ pub fn widest(plan: &StudyPlan, cells: &[Cell]) -> Option<f64> {
 }
 
 impl StudyResults {
-    /// The answer from cells passed through [`complete`].
+    /// Computes the answer from cells passed through [`complete`].
     pub fn compute(plan: &StudyPlan, cells: &[Cell], kept: &RunRecord) -> Self {
         let study = &plan.study;
         let left_out = |name: &str| {
@@ -266,7 +266,7 @@ impl StudyResults {
         self.comparisons.iter().find(|c| c.arm == arm && c.point == *point && c.read == read)
     }
 
-    /// An arm's value in percent of the base's, with its half-width if it is from pairs of cells.
+    /// An arm's value in percent of the base's, with its half-width if the value comes from pairs of cells.
     pub fn percent(&self, arm: &str, point: &LoadPoint, read: &str) -> Option<(f64, Option<f64>)> {
         if let Some(paired) = self.comparison(arm, point, read) {
             return Some((100.0 + paired.percent, Some(paired.half_width)));
@@ -276,7 +276,7 @@ impl StudyResults {
         Some((100.0 * mean(arm)? / base, None))
     }
 
-    /// The arms that have cells, among those of a table or chart: name, title and number.
+    /// The arms of a table or chart that have cells: name, title and number.
     pub fn shown_arms(&self, wanted: &Option<Vec<String>>) -> Vec<(&str, &str, usize)> {
         let has = |name: &str| self.figures.iter().any(|figure| figure.arm == name);
         let wanted = |name: &String| wanted.as_ref().is_none_or(|arms| arms.contains(name));

@@ -39,7 +39,7 @@ impl Painter<'_> {
         Some(Drawn { title, svg, caption })
     }
 
-    /// The value that the chart shows, and its half-width.
+    /// The value shown in the chart, and its half-width.
     fn figure(
         &self,
         chart: &Chart,

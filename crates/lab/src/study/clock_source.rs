@@ -2,7 +2,7 @@
 
 //! Sets the kernel's clock source for an arm and restores it.
 //!
-//! The clock source applies to the whole machine, so a study changes it only if the user permits that
+//! The clock source applies to the whole machine, so a study changes it only with the user's permission
 //! (`--set-clock-source`). It is restored even if this process is killed.
 
 use std::ffi::OsStr;
@@ -15,14 +15,14 @@ const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
 
 const UNDO: &str = r#"echo "$1" >"$2""#;
 
-/// Dropping this restores the previous clock source.
+/// Restores the previous clock source when dropped.
 #[derive(Debug)]
 pub struct ClockSource {
     _undo: Undo,
 }
 
 impl ClockSource {
-    /// Set the clock source. The error tells the user why the arm is left out.
+    /// Sets the clock source. The error tells the user why the arm is left out.
     pub fn set(wanted: &str, permitted: bool) -> Result<Self, String> {
         Self::set_in(Path::new(FOLDER), wanted, permitted)
     }
@@ -50,7 +50,7 @@ impl ClockSource {
         let before = read("current_clocksource")?;
         let undo = Undo::start(UNDO, &[OsStr::new(&before), path.as_os_str()])
             .map_err(|error| error.to_string())?;
-        // From here on a drop restores the previous one.
+        // From here on, a drop restores the previous one.
         let set = Self { _undo: undo };
         std::fs::OpenOptions::new()
             .write(true)

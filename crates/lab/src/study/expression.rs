@@ -15,7 +15,7 @@ pub enum Expression {
 }
 
 impl Expression {
-    /// Parse an expression. The error quotes the text that is not valid.
+    /// Parses an expression. The error quotes the invalid text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { rest: text };
         let expression = parser.sum()?;
@@ -25,7 +25,7 @@ impl Expression {
         }
     }
 
-    /// The value; `None` if a name has no value or a divisor is zero.
+    /// Evaluates the expression; `None` if a name has no value or a divisor is zero.
     pub fn value(&self, of: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
         let value = match self {
             Self::Number(number) => *number,

@@ -4,7 +4,7 @@
 use super::cell::{Cell, Machine};
 use super::file::Gate;
 
-/// How the machine exceeded the gate; `None` if it did not. `cells` give the usual CPU frequency.
+/// How the machine exceeded the gate; `None` if it did not. `cells` provide the usual CPU frequency.
 pub fn disturbed(gate: &Gate, machine: &Machine, cells: &[Cell]) -> Option<String> {
     if let Some(steal) = machine.disturbance.steal_percent.filter(|steal| *steal > gate.steal) {
         return Some(format!("{steal:.1} % of CPU time was stolen"));

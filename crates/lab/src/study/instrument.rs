@@ -16,7 +16,7 @@ use crate::engine::words::Words;
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Start the instrument and wait until it is ready. The error tells the user why it cannot be used.
+/// Starts the instrument and waits until it is ready. The error tells the user why it cannot be used.
 pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Background, String> {
     let filled = words.fill_all(&wanted.command);
     let [program, arguments @ ..] = &filled[..] else {
@@ -46,7 +46,7 @@ pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Ba
         std::thread::sleep(POLL);
     }
     if wanted.ready.is_none() {
-        // Permission problems show at once.
+        // Permission problems show up immediately.
         std::thread::sleep(Duration::from_millis(200));
         if !process.running() {
             return Err(format!("{program} ended: {}", process.last_lines(3)));

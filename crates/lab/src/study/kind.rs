@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Studies of servers, as a kind of experiments.
+//! Studies of servers as a kind of experiment.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ macro_rules! built_in {
 /// Studies of servers.
 pub enum ServerStudies {}
 
-/// What a study consists of.
+/// The contents of a study.
 #[derive(Debug, Serialize)]
 pub struct StudyContents {
     /// How its arms take turns.

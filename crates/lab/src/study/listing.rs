@@ -21,8 +21,8 @@ pub fn event_count(server: &ArmServer) -> Result<u64, Error> {
     }
 }
 
-/// The listings that come from the running server, in the order of the study. Those of program output
-/// stay empty.
+/// The listings taken from the running server, in the order of the study. Listings of program output stay
+/// empty.
 pub fn of_server(
     study: &Study,
     server: &ArmServer,
@@ -51,7 +51,7 @@ pub fn of_server(
         .collect()
 }
 
-/// Fill the listings of program output.
+/// Fills the listings of program output.
 pub fn of_output(study: &Study, material: &Material, listings: &mut [String]) {
     for (listing, text) in study.listings.iter().zip(listings) {
         let Listing { output: Some(from), lines, .. } = listing else { continue };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A server on which arms take turns: between slices the level, statement tracking and settings of live
-//! backends are changed, and the change is verified.
+//! A server on which arms take turns: changes the level, statement tracking and settings of live backends
+//! between slices, and verifies each change.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Prepare the server that all arms share. Fails if an arm changes a setting that needs a restart.
+    /// Prepares the server that all arms share. Fails if an arm changes a setting that needs a restart.
     pub fn new(plan: &StudyPlan, server: &ArmServer) -> Result<Self, Error> {
         let segment = server.segment.as_ref().ok_or_else(|| {
             Error::Failed("toggled arms require pg_tally in the server, to count commands".into())
@@ -77,12 +77,12 @@ impl Live {
         })
     }
 
-    /// Switch to this arm; returns once a session has applied its settings.
+    /// Switches to this arm; returns once a session has applied its settings.
     pub fn set(&mut self, arm: usize, server: &ArmServer) -> Result<(), Error> {
         let state = self.states[arm].clone();
         self.switch.set(state.level);
         self.switch.pause_statements(!state.statements);
-        // Reload even if nothing changes, so that all slices begin alike.
+        // Reload even if nothing changes, so that all slices start alike.
         if !self.names.is_empty() {
             let mut text = String::new();
             for (name, value) in &state.settings {
@@ -95,7 +95,7 @@ impl Live {
         Ok(())
     }
 
-    /// Wait until the session has exactly the settings of the file.
+    /// Waits until the session has exactly the settings of the file.
     fn wait_for(&mut self, settings: &Settings) -> Result<(), Error> {
         let names: Vec<String> = self.names.iter().map(|name| name.to_lowercase()).collect();
         let file = self.file.display().to_string();
@@ -133,7 +133,7 @@ impl Live {
             )?;
             let shown = [row.get::<String>(0)?, row.get(1)?, row.get(2)?];
             let number = |text: &str| text.parse::<f64>().ok();
-            // The server may show a value in another unit; then its source file is the only check.
+            // The server may show a value in a different unit; then its source file is the only check.
             let same = |shown: &String| {
                 shown.eq_ignore_ascii_case(value)
                     || number(shown).is_some_and(|shown| number(value) == Some(shown))

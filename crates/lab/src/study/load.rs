@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The load of a cell: pgbench, or a command that the study names.
+//! The load of a cell: pgbench, or the study's own command.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use error::Error;
 /// A running load.
 #[derive(Debug)]
 pub enum Running {
-    /// pgbench, the prefix of its transaction logs, if it writes any, and whether it ends by itself.
+    /// pgbench, the prefix of its transaction logs, if any, and whether it ends by itself.
     Pgbench {
         run: RunningPgbench,
         log: Option<PathBuf>,
@@ -114,7 +114,7 @@ impl Running {
         }
     }
 
-    /// What to report of a load that has ended too early: that, and its errors or the end of its output.
+    /// Describes a load that ended too early: `what` happened, and its errors or the end of its output.
     pub fn ended(&self, what: &str) -> String {
         match self {
             Self::Pgbench { run, .. } => {
@@ -124,7 +124,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end, or ends what has none of its own. An error if it failed.
+    /// Waits for its end, or ends a load that does not end by itself. Fails if the load failed.
     pub fn finish(self) -> Result<Finished, Error> {
         match self {
             Self::Pgbench { run, log, ends } => {
@@ -183,7 +183,7 @@ fn start_command(
         ("PGPORT", cluster.port().to_string()),
         ("PGUSER", cluster.user().to_string()),
         ("PGDATABASE", "postgres".to_string()),
-        // For those who come by TCP.
+        // For clients that connect by TCP.
         ("PGPASSWORD", scratch::password().to_string()),
     ] {
         command.env(name, value);
@@ -193,7 +193,7 @@ fn start_command(
     })
 }
 
-/// The first errors that pgbench has printed, before results of several lines; else its last lines.
+/// The first errors printed by pgbench, before its results of several lines; otherwise its last lines.
 fn errors(output: &str) -> String {
     let errors: Vec<&str> =
         output.lines().filter(|line| line.starts_with("pgbench: error: ")).take(4).collect();
@@ -203,7 +203,7 @@ fn errors(output: &str) -> String {
     }
 }
 
-/// The complete lines "progress: 1763765000.123 s, 1234.5 tps, ..." of an output that still grows.
+/// The complete lines "progress: 1763765000.123 s, 1234.5 tps, ..." of growing output.
 fn lines(output: &str) -> Vec<PgbenchProgress> {
     output
         .split_inclusive('\n')

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What was measured in a part of a cell, and the reads computed from it.
+//! The measurements of a part of a cell, and the reads computed from them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::plan::LoadPoint;
 use super::processes::Usage;
 use crate::engine::background::number_of;
 
-/// What was measured in a cell or a part of one.
+/// The measurements of a cell or a part of one.
 #[derive(Debug, Clone, Default)]
 pub struct Material {
     /// Duration, seconds.
@@ -21,11 +21,11 @@ pub struct Material {
     pub looked: Option<f64>,
     /// Number of commands that the server handled.
     pub commands: Option<f64>,
-    /// What the server's processes used.
+    /// CPU use of the server's processes.
     pub server: Usage,
-    /// What the load's processes used.
+    /// CPU use of the load's processes.
     pub load: Usage,
-    /// What the instrument's processes used, if there is one.
+    /// CPU use of the instrument's processes, if there is one.
     pub instrument: Option<Usage>,
     /// CPU time of the whole machine, seconds.
     pub machine_seconds: Option<f64>,
@@ -43,7 +43,7 @@ pub struct Material {
     pub workload_output: String,
 }
 
-/// What a value may be computed from in addition to reads.
+/// The inputs of values in addition to reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
     /// The arm, with its given values.
@@ -67,7 +67,7 @@ impl Given<'_> {
         }
     }
 
-    /// The value of an expression over known reads; `None` if a name in it has no value.
+    /// Evaluates an expression over known reads; `None` if a name in it has no value.
     pub fn compute(&self, text: &str, known: &Values) -> Option<f64> {
         let of = |name: &str| known.get(name).copied().flatten().or_else(|| self.value(name));
         Expression::parse(text).ok()?.value(&of)
@@ -174,7 +174,7 @@ fn taken(series: &[Option<f64>], take: Take) -> Option<f64> {
     }
 }
 
-/// The series of a cell, from the values of its parts, for the reads that keep one.
+/// The series of a cell from the values of its parts, for the reads that have one.
 pub fn series(study: &Study, times: &[f64], parts: &[Values]) -> CellSeries {
     let of = |read: &Read| -> Vec<Option<f64>> {
         parts.iter().map(|values| values.get(&read.name).copied().flatten()).collect()

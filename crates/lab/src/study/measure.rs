@@ -2,7 +2,7 @@
 //! Measures one cell on its arm's server: starts the load, opens the window after the warm-up, and
 //! closes it.
 //!
-//! Windows open and close at pgbench's progress lines, so that the number of transactions in between is
+//! Windows open and close at pgbench's progress lines, so that the number of transactions in each window is
 //! known. Processes are read within milliseconds of these lines.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +21,11 @@ use crate::engine::background::Background;
 use error::Error;
 
 const POLL: Duration = Duration::from_millis(10);
-/// How often processes are sampled that may end at any time.
+/// How often to sample processes, which may end at any time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// How early or late a progress line may come, seconds.
 const TOLERANCE: f64 = 0.1;
-/// A load without progress for this long after its warm-up has stalled.
+/// A load without progress for this long after its warm-up counts as stalled.
 const STALL_LIMIT: Duration = Duration::from_secs(60);
 const STALLED: &str = "the load makes no progress: no transaction completed";
 /// Blocks of clock readings: see [`clock::server_clock_cost`].
@@ -34,9 +34,9 @@ const CLOCK_BLOCKS: u32 = 99;
 /// The outcome of a cell.
 pub enum CellOutcome {
     Cell(Box<Cell>),
-    /// The arm cannot run here; the reason.
+    /// Why the arm cannot run on this machine.
     LeftOut(String),
-    /// It has no figures; the reason. Another try may have.
+    /// Why the cell has no figures. Another try may succeed.
     Failed(String),
     Interrupted,
 }
@@ -225,7 +225,7 @@ impl Run<'_> {
         }
     }
 
-    /// Waits until the window is to close. Returns the index of the last progress line at which
+    /// Waits until it is time to close the window. Returns the index of the last progress line at which
     /// processes were sampled.
     fn watch(
         &mut self,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Experiments: a study is a file; it runs in randomised order with an A/A control and ends in an answer
-//! with its statistics. docs/studies.md is the manual.
+//! Studies of servers: a study is a file; it runs in randomised order with an A/A control and ends in an
+//! answer with its statistics. docs/studies.md is the manual.
 //!
-//! How a run works: `file` parses the study and `plan` expands it. `order` draws the blocks, `run`
+//! How a run works: `file` parses the study, and `plan` expands it. `order` draws the blocks, `run`
 //! executes them and `journal` stores each cell. In the restart design `measure` measures a cell on the
 //! arm's own `server`, under a `load`, through `window`s. In the toggle design `toggle` switches arms on
 //! one server. `answer` computes figures from the cells; `tables` and `charts` show them; `page` and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The answer as one HTML page without scripts or requests; it contains its raw data. All text is
-//! untrusted and goes through [`Visible`].
+//! The answer as one HTML page, including the raw data, without scripts or requests. All text is untrusted and
+//! goes through [`Visible`].
 
 use maud::{html, Markup};
 
@@ -12,7 +12,7 @@ use crate::engine::page::{figures, frame, table_sections, Drawn};
 use view::html::Visible;
 use view::table::{csv, Table};
 
-/// Render the page.
+/// Renders the page.
 pub fn render(
     plan: &StudyPlan,
     cells: &[Cell],
@@ -38,8 +38,8 @@ pub fn render(
     frame(&answer.title, body)
 }
 
-/// Longer lists of inconclusive changes, and of the A/A control's, are collapsed: the tables contain
-/// them too.
+/// Longer lists of inconclusive changes and of changes of the A/A control are collapsed, since the tables
+/// contain them too.
 const FEW: usize = 6;
 
 fn findings(answer: &StudyResults) -> Markup {

@@ -38,20 +38,20 @@ impl LoadPoint {
 /// A study ready to run.
 #[derive(Debug, Clone)]
 pub struct StudyPlan {
-    /// The study's file, with its quick variant applied if wanted.
+    /// The study, with its quick variant applied if requested.
     pub study: Study,
     /// The study's arms; the A/A control, if there is one, is the last.
     pub arms: Vec<Arm>,
     /// The loads at which each arm is measured.
     pub points: Vec<LoadPoint>,
-    /// Index of the arm with which the others are compared.
+    /// Index of the arm that the others are compared with.
     pub base: usize,
     /// Whether there is an A/A control.
     pub has_again: bool,
 }
 
 impl StudyPlan {
-    /// Plan a study. `directories` replace the arms that name a directory or a file system.
+    /// Plans a study. `directories` replace the arms that name a directory or a file system.
     pub fn new(mut study: Study, quick: bool, directories: &[PathBuf]) -> Result<Self, Error> {
         if quick {
             let quick = study.quick.clone();
@@ -158,7 +158,7 @@ impl StudyPlan {
         arm.statements.unwrap_or(self.study.server.statements)
     }
 
-    /// Number of client messages in a transaction; toggled arms count transactions by it.
+    /// Number of client messages in a transaction, from which toggled arms compute the number of transactions.
     pub fn commands_per_transaction(&self) -> f64 {
         let workload = &self.study.workload;
         let statements = match workload.builtin {
@@ -176,7 +176,7 @@ impl StudyPlan {
     }
 }
 
-/// Replace the arms that name a directory or file system by one arm for each directory.
+/// Replaces the arms that name a directory or file system with one arm for each directory.
 fn with_directories(arms: Vec<Arm>, directories: &[PathBuf]) -> Result<Vec<Arm>, Error> {
     if directories.is_empty() {
         return Ok(arms);

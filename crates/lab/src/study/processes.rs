@@ -13,9 +13,9 @@ use process::{Proc, Schedstat, Stat};
 pub struct Usage {
     /// CPU time, seconds.
     pub cpu: f64,
-    /// CPU time in user mode, counted by ticks, seconds.
+    /// CPU time in user mode, counted in ticks, seconds.
     pub user: f64,
-    /// CPU time in the kernel, counted by ticks, seconds.
+    /// CPU time in the kernel, counted in ticks, seconds.
     pub kernel: f64,
     /// How often the scheduler dispatched them.
     pub dispatches: f64,
@@ -40,13 +40,13 @@ impl Usage {
         }
     }
 
-    /// Share of the ticks that were in user mode; `None` without ticks.
+    /// Share of ticks in user mode; `None` without ticks.
     pub fn user_share(&self) -> Option<f64> {
         let all = self.user + self.kernel;
         (all > 0.0).then(|| self.user / all)
     }
 
-    /// The use of a process since its start; `None` if it has ended.
+    /// Reads the use of a process since its start; `None` if it has ended.
     fn read(pid: u32) -> Option<Self> {
         let proc = Proc::default();
         let stat = proc.stat(pid)?;
@@ -80,7 +80,7 @@ struct Entry {
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Census {
-    /// Read all processes.
+    /// Reads all processes.
     pub fn take() -> Self {
         let proc = Proc::default();
         let known = |pid| Some((pid, proc.stat(pid)?.into()));
@@ -125,8 +125,8 @@ impl From<Stat> for Entry {
     }
 }
 
-/// What processes used since the first call of [`ProcessMeter::look`]. A process that ends counts up to the
-/// last call; one that starts later counts from its start.
+/// Measures the CPU use of processes since the first call of [`ProcessMeter::look`]. A process that ends counts up
+/// to the last call; one that starts later counts from its start.
 #[derive(Debug, Default)]
 pub struct ProcessMeter {
     first: HashMap<u32, Usage>,
@@ -135,7 +135,7 @@ pub struct ProcessMeter {
 }
 
 impl ProcessMeter {
-    /// Measure these processes.
+    /// Measures these processes.
     pub fn look(&mut self, pids: &[u32]) {
         for pid in pids {
             let Some(usage) = Usage::read(*pid) else { continue };
@@ -147,7 +147,7 @@ impl ProcessMeter {
         self.begun = true;
     }
 
-    /// What they used between the first and the last call of [`ProcessMeter::look`].
+    /// Their CPU use between the first and the last call of [`ProcessMeter::look`].
     pub fn used(&self) -> Usage {
         let mut sum = Usage::default();
         for (pid, last) in &self.last {
@@ -174,7 +174,7 @@ mod tests {
         }
         meter.look(&own);
         let used = meter.used();
-        // A busy machine may give us little of that time.
+        // A busy machine may give us only little of that time.
         assert!(used.cpu > 0.001 && used.cpu < 60.0, "{used:?}");
     }
 

@@ -23,15 +23,15 @@ use crate::engine::progress;
 use error::Error;
 use live::host::Watch;
 
-/// Fewer blocks never end a run early: the rank test cannot reach 0.05 with them.
+/// A run never ends early with fewer blocks: with fewer, the rank test cannot reach 0.05.
 const MIN_BLOCKS: usize = 6;
 /// The minimum number of blocks for toggled arms.
 const MIN_TOGGLED: usize = 20;
 
-/// At most one cell in this number is repeated.
+/// At most one in this many cells is repeated.
 const AGAIN_SHARE: usize = 4;
 
-/// A run ends when so many cells in a row have failed: the study or the machine is at fault.
+/// A run ends when this many cells in a row fail: the study or the machine is at fault.
 const FAILED: usize = 3;
 
 /// What to run, and where.
@@ -45,7 +45,7 @@ pub struct StudyRunOptions {
     pub quick: bool,
     /// Directories that replace those of the arms.
     pub directories: Vec<PathBuf>,
-    /// What is the same for all arms.
+    /// Inputs that are the same for all arms.
     pub here: Here,
 }
 
@@ -65,7 +65,7 @@ struct Runner {
     failed_in_a_row: usize,
 }
 
-/// Run the cells that the directory does not have yet. When interrupted, the error tells how to resume.
+/// Runs the cells that are missing from the directory. If interrupted, the error says how to resume.
 pub fn run(wish: StudyRunOptions) -> Result<(), Error> {
     let study = Study::parse(&wish.text).map_err(Error::Usage)?;
     let plan = StudyPlan::new(study, wish.quick, &wish.directories)?;
@@ -110,13 +110,13 @@ fn name(arm: &str, point: &LoadPoint, block: usize) -> String {
     format!("arm \"{arm}\", {}, block {}", point.label(), block + 1)
 }
 
-/// Print a message on standard error without damaging the progress bar.
+/// Prints a message on standard error without damaging the progress bar.
 fn say(bar: &ProgressBar, text: &str) {
     bar.suspend(|| view::escape::say(text));
 }
 
 impl Runner {
-    /// Add to an error how many cells are kept and how to resume.
+    /// Adds to an error how many cells are complete and how to resume.
     fn end(&self, result: Result<(), Error>, folder: &Path) -> Result<(), Error> {
         let kept = format!(
             "{} of {} cells are complete in {}; run the same command again to continue",
@@ -194,7 +194,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Measure an arm's points on its own server.
+    /// Measures an arm's points on its own server.
     fn visit(&mut self, arm: usize, points: &[usize], block: usize) -> Result<(), Error> {
         let mut opened = None;
         for point in points {
@@ -221,7 +221,7 @@ impl Runner {
                     CellOutcome::LeftOut(why) => return self.leave_out(arm, &why),
                     CellOutcome::Interrupted => return Ok(()),
                     CellOutcome::Failed(why) => {
-                        // Whatever it is, a new server has none of it.
+                        // Whatever went wrong, a new server does not have it.
                         opened = None;
                         if self.fails((arm, *point, block), tries, &why)? {
                             break;
@@ -248,7 +248,7 @@ impl Runner {
         Ok(())
     }
 
-    /// A cell has no figures. Whether it is given up; else it is measured again.
+    /// Handles a cell without figures. Returns true to give it up, false to measure it again.
     fn fails(
         &mut self,
         (arm, point, block): (usize, usize, usize),
@@ -296,7 +296,7 @@ impl Runner {
             if first >= self.plan.study.measure.repeats {
                 continue;
             }
-            // Cells of an incomplete block are measured again.
+            // Measure all cells of an incomplete block again.
             let label = &self.plan.points[point];
             self.cells.retain(|cell| cell.point != *label || cell.block < first);
             self.show_progress(self.plan.base, "starting");
@@ -326,7 +326,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether the first compared read has the wanted half-width at all points measured so far.
+    /// Whether the first compared read has reached the required half-width at all points measured so far.
     fn is_enough(&self) -> bool {
         let Some(wanted) = self.plan.study.measure.half_width else { return false };
         answer::widest(&self.plan, &self.cells).is_some_and(|widest| widest <= wanted)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Selects a figure of a JSON document by a path: `ledger[phase=execute,activity=LWLock:*].seconds`.
+//! Selects a figure of a JSON document by path: `ledger[phase=execute,activity=LWLock:*].seconds`.
 
 use segment::wait_names;
 use serde_json::Value;
@@ -15,11 +15,11 @@ pub struct Selector {
 #[derive(Debug, Clone, PartialEq)]
 struct Step {
     name: String,
-    /// Conditions on a list's rows; `None` for a field that is no list.
+    /// Conditions on a list's rows; `None` for a field that is not a list.
     rows: Option<Vec<(String, String)>>,
 }
 
-/// How the figures of several rows are combined.
+/// How to combine the figures of several rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Together {
     /// Their sum.
@@ -31,7 +31,7 @@ pub enum Together {
 }
 
 impl Selector {
-    /// Parse a path. The error quotes the text that is not valid.
+    /// Parses a path. The error quotes the invalid text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let (together, path) = [("max(", Together::Max), ("mean(", Together::Mean)]
@@ -151,7 +151,7 @@ fn matches(row: &Value, conditions: &[(String, String)]) -> Result<bool, String>
             Value::Null => String::new(),
             other => other.to_string(),
         };
-        // An activity may have another name on the server's version.
+        // An activity may have a different name in the server's version.
         let is_same = || field == "activity" && wait_names::is(&text, pattern);
         if !view::glob::matches(pattern, &text) && !is_same() {
             return Ok(false);

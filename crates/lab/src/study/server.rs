@@ -24,7 +24,7 @@ use live::instrumented;
 pub enum Opened {
     /// The running server.
     ArmServer(Box<ArmServer>),
-    /// Why the arm is not possible on this machine.
+    /// Why the arm cannot run on this machine.
     LeftOut(String),
 }
 
@@ -44,7 +44,7 @@ pub struct ArmServer {
     _after: After,
 }
 
-/// What is the same for all arms.
+/// Inputs that are the same for all arms.
 #[derive(Debug, Clone)]
 pub struct Here {
     /// Directory of the study's file.
@@ -66,7 +66,7 @@ impl Drop for After {
 }
 
 impl ArmServer {
-    /// Create and start the arm's server.
+    /// Creates and starts the arm's server.
     pub fn open(plan: &StudyPlan, arm: &Arm, here: &Here) -> Result<Opened, Error> {
         let mut words = Words::default();
         words.set("study", here.folder.display());
@@ -138,7 +138,7 @@ impl ArmServer {
         Ok(Opened::ArmServer(Box::new(server)))
     }
 
-    /// Verify on the server that it is what the arm describes.
+    /// Verifies that the server is what the arm describes.
     fn prove(&mut self, plan: &StudyPlan, arm: &Arm) -> Result<(), Error> {
         let mut client = self.cluster.client()?;
         let failed = |what: String| Error::Failed(format!("arm \"{}\": {what}", arm.name));
@@ -246,7 +246,7 @@ fn fill_tables(plan: &StudyPlan, arm: &Arm, cluster: &Cluster) -> Result<(), Err
     Ok(())
 }
 
-/// The directory for the arm's files, or why the arm is not possible. Adds a file system made for it to
+/// The directory for the arm's files, or why the arm cannot run. Adds a file system created for it to
 /// `made`.
 fn location(
     kind: Option<&str>,
@@ -285,7 +285,7 @@ fn bytes(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_shl(shift)
 }
 
-/// Run a command until it ends. The error holds its last lines.
+/// Runs a command until it ends. The error has its last lines.
 fn run(command: &[String]) -> Result<(), String> {
     let [program, arguments @ ..] = command else { return Ok(()) };
     match Command::new(program).args(arguments).output() {
@@ -298,7 +298,7 @@ fn run(command: &[String]) -> Result<(), String> {
     }
 }
 
-/// Which extension the arm lacks on this machine, as a message; `None` if it has all.
+/// A message that names an extension of the arm that this machine lacks; `None` if it has all.
 pub fn missing_extension(plan: &StudyPlan, arm: &Arm) -> Option<String> {
     let installed = |name: &String| has_library(name) || has_control(name);
     let missing = plan.extensions(arm).into_iter().find(|name| !installed(name))?;
@@ -320,7 +320,7 @@ fn in_installation(option: &str, file: &str) -> bool {
         .is_some_and(|folder| Path::new(&folder).join(file).exists())
 }
 
-/// Of these settings, those that only a server start changes, with their context in pg_settings.
+/// Those of these settings that only a server start or a new session changes, with their context in pg_settings.
 pub fn fixed_settings(
     cluster: &Cluster,
     names: &[&String],

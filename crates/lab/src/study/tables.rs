@@ -106,7 +106,7 @@ impl Maker<'_> {
         table
     }
 
-    /// A table without rows, the first `names` of whose columns name a row.
+    /// A table without rows; its first `names` columns identify a row.
     fn table(
         &self,
         given: &file::Table,
@@ -121,7 +121,7 @@ impl Maker<'_> {
 
     fn value(&self, arm: &str, point: &LoadPoint, read: &Read) -> Cell {
         let Some(figure) = self.answer.figure(arm, point, &read.name) else { return none() };
-        // An interval wider than the figure itself is not shown.
+        // Omit an interval that is wider than the figure itself.
         let text = match figure.half_width.filter(|half| *half < figure.mean.abs()) {
             Some(half) => with_half_width(figure.mean, read.digits, half),
             None => figures(figure.mean, read.digits),

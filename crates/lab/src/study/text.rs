@@ -5,7 +5,7 @@ use super::answer::{ArmVerdict, StudyResults};
 use super::tables::change;
 use view::table::Table;
 
-/// Render facts, verdicts and tables.
+/// Renders facts, verdicts and tables.
 pub fn render(answer: &StudyResults, tables: &[Table]) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
     for line in facts(answer) {
@@ -51,7 +51,7 @@ pub fn facts(answer: &StudyResults) -> Vec<String> {
     facts
 }
 
-/// A line for each comparison: resolved ones first, those of the A/A control last.
+/// One line per comparison: resolved ones first, those of the A/A control last.
 pub fn verdicts(answer: &StudyResults) -> Vec<(ArmVerdict, String)> {
     let title = |list: &[super::answer::ReadRow], name: &str| {
         list.iter().find(|read| read.name == name).map_or(name.to_string(), |r| r.title.clone())

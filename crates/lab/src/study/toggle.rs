@@ -2,8 +2,8 @@
 //! Measures toggled arms at one point: the arms take turns on the live backends of one server, under one
 //! load.
 //!
-//! A round gives each arm a slice, in the order of a row of a Latin square. A block has enough rounds to
-//! give each arm its seconds. The sums of an arm's slices in a block are a cell.
+//! A round gives each arm a slice, in the order of a row of a Latin square. A block has enough rounds to give each
+//! arm its seconds. The sum of an arm's slices in a block is a cell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,9 +30,9 @@ const REFRESH: Duration = Duration::from_millis(500);
 const NAP: Duration = Duration::from_millis(100);
 /// How long the load may take to connect.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a load that has ended is started again.
+/// How often to restart a load that has ended.
 const RESTARTS: u32 = 3;
-/// Give up after this number of unusable rounds in a row, spoilt by others who set the level.
+/// Give up after this many consecutive rounds in which another process set the level.
 const SPOILT: usize = 50;
 
 /// What to measure.
@@ -40,7 +40,7 @@ const SPOILT: usize = 50;
 pub struct Task<'a> {
     /// The study's plan.
     pub plan: &'a StudyPlan,
-    /// Indexes of the arms that are not left out.
+    /// Indexes of the arms that can run.
     pub arms: &'a [usize],
     /// Index of the point.
     pub point: usize,
@@ -52,7 +52,7 @@ pub struct Task<'a> {
     pub say: &'a dyn Fn(&str),
 }
 
-/// Measure blocks until the plan's repeats are complete or `take`, which gets each block's cells,
+/// Measures blocks until the plan's repeats are complete or `take`, which gets each block's cells,
 /// returns true. Returns false if interrupted.
 pub fn run(
     task: Task<'_>,
@@ -81,12 +81,13 @@ pub fn run(
     done
 }
 
-/// At normal priority the load would delay the ends of slices. `tally cost` does the same. What is started meanwhile inherits it.
+/// Raises this process's priority or restores it: at normal priority the load would delay the ends of slices.
+/// `tally cost` does the same. Processes started meanwhile inherit the priority.
 fn prefer(us: bool) {
     let _ = rustix::process::setpriority_process(None, if us { -10 } else { 0 });
 }
 
-/// Start the load and wait until it is warm. `None` if interrupted.
+/// Starts the load and waits until it is warm. `None` if interrupted.
 fn start(task: Task<'_>, server: &ArmServer) -> Result<Option<Running>, Error> {
     let Task { plan, stop, .. } = task;
     let (arm, point) = (&plan.arms[plan.base], &plan.points[task.point]);
@@ -107,7 +108,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Measures all blocks. One in which the load ended is measured again. Returns false if interrupted.
+    /// Measures all blocks, and repeats those in which the load ended. Returns false if interrupted.
     fn blocks(
         &mut self,
         load: &mut Running,
@@ -182,7 +183,7 @@ impl Bench<'_> {
         Ok(Some(self.task.arms.iter().zip(&sums).map(cell).collect()))
     }
 
-    /// A slice of each arm; `None` if interrupted or not usable.
+    /// Measures a slice of each arm; `None` if interrupted or unusable.
     fn round(&mut self) -> Result<Option<Vec<Slice>>, Error> {
         let measure = &self.task.plan.study.measure;
         let mut slices = vec![Slice::default(); self.task.arms.len()];
@@ -253,7 +254,7 @@ impl Bench<'_> {
     }
 }
 
-/// Wait until the load has connected. Returns false if interrupted.
+/// Waits until the load has connected. Returns false if interrupted.
 fn connected(
     server: &ArmServer,
     load: &mut Running,
@@ -276,7 +277,7 @@ fn connected(
     Ok(true)
 }
 
-/// Sleep until the time is over or a signal arrives. Returns false after a signal.
+/// Sleeps until the time is over or a signal arrives. Returns false after a signal.
 fn sleep(length: Duration, stop: &AtomicBool) -> bool {
     let until = Instant::now() + length;
     loop {

@@ -16,7 +16,7 @@
 //! belongs to the 95 % interval if the best curve with that value does not fit much worse than the best
 //! curve, by the F distribution with 1 and n - 3 degrees of freedom (D. M. Bates and D. G. Watts,
 //! Nonlinear Regression Analysis (1988), section 6.1.2). Profiles can be asymmetric, unlike intervals
-//! from a standard error: the knee's may have no upper end.
+//! from a standard error: that of the knee may have no upper bound.
 
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ pub struct Within {
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end; `None` if nothing bounds it.
+    /// Upper end; `None` if there is no upper bound.
     pub high: Option<f64>,
 }
 
@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Users and transactions per minute, measured before pgtally: see studies/users-sweep/README.md.
+    /// Users and transactions per minute of the original study: see studies/users-sweep/README.md.
     const SWEEP: [(f64, f64); 11] = [
         (384.0, 41_771.0),
         (448.0, 47_931.0),
@@ -382,7 +382,7 @@ mod tests {
         (1024.0, 53_323.0),
     ];
 
-    /// Points of a simulated server with random scatter, each number of clients three times.
+    /// Points of a simulated server with random scatter, three for each number of clients.
     fn synthetic(random: &mut Normal, sigma: f64, kappa: f64, scatter: f64) -> Vec<UslPoint> {
         [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
             .into_iter()

@@ -8,7 +8,7 @@ use scratch::Cluster;
 use error::Error;
 use live::library::Library;
 
-/// Create the views: as an extension if the installed library is used, else by the script in the
+/// Creates the views: as an extension if the installed library is used, otherwise with the script in the
 /// directory of the built library. With neither, there are no views, and the server rejects queries on
 /// them.
 pub fn create(cluster: &Cluster) -> Result<(), Error> {
@@ -34,7 +34,7 @@ pub fn create(cluster: &Cluster) -> Result<(), Error> {
     Ok(())
 }
 
-/// The extension's script in the directory of its library; only a build directory has it there.
+/// The extension's script in the directory of its library, which only a build directory has.
 fn script_in(folder: &Path) -> Option<PathBuf> {
     std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).find(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

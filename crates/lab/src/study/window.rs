@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Measures a period: the use by processes, the segment, the machine, and the server's views.
+//! Measures a period: the CPU use of processes, the segment, the machine, and the server's views.
 
 use std::time::Instant;
 
@@ -42,9 +42,9 @@ pub struct Window<'a> {
     asked: Values,
 }
 
-/// What was measured in a period.
+/// The measurements of a period.
 pub struct Seen {
-    /// The figures from which reads are computed.
+    /// The inputs of the reads.
     pub material: Material,
     /// Stolen time, frequency and other work of the machine.
     pub disturbance: Disturbance,
@@ -55,7 +55,7 @@ pub struct Seen {
 }
 
 impl<'a> Window<'a> {
-    /// Begin to measure. Queries use `client`.
+    /// Begins to measure. Queries use `client`.
     pub fn open(study: &Study, watched: Watched<'a>, client: &mut Client) -> Result<Self, Error> {
         let wanted = |start: &str| {
             study
@@ -95,7 +95,7 @@ impl<'a> Window<'a> {
         Ok(window)
     }
 
-    /// Measure the processes. One that ends later counts up to this call.
+    /// Measures the processes. A process that ends later counts up to this call.
     pub fn look(&mut self) {
         let census = Census::take();
         self.server.look(&census.family(self.watched.server));
@@ -105,7 +105,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// End the period. Processes count up to the last call of [`Window::look`].
+    /// Ends the period. Processes count up to the last call of [`Window::look`].
     pub fn close(&mut self, study: &Study, client: &mut Client) -> Result<Seen, Error> {
         let disturbance = self.machine.disturbance();
         let foreign = Census::take().foreign_since(&self.census);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Lists what took the time in the part of a cell in which a read was worst.
+//! Lists where the time went in the part of a cell in which a read was worst.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ struct WorstPart {
     interval: Value,
 }
 
-/// The operations of a statistic that ended in the part, and their time in it, seconds.
+/// The operations of a statistic that ended in the part, and their time in the part, seconds.
 #[derive(Default)]
 struct Total {
     count: f64,
@@ -32,13 +32,13 @@ struct Total {
 }
 
 impl<'a> Worst<'a> {
-    /// Start without any part.
+    /// Starts without any part.
     pub fn new(study: &'a Study) -> Self {
         Self { study, parts: study.listings.iter().map(|_| None).collect() }
     }
 
-    /// Consider a part that has ended. Of equal parts the last is kept: operations that lasted through
-    /// all of them end in it.
+    /// Considers a part that has ended. Of equal parts it keeps the last, because operations that lasted
+    /// through all of them end in it.
     pub fn see(&mut self, values: &Values, interval: Option<&Value>, from: f64, to: f64) {
         let Some(interval) = interval else { return };
         for (listing, kept) in self.study.listings.iter().zip(&mut self.parts) {
@@ -55,7 +55,7 @@ impl<'a> Worst<'a> {
         }
     }
 
-    /// Write the text of each listing that asks for a worst part.
+    /// Writes the text of each listing that shows a worst part.
     pub fn write(&self, listings: &mut [String]) {
         for ((listing, kept), text) in self.study.listings.iter().zip(&self.parts).zip(listings) {
             let (Some(part), Some(name)) = (kept, &listing.worst) else { continue };
@@ -107,7 +107,7 @@ fn totals(interval: &Value) -> BTreeMap<String, Total> {
     for row in rows("waits").filter(|row| row["idle"] != Value::Bool(true)) {
         add(format!("wait::{}", text(row, "activity")), row);
     }
-    // Only handling: reading a command is waiting for the client.
+    // Only handling, because reading a command is waiting for the client.
     for row in rows("commands") {
         add(format!("command::{}::handle", text(row, "kind")), &row["handle"]);
     }

@@ -4,20 +4,20 @@
 use crate::storage::log::{CellEvent, LoadSample};
 use crate::storage::victim::Ran;
 
-/// A moment of the background.
+/// The background during one period.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CoursePoint {
-    /// Its begin; negative during the warm-up.
+    /// Start; negative during the warm-up.
     pub from: f64,
-    /// Its end.
+    /// End.
     pub to: f64,
     /// Operations (or transactions) per second.
     pub rate: f64,
-    /// Operations per second that were due; `None` for a load without a schedule.
+    /// Operations due per second; `None` for a load without a schedule.
     pub wanted: Option<f64>,
     /// Mean response time, seconds; `None` if no operation ended.
     pub response: Option<f64>,
-    /// The 99th percentile, seconds; `None` where it is not known.
+    /// The 99th percentile, seconds; `None` if unknown.
     pub p99: Option<f64>,
     /// Share of reads among the operations; `None` without any.
     pub reads: Option<f64>,
@@ -36,7 +36,7 @@ pub struct VictimRun {
     pub name: String,
     /// Its time in the study; `None` without background.
     pub at: Option<f64>,
-    /// When it really began.
+    /// When it actually began.
     pub began: f64,
     /// How it went.
     pub ran: Ran,
@@ -61,15 +61,15 @@ pub struct CellCourse {
     pub limits: Vec<(f64, String)>,
     /// Dropped operations.
     pub dropped: u64,
-    /// Share of the measured time in which some task of the machine waited for I/O; `None` where the kernel
-    /// does not tell.
+    /// Share of the measured time in which some task on the machine waited for I/O; `None` if the kernel does not
+    /// report it.
     pub stalled: Option<f64>,
     /// Why it is incomplete; `None` if it is complete.
     pub early: Option<String>,
 }
 
 impl CellCourse {
-    /// From the lines of a cell's log; `None` if it has not begun.
+    /// Builds the course from the lines of a cell's log; `None` if the cell has not begun.
     pub fn from_events(lines: &[CellEvent]) -> Option<CellCourse> {
         let Some(CellEvent::Begin { arm, block, .. }) = lines.first() else { return None };
         let mut course = CellCourse {
@@ -135,7 +135,7 @@ impl CellCourse {
             .any(|run| point.to > run.began && point.from < run.began + run.ran.seconds + after)
     }
 
-    /// Seconds of a victim without background.
+    /// Duration of a victim without background, seconds.
     pub fn base(&self, name: &str) -> Option<f64> {
         let run = self.runs.iter().find(|run| run.at.is_none() && run.name == name)?;
         run.ran.failure.is_none().then_some(run.ran.seconds)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a victim does to the background: rate and response time while it runs, to those of quiet moments of
+//! How a victim affects the background: rate and response time while it runs, compared with those of quiet periods of
 //! the same cell.
 
 use serde::Serialize;
@@ -9,14 +9,14 @@ use stats::Estimate;
 use super::course::{CellCourse, CoursePoint, VictimRun};
 use super::steadiness::{Loss, RECOVERY};
 
-/// What a victim does to the background.
+/// The effect of a victim on the background.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Impact {
     /// Name of the arm.
     pub arm: String,
     /// Name of the victim.
     pub victim: String,
-    /// Of the background: "rate" or "response", the mean response time.
+    /// The affected figure of the background: "rate" or "response", the mean response time.
     pub of: &'static str,
     /// Number of runs.
     pub runs: usize,
@@ -24,11 +24,11 @@ pub struct Impact {
     pub percent: f64,
     /// Half the width of its 95 % interval, percentage points; `null` for fewer than three runs.
     pub half_width: Option<f64>,
-    /// Whether t and signed ranks agree that it is no chance.
+    /// Whether Student's t and signed ranks agree that it is not chance.
     pub resolved: bool,
 }
 
-/// A figure of points: its mean over their time.
+/// A figure of points, averaged over their time.
 type Of = fn(&[&CoursePoint]) -> Option<f64>;
 
 const FIGURES: [(&str, Of); 2] = [("rate", rate), ("response", response)];
@@ -39,7 +39,7 @@ fn rate(points: &[&CoursePoint]) -> Option<f64> {
     (seconds > 0.0 && made > 0.0).then(|| made / seconds)
 }
 
-/// By operation, not by moment.
+/// Averaged over operations, not over time.
 fn response(points: &[&CoursePoint]) -> Option<f64> {
     let weight = |it: &CoursePoint| it.rate * (it.to - it.from);
     let all =
@@ -48,8 +48,8 @@ fn response(points: &[&CoursePoint]) -> Option<f64> {
     (sum > 0.0 && made > 0.0).then(|| sum / made)
 }
 
-/// The log ratio of a figure while a victim ran to that of quiet moments. Only moments on the same side of
-/// a loss of steadiness count.
+/// The log ratio of a figure while a victim ran to the figure in quiet periods. Only periods on the same side of a loss
+/// of steadiness count.
 fn log_ratio(course: &CellCourse, lost: Option<&Loss>, run: &VictimRun, of: Of) -> Option<f64> {
     let ended = run.began + run.ran.seconds;
     let is_after = |at: f64| lost.is_some_and(|lost| at >= lost.at);
@@ -64,7 +64,7 @@ fn log_ratio(course: &CellCourse, lost: Option<&Loss>, run: &VictimRun, of: Of) 
     Some(if log.abs() < 1e-9 { 0.0 } else { log })
 }
 
-/// What a victim does to the background of an arm, over all its cells.
+/// The effects of a victim on the background of an arm, over all its cells.
 pub fn impacts(arm: &str, victim: &str, cells: &[(&CellCourse, Option<&Loss>)]) -> Vec<Impact> {
     let of_figure = |(name, of): (&'static str, Of)| {
         let logs: Vec<f64> = cells

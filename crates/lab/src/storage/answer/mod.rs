@@ -28,7 +28,7 @@ pub use steadiness::Loss;
 pub use waits::WaitRow;
 
 impl StorageResults {
-    /// From the cells of a run; `folder` has the recordings of servers.
+    /// Computes the results from the cells of a run; `folder` has the recordings of servers.
     pub fn compute(
         study: &StorageStudy,
         courses: &[CellCourse],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a study found, as results.json has it.
+//! The results of a study, as in results.json.
 
 use crate::engine::experiment::ArmRow;
 use crate::engine::journal::RunRecord;
@@ -23,7 +23,7 @@ pub struct CellRow {
     pub seconds: f64,
     /// Operations that became due per second; `null` for a load without a schedule.
     pub wanted_per_second: Option<f64>,
-    /// Operations (or transactions) per second that were made.
+    /// Operations (or transactions) completed per second.
     pub made_per_second: f64,
     /// Share of reads among them, 0 to 1.
     pub reads: Option<f64>,
@@ -35,8 +35,8 @@ pub struct CellRow {
     pub bytes_per_second: f64,
     /// Mean response time from the scheduled start, seconds.
     pub response_mean: Option<f64>,
-    /// Share of the time in which some task of the machine waited for I/O, 0 to 1; `null` where the
-    /// kernel does not tell.
+    /// Share of the time in which some task on the machine waited for I/O, 0 to 1; `null` if the kernel does
+    /// not report it.
     pub io_stalled: Option<f64>,
     /// The loss of steadiness, if there was one.
     pub lost: Option<Loss>,
@@ -57,7 +57,7 @@ pub struct RunRow {
     pub began: Option<f64>,
     /// How long it took, seconds.
     pub seconds: f64,
-    /// CPU time of it and its descendants, seconds.
+    /// CPU time of the victim and its descendants, seconds.
     pub cpu_seconds: f64,
     /// Bytes read by system calls.
     pub read_bytes: Option<u64>,
@@ -65,9 +65,9 @@ pub struct RunRow {
     pub written_bytes: Option<u64>,
     /// Bytes read from devices.
     pub device_read_bytes: Option<u64>,
-    /// Bytes written to devices, at once or later.
+    /// Bytes written to devices, immediately or later.
     pub device_written_bytes: Option<u64>,
-    /// Operations per second of the background meanwhile.
+    /// Operations per second of the background during the run.
     pub background_per_second: Option<f64>,
     /// Why it failed; `null` if it succeeded.
     pub failure: Option<String>,
@@ -84,13 +84,13 @@ pub struct Slowdown {
     pub when: &'static str,
     /// Number of runs with background.
     pub runs: usize,
-    /// Geometric mean of the runs' seconds to those without background in the same cell.
+    /// Geometric mean of the ratios of the runs' durations to those without background in the same cell.
     pub factor: f64,
     /// The 95 % interval of the factor, low and high end; `null` for fewer than three runs.
     pub interval: Option<(f64, f64)>,
 }
 
-/// A victim's seconds in an arm against the first arm's, run by run of the same time and block.
+/// A victim's duration in an arm compared with the first arm, in pairs of runs of the same time and block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VictimComparison {
     /// Name of the arm.
@@ -103,7 +103,7 @@ pub struct VictimComparison {
     pub percent: f64,
     /// Half the width of its 95 % interval, percentage points; `null` for fewer than three pairs.
     pub half_width: Option<f64>,
-    /// Whether t and signed ranks agree that it is no chance.
+    /// Whether Student's t and signed ranks agree that it is not chance.
     pub resolved: bool,
 }
 
@@ -123,19 +123,19 @@ pub struct StorageResults {
     pub run: RunRecord,
     /// Length of each cell's measured part, seconds.
     pub seconds: f64,
-    /// Cells that the study wants.
+    /// Number of cells in the plan.
     pub cells_planned: usize,
-    /// The arms, those left out included.
+    /// The arms, including those left out.
     pub arms: Vec<ArmRow>,
-    /// The cells, incomplete ones included.
+    /// The cells, including incomplete ones.
     pub cells: Vec<CellRow>,
-    /// Each run of a victim.
+    /// All runs of victims.
     pub runs: Vec<RunRow>,
     /// Slowdown of each victim in each arm.
     pub slowdowns: Vec<Slowdown>,
-    /// What victims do to the background.
+    /// Effects of victims on the background.
     pub impacts: Vec<Impact>,
-    /// Whose waits grow while victims run, by the server's ledger.
+    /// Waits that grow while victims run, from the server's ledger.
     pub waits: Vec<WaitRow>,
     /// The arms compared with the first one.
     pub comparisons: Vec<VictimComparison>,

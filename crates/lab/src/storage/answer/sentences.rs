@@ -5,7 +5,7 @@ use view::units;
 
 use super::{CellRow, Slowdown, StorageResults, WaitRow};
 
-/// The answer in words: for each arm whether it stayed steady, then how much slower the victims were.
+/// The answer in words: for each arm, whether it stayed steady, then how much slower the victims were.
 pub fn sentences(answer: &StorageResults) -> Vec<String> {
     let mut all = Vec::new();
     for arm in &answer.arms {

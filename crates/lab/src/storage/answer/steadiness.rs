@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! When the background lost its steadiness, how far it fell, and what happened just before.
 //!
-//! Only moments without a victim count: a victim disturbs the background for its own time, which is not a
-//! loss of steadiness.
+//! Only periods without a victim count: a victim disturbs the background while it runs, which is not a loss of
+//! steadiness.
 
 use serde::Serialize;
 
@@ -10,13 +10,13 @@ use stats::change_point;
 
 use super::course::{CellCourse, CoursePoint};
 
-/// A rate that fell by less is steady, percent.
+/// A rate that falls by less than this is steady, percent.
 const FALL: f64 = 5.0;
-/// Response times that grew by less are steady, factor.
+/// Response times that grow by less than this factor are steady.
 const GROWTH: f64 = 3.0;
-/// The background has this long to make up what a victim delayed, seconds.
+/// Time for the background to catch up after a victim, seconds.
 pub const RECOVERY: f64 = 2.0;
-/// A cause is at most this long before the change, seconds.
+/// Longest time from a cause to the change, seconds.
 const CAUSE: f64 = 5.0;
 
 /// A loss of steadiness.
@@ -24,7 +24,7 @@ const CAUSE: f64 = 5.0;
 pub struct Loss {
     /// When, seconds since measuring began.
     pub at: f64,
-    /// The change began this much earlier at most: the length of the moment, and of victims before it.
+    /// The change began at most this much earlier, seconds: the length of the period, and of victims before it.
     pub uncertain: f64,
     /// What changed first and most: "rate" or "response".
     pub of: &'static str,
@@ -44,18 +44,18 @@ pub struct Loss {
     pub cause: Option<String>,
 }
 
-/// The loss of steadiness of a cell, if it lost it.
+/// The loss of steadiness of a cell, if there was one.
 pub fn loss(course: &CellCourse) -> Option<Loss> {
     let quiet: Vec<&CoursePoint> =
         course.measured().filter(|point| !course.is_busy(point, RECOVERY)).collect();
     let rates: Vec<f64> = quiet.iter().map(|point| point.rate).collect();
-    // The longest response of a stalled moment is not known yet: it lasts at least as long as that.
+    // The longest response in a stalled period is not known yet; it lasts at least as long as the period.
     let response = |point: &&CoursePoint| point.response.unwrap_or(point.to - point.from).max(1e-6);
     let responses: Vec<f64> = quiet.iter().map(|point| response(point).ln()).collect();
     let rate = change_point(&rates).filter(|it| it.after < it.before * (1.0 - FALL / 100.0));
     let slower = change_point(&responses).filter(|it| it.after - it.before > GROWTH.ln());
     let (at, of) = match (&rate, &slower) {
-        // Responses grow at once; the rate falls when threads are all busy.
+        // Responses grow immediately; the rate falls once all threads are busy.
         (Some(rate), Some(slower)) if slower.at <= rate.at => (slower.at, "response"),
         (Some(rate), _) => (rate.at, "rate"),
         (None, Some(slower)) => (slower.at, "response"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The figures of courses that are made up.
+//! Figures computed from invented courses.
 
 use crate::engine::journal::RunHead;
 
@@ -26,7 +26,7 @@ fn run(at: Option<f64>, seconds: f64, failure: Option<String>) -> VictimRun {
     VictimRun { name: "copy".into(), at, began: at.unwrap_or(-9.0) + 1.0, ran }
 }
 
-/// Without background the victim takes two seconds, in block n of the arm so many times as long.
+/// A cell in which the victim takes two seconds without background and `factor` times as long with it.
 fn course(arm: &str, block: usize, factor: f64) -> CellCourse {
     let point = |from, to, rate, response, reads| CoursePoint {
         from,
@@ -48,7 +48,7 @@ fn course(arm: &str, block: usize, factor: f64) -> CellCourse {
     }
 }
 
-/// The arm y takes twice as long as x, which takes about three times as long as without background; one run fails.
+/// Arm y takes twice as long as arm x, which takes about three times as long as without background; one run fails.
 fn courses() -> Vec<CellCourse> {
     let factors = [2.5, 3.0, 3.5, 3.0];
     let mut all = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whose waits grow: the server's ledger while victims ran, and in the quiet moments of the same cells.
+//! Which waits grow: the server's ledger while victims ran, compared with quiet periods of the same cells.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::storage::log::server_recording;
 use super::course::{CellCourse, CoursePoint};
 use super::steadiness::RECOVERY;
 
-/// Rows with less than this in both columns are left out, average sessions.
+/// Rows with less than this in both columns are omitted, average sessions.
 const FEW: f64 = 0.01;
 
-/// Time of a kind of processes in one activity.
+/// Time of one kind of process in one activity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WaitRow {
     /// Name of the arm.
@@ -28,7 +28,7 @@ pub struct WaitRow {
     pub process: String,
     /// A wait event, or cpu.
     pub activity: String,
-    /// Average number of such processes in it, in quiet moments.
+    /// Average number of such processes in the activity, in quiet periods.
     pub quiet: f64,
     /// The same while a victim ran.
     pub during: f64,
@@ -57,7 +57,7 @@ impl Side {
     }
 }
 
-/// Rows of all arms with a server, those that grew most first.
+/// Rows of all arms with a server, largest growth first.
 pub fn waits(folder: &Path, courses: &[CellCourse]) -> Result<Vec<WaitRow>, Error> {
     let mut sides: BTreeMap<String, (Side, Side)> = BTreeMap::new();
     for course in courses {
@@ -70,7 +70,7 @@ pub fn waits(folder: &Path, courses: &[CellCourse]) -> Result<Vec<WaitRow>, Erro
         for (busy, from, to) in spans(course) {
             let us = |at: f64| ((course.origin + at) * 1e6) as i64;
             let frame = recording.sum(Range { from_us: us(from), to_us: us(to) });
-            // A span between two intervals has none.
+            // A span between two intervals has no frame.
             let Ok(frame) = frame else { continue };
             if busy { &mut *during } else { &mut *quiet }.add(&frame);
         }
@@ -97,12 +97,12 @@ pub fn waits(folder: &Path, courses: &[CellCourse]) -> Result<Vec<WaitRow>, Erro
     Ok(rows)
 }
 
-/// The quiet and the busy parts of a cell: whether a victim ran, begin and end.
+/// The quiet and the busy parts of a cell: whether a victim ran, start and end.
 fn spans(course: &CellCourse) -> Vec<(bool, f64, f64)> {
     let mut spans: Vec<(bool, f64, f64)> = Vec::new();
     for point in course.measured() {
         let busy = course.is_busy(point, 0.0);
-        // The time after a victim is neither.
+        // The time just after a victim is neither.
         if !busy && course.is_busy(point, RECOVERY) {
             continue;
         }

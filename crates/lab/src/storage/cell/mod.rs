@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Measures a cell: an arm's place is made, victims run without background, the background starts and
-//! warms up, then victims run and limits are set at their times. Everything is written to the cell's log
-//! when it happens, and removed in the end.
+//! Measures a cell: creates the arm's directory, runs the victims without background, starts and warms up the
+//! background, then runs victims and sets limits at their times. Everything is written to the cell's log when it
+//! happens. The directory is removed at the end.
 
 mod victims;
 mod warm_up;
@@ -25,9 +25,9 @@ use crate::storage::server::Server;
 use crate::storage::tree::{forget, Tree};
 use victims::Victims;
 
-/// How long to wait for fio's next report before looking at other things.
+/// How long to wait for fio's next report before checking everything else.
 const STEP: Duration = Duration::from_millis(50);
-/// A background without an end would outlive a run whose main loop hangs.
+/// Extra run time of the background. It is limited so that it ends even if the main loop hangs.
 const SPARE: Duration = Duration::from_secs(7200);
 /// Free space beyond the files, bytes.
 const SPACE_SPARE: u64 = 16 << 20;
@@ -39,17 +39,17 @@ pub struct Task<'a> {
     pub study: &'a StorageStudy,
     /// The arm.
     pub arm: &'a StorageArm,
-    /// Its name in output: the A/A control has another one than its arm.
+    /// Its name in output, which for the A/A control differs from the arm's.
     pub name: &'a str,
     /// Number of the block.
     pub block: usize,
     /// The run's directory.
     pub folder: &'a Path,
-    /// Where places are made that have none of their own.
+    /// Default parent of the arm's directory.
     pub near: &'a Path,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
-    /// Shows what is going on.
+    /// Shows progress.
     pub show: &'a dyn Fn(&str),
 }
 
@@ -57,7 +57,7 @@ pub struct Task<'a> {
 pub enum CellEnd {
     /// The cell is complete.
     Complete,
-    /// The arm is not possible here.
+    /// The arm cannot run on this machine.
     LeftOut(String),
     /// A signal came.
     Interrupted,
@@ -121,7 +121,7 @@ impl<'a> Cell<'a> {
             Engine::check(load).map_err(Error::Usage)?;
             let tree = Tree::of_files(load.files, &load.sizes, load.depth, load.width, study.seed);
             self.make_tree(&tree, &files)?;
-            // Before there are limits: it waits until the files are on the device.
+            // Do this before limits are set: it waits until the files are on the device.
             if study.cold {
                 forget(&files);
             }
@@ -186,7 +186,7 @@ impl<'a> Cell<'a> {
         result.and(recorded).and(server_ended)
     }
 
-    /// The longest that a background may take, whatever its victims do.
+    /// The longest that the background may run, whatever its victims do.
     fn longest(&self) -> Duration {
         let victims: Duration = self.task.study.victims.iter().map(|victim| victim.limit.0).sum();
         let warm_up = match &self.task.study.background {
@@ -241,7 +241,7 @@ impl<'a> Cell<'a> {
         Ok(())
     }
 
-    /// End a victim that is still running, as after a signal.
+    /// Ends a victim that is still running, as after a signal.
     fn end_victims(&mut self) -> Result<(), Error> {
         let Some(victims) = &mut self.victims else { return Ok(()) };
         victims.stop();
@@ -353,7 +353,7 @@ impl<'a> Cell<'a> {
         Ok(())
     }
 
-    /// Start fio again when more is owed than the study wants made up.
+    /// Restarts fio when more operations are owed than the study allows to be made up.
     fn drop_owed(&mut self, background: &mut Watched<'_>, work: &Work) -> Result<(), Error> {
         let Some(load) = background.load.filter(|load| load.owed == Owed::Dropped) else {
             return Ok(());
@@ -396,7 +396,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// The background and what is watched with it.
+/// The background and all that is observed with it.
 struct Watched<'a> {
     devices: Devices,
     before: Option<Reading>,

@@ -24,18 +24,18 @@ struct Due {
 pub struct Victims<'a> {
     study: &'a StorageStudy,
     words: Words,
-    /// Who runs them; us without.
+    /// The OS user who runs them; `None` for the current user.
     os_user: Option<OsUser>,
-    /// Files that the page cache forgets before each run.
+    /// Files to drop from the page cache before each run.
     cold: Option<PathBuf>,
-    /// In order of their times, the last one first.
+    /// In reverse order of their times.
     due: Vec<Due>,
     running: Option<(usize, Option<f64>, f64, Running)>,
     failed: Vec<CellEvent>,
 }
 
 impl<'a> Victims<'a> {
-    /// All that the study has.
+    /// The victims of a study.
     pub fn new(
         study: &'a StorageStudy,
         words: Words,
@@ -48,7 +48,7 @@ impl<'a> Victims<'a> {
         Self { study, words, os_user, cold, due, running: None, failed: Vec::new() }
     }
 
-    /// Start a victim now; `at` is its time in the study.
+    /// Starts a victim now; `at` is its time in the study.
     pub fn start(&mut self, number: usize, at: Option<f64>) {
         let victim = &self.study.victims[number];
         let failed = |why: String| CellEvent::Victim {
@@ -71,7 +71,7 @@ impl<'a> Victims<'a> {
                 return;
             }
         }
-        // With and without background alike.
+        // Both with and without background.
         if let Some(folder) = &self.cold {
             forget(folder);
         }
@@ -81,7 +81,7 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Start the next one if it is due and none is running.
+    /// Starts the next victim if it is due and none is running.
     pub fn start_due(&mut self, passed: f64) {
         if self.running.is_some() || self.due.last().is_none_or(|due| due.at > passed) {
             return;
@@ -91,17 +91,17 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Whether one is running.
+    /// Whether a victim is running.
     pub fn running(&self) -> bool {
         self.running.as_ref().is_some_and(|(.., running)| !running.ended())
     }
 
-    /// Whether none is running and all that ended have been reported.
+    /// Whether no victim is running and all ended ones have been reported.
     pub fn is_idle(&self) -> bool {
         self.running.is_none() && self.failed.is_empty()
     }
 
-    /// The lines of those that have ended.
+    /// The log lines of victims that have ended.
     pub fn ended(&mut self) -> Vec<CellEvent> {
         let mut lines = std::mem::take(&mut self.failed);
         if self.running.as_ref().is_some_and(|(.., running)| running.ended()) {
@@ -113,7 +113,7 @@ impl<'a> Victims<'a> {
         lines
     }
 
-    /// End the one that is running; its line is among those that have ended.
+    /// Ends the running victim; [`Victims::ended`] then returns its line.
     pub fn stop(&mut self) {
         if let Some((number, at, _, running)) = self.running.take() {
             let name = self.study.victims[number].name.clone();
@@ -121,7 +121,7 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// What the progress line shows of them.
+    /// The text for the progress line.
     pub fn shown(&self) -> Option<String> {
         let (number, _, began, _) = self.running.as_ref()?;
         Some(format!("; {} running for {:.0} s", self.study.victims[*number].name, now() - began))

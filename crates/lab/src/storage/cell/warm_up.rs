@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! When the warm-up is over.
+//! Decides when the warm-up is over.
 
 use std::collections::VecDeque;
 
 use crate::storage::file::WarmUp;
 use crate::storage::log::LoadSample;
 
-/// Samples that are compared: the last ones, and as many before.
+/// Samples to compare: this many of the latest, and as many before them.
 const SAMPLES: usize = 5;
-/// The rate may differ by this share from what is wanted.
+/// The rate may differ from the schedule by this share.
 const RATE: f64 = 0.02;
 /// Response times and dirty pages may differ by this factor.
 const GROWTH: f64 = 1.5;
@@ -30,7 +30,7 @@ impl WarmUpWatch {
         Self { wanted, most, began: None, last: VecDeque::new() }
     }
 
-    /// The next sample. Returns why the warm-up is over, if it is.
+    /// Adds a sample. Returns why the warm-up is over, if it is.
     pub fn add(&mut self, sample: &LoadSample) -> Option<String> {
         let began = *self.began.get_or_insert(sample.from);
         let seconds = sample.to - began;

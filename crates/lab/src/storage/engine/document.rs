@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! fio's report of a moment, one JSON document a second.
+//! fio's status report, one JSON document per second.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -13,8 +13,8 @@ pub struct Document {
     timestamp_ms: u64,
     /// The threads, in the order of the job file.
     jobs: Vec<Job>,
-    /// When it arrived, seconds since 1970. The totals are of that moment: fio waits for each thread's
-    /// next operation in between.
+    /// When it arrived, seconds since 1970. The totals are of that time: fio waits for each thread's next
+    /// operation in between.
     #[serde(skip)]
     pub time: f64,
 }
@@ -43,7 +43,7 @@ struct Latency {
 /// The totals of a thread since its start.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Totals {
-    /// Operations that ended.
+    /// Completed operations.
     pub operations: u64,
     /// Bytes read or written by them.
     pub bytes: u64,
@@ -56,7 +56,7 @@ pub struct Totals {
 }
 
 impl Document {
-    /// The totals of each thread. A thread reads or writes, so that both can be added.
+    /// The totals of each thread. A thread only reads or only writes, so both can be added.
     pub fn threads(self) -> Vec<Totals> {
         let timestamp = self.timestamp_ms;
         let totals = |job: Job| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The background: fio, with a job for each thread, and its reports.
+//! The background load: fio, with one job per thread, and its reports.
 //!
-//! Threads are without `time_based`, because fio then never leaves a file that it goes through in
-//! sequence; they have loops without end instead. `invalidate=0`: fio would drop a file's pages from the
-//! cache whenever it opens it.
+//! Threads do not use `time_based`, because fio would then never leave a file that it reads or writes sequentially;
+//! they loop endlessly instead. `invalidate=0` keeps fio from dropping a file's pages from the cache whenever it
+//! opens the file.
 
 mod document;
 mod schedule;
@@ -29,37 +29,37 @@ use threads::Thread;
 pub use schedule::Responses;
 pub use threads::apportioned;
 
-/// Time of day, seconds since 1970: the clock that fio's reports have.
+/// Time of day, seconds since 1970: the clock of fio's reports.
 pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// What the background did between two reports.
+/// Work of the background between two reports.
 #[derive(Debug, Clone, Default)]
 pub struct Work {
-    /// Its begin, seconds since 1970.
+    /// Start, seconds since 1970.
     pub from: f64,
-    /// Its end.
+    /// End, seconds since 1970.
     pub to: f64,
     /// Operations that became due.
     pub wanted: u64,
-    /// Reads that ended.
+    /// Completed reads.
     pub reads: u64,
-    /// Writes that ended.
+    /// Completed writes.
     pub writes: u64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Operations that should have been issued by its end and were not.
+    /// Operations that should have been issued by the end but were not.
     pub owed: u64,
     /// Response times of reads from their scheduled start.
     pub read_responses: Responses,
     /// Response times of writes from their scheduled start.
     pub write_responses: Responses,
-    /// Durations of reads, from the moment when they were issued.
+    /// Durations of reads from when they were issued.
     pub read_durations: Responses,
-    /// Durations of writes, from the moment when they were issued.
+    /// Durations of writes from when they were issued.
     pub write_durations: Responses,
     /// Errors that ended threads.
     pub errors: Vec<i64>,
@@ -74,13 +74,13 @@ pub struct Engine {
     messages: Receiver<String>,
     last: Option<(f64, Vec<Totals>)>,
     began: Vec<Option<f64>>,
-    /// Operations of each thread that were due by the last report.
+    /// Operations of each thread due by the last report.
     due: Vec<u64>,
-    /// Removed when it ends.
+    /// The job file, removed when fio ends.
     _job: tempfile::NamedTempFile,
 }
 
-/// The version of the installed fio; an error that says how to install it.
+/// The version of the installed fio. The error says how to install it.
 pub fn version() -> Result<String, Error> {
     let output = Command::new("fio").arg("--version").output().map_err(missing)?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
@@ -96,7 +96,7 @@ fn missing(error: std::io::Error) -> Error {
     })
 }
 
-/// The job file: one job a thread.
+/// The job file, with one job per thread.
 fn job_file(load: &Background, threads: &[Thread], files: &Path, most: Duration) -> String {
     let mut text = format!(
         "[global]\nopendir={}\nioengine=psync\nthread=1\ndirect={}\nbs={}\nrate_process=linear\n\
@@ -125,12 +125,12 @@ fn job_file(load: &Background, threads: &[Thread], files: &Path, most: Duration)
 }
 
 impl Engine {
-    /// Check that a background is possible.
+    /// Checks that fio can run this background.
     pub fn check(load: &Background) -> Result<(), String> {
         threads::plan_threads(load).map(drop)
     }
 
-    /// Start the background on the files below a directory; it ends by itself after `most`.
+    /// Starts the background on the files below a directory; it ends by itself after `most`.
     pub fn start(load: &Background, files: &Path, most: Duration) -> Result<Engine, Error> {
         let threads = threads::plan_threads(load).map_err(Error::Usage)?;
         // Next to the files, so that it is removed with them even if this process is killed.
@@ -145,7 +145,7 @@ impl Engine {
         let (document, documents) = channel();
         let (message, messages) = channel();
         std::thread::Builder::new().name("fio".into()).spawn(move || {
-            // Nobody listens once the engine was dropped; fio then ends too.
+            // Once the engine is dropped nobody listens, and fio ends too.
             document::read(
                 BufReader::new(output),
                 now,
@@ -157,13 +157,13 @@ impl Engine {
         Ok(Engine { process, threads, documents, messages, last: None, began, due, _job: job })
     }
 
-    /// Threads that read, and threads that write.
+    /// Numbers of reading and writing threads.
     pub fn directions(&self) -> (usize, usize) {
         let readers = self.threads.iter().filter(|thread| thread.reads).count();
         (readers, self.threads.len() - readers)
     }
 
-    /// What was done since the last report, if another one comes within `wait`. An error if fio ended.
+    /// The work since the last report, if another one comes within `wait`. Fails if fio has ended.
     pub fn work(&mut self, wait: Duration) -> Result<Option<Work>, Error> {
         let until = Instant::now() + wait;
         loop {
@@ -180,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// Stop fio. Returns what was done since the last report.
+    /// Stops fio. Returns the work since the last report.
     pub fn stop(mut self) -> Result<Option<Work>, Error> {
         // After this signal it prints a last report.
         self.process.stop(Signal::INT)?;
@@ -211,7 +211,7 @@ impl Engine {
             return None;
         }
         for (began, totals) in self.began.iter_mut().zip(&totals) {
-            // The begin is the report's time less the runtime, both in milliseconds.
+            // The start is the report's time minus the run time, both in milliseconds.
             *began = match (*began, totals.began) {
                 (Some(known), Some(new)) => Some(known.min(new)),
                 (known, new) => known.or(new),
@@ -231,7 +231,7 @@ impl Engine {
             let old = Totals { began: Some(began), ..old.clone() };
             let done = new.operations.saturating_sub(old.operations);
             let bytes = new.bytes.saturating_sub(old.bytes);
-            // A thread whose first operation is slow is known late: what was due meanwhile counts now.
+            // A thread whose first operation is slow becomes known late: operations due meanwhile count now.
             let due = schedule::due(thread, began, time).max(*counted);
             work.wanted += due - std::mem::replace(counted, due);
             work.owed += owed(thread, &new, time);
@@ -260,12 +260,12 @@ impl Engine {
 }
 
 impl Work {
-    /// Operations that ended.
+    /// Completed operations.
     pub fn made(&self) -> u64 {
         self.reads + self.writes
     }
 
-    /// Its length, in seconds.
+    /// Length, in seconds.
     pub fn seconds(&self) -> f64 {
         self.to - self.from
     }
@@ -284,7 +284,7 @@ impl Work {
         all
     }
 
-    /// This and what came after it.
+    /// This work and the work that followed it.
     pub fn and(mut self, later: Work) -> Work {
         self.to = later.to;
         self.wanted += later.wanted;

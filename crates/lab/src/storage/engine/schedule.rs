@@ -2,30 +2,29 @@
 //! Response times from the scheduled start.
 //!
 //! Operation k of a thread is due at `began + k / rate`. fio measures an operation from the moment it is
-//! issued, and a thread that waits for one operation cannot issue the next: what is due meanwhile would
-//! not be counted as late (coordinated omission; G. Tene, How NOT to Measure Latency, 2013). Two reports
-//! tell how far the thread was behind at their times. Between reports in which a thread fell behind, its
-//! operations are placed evenly; in all others an operation that took longer than a period is known to
-//! have delayed those that became due meanwhile.
+//! issued, and a thread that waits for one operation cannot issue the next: operations due meanwhile would not count
+//! as late (coordinated omission; G. Tene, How NOT to Measure Latency, 2013). Two reports show how far the thread was
+//! behind at their times. If a thread fell behind between two reports, its operations are spread evenly. Otherwise an
+//! operation that took longer than a period has delayed those that became due meanwhile.
 
 use std::collections::BTreeMap;
 
 use super::document::Totals;
 use super::threads::Thread;
 
-/// Numbers of operations by their response time in ns, three digits of it.
+/// Numbers of operations by response time in ns, with three digits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Responses(BTreeMap<u64, u64>);
 
 impl Responses {
-    /// Add `count` operations with this response time, in seconds.
+    /// Adds `count` operations with this response time, in seconds.
     pub fn add(&mut self, seconds: f64, count: u64) {
         if count > 0 {
             *self.0.entry(rounded(seconds.max(0.0) * 1e9)).or_default() += count;
         }
     }
 
-    /// Add those of another.
+    /// Adds the operations of another set.
     pub fn merge(&mut self, other: &Responses) {
         for (ns, count) in &other.0 {
             *self.0.entry(*ns).or_default() += count;
@@ -53,19 +52,19 @@ impl Responses {
         (self.count() > 0).then(|| sum * 1e-9 / self.count() as f64)
     }
 
-    /// Response times in ns and their numbers.
+    /// Response times in ns, and how many operations had each.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().map(|(ns, count)| (*ns, *count))
     }
 }
 
-/// A number with three digits.
+/// Rounds to three digits.
 fn rounded(ns: f64) -> u64 {
     let step = 10f64.powf((ns.max(1.0).log10().floor() - 2.0).max(0.0));
     ((ns / step).round() * step) as u64
 }
 
-/// Operations due until `time`, the first included.
+/// Operations due by `time`, including the first.
 pub fn due(thread: &Thread, began: f64, time: f64) -> u64 {
     if time < began {
         return 0;
@@ -73,7 +72,7 @@ pub fn due(thread: &Thread, began: f64, time: f64) -> u64 {
     ((time - began) * thread.rate).floor() as u64 + 1
 }
 
-/// Operations that should have been issued by `time` and were not; the one in progress is not owed.
+/// Operations that should have been issued by `time` but were not; one in progress is not owed.
 pub fn owed(thread: &Thread, totals: &Totals, time: f64) -> u64 {
     let Some(began) = totals.began else { return 0 };
     due(thread, began, time).saturating_sub(totals.operations + 1)
@@ -113,7 +112,7 @@ pub fn responses(thread: &Thread, began: f64, before: At<'_>, after: At<'_>) -> 
         })
         .filter(|(_, count)| *count > 0)
         .collect();
-    // Operations that were due during a long one ended just after it: they are among the short ones.
+    // Operations that were due during a long one completed just after it, so they are among the short ones.
     let mut delayed = Vec::new();
     for (ns, count) in durations.iter().rev() {
         let seconds = *ns as f64 * 1e-9;
@@ -176,7 +175,7 @@ mod tests {
         (all, truth)
     }
 
-    /// The responses by reports once a second for ten seconds, of the simulated thread.
+    /// The response times computed from one report per second of the simulated thread, for ten seconds.
     fn reported(ended: &[(f64, f64)]) -> Responses {
         let at = |time: f64| {
             let mut totals = Totals { began: Some(0.0), ..Totals::default() };
@@ -223,7 +222,7 @@ mod tests {
 
     #[test]
     fn operations_that_wait_for_a_long_one_are_late() {
-        // One of 300 ms: 30 others were due meanwhile.
+        // One operation of 300 ms: 30 others were due meanwhile.
         compare(|k| if k == 350 { 0.3 } else { 0.0002 }, 0.05);
     }
 

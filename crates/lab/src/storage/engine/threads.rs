@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The threads of the background: what each does, and how often.
+//! The threads of the background, and the operations and rate of each.
 //!
 //! Each thread has one direction: fio 3.33 aborts when a thread that mixes reads and writes at a fixed
 //! rate is stopped (io_u.c, assertion ddir_rw). Threads of one kind have equal rates.
@@ -11,16 +11,16 @@ use crate::storage::file::Background;
 pub struct Thread {
     /// Whether it reads; else it writes.
     pub reads: bool,
-    /// Whether it goes through one file after the other; else each operation is on a random block of a
-    /// random file.
+    /// Whether it processes one file after the other; otherwise each operation is on a random block of a random
+    /// file.
     pub sequential: bool,
     /// Operations per second.
     pub rate: f64,
-    /// Its start within the first period of its rate, in seconds, so that threads do not march in step.
+    /// Its start within the first period of its rate, in seconds, so that threads do not run in lockstep.
     pub offset: f64,
 }
 
-/// The threads of a background; an error if there are fewer threads than kinds of operations.
+/// The threads of a background. Fails if there are fewer threads than kinds of operations.
 pub fn plan_threads(load: &Background) -> Result<Vec<Thread>, String> {
     let (r, s) = (load.reads, load.sequential);
     let kinds = [(true, true), (true, false), (false, true), (false, false)];
@@ -51,7 +51,7 @@ pub fn plan_threads(load: &Background) -> Result<Vec<Thread>, String> {
     Ok(threads)
 }
 
-/// A number divided by shares, at least one for each: the method of the largest remainder.
+/// Divides a number by shares, with at least one for each, by the largest remainder method.
 pub fn apportioned(total: usize, shares: &[f64]) -> Vec<usize> {
     let exact = |share: &f64| share * total as f64;
     let mut counts: Vec<usize> =

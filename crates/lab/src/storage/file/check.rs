@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Checks a study file beyond its syntax. Each message names the key and what it may be.
+//! Checks a study file beyond its syntax. Each message names the key and its permitted values.
 
 use super::{Background, Class, StorageStudy};
 
-/// More threads would make fio's reports every second too expensive.
+/// With more threads, fio's reports every second would become too expensive.
 const MAX_THREADS: usize = 256;
-/// Names of arms that the A/A control needs.
+/// Name of the A/A control.
 pub const AGAIN: &str = "again";
 
 pub fn check(study: &StorageStudy) -> Result<(), String> {

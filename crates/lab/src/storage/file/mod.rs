@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The file of a study of storage, storage.toml. docs/storage-studies.md is its manual.
+//! The file of a storage study, storage.toml. docs/storage-studies.md is its manual.
 
 mod check;
 mod model;
@@ -13,7 +13,7 @@ pub use model::{
 pub use size::Size;
 
 impl StorageStudy {
-    /// Parse and check a study file. The error says what is wrong with it.
+    /// Parses and checks a study file. The error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let study: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         check::check(&study)?;
@@ -52,7 +52,7 @@ impl StorageStudy {
         self
     }
 
-    /// When a victim starts, since measuring began, in seconds.
+    /// The start times of a victim, in seconds since measuring began.
     pub fn starts(&self, victim: &Victim) -> Vec<f64> {
         let length = self.length.0.as_secs_f64();
         if let Some(at) = &victim.at {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally storage`: times commands during a steady load on storage, as a file defines them, and reports
-//! when the storage loses its steadiness.
+//! `tally storage`: times commands under a steady load on storage, as defined in a file, and reports when the storage
+//! stops keeping up.
 
 mod args;
 
@@ -13,7 +13,7 @@ use error::Error;
 
 pub use args::{StorageArgs, StorageRunArgs, StorageVerb};
 
-/// List, show, run or report studies of storage.
+/// Lists, shows, runs or reports storage studies.
 pub fn run(args: &StorageArgs) -> Result<(), Error> {
     match &args.what {
         StorageVerb::List { json } => list::<StorageStudies>(*json),

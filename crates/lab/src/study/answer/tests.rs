@@ -110,8 +110,8 @@ fn differences_use_the_base_of_the_same_block_and_dependent_values_follow() {
     }
 }
 
-/// The comparison of the arm "one" whose values are the base's times the exponential of `own`, where those of the control
-/// are times that of `again`, by block.
+/// The comparison of the arm "one". By block, its values are the base's times the exponential of `own`, and those of
+/// the control the base's times the exponential of `again`.
 fn compared(own: fn(f64) -> f64, again: fn(f64) -> f64) -> (StudyPlan, Vec<Cell>, ArmComparison) {
     let plan = plan(8);
     let mut all = cells(&plan, 1, 0.0);
@@ -147,7 +147,7 @@ fn a_change_is_that_of_its_logs_and_has_to_exceed_the_control() {
     assert_eq!(found.verdict, ArmVerdict::Resolved);
     let (.., found) = compared(own, |block| 0.2 * (block - 3.5));
     assert_eq!(found.verdict, ArmVerdict::Inconclusive, "the control changed by more: {found:?}");
-    // By itself it would be an effect: its probability is 0.02.
+    // By itself this would be an effect: its probability is 0.02.
     let (.., found) = compared(|block| if block == 7.0 { 0.05 } else { 0.01 }, |_| 0.0);
     assert!((found.holm_p / found.t_p - 4.0).abs() < 1e-6 && found.t_p < 0.05, "{found:?}");
     assert_eq!(found.verdict, ArmVerdict::Inconclusive);

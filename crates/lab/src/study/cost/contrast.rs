@@ -4,7 +4,7 @@
 
 use super::design::{Round, Side};
 
-/// Minimum number of commands on each side of a quad; a ratio of fewer is meaningless.
+/// Minimum number of commands on each side of a quad; with fewer, a ratio is meaningless.
 pub const MIN_COMMANDS: u64 = 4;
 
 /// Totals of all measured backends in one slice, or in several added up.
@@ -16,7 +16,7 @@ pub struct Slice {
     pub dispatches: u64,
     /// Client messages handled.
     pub commands: u64,
-    /// Changes made to the backends' books.
+    /// Changes to the backends' statistics.
     pub changes: u64,
     /// Length of the slice, ns.
     pub wall_ns: u64,
@@ -46,18 +46,18 @@ impl Slice {
 /// Log ratios of side B to side A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contrast {
-    /// Of CPU time per command.
+    /// Log ratio of CPU time per command.
     pub cpu: f64,
-    /// Of commands per second.
+    /// Log ratio of commands per second.
     pub throughput: f64,
 }
 
 /// The effect that a round shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RoundContrast {
-    /// The level against off.
+    /// The level compared with off.
     pub real: Contrast,
-    /// The placebo's sides: the error of the method.
+    /// The placebo's sides compared: the error of the method.
     pub placebo: Contrast,
 }
 

@@ -54,14 +54,14 @@ pub struct BackendMeter {
     segment: Segment,
     of: CostOf,
     counter: u32,
-    /// Whether to measure the server's other processes, too.
+    /// Whether to measure the server's other processes too.
     whole: bool,
     backends: Vec<Backend>,
 }
 
 impl BackendMeter {
-    /// A meter for the client backends of this segment. An error if they cannot be measured: their
-    /// processes are not visible, no probe counts commands, or `of` needs statements and none are kept.
+    /// A meter for the client backends of this segment. Fails if they cannot be measured: their processes are
+    /// not visible, no probe counts commands, or `of` needs statements and the server keeps none.
     pub fn new(segment: Segment, of: CostOf) -> Result<Self, Error> {
         let path = segment.path().display().to_string();
         if !segment.knows_pids() {
@@ -90,8 +90,8 @@ impl BackendMeter {
         Ok(Self { segment, of, counter, whole: false, backends: Vec::new() })
     }
 
-    /// Measures the server's other processes, too: their CPU time and dispatches; they handle no
-    /// messages. A process reports its kind only after a level is on.
+    /// Measures the server's other processes too: their CPU time and dispatches; they handle no messages. A
+    /// process reports its kind only after a level is on.
     pub fn of_whole_server(mut self) -> Self {
         self.whole = true;
         self
@@ -110,7 +110,7 @@ impl BackendMeter {
             if self.backends.iter().any(|backend| backend.slot == claim.slot) {
                 continue;
             }
-            // A backend that has just ended is no error.
+            // A backend that has just ended is not an error.
             if let Ok(schedstat) = File::open(format!("/proc/{}/schedstat", claim.pid)) {
                 self.backends.push(Backend {
                     slot: claim.slot,

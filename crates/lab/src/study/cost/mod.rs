@@ -21,7 +21,7 @@ pub enum CostOf {
 }
 
 impl CostOf {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Level => "level",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Checks beyond the syntax of a study file: names exist, alternatives exclude each other, and the
-//! design supports what the file asks for.
+//! design supports the requested features.
 
 use std::collections::HashSet;
 use std::ops::{Range, RangeBounds};
@@ -171,7 +171,7 @@ impl Study {
         Ok(())
     }
 
-    /// Refuses what cannot be changed in running backends, and reads that slices cannot provide.
+    /// Rejects keys that cannot be changed in running backends, and reads that slices cannot provide.
     fn check_toggle(&self) -> Result<(), String> {
         for arm in &self.arms {
             let level = arm.level.unwrap_or(self.server.level);
@@ -288,7 +288,7 @@ fn check_name(what: &str, name: &str, separator: char) -> Result<(), String> {
     ))
 }
 
-/// Refuses numbers outside of a range; NaN is outside of all.
+/// Rejects numbers outside a range; NaN is outside every range.
 fn within<T: PartialOrd>(
     numbers: impl IntoIterator<Item = Option<T>>,
     range: impl RangeBounds<T>,

@@ -32,12 +32,12 @@ pub struct Study {
     /// The variants of the server that are compared.
     #[serde(rename = "arm")]
     pub arms: Vec<Arm>,
-    /// What the clients do.
+    /// The load of the clients.
     pub workload: Workload,
     /// How to measure.
     #[serde(default)]
     pub measure: Measure,
-    /// What `--quick` changes.
+    /// Changes with `--quick`.
     #[serde(default)]
     pub quick: Quick,
     /// Limits beyond which a cell is repeated.
@@ -46,7 +46,7 @@ pub struct Study {
     /// The figures taken from each cell.
     #[serde(rename = "read")]
     pub reads: Vec<Read>,
-    /// What is compared with which arm.
+    /// The comparison of the arms.
     pub compare: Option<Compare>,
     /// Tables of the report.
     #[serde(rename = "table", default)]

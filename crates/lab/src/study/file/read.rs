@@ -130,7 +130,7 @@ pub enum When {
     End,
 }
 
-/// Whose output contains the line.
+/// The program whose output contains the line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum From {
@@ -179,7 +179,7 @@ impl Read {
         }
     }
 
-    /// Its unit, given in the file or that of what every study measures; `None`: unknown.
+    /// Its unit: from the file, or that of a figure that every study measures; `None` if unknown.
     pub fn unit(&self) -> Option<&str> {
         match self.unit.as_str() {
             "" => self.of.map(MeasuredProcesses::unit),
@@ -187,7 +187,7 @@ impl Read {
         }
     }
 
-    /// Where its figure comes from. An error unless exactly one of the seven keys is given.
+    /// Where its figure comes from. Fails unless exactly one of the seven keys is given.
     pub fn source(&self) -> Result<ReadSource<'_>, String> {
         let ways = [
             self.of.map(ReadSource::Of),

@@ -20,7 +20,7 @@ pub struct Table {
     pub show: Show,
 }
 
-/// What the rows of a table with several reads are.
+/// The rows of a table with several reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rows {
@@ -57,7 +57,7 @@ pub struct Chart {
 
 impl Chart {
     /// The unit of the vertical axis, on which all of these reads are drawn; a plain number has the
-    /// read's title. An error unless the reads have one unit.
+    /// read's title. Fails unless all reads have the same unit.
     pub fn unit(&self, reads: &[&Read]) -> Result<String, String> {
         if self.show != Show::Value {
             return Ok("%".into());
@@ -103,7 +103,7 @@ pub struct Listing {
     pub sql: Option<String>,
     pub events: Option<Vec<String>>,
     pub output: Option<super::read::From>,
-    /// A read: list the statistics by total time of the time step in which it was worst.
+    /// A read: list the statistics of the time step in which it was worst, by total time.
     pub worst: Option<String>,
     #[serde(default = "ten")]
     pub lines: usize,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally study`: runs an experiment that is defined in a file, in randomised order, and reports its
-//! results.
+//! `tally study`: runs an experiment defined in a file, in randomised order, and reports its results.
 
 mod args;
 
@@ -13,7 +12,7 @@ use error::Error;
 
 pub use args::{StudyArgs, StudyRunArgs, StudyVerb};
 
-/// List, show, run or report studies.
+/// Lists, shows, runs or reports studies.
 pub fn run(args: &StudyArgs) -> Result<(), Error> {
     match &args.what {
         StudyVerb::List { json } => list::<ServerStudies>(*json),
