@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is needed to unwind the stacks of the server's processes, for all samplers.
+//! The data that samplers need to unwind the stacks of the server's processes.
 //!
-//! The recorder's thread reads files and tables; samplers only look up. A process that they do not know is a child of
-//! the postmaster, which had the same files at the same addresses when it was forked. What it loads later is read when
-//! a sampler has met it.
+//! The recorder's thread reads files and tables; samplers only look up. An unknown process is a child of the
+//! postmaster, with the same files at the same addresses when it was forked. Files that it loads later are read once a
+//! sampler has met them.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -18,18 +18,18 @@ use crate::unwind_table::UnwindTable;
 
 /// The files of a process, and how to unwind in them.
 pub struct AddressSpace {
-    /// By address.
+    /// Sorted by address.
     files: Vec<File>,
-    /// The same for the walk from frame to frame.
+    /// The same files, for the walk from frame to frame.
     pub unwinder: Walk<Arc<[u8]>, MayAllocateDuringUnwind>,
 }
 
 /// Code of a file in memory.
 struct File {
     range: Range<u64>,
-    /// What to add to an address of the file.
+    /// Offset from an address in the file to the address in memory.
     bias: u64,
-    /// `None`: it has none.
+    /// `None` if the file has none.
     table: Option<Arc<UnwindTable>>,
 }
 
@@ -41,11 +41,11 @@ impl AddressSpace {
         let mut files: Vec<File> = Vec::new();
         let mut unwinder = Walk::new();
         for Mapped { range, offset, path } in maps.all() {
-            // Generated code, and the kernel's own in a process, have none.
+            // Generated code, and the kernel's code in a process, have no table.
             let table = if path.starts_with('/') { table_of(path) } else { None };
             let address = table.as_ref().and_then(|it| it.address(offset));
             let bias = address.map_or(0, |it| range.start.wrapping_sub(it));
-            // Pages that were changed in memory are ranges of their own.
+            // Pages changed in memory are separate ranges.
             match files.last_mut() {
                 Some(last) if table.is_some() && same(&last.table, &table) && last.bias == bias => {
                     last.range.end = range.end;
@@ -61,7 +61,7 @@ impl AddressSpace {
         AddressSpace { files, unwinder }
     }
 
-    /// Whether the function at an address keeps a frame pointer; `None`: no file is known there.
+    /// Whether the function at an address keeps a frame pointer; `None` if no file is known there.
     pub fn keeps_frame_pointer(&self, address: u64) -> Option<bool> {
         let after = self.files.partition_point(|it| it.range.start <= address);
         let file = self.files.get(after.checked_sub(1)?)?;
@@ -80,7 +80,7 @@ fn same(a: &Option<Arc<UnwindTable>>, b: &Option<Arc<UnwindTable>>) -> bool {
 #[derive(Default)]
 pub struct AddressSpaces {
     known: RwLock<LearnedSpaces>,
-    /// Processes in which a sampler has met code that is not known.
+    /// Processes in which a sampler has met unknown code.
     stale: Mutex<HashSet<i32>>,
 }
 
@@ -90,40 +90,40 @@ struct LearnedSpaces {
     postmaster: i32,
 }
 
-/// Reads what samplers need; for the recorder's thread alone.
+/// Reads the data for samplers; used only by the recorder's thread.
 pub struct Learner<'s> {
     spaces: &'s AddressSpaces,
-    /// Equal ones are kept once: forked processes have the same.
+    /// Equal address spaces are kept once, since forked processes share them.
     by_maps: HashMap<Maps, Arc<AddressSpace>>,
     tables: HashMap<String, Option<Arc<UnwindTable>>>,
 }
 
 impl AddressSpaces {
-    /// That of a process; of one that has just begun it is the postmaster's.
+    /// The address space of a process; that of the postmaster if the process has just started.
     pub fn space_of(&self, pid: i32) -> Option<Arc<AddressSpace>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let found = known.of_process.get(&pid).or_else(|| known.of_process.get(&known.postmaster));
         found.cloned()
     }
 
-    /// Code was met that the process had not loaded when it was looked at.
+    /// Notes that a process has loaded code since it was last read.
     pub fn is_stale(&self, pid: i32) {
         self.stale.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
     }
 
-    /// Processes to look at again.
+    /// Takes the processes to read again.
     pub fn take_stale(&self) -> HashSet<i32> {
         std::mem::take(&mut *self.stale.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl<'s> Learner<'s> {
-    /// What it reads is for those who use `spaces`.
+    /// A learner that writes into `spaces`.
     pub fn new(spaces: &'s AddressSpaces) -> Learner<'s> {
         Learner { spaces, by_maps: HashMap::new(), tables: HashMap::new() }
     }
 
-    /// A process has these files now.
+    /// Records the files of a process.
     pub fn learn(&mut self, pid: i32, maps: &Maps, postmaster: i32) {
         let space = match self.by_maps.get(maps) {
             Some(space) => space.clone(),
@@ -150,7 +150,7 @@ impl<'s> Learner<'s> {
         let mut known = self.spaces.known.write().unwrap_or_else(PoisonError::into_inner);
         known.postmaster = postmaster;
         let before = known.of_process.insert(pid, space);
-        // Samplers wait for the lock, and freeing it may take a while.
+        // Samplers wait for the lock, and freeing the old value may take a while.
         drop(known);
         drop(before);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From samples to a profile: accounts, statements and functions get their names, equal samples are counted.
+//! Turns samples into a profile: names accounts, statements and functions, and counts equal samples.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -21,29 +21,29 @@ use crate::symbols::{Function, Symbols, UNKNOWN};
 use crate::timeline::{Timeline, Track, Wait};
 use crate::wall_sampler::{Hits, WallSamples};
 
-/// What the samplers found.
+/// The samples of all samplers.
 #[derive(Debug)]
 pub struct ProfileSamples {
-    /// Of each CPU.
+    /// Samples of each CPU.
     pub cpus: Vec<CpuSamples>,
-    /// Of all sessions.
+    /// Samples of all sessions.
     pub wall: WallSamples,
-    /// When they began, CLOCK_MONOTONIC in ns.
+    /// Start of sampling, CLOCK_MONOTONIC in ns.
     pub begun_ns: u64,
 }
 
-/// What is known of processes.
+/// The processes seen while sampling.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// "client backend", ... of those with a slot.
+    /// "client backend", ... for processes with a slot.
     pub kinds: HashMap<i32, String>,
     /// Commands of processes outside the server.
     pub names: HashMap<i32, String>,
-    /// What they have mapped.
+    /// Their mappings.
     pub maps: HashMap<i32, Maps>,
-    /// Those of the server.
+    /// Processes of the server.
     pub ours: HashSet<i32>,
-    /// The server's first process; 0: not known.
+    /// The postmaster; 0 if unknown.
     pub postmaster: i32,
 }
 
@@ -52,9 +52,9 @@ pub struct Seen {
 pub struct How {
     /// Samples per second.
     pub hertz: f64,
-    /// Whom.
+    /// Sampled processes.
     pub scope: Scope,
-    /// The kernel's part too.
+    /// Whether the kernel was sampled too.
     pub kernel: bool,
 }
 
@@ -69,7 +69,7 @@ const BEGINNINGS: [&str; 7] = [
     "clone3",
 ];
 
-/// Things with a number each, in the order in which they were first met.
+/// Numbers things in the order in which they are first seen.
 struct Numbered<T>(Vec<T>, HashMap<T, usize>);
 
 impl<T: Clone + Eq + Hash> Numbered<T> {
@@ -108,13 +108,13 @@ impl Accounts {
     }
 }
 
-/// Frames of a stack: their functions, and whether the process's part reaches its beginning.
+/// Frames of a stack: their functions, and whether the user-space part reaches its beginning.
 #[derive(Clone)]
 struct Frames {
     functions: Arc<[usize]>,
     user: bool,
     whole: bool,
-    /// Where the process's part ends.
+    /// The image in which the user-space part ends.
     outermost: Option<Arc<str>>,
 }
 
@@ -127,7 +127,7 @@ struct Assembler<'a> {
 }
 
 impl Assembler<'_> {
-    /// The maps of a process; one that ended too early had those of the postmaster.
+    /// The maps of a process; those of the postmaster if the process ended too early.
     fn maps(&self, pid: i32) -> Option<&Maps> {
         let fallback =
             || self.seen.ours.contains(&pid).then(|| self.seen.maps.get(&self.seen.postmaster));
@@ -141,7 +141,7 @@ impl Assembler<'_> {
         }
         let addresses = &stacks[sample.stack as usize];
         let (kernel, user) = addresses.frames.split_at(addresses.kernel as usize);
-        // Outer frames are return addresses: the call is before them, perhaps the last of its function.
+        // Outer frames are return addresses: the call is just before them, possibly the last code of its function.
         let call = |at: usize, address: u64| if at == 0 { address } else { address - 1 };
         let mut functions = Vec::with_capacity(addresses.frames.len());
         for (at, address) in kernel.iter().enumerate() {
@@ -154,7 +154,7 @@ impl Assembler<'_> {
             let function = self.symbols.user(maps.as_ref(), call(at, *address), &self.root);
             whole |= BEGINNINGS.iter().any(|it| function.name.split('@').next() == Some(it));
             if &*function.image == UNKNOWN && at > 0 {
-                // What follows a frame without frame pointer is any number.
+                // After a frame without a frame pointer, the values are arbitrary.
                 break;
             }
             outermost = Some(function.image.clone());
@@ -168,7 +168,7 @@ impl Assembler<'_> {
     }
 }
 
-/// The profile of these samples.
+/// Makes a profile of these samples.
 pub fn assemble(
     segment: &mut Segment,
     found: &ProfileSamples,
@@ -330,7 +330,7 @@ impl Seen {
     }
 }
 
-/// The kernel's account, if it has all processes of the ledger: it forgets those that end.
+/// The kernel's accounting, if it covers all processes of the ledger: it forgets processes that end.
 fn of_all(interval: &Interval) -> Option<&KernelView> {
     let on_cpu = interval.ledger.iter().filter(|it| it.class == WaitClass::Cpu);
     let cpu: f64 = on_cpu.map(|it| it.timing.seconds).sum();
@@ -338,7 +338,7 @@ fn of_all(interval: &Interval) -> Option<&KernelView> {
     (kernel.available && kernel.cpu_account_seconds >= 0.99 * cpu).then_some(kernel)
 }
 
-/// The exact ledger with the samples of each account; accounts that only samples have are added.
+/// The exact ledger with the samples of each account, plus accounts that appear only in samples.
 fn ledger(
     interval: &Interval,
     hits: &HashMap<Account, Hits>,

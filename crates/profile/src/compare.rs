@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Two profiles side by side: CPU time per unit of work, and which differences chance could not explain.
+//! Compares two profiles: CPU time per unit of work, and which differences chance cannot explain.
 //!
-//! Samples of CPUs are counts of rare events, so two of them are compared by the conditional test of their
-//! rates. Testing many functions at once finds some by chance; the share of those is limited to [`Q`]
-//! (Benjamini and Hochberg). Chance is that of sampling: two runs of the same server differ by more.
+//! CPU samples are counts of rare events, so two counts are compared with the conditional test of their rates. Testing
+//! many functions at once finds some by chance; their share is limited to [`Q`] (Benjamini and Hochberg). This covers
+//! only the chance of sampling: two runs of the same server differ by more.
 
 use std::collections::BTreeMap;
 
@@ -14,44 +14,44 @@ use stats::{discoveries, Counts};
 use crate::profile::{Account, Profile};
 use crate::sums::{by_function, by_image};
 
-/// Limit of the share of false discoveries.
+/// Limit for the false discovery rate.
 pub const Q: f64 = 0.01;
 
-/// What times are divided by.
+/// The unit of work that times are divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Per {
     /// Transactions.
     Transaction,
-    /// Commands of the clients, where transactions are not known.
+    /// Commands of the clients, if transactions are unknown.
     Command,
-    /// Seconds, where there were neither.
+    /// Seconds, if there were neither.
     Second,
 }
 
-/// CPU time of something in both.
+/// CPU time of an image or a function in both profiles.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProfileChange<K> {
-    /// What.
+    /// The image or function.
     pub key: K,
     /// Samples.
     pub samples: [u64; 2],
     /// CPU time per unit of work, seconds.
     pub seconds: [f64; 2],
-    /// The second by the first; `None`: one has no samples.
+    /// The second divided by the first; `None` if one has no samples.
     pub ratio: Option<f64>,
     /// The factor by which its 95 % interval extends to either side.
     pub factor: Option<f64>,
     /// Probability of such a difference by chance alone.
     pub p: f64,
-    /// Whether it is beyond chance, all rows of the table considered.
+    /// Whether it is beyond chance, corrected for the number of rows in the table.
     pub beyond_chance: bool,
 }
 
-/// Time of an account by the ledger: exact.
+/// Exact time of an account, from the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AccountRow {
-    /// Which.
+    /// The account.
     #[serde(flatten)]
     pub account: Account,
     /// Time per unit of work, seconds.
@@ -67,26 +67,26 @@ pub struct FunctionKey {
     pub symbol: String,
 }
 
-/// Two profiles.
+/// The comparison of two profiles.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProfileComparison {
-    /// What times are divided by.
+    /// The unit of work that times are divided by.
     pub per: Per,
-    /// How many there were.
+    /// Number of units in each profile.
     pub units: [f64; 2],
-    /// By image; the largest difference first.
+    /// Changes by image, largest difference first.
     pub images: Vec<ProfileChange<String>>,
-    /// By innermost function, likewise.
+    /// Changes by innermost function, largest difference first.
     pub functions: Vec<ProfileChange<FunctionKey>>,
-    /// Accounts that are not idle, likewise.
+    /// Accounts that are not idle, largest difference first.
     pub accounts: Vec<AccountRow>,
 }
 
-/// Compare two profiles.
+/// Compares two profiles.
 pub fn compare(a: &Profile, b: &Profile) -> ProfileComparison {
     let both = [a, b];
     let (per, units) = units(both);
-    // Samples per unit of work, were all of it on one CPU: amounts in which the counts were taken.
+    // The exposures of the two counts: units of work times the sampling rate.
     let amounts = [0, 1].map(|side| units[side] * both[side].hertz);
     let images = both.map(|it| by_image(it, |_| true));
     let functions = both.map(|it| by_function(it, |_| true));
@@ -163,7 +163,7 @@ fn accounts(both: [&Profile; 2], units: [f64; 2]) -> Vec<AccountRow> {
     let mut all: BTreeMap<Account, [f64; 2]> = BTreeMap::new();
     for (side, profile) in both.into_iter().enumerate() {
         for row in profile.ledger.iter().filter(|it| !it.idle) {
-            // The servers may be of two versions.
+            // The servers may have different versions.
             let activity = wait_names::canonical(&row.account.activity).to_string();
             let account = Account { activity, ..row.account.clone() };
             all.entry(account).or_default()[side] += row.seconds / units[side];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Samples what runs on one CPU: a thread on that CPU, woken by each sample.
+//! Samples the processes on one CPU, in a thread on that CPU that each sample wakes.
 //!
-//! Joining a sample with the segment is the point. The clock's interrupt wakes the thread, which runs on the
-//! same CPU before the sampled process goes on, so the process does not run while its slot is read. Whether
-//! that held is checked for each sample: an account that runs since before the sample was running at the
-//! sample. Otherwise the sample's account counts as not known, and is never guessed.
+//! The purpose is to join each sample with the segment. The clock's interrupt wakes the thread, which runs on the same
+//! CPU before the sampled process continues, so the process does not run while its slot is read. This is verified for
+//! each sample: an account that has been running since before the sample was running at the sample. Otherwise the
+//! sample's account counts as unknown; it is never guessed.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,26 +21,26 @@ use crate::ring::{Record, Ring, RingSample};
 use crate::thread;
 use crate::unwinder::Unwinder;
 
-/// How long a thread sleeps at most; it then looks whether to stop.
+/// Longest sleep of a thread before it checks whether to stop.
 const NAP_MS: i32 = 50;
-/// A process without a slot is looked up again after this time: it may have just begun.
+/// A process without a slot is looked up again after this time, because it may have just started.
 const FOREIGN_NS: u64 = 20_000_000;
 
 /// A stack of addresses: the kernel's part, then the process's, innermost first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Addresses {
-    /// All of them.
+    /// All addresses.
     pub frames: Box<[u64]>,
-    /// How many of them are in the kernel.
+    /// Number of addresses in the kernel.
     pub kernel: u32,
 }
 
 /// Account and statement of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Account {
-    /// As the segment has it.
+    /// As recorded in the segment.
     Known(Doing),
-    /// It has changed between the sample and the reading.
+    /// It changed between the sample and the reading.
     Moved,
     /// The process has no slot.
     NoSlot,
@@ -53,28 +53,28 @@ pub struct CpuSample {
     pub pid: i32,
     /// When, CLOCK_MONOTONIC in ns.
     pub time: u64,
-    /// Which of the stacks.
+    /// Index of the stack.
     pub stack: u32,
     /// Its account.
     pub account: Account,
 }
 
-/// What one CPU's sampler has found.
+/// The samples of one CPU.
 #[derive(Debug, Default)]
 pub struct CpuSamples {
     /// The samples, in order.
     pub samples: Vec<CpuSample>,
-    /// The stacks that they have.
+    /// The stacks of the samples.
     pub stacks: Vec<Addresses>,
-    /// Samples that had no space.
+    /// Samples lost for lack of space.
     pub lost: u64,
-    /// How often the kernel has slowed the clock down.
+    /// How often the kernel throttled the clock.
     pub throttled: u64,
-    /// Whether the thread ran before those that it sampled.
+    /// Whether the thread ran before the processes that it sampled.
     pub first: bool,
     /// Samples of processes outside the server that were not kept.
     pub others: u64,
-    /// Stacks that were unwound by tables, not by frame pointers.
+    /// Stacks unwound with tables instead of frame pointers.
     pub unwound: u64,
 }
 
@@ -83,19 +83,19 @@ pub struct CpuSamples {
 pub struct CpuSampler {
     cpu: u32,
     clock: Clock,
-    /// The clock of everything on this CPU, or the ring's owner where processes have clocks of their own.
+    /// The clock for everything on this CPU, or the owner of the ring if processes have their own clocks.
     owner: Event,
     everything: bool,
     ring: Mutex<Ring>,
 }
 
 impl CpuSampler {
-    /// Of everything on this CPU; stopped.
+    /// A sampler of everything on this CPU, stopped.
     pub fn of_everything(cpu: u32, clock: Clock) -> io::Result<CpuSampler> {
         CpuSampler::open(cpu, clock, Event::clock(cpu, Whom::Everything, clock)?, true)
     }
 
-    /// Of processes that are yet to be added.
+    /// A sampler of processes that are added later.
     pub fn of_processes(cpu: u32, clock: Clock) -> io::Result<CpuSampler> {
         CpuSampler::open(cpu, clock, Event::holder(cpu)?, false)
     }
@@ -105,7 +105,7 @@ impl CpuSampler {
         Ok(CpuSampler { cpu, clock, owner, everything, ring })
     }
 
-    /// A running clock of a process on this CPU; its samples end when it is dropped.
+    /// Starts a clock for a process on this CPU; dropping it ends its samples.
     pub fn add(&self, pid: i32) -> io::Result<Event> {
         let event = Event::clock(self.cpu, Whom::Process(pid), self.clock)?;
         event.output_to(&self.owner)?;
@@ -113,7 +113,7 @@ impl CpuSampler {
         Ok(event)
     }
 
-    /// Start the clock of everything.
+    /// Starts the clock for everything.
     pub fn start(&self) -> io::Result<()> {
         match self.everything {
             true => self.owner.enable(),
@@ -121,7 +121,7 @@ impl CpuSampler {
         }
     }
 
-    /// Stop it.
+    /// Stops it.
     pub fn end(&self) -> io::Result<()> {
         match self.everything {
             true => self.owner.disable(),
@@ -129,7 +129,7 @@ impl CpuSampler {
         }
     }
 
-    /// Collect samples until `stop` is set; samples outside the server only if `all`.
+    /// Collects samples until `stop` is set; samples outside the server only if `all`.
     pub fn collect(
         &self,
         segment: &Segment,
@@ -144,7 +144,7 @@ impl CpuSampler {
         let mut foreign = HashMap::new();
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            // Read before the ring: what came before the end is still collected.
+            // Read this before the ring, so that samples from before the end are still collected.
             let ends = stop.load(Ordering::Acquire);
             if !ends && ring.is_empty() {
                 wait(&self.owner);
@@ -180,7 +180,7 @@ impl CpuSampler {
     }
 }
 
-/// Sleep until there is a sample, or a while.
+/// Sleeps until there is a sample, or for a while.
 fn wait(event: &Event) {
     let mut poll = libc::pollfd { fd: event.raw(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, which the call reads and writes.
@@ -206,7 +206,7 @@ fn account_of(
     };
     let Some(slot) = slot else { return Ok(Account::NoSlot) };
     let Some(doing) = segment.doing(&slot)? else { return Ok(Account::NoSlot) };
-    // The sample's instant in ticks. What has passed since is short, so its error is far below a switch.
+    // The sample's instant in ticks. Little time has passed since, so the error is far below a switch.
     let clock = segment.clock();
     let (tick, ns) = (clock.now(), monotonic_ns());
     let passed = clock.ticks(ns.saturating_sub(sample.time) as f64 * 1e-9);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! perf_event_open(2): a clock that samples what runs on one CPU.
+//! perf_event_open(2): a clock that samples the processes on one CPU.
 //!
-//! The software clock `cpu-clock` is used, which every machine has, virtual ones too. Its samples come in
-//! equal times of a CPU that is not idle.
+//! It is the software clock `cpu-clock`, which every machine has, including virtual ones. It samples at equal
+//! intervals of non-idle CPU time.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::registers;
 
-/// Whom a clock samples.
+/// The processes that a clock samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whom {
     /// Everything that runs on the CPU.
@@ -23,9 +23,9 @@ pub enum Whom {
 pub struct Clock {
     /// Time between samples, ns.
     pub period_ns: u64,
-    /// Whether the kernel's part is sampled too.
+    /// Whether to sample the kernel too.
     pub kernel: bool,
-    /// Whether samples have the registers and a copy of the end of the process's stack.
+    /// Whether samples have the registers and a copy of the top of the process's stack.
     pub stacks: bool,
 }
 
@@ -58,7 +58,7 @@ const SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
 const DUMMY: u64 = 9;
 
-/// What each sample has, in the order in which [`crate::ring`] decodes it.
+/// The fields of each sample, in the order in which [`crate::ring`] decodes them.
 const SAMPLE: u64 = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN;
 const SAMPLE_IP: u64 = 1;
 const SAMPLE_TID: u64 = 1 << 1;
@@ -68,7 +68,7 @@ const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_REGS_USER: u64 = 1 << 12;
 const SAMPLE_STACK_USER: u64 = 1 << 13;
 
-/// Bytes of a stack that are copied: those of a server's deep ones are 5 to 12 kB. A multiple of 8.
+/// Bytes to copy of a stack: deep stacks of a server have 5 to 12 kB. A multiple of 8.
 const STACK_BYTES: u32 = 16 << 10;
 
 const DISABLED: u64 = 1;
@@ -103,24 +103,24 @@ impl Event {
         open(&attributes, cpu, whom)
     }
 
-    /// An event without samples, which owns the ring of one CPU where clocks come and go.
+    /// An event without samples that owns the ring of a CPU while clocks come and go.
     pub fn holder(cpu: u32) -> io::Result<Event> {
         let mut attributes = attributes(DUMMY);
         attributes.flags |= EXCLUDE_KERNEL;
         open(&attributes, cpu, Whom::Process(0))
     }
 
-    /// Let its samples go to the ring of another event of the same CPU.
+    /// Sends its samples to the ring of another event on the same CPU.
     pub fn output_to(&self, other: &Event) -> io::Result<()> {
         self.control(SET_OUTPUT, other.raw() as libc::c_ulong)
     }
 
-    /// Start the clock.
+    /// Starts the clock.
     pub fn enable(&self) -> io::Result<()> {
         self.control(ENABLE, 0)
     }
 
-    /// Stop the clock.
+    /// Stops the clock.
     pub fn disable(&self) -> io::Result<()> {
         self.control(DISABLE, 0)
     }
@@ -146,7 +146,7 @@ fn attributes(config: u64) -> Attributes {
         config,
         sample_type: SAMPLE,
         flags: EXCLUDE_HYPERVISOR | USE_CLOCKID,
-        // The account that a process has at a sample is read right after it.
+        // The account of the process is read right after each sample.
         wakeup_events: 1,
         clockid: libc::CLOCK_MONOTONIC,
         ..Attributes::default()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A profile in the Firefox Profiler's processed format, compressed: open it at profiler.firefox.com, which
-//! reads it in the browser. Each process of the server is a thread, with its samples and its waits as markers.
+//! Writes a profile in the Firefox Profiler's processed format, compressed, for profiler.firefox.com, which reads it in
+//! the browser. Each process of the server is a thread, with its samples, and its waits as markers.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -12,11 +12,11 @@ use serde_json::{json, Value};
 use crate::profile::Profile;
 use crate::timeline::{Timeline, Track};
 
-/// Of the format: github.com/firefox-devtools/profiler, docs-developer/CHANGELOG-formats.md.
+/// Version of the format: github.com/firefox-devtools/profiler, docs-developer/CHANGELOG-formats.md.
 const VERSION: u32 = 48;
 const MARKER_INTERVAL: u32 = 1;
 
-/// Categories by the class of an activity, in colours that the viewer knows.
+/// Categories by class of activity, in the viewer's colours.
 const CATEGORIES: [(&str, &str); 8] = [
     ("cpu", "green"),
     ("io", "blue"),
@@ -82,7 +82,7 @@ fn file(profile: &Profile, timeline: &Timeline) -> Value {
     })
 }
 
-/// Texts of a thread, each once.
+/// The distinct texts of a thread.
 #[derive(Default)]
 struct Texts(Vec<String>, HashMap<String, usize>);
 

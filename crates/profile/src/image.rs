@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The functions of an ELF file: names from its symbol tables, or from those of its debug file.
 //!
-//! A stripped file still exports symbols, and tells where each function begins for unwinding
-//! (.eh_frame_hdr). So a function without a name is at least kept apart from its neighbours, by its address.
+//! A stripped file still exports symbols, and has the start address of each function for unwinding (.eh_frame_hdr). A
+//! function without a name can therefore at least be told from its neighbours by its address.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
-/// A file larger than this is not read: its functions get their addresses as names.
+/// Larger files are not read; their functions are named by address.
 const LARGEST: u64 = 1 << 30;
-/// Where distributions put symbols that were stripped.
+/// Where distributions install stripped symbols.
 const DEBUG_FOLDER: &str = "/usr/lib/debug/.build-id";
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Read a file; `None` if it cannot be read or is no ELF file of this kind of machine.
+    /// Reads a file; `None` if it cannot be read or is not an ELF file for this architecture.
     pub fn read(path: &Path) -> Option<Image> {
         let bytes = read(path)?;
         let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
@@ -78,12 +78,12 @@ impl Image {
         }));
     }
 
-    /// Whether it has exported symbols only.
+    /// Whether it has only exported symbols.
     pub fn is_stripped(&self) -> bool {
         self.stripped
     }
 
-    /// The function at an offset in the file. One without a name is named by its file and address.
+    /// The function at an offset in the file. A function without a name is named by file and address.
     pub fn function(&self, offset: u64, file: &str) -> String {
         let segment = self
             .segments
@@ -98,7 +98,7 @@ impl Image {
             before(self.begins.partition_point(|it| *it <= address)).map(|at| self.begins[at]);
         match named {
             Some(it) if address < it.address + it.size => it.name.clone(),
-            // Code in assembly has no size; it reaches to the next function.
+            // Assembly code has no size; it extends to the next function.
             Some(it) if it.size == 0 && begin.is_none_or(|begin| begin <= it.address) => {
                 it.name.clone()
             }
@@ -110,7 +110,7 @@ impl Image {
     }
 }
 
-/// The content of a file that is not too large.
+/// The content of a file, unless it is too large.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
     let length = fs::metadata(path).ok().filter(|it| it.is_file())?.len();
     (length <= LARGEST).then(|| fs::read(path).ok()).flatten()
@@ -123,8 +123,8 @@ fn debug_file(file: &ElfFile64<'_>) -> Option<PathBuf> {
         .then(|| Path::new(DEBUG_FOLDER).join(&hex[..2]).join(format!("{}.debug", &hex[2..])))
 }
 
-/// Where functions begin, from the search table of .eh_frame_hdr, in the one encoding that linkers write:
-/// 32 bits, signed, relative to the table's section.
+/// Start addresses of functions, from the search table of .eh_frame_hdr, in the only encoding that linkers write: 32
+/// bits, signed, relative to the table's section.
 fn begins(file: &ElfFile64<'_>) -> Option<Vec<u64>> {
     const COUNT_UDATA4: u8 = 0x03;
     const TABLE_DATAREL_SDATA4: u8 = 0x3b;

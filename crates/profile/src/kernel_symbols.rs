@@ -9,7 +9,7 @@ pub struct KernelSymbols(Vec<(u64, String, Option<String>)>);
 pub const KERNEL: &str = "kernel";
 
 impl KernelSymbols {
-    /// Of this machine; `None` if the kernel hides the addresses.
+    /// Reads the symbols of this machine; `None` if the kernel hides the addresses.
     pub fn read() -> Option<KernelSymbols> {
         KernelSymbols::parse(&std::fs::read_to_string("/proc/kallsyms").ok()?)
     }
@@ -24,13 +24,13 @@ impl KernelSymbols {
             Some((address, name, module))
         };
         let mut all: Vec<_> = text.lines().filter_map(symbol).collect();
-        // Of several names for one address the first is the usual one.
+        // Of several names for one address, the first is the usual one.
         all.sort_by_key(|it| it.0);
         all.dedup_by_key(|it| it.0);
         (!all.is_empty()).then_some(KernelSymbols(all))
     }
 
-    /// The function at an address, and its module if it is not the kernel's own.
+    /// The function at an address, and its module if it belongs to one.
     pub fn find(&self, address: u64) -> Option<(&str, Option<&str>)> {
         let after = self.0.partition_point(|it| it.0 <= address);
         let (_, name, module) = self.0.get(after.checked_sub(1)?)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Profiles of a running server, from outside of it: samples of the CPUs with their stacks, and of all
-//! sessions with what they wait for, each with its account and statement as the segment has them.
+//! Profiles of a running server, taken from outside: samples of the CPUs with their stacks, and of all sessions with
+//! their waits, each with the account and statement from the segment.
 //!
-//! [`recorder`] lets `cpu_sampler` and `wall_sampler` run and makes a [`Profile`] of what they find;
-//! `unwinder` finds the stacks of code without frame pointers, and `symbols` gives addresses names. A profile is kept as JSON, added up by [`sums`], compared by
-//! [`compare`], and exported.
+//! [`recorder`] runs `cpu_sampler` and `wall_sampler` and makes a [`Profile`] of their samples. `unwinder` finds the
+//! stacks of code without frame pointers, and `symbols` names addresses. A profile is stored as JSON, summed by
+//! [`sums`], compared by [`compare`], and exported.
 
 mod address_space;
 mod assemble;

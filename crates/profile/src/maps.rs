@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which file lies at an address of a process: /proc/PID/maps.
+//! The file at each address of a process: /proc/PID/maps.
 
 use std::sync::Arc;
 
-/// A mapped range that may be executed.
+/// An executable mapped range.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Range {
     begin: u64,
     end: u64,
     /// Offset in the file of `begin`.
     offset: u64,
-    /// Its path; "[vdso]"; empty where there is no file.
+    /// Path; "[vdso]"; empty if there is no file.
     path: Arc<str>,
 }
 
@@ -19,9 +19,9 @@ struct Range {
 pub struct Mapped<'m> {
     /// Its addresses.
     pub range: std::ops::Range<u64>,
-    /// Offset in the file of its beginning.
+    /// Offset of its start in the file.
     pub offset: u64,
-    /// Its path; "[vdso]"; empty where there is no file.
+    /// Path; "[vdso]"; empty if there is no file.
     pub path: &'m str,
 }
 
@@ -30,10 +30,10 @@ pub struct Mapped<'m> {
 pub struct Maps(Vec<Range>);
 
 impl Maps {
-    /// Of a running process; `None` if it has ended or is not ours to look at.
+    /// Reads the ranges of a running process; `None` if it has ended or we may not read them.
     pub fn read(pid: i32) -> Option<Maps> {
         let maps = Maps::parse(&std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?);
-        // That of a process that is just ending is empty.
+        // A process that is just ending has no ranges.
         (!maps.0.is_empty()).then_some(maps)
     }
 
@@ -52,7 +52,7 @@ impl Maps {
         Maps(text.lines().filter_map(range).collect())
     }
 
-    /// All of them, by address.
+    /// All ranges, by address.
     pub fn all(&self) -> impl Iterator<Item = Mapped<'_>> {
         self.0.iter().map(|it| Mapped {
             range: it.begin..it.end,
@@ -61,7 +61,7 @@ impl Maps {
         })
     }
 
-    /// The file at an address, and the offset in it.
+    /// The file at an address, and the offset in the file.
     pub fn find(&self, address: u64) -> Option<(&Arc<str>, u64)> {
         let after = self.0.partition_point(|it| it.begin <= address);
         let range = self.0.get(after.checked_sub(1)?).filter(|it| address < it.end)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whom this user may sample, and what to say if nobody.
+//! Finds out which processes this user may sample, and explains why if there are none.
 
 use std::io;
 
@@ -8,18 +8,18 @@ use error::Error;
 use crate::cpu_sampler::CpuSampler;
 use crate::event::Clock;
 
-/// Samplers of all CPUs, and what they may see.
+/// Samplers of all CPUs, and what they may sample.
 #[derive(Debug)]
 pub(crate) struct Allowed {
     pub samplers: Vec<CpuSampler>,
-    /// All processes are sampled, rather than those that are added.
+    /// Whether all processes are sampled, instead of only added ones.
     pub everything: bool,
-    /// The kernel's part too.
+    /// Whether the kernel is sampled too.
     pub kernel: bool,
 }
 
-/// Open a sampler for each CPU, with as much as is allowed: everything with the kernel's part; else the
-/// server's processes, with it or without.
+/// Opens a sampler for each CPU with as much access as allowed: everything including the kernel; otherwise the server's
+/// processes, with or without the kernel.
 pub(crate) fn open(period_ns: u64, system: bool, stacks: bool) -> Result<Allowed, Error> {
     let cpus = online_cpus();
     let each = |everything: bool, kernel: bool| -> io::Result<Allowed> {
@@ -45,7 +45,7 @@ pub(crate) fn open(period_ns: u64, system: bool, stacks: bool) -> Result<Allowed
     }
 }
 
-/// Why the kernel did not allow it, with the remedy.
+/// An error that says why the kernel did not allow it, with the remedy.
 pub(crate) fn refused(error: &io::Error, whom: &str) -> Error {
     let what = format!("could not sample {whom}: {error}");
     Error::Failed(match error.raw_os_error() {
@@ -77,7 +77,7 @@ fn paranoid() -> Option<i32> {
     text.trim().parse().ok()
 }
 
-/// The CPUs that run.
+/// The CPUs that are online.
 fn online_cpus() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let found = list(&text);
@@ -87,7 +87,7 @@ fn online_cpus() -> Vec<u32> {
     }
 }
 
-/// "0-2,5" as numbers.
+/// Parses "0-2,5" into numbers.
 fn list(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A profile in pprof's format (github.com/google/pprof, proto/profile.proto), compressed: for go tool pprof,
-//! Speedscope, Perfetto.
+//! Writes a profile in pprof's format (github.com/google/pprof, proto/profile.proto), compressed, for go tool pprof,
+//! Speedscope and Perfetto.
 //!
-//! Two values a sample: time on a CPU, and time of sessions whatever they did. Samples of sessions without a
-//! stack are frames named by their account. Phase, activity and statement are labels.
+//! Each sample has two values: time on a CPU, and time of sessions in any activity. Session samples have no stack, and
+//! their only frame is named after the account. Phase, activity and statement are labels.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -91,7 +91,7 @@ struct Function {
 struct Texts(Vec<String>, HashMap<String, i64>);
 
 impl Texts {
-    /// The first text has to be empty.
+    /// The first text must be empty.
     fn new() -> Texts {
         Texts(vec![String::new()], HashMap::from([(String::new(), 0)]))
     }

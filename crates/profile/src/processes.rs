@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which processes belong to the server, and which slots they have; kept up to date while samplers ask.
+//! The processes of the server and their slots, kept up to date while samplers look them up.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
@@ -18,16 +18,16 @@ pub struct Processes {
 struct ServerProcesses {
     postmaster: i32,
     slots: HashMap<i32, Occupant>,
-    /// Processes of the server now, with a slot or without.
+    /// Running processes of the server, with or without a slot.
     running: HashSet<i32>,
-    /// Those that have ended too.
+    /// Running and ended processes of the server.
     ours: HashSet<i32>,
-    /// Processes that have no slot and were sampled for the first time.
+    /// Processes without a slot, sampled for the first time.
     others: Vec<i32>,
 }
 
 impl Processes {
-    /// Look again which there are. Returns those of the server that were not known.
+    /// Updates the list. Returns new processes of the server.
     pub fn refresh(&self, segment: &Segment) -> Result<Vec<i32>, Error> {
         let occupants = segment.occupants()?;
         let postmaster = i32::try_from(segment.header().server_pid).unwrap_or(0);
@@ -42,7 +42,7 @@ impl Processes {
             .chain(occupants.iter().map(|occupant| occupant.pid));
         let mut running: HashSet<i32> = now.chain([postmaster]).filter(|pid| *pid > 0).collect();
         let new = self.unknown(&running);
-        // Samplers run before others and wait for this lock, so what takes long is done without it.
+        // Samplers run before other processes and wait for this lock, so slow work is done without it.
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.postmaster = postmaster;
         std::mem::swap(&mut known.slots, &mut slots);
@@ -56,7 +56,7 @@ impl Processes {
         running.difference(&known.ours).copied().collect()
     }
 
-    /// Look for the slot of a process that has just begun.
+    /// Looks up the slot of a process that has just started.
     pub fn look_up(&self, segment: &Segment, pid: i32) -> Result<Option<Occupant>, Error> {
         let occupant = segment.occupants()?.into_iter().find(|it| it.pid == pid);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -87,12 +87,12 @@ impl Processes {
         others
     }
 
-    /// The server's first process; 0: not known.
+    /// The postmaster; 0 if unknown.
     pub fn postmaster(&self) -> i32 {
         self.known.read().unwrap_or_else(PoisonError::into_inner).postmaster
     }
 
-    /// The server's processes that run.
+    /// The running processes of the server.
     pub fn running(&self) -> HashSet<i32> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).running.clone()
     }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A profile: what was sampled in some time of one server, and the exact ledger of the same time.
+//! A profile: samples of one server over a period, and the exact ledger of the same period.
 //!
-//! Names are kept once, in lists; the rest refers to them by index.
+//! Names are stored once, in lists; everything else refers to them by index.
 
 use std::path::Path;
 
 use error::Error;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a file that are read at most.
+/// Maximum number of bytes to read from a file.
 const LARGEST: u64 = 1 << 30;
 
-/// The format of files; the first key of each.
+/// The format of files, and the first key of each file.
 pub const FORMAT: &str = "pgtally profile 1";
 
-/// Whose CPU time was sampled.
+/// The processes whose CPU time was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// The processes of the server.
     Server,
-    /// All processes of the machine.
+    /// All processes on the machine.
     System,
 }
 
@@ -31,7 +31,7 @@ pub struct Profile {
     pub format: String,
     /// When it ended, seconds since 1970.
     pub time: f64,
-    /// How long it took.
+    /// Length, seconds.
     pub seconds: f64,
     /// Samples per second of each CPU, and of each session.
     pub hertz: f64,
@@ -41,65 +41,65 @@ pub struct Profile {
     pub host: String,
     /// CPUs of the machine.
     pub cores: usize,
-    /// Whose CPU time was sampled.
+    /// The processes whose CPU time was sampled.
     pub scope: Scope,
-    /// Whether the kernel's part was sampled too.
+    /// Whether the kernel was sampled too.
     pub kernel: bool,
-    /// Commands that the clients sent meanwhile.
+    /// Commands that clients sent during the profile.
     pub commands: u64,
-    /// Transactions meanwhile; `None`: the server was not asked.
+    /// Transactions during the profile; `None` if the server was not asked.
     pub transactions: Option<u64>,
-    /// How good it is.
+    /// Quality of the samples.
     pub quality: Quality,
-    /// On-CPU time of the server's processes according to the kernel; `None`: not known.
+    /// On-CPU time of the server's processes according to the kernel; `None` if unknown.
     pub on_cpu_seconds: Option<f64>,
-    /// And time in which they waited for a CPU.
+    /// Time in which they waited for a CPU, according to the kernel.
     pub run_queue_seconds: Option<f64>,
-    /// Accounts: the exact time and the samples of each; most time first.
+    /// Accounts with exact time and samples, most time first.
     pub ledger: Vec<LedgerRow>,
-    /// Statements that samples have.
+    /// Statements in samples.
     pub statements: Vec<StatementText>,
-    /// Kinds of processes that samples have.
+    /// Kinds of processes in samples.
     pub processes: Vec<Process>,
-    /// Functions that stacks have.
+    /// Functions in stacks.
     pub symbols: Vec<Symbol>,
     /// Samples of CPUs, by stack.
     pub stacks: Vec<Stack>,
-    /// Samples of sessions, by account and statement: on a CPU or not.
+    /// Samples of sessions, on a CPU or not, by account and statement.
     pub sessions: Vec<SessionSamples>,
 }
 
-/// How much of what was sampled is known.
+/// The quality of the samples.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     /// Samples of the server's processes on a CPU.
     pub cpu_samples: u64,
-    /// Of these, whose account is exactly known.
+    /// CPU samples whose account is known exactly.
     pub account_known: u64,
-    /// Whose account changed before it was read.
+    /// CPU samples whose account changed before it was read.
     pub account_moved: u64,
-    /// Whose process has no slot in the segment.
+    /// CPU samples whose process has no slot in the segment.
     pub no_slot: u64,
     /// Samples of other processes.
     pub other_samples: u64,
     /// Samples that the kernel could not store.
     pub lost: u64,
-    /// How often the kernel slowed the sampling down.
+    /// How often the kernel throttled the sampling.
     pub throttled: u64,
-    /// Samples whose stack in the process does not reach its beginning.
+    /// Samples whose user-space stack does not reach its beginning.
     pub cut_stacks: u64,
-    /// Files in which most of them end: their code has no frame pointers.
+    /// Files in which most of these stacks end, because their code has no frame pointers.
     pub cut_in: Vec<String>,
-    /// Samples whose stack in the process was found by unwind tables, since code on it keeps no frame pointers.
+    /// Samples whose user-space stack was unwound with tables, because of code without frame pointers.
     #[serde(default)]
     pub unwound_stacks: u64,
-    /// Samples with frames in the process.
+    /// Samples with user-space frames.
     pub user_stacks: u64,
     /// Instants at which all sessions were read.
     pub instants: u64,
-    /// Instants that were left out because reading took longer than a period.
+    /// Instants that were skipped because reading took longer than a period.
     pub instants_missed: u64,
-    /// Whether samplers ran before what they sampled (real-time priority).
+    /// Whether samplers ran before the processes that they sampled (real-time priority).
     pub first: bool,
     /// Files without a symbol table: only exported functions have names.
     pub stripped: Vec<String>,
@@ -110,7 +110,7 @@ pub struct Quality {
 /// Phase and activity.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Account {
-    /// What the session did for its client; empty: not known.
+    /// The phase of the session; empty if unknown.
     pub phase: String,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: String,
@@ -119,31 +119,31 @@ pub struct Account {
 /// An account of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerRow {
-    /// Which.
+    /// The account.
     #[serde(flatten)]
     pub account: Account,
     /// Its class: "cpu", "io", "lock", ...
     pub class: String,
     /// Whether this is idle time.
     pub idle: bool,
-    /// Its time, exactly.
+    /// Exact time, seconds.
     pub seconds: f64,
     /// Samples of sessions.
     pub samples: u64,
-    /// Its time as these samples estimate it.
+    /// Time estimated from these samples, seconds.
     pub sampled_seconds: f64,
-    /// Half-width of the 95 % interval of that.
+    /// Half-width of the 95 % interval of that estimate, seconds.
     pub half_width_seconds: f64,
     /// Samples of CPUs.
     pub cpu_samples: u64,
 }
 
-/// The running account may be late at the boundaries of a command: the ledger reads the clock once there, and
-/// charges the code between two of them to either.
+/// The running account may lag at the boundaries of a command: the ledger reads the clock once there, and charges
+/// the code between two boundaries to either side.
 const BOUNDARY_SECONDS: f64 = 2e-6;
 
 impl LedgerRow {
-    /// Whether the samples agree with the exact time, within their error; of an interval with that many commands.
+    /// Whether the samples agree with the exact time, within their error, in an interval with this many commands.
     pub fn agrees(&self, commands: u64) -> bool {
         let allowed = self.half_width_seconds + BOUNDARY_SECONDS * commands as f64;
         (self.sampled_seconds - self.seconds).abs() <= allowed
@@ -155,16 +155,16 @@ impl LedgerRow {
 pub struct StatementText {
     /// Its query identifier.
     pub query_id: i64,
-    /// Its text; `None`: not known.
+    /// Its text; `None` if unknown.
     pub query: Option<String>,
 }
 
-/// Processes of a kind.
+/// A kind of process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
-    /// "client backend", "checkpointer"; of other processes their command.
+    /// "client backend", "checkpointer"; the command for processes outside the server.
     pub name: String,
-    /// Whether they are the server's.
+    /// Whether they belong to the server.
     pub server: bool,
 }
 
@@ -178,7 +178,7 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// Whether it is the kernel's.
+    /// Whether it belongs to the kernel.
     pub fn is_kernel(&self) -> bool {
         self.image.starts_with(crate::KERNEL)
     }
@@ -189,14 +189,14 @@ impl Symbol {
 pub struct Stack {
     /// Index in `processes`.
     pub process: usize,
-    /// Its account; with an empty phase: not known.
+    /// Its account; unknown if the phase is empty.
     #[serde(flatten)]
     pub account: Account,
-    /// Index in `statements`; `None`: of no statement, or not known.
+    /// Index in `statements`; `None` if there is no statement, or it is unknown.
     pub statement: Option<usize>,
     /// Indices in `symbols`, innermost first.
     pub frames: Vec<usize>,
-    /// How many.
+    /// Number of samples.
     pub samples: u64,
 }
 
@@ -208,12 +208,12 @@ pub struct SessionSamples {
     pub account: Account,
     /// Index in `statements`.
     pub statement: Option<usize>,
-    /// How many.
+    /// Number of samples.
     pub samples: u64,
 }
 
 impl Profile {
-    /// Read a file.
+    /// Reads a file.
     pub fn read(path: &Path) -> Result<Profile, Error> {
         let named = |why: &dyn std::fmt::Display| {
             Error::Failed(format!("could not read the profile {}: {why}", path.display()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Takes a profile: lets the samplers run for some time between two snapshots.
+//! Takes a profile: runs the samplers for some time between two snapshots.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,20 +27,20 @@ use crate::wall_sampler;
 /// How to sample.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfileOptions {
-    /// For how long.
+    /// How long to sample.
     pub duration: Duration,
     /// Samples per second of each CPU and each session.
     pub hertz: f64,
-    /// Whether to sample all processes of the machine.
+    /// Whether to sample all processes on the machine.
     pub system: bool,
-    /// How stacks of the server's processes are found.
+    /// How to unwind the stacks of the server's processes.
     pub unwind: Unwind,
 }
 
-/// How often new processes are looked for.
+/// How often to look for new processes.
 const TURN: Duration = Duration::from_millis(50);
 
-/// A profile, and the same in order of time.
+/// A profile, and its samples in order of time.
 #[derive(Debug)]
 pub struct Recorded {
     /// The profile.
@@ -51,8 +51,8 @@ pub struct Recorded {
     pub server_stopped: bool,
 }
 
-/// Take a profile of the segment's server, which must run and measure. `turn` is called several times per second with the time passed,
-/// and ends the profile by returning false.
+/// Takes a profile of the segment's server, which must be running and measuring. Calls `turn` several times per second
+/// with the elapsed time; `turn` ends the profile by returning false.
 pub fn record(
     path: &SegmentPath,
     options: &ProfileOptions,
@@ -60,7 +60,7 @@ pub fn record(
 ) -> Result<Recorded, Error> {
     let mut segment = Segment::open(path)?;
     need_pids(&segment)?;
-    // Samplers read through one of their own, since a snapshot changes what is known of the directory.
+    // Samplers read through their own segment, since a snapshot changes what is known of the directory.
     let shared = Segment::open(path)?;
     let processes = Processes::default();
     let mut seen = Seen::default();
@@ -79,7 +79,7 @@ pub fn record(
     let stop = AtomicBool::new(false);
     let mut server_stopped = false;
     let (found, interval) = std::thread::scope(|scope| -> Result<_, Error> {
-        // However this ends, the samplers end.
+        // The samplers end however this function returns.
         let _end = Ends(&stop);
         let samplers: Vec<_> = allowed
             .samplers
@@ -107,7 +107,7 @@ pub fn record(
             }
             std::thread::sleep(left.min(TURN));
             let mut new: HashSet<i32> = processes.refresh(&segment)?.into_iter().collect();
-            // What has loaded code since it was looked at.
+            // Processes that have loaded code since they were last read.
             new.extend(spaces.take_stale());
             seen.add(&segment, &new.iter().copied().collect::<Vec<_>>())?;
             if stacks {
@@ -135,7 +135,7 @@ pub fn record(
     Ok(Recorded { profile, timeline, server_stopped })
 }
 
-/// Samples have pids.
+/// Fails if the segment's PIDs are unknown here: samples have PIDs.
 fn need_pids(segment: &Segment) -> Result<(), Error> {
     match segment.knows_pids() {
         true => Ok(()),
@@ -182,7 +182,7 @@ impl Allowed {
     }
 }
 
-/// Clocks of single processes, where not everything may be sampled.
+/// Clocks of single processes, used if not everything may be sampled.
 struct Clocks<'a> {
     allowed: &'a Allowed,
     running: HashMap<i32, Vec<Event>>,
@@ -193,7 +193,7 @@ impl<'a> Clocks<'a> {
         Clocks { allowed, running: HashMap::new() }
     }
 
-    /// Add clocks of new processes, remove those of ended ones.
+    /// Adds clocks for new processes and removes those of ended ones.
     fn follow(&mut self, processes: &Processes) -> Result<(), Error> {
         if self.allowed.everything {
             return Ok(());
@@ -220,7 +220,7 @@ impl<'a> Clocks<'a> {
 }
 
 impl Seen {
-    /// Look at processes of the server that were not known.
+    /// Reads new processes of the server.
     fn add(&mut self, segment: &Segment, pids: &[i32]) -> Result<(), Error> {
         if pids.is_empty() {
             return Ok(());
@@ -236,7 +236,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Let stacks of these processes be unwound.
+    /// Prepares the unwinding of these processes' stacks.
     fn teach(&self, learner: &mut Learner<'_>, processes: &Processes, pids: &HashSet<i32>) {
         for pid in pids {
             if let Some(maps) = self.maps.get(pid) {
@@ -256,7 +256,7 @@ impl Seen {
         }
     }
 
-    /// What was loaded meanwhile, of processes that still run.
+    /// Reads the files that running processes have loaded meanwhile.
     fn again(&mut self, processes: &Processes) {
         for (pid, maps) in &mut self.maps {
             if let Some(now) = Maps::read(*pid) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What of a processor's registers is needed to unwind a stack, and what a function that keeps a frame pointer does.
+//! The processor registers needed to unwind a stack, and how to recognise a function that keeps a frame pointer.
 
-/// Which registers a sample has, as bits of `sample_regs_user` (arch/*/include/uapi/asm/perf_regs.h); none on
-/// processors whose stacks are not unwound.
+/// The registers of a sample, as bits of `sample_regs_user` (arch/*/include/uapi/asm/perf_regs.h); none on processors
+/// whose stacks are not unwound.
 #[cfg(target_arch = "x86_64")]
 pub const SAMPLED: u64 = 1 << 6 | 1 << 7 | 1 << 8;
-/// Which registers a sample has.
+/// The registers of a sample.
 #[cfg(target_arch = "aarch64")]
 pub const SAMPLED: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
-/// Which registers a sample has.
+/// The registers of a sample.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub const SAMPLED: u64 = 0;
 
@@ -24,19 +24,19 @@ pub use framehop::x86_64::{
 /// Registers of a process at a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
-    /// The instruction.
+    /// The instruction pointer.
     pub ip: u64,
-    /// The stack's end.
+    /// The stack pointer.
     pub sp: u64,
     /// The frame pointer, or whatever else the code keeps there.
     pub fp: u64,
-    /// The return address, where calls leave it in a register.
+    /// The return address, on processors whose calls leave it in a register.
     #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     pub lr: u64,
 }
 
 impl Registers {
-    /// From the values of a sample, in the order of [`SAMPLED`]'s bits.
+    /// Builds the registers from the values of a sample, in the order of [`SAMPLED`]'s bits.
     pub fn from_values(values: &[u64]) -> Option<Registers> {
         match *values {
             #[cfg(target_arch = "x86_64")]
@@ -48,8 +48,8 @@ impl Registers {
     }
 }
 
-/// Whether this rule of a function's unwind table is one of a function that keeps a frame pointer: on x86-64 the frame
-/// is found by rbp, on arm64 x29 is saved with the return address.
+/// Whether this rule of an unwind table belongs to a function that keeps a frame pointer: on x86-64 the frame is found
+/// through rbp, on arm64 x29 is saved with the return address.
 pub fn keeps_frame_pointer<T: gimli::ReaderOffset>(rule: &gimli::CallFrameInstruction<T>) -> bool {
     use gimli::CallFrameInstruction::{DefCfa, DefCfaRegister, Offset};
     match rule {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The ring that an event's samples come in, shared with the kernel.
+//! The ring of an event's samples, shared with the kernel.
 //!
-//! The kernel writes at the head, this reader moves the tail. A full ring loses samples, which the kernel
-//! counts in the next record.
+//! The kernel writes at the head, and this reader moves the tail. A full ring loses samples, which the kernel counts in
+//! the next record.
 
 use std::io;
 use std::ptr::NonNull;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::event::Event;
 use crate::registers::{Registers, SAMPLED};
 
-/// Pages of samples, a power of two. With the page of the head, they are the 516 kB for each CPU that a user may lock
-/// without privilege (kernel.perf_event_mlock_kb), if pages have 4 kB.
+/// Pages of samples, a power of two. With 4 kB pages, these and the page of the head are the 516 kB per CPU that a user
+/// may lock without privileges (kernel.perf_event_mlock_kb).
 const PAGES_OF_STACKS: usize = 128;
-/// The same for samples without copies of stacks.
+/// Pages of samples without copies of stacks.
 const PAGES: usize = 64;
 
 /// Offsets in the first page (`struct perf_event_mmap_page`).
@@ -26,18 +26,18 @@ const RECORD_THROTTLE: u32 = 5;
 const RECORD_SAMPLE: u32 = 9;
 const HEADER: usize = 8;
 
-/// Marks in a stack: where the process's frames begin; above the lowest one is no address.
+/// Markers in a stack: where the user-space frames begin. Values above the lowest marker are not addresses.
 const CONTEXT_USER: u64 = -512i64 as u64;
 const CONTEXT_MAX: u64 = -4095i64 as u64;
 
-/// What the ring had.
+/// A record of the ring.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Record<'r> {
     /// A sample.
     Sample(RingSample<'r>),
-    /// That many samples had no space.
+    /// This many samples were lost for lack of space.
     Lost(u64),
-    /// The kernel has slowed the clock down.
+    /// The kernel throttled the clock.
     Throttled,
 }
 
@@ -52,11 +52,11 @@ pub struct RingSample<'r> {
     pub time: u64,
     /// Addresses in the kernel, innermost first.
     pub kernel: &'r [u64],
-    /// Addresses in the process, innermost first, as frame pointers have them.
+    /// User-space addresses from frame pointers, innermost first.
     pub user: &'r [u64],
-    /// Its registers in the process, if samples have them.
+    /// Its user-space registers, if samples have them.
     pub registers: Option<Registers>,
-    /// The end of the process's stack.
+    /// The top of the process's stack.
     pub stack: &'r [u8],
 }
 
@@ -66,7 +66,7 @@ pub struct Ring {
     memory: NonNull<u8>,
     length: usize,
     page: usize,
-    /// A record in one piece, since one may wrap around.
+    /// Buffer for a whole record, since a record may wrap around.
     record: Vec<u8>,
     chain: Vec<u64>,
 }
@@ -75,7 +75,7 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Map the ring of this event, whose samples have copies of stacks or not.
+    /// Maps the ring of this event; `stacks`: its samples have copies of stacks.
     pub fn map(event: &Event, stacks: bool) -> io::Result<Ring> {
         // SAFETY: a query without memory.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
@@ -103,12 +103,12 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(offset).cast()) }
     }
 
-    /// Whether nothing is in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.word(DATA_HEAD).load(Ordering::Acquire) == self.word(DATA_TAIL).load(Ordering::Relaxed)
     }
 
-    /// Pass what is in it to `see`, oldest first.
+    /// Passes its records to `see`, oldest first.
     pub fn drain(&mut self, mut see: impl FnMut(Record<'_>)) {
         // Acquire pairs with the kernel's barrier before it moves the head.
         let head = self.word(DATA_HEAD).load(Ordering::Acquire);
@@ -131,7 +131,7 @@ impl Ring {
             self.record = record;
             tail += size as u64;
         }
-        // Release: everything has been copied before the kernel may write there again.
+        // Release: everything is copied before the kernel may write there again.
         self.word(DATA_TAIL).store(tail, Ordering::Release);
     }
 
@@ -155,7 +155,7 @@ impl Drop for Ring {
     }
 }
 
-/// The body of a record; `None`: of no interest, or not as expected.
+/// Decodes the body of a record; `None` if it is irrelevant or malformed.
 fn decode<'c>(kind: u32, body: &'c [u8], chain: &'c mut Vec<u64>) -> Option<Record<'c>> {
     let word = |at: usize| {
         body.get(8 * at..8 * at + 8).and_then(|it| it.try_into().ok()).map(u64::from_ne_bytes)
@@ -174,7 +174,7 @@ fn decode<'c>(kind: u32, body: &'c [u8], chain: &'c mut Vec<u64>) -> Option<Reco
                     frame => chain.push(frame),
                 }
             }
-            // Where the kernel could not walk the stack at all, there is still the instruction.
+            // If the kernel could not walk the stack at all, the instruction pointer is still there.
             if chain.is_empty() {
                 chain.push(address);
                 user_at = (address < 1 << 63).then_some(0);
@@ -200,12 +200,12 @@ fn decode<'c>(kind: u32, body: &'c [u8], chain: &'c mut Vec<u64>) -> Option<Reco
     }
 }
 
-/// Registers and the end of the stack, which follow a sample's addresses; `None`: they do not.
+/// Registers and the top of the stack, which follow a sample's addresses; `None` if they are missing.
 fn end_of_stack(after: &[u8]) -> Option<(Option<Registers>, &[u8])> {
     let word = |at: usize| {
         after.get(8 * at..8 * at + 8).and_then(|it| it.try_into().ok()).map(u64::from_ne_bytes)
     };
-    // No ABI: a thread of the kernel, which has no registers of a process.
+    // No ABI: a kernel thread, which has no user-space registers.
     if word(0)? == 0 {
         return None;
     }
@@ -214,7 +214,7 @@ fn end_of_stack(after: &[u8]) -> Option<(Option<Registers>, &[u8])> {
     let size = usize::try_from(word(1 + count)?).ok()?;
     let begin = 8 * (2 + count);
     let copied = after.get(begin..begin.checked_add(size)?)?;
-    // How much of it is the stack's.
+    // The used size of the copy.
     let used = match size {
         0 => 0,
         _ => usize::try_from(word((begin + size) / 8)?).ok()?,
@@ -269,7 +269,7 @@ mod tests {
         };
         assert_eq!(found.registers, Some(Registers { fp: 1, sp: 2, ip: 3, lr: 0 }));
         assert_eq!((found.user, found.stack), (&[11][..], &body(&[0xa, 0xb])[..]));
-        // Whatever sizes it claims, what is not there is not read.
+        // Whatever sizes the record claims, nothing beyond it is read.
         for at in 6..15 {
             for value in [u64::MAX, 1 << 40, 25, 7] {
                 let mut words = [&head[..], &stack[..]].concat();
@@ -301,7 +301,7 @@ mod tests {
         let mut ring =
             Ring { memory, length: 2 * page, page, record: Vec::new(), chain: Vec::new() };
         assert!(ring.is_empty());
-        // Kind, flags and size, then two words; the second record is of a size that no record has.
+        // Kind, flags and size, then two words; the second record has an impossible size.
         let mut lost = [&RECORD_LOST.to_ne_bytes()[..], &[0, 0, 24, 0]].concat();
         lost.extend(body(&[1, 77]));
         lost.extend([0; 8]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A made-up profile for tests: 40 samples at 100 Hz, in one server process.
+//! An invented profile for tests: 40 samples at 100 Hz, in one server process.
 
 use crate::profile::{
     Account, LedgerRow, Process, Profile, Quality, Scope, SessionSamples, Stack, StatementText,

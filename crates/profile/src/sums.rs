@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Samples added up: by image, by function.
+//! Sums of samples by image and by function.
 
 use std::collections::HashMap;
 
 use crate::profile::{Profile, Stack, Symbol};
 
-/// Samples of something.
+/// The samples of an image or a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleCount<K> {
-    /// What.
+    /// The image or function.
     pub key: K,
-    /// Samples in it.
+    /// Number of samples.
     pub samples: u64,
 }
 
-/// Samples of CPUs by the image of the innermost frame; most first. Modules count as the kernel.
+/// CPU samples by the image of the innermost frame, most first. Modules count as the kernel.
 pub fn by_image(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<SampleCount<&str>> {
     sum(profile.stacks.iter().filter(|stack| wanted(stack)), |stack| {
         profile.innermost(stack).map_or("(unknown)", |it| match it.is_kernel() {
@@ -24,7 +24,7 @@ pub fn by_image(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<Sampl
     })
 }
 
-/// Samples of CPUs by the innermost function; most first.
+/// CPU samples by the innermost function, most first.
 pub fn by_function(
     profile: &Profile,
     wanted: impl Fn(&Stack) -> bool,
@@ -56,7 +56,7 @@ impl Profile {
         stack.frames.first().map(|it| &self.symbols[*it])
     }
 
-    /// Whether a stack is of a process of the server.
+    /// Whether a stack belongs to a process of the server.
     pub fn is_ours(&self, stack: &Stack) -> bool {
         self.processes[stack.process].server
     }
@@ -64,9 +64,9 @@ impl Profile {
 
 /// Half the width of the 95 % interval of a number of samples.
 ///
-/// Sessions at one instant are not independent, since they wait for each other; instants are. So the
-/// variance is that of the count at an instant (cluster sampling: W. G. Cochran, Sampling Techniques, 1977,
-/// 9.2), but at least that of one more sample that was missed by chance.
+/// Sessions at one instant are not independent, since they wait for each other, but instants are. The variance is
+/// therefore that of the count at an instant (cluster sampling: W. G. Cochran, Sampling Techniques, 1977, 9.2), but at
+/// least that of one sample missed by chance.
 pub fn half_width(samples: u64, squares: u64, instants: u64) -> f64 {
     const Z: f64 = 1.96;
     let (n, sum) = (instants as f64, samples as f64);
@@ -78,7 +78,7 @@ pub fn half_width(samples: u64, squares: u64, instants: u64) -> f64 {
     Z * variance.max(1.0).sqrt()
 }
 
-/// The same of samples of CPUs, of which each is as likely as any other.
+/// The same for CPU samples, all of which are equally likely.
 pub fn cpu_half_width(samples: u64, of: u64) -> f64 {
     const Z: f64 = 1.96;
     let share = samples as f64 / of.max(1) as f64;
@@ -94,7 +94,7 @@ mod tests {
         // 100 instants, ten sessions; in half of them all ten wait.
         let together = half_width(500, 50 * 100, 100);
         assert!((together - 1.96 * 50.0).abs() < 1e-9, "{together}");
-        // Always five of them: there is no error but that of the edges.
+        // Always five of them: the only error is that of the edges.
         assert_eq!(half_width(500, 100 * 25, 100), 1.96);
         // One session, half of the time: binomial.
         assert!((half_width(50, 50, 100) - 1.96 * 5.0).abs() < 1e-9);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names of addresses: which image, which function.
+//! Names addresses: image and function.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct Function {
 /// Code that belongs to no file: compiled queries, or this project's own stubs.
 const NO_FILE: &str = "(generated code)";
 
-/// The image of an address that is in none.
+/// The image of an address that is in no image.
 pub const UNKNOWN: &str = "(unknown)";
 
 /// Finds names; each file is read once.
@@ -34,17 +34,17 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Of this machine.
+    /// The symbols of this machine.
     pub fn new() -> Symbols {
         Symbols { kernel: KernelSymbols::read(), ..Symbols::default() }
     }
 
-    /// Whether the kernel tells the names of its functions.
+    /// Whether the names of the kernel's functions are known.
     pub fn knows_kernel(&self) -> bool {
         self.kernel.is_some()
     }
 
-    /// Files without a symbol table, among those that were asked for.
+    /// Looked-up files without a symbol table.
     pub fn stripped(&self) -> impl Iterator<Item = &Arc<str>> {
         self.stripped.iter()
     }
@@ -60,7 +60,7 @@ impl Symbols {
         Function { image, name: name.into() }
     }
 
-    /// The function at an address of a process. `root` is what its paths begin at (/proc/PID/root).
+    /// The function at an address of a process. `root` is the root of its paths (/proc/PID/root).
     pub fn user(&mut self, maps: Option<&Maps>, address: u64, root: &Path) -> Function {
         let unknown = |name: &str| Function { image: UNKNOWN.into(), name: name.into() };
         let Some(maps) = maps else { return unknown("(process ended)") };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where and how urgently a sampler's thread runs.
+//! CPU affinity and priority of a sampler's thread.
 
-/// Keep this thread on one CPU. Without effect where the CPU is not allowed to us.
+/// Binds this thread to one CPU. Has no effect if this process may not use the CPU.
 pub fn stay_on(cpu: u32) {
     // SAFETY: a set of CPUs is plain data; the calls read and write it within its size.
     unsafe {
@@ -13,8 +13,8 @@ pub fn stay_on(cpu: u32) {
     }
 }
 
-/// Let this thread run as soon as it wants to, before those that it samples. Returns whether real-time
-/// priority is allowed: it takes CAP_SYS_NICE, or a limit (RLIMIT_RTPRIO). Otherwise the thread asks for short
+/// Makes this thread run as soon as it is ready, before the processes that it samples. Returns whether real-time
+/// priority is allowed, which requires CAP_SYS_NICE or a limit (RLIMIT_RTPRIO). Otherwise the thread requests short
 /// slices, which since Linux 6.12 lets it start earlier.
 pub fn go_first() -> bool {
     let parameters = libc::sched_param { sched_priority: 1 };
@@ -33,10 +33,10 @@ pub fn go_first() -> bool {
     false
 }
 
-/// The shortest slice that the kernel takes.
+/// The shortest slice that the kernel accepts.
 const SLICE_NS: u64 = 100_000;
 
-/// `struct sched_attr`, SCHED_ATTR_SIZE_VER0; of the normal policy.
+/// `struct sched_attr`, SCHED_ATTR_SIZE_VER0, for the normal policy.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a profile has in order of time, for formats that show it: single samples, and the waits that were met.
-//! It is not kept in the profile's own file.
+//! The contents of a profile in order of time, for formats that show them: single samples, and the waits that instants
+//! met. The profile's own file does not have them.
 
 use crate::profile::Account;
 
@@ -11,30 +11,30 @@ pub struct Track {
     pub pid: i32,
     /// "client backend", ...
     pub name: String,
-    /// Samples of CPUs, in order: seconds since the beginning, index in the profile's stacks.
+    /// CPU samples, in order: seconds since the beginning, index in the profile's stacks.
     pub samples: Vec<(f64, usize)>,
     /// Waits, in order of their ends.
     pub waits: Vec<Wait>,
 }
 
-/// A wait that an instant met, from its beginning to the last instant that met it.
+/// A wait seen at an instant, from its beginning to the last instant that saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
     /// Its account.
     pub account: Account,
     /// Its class.
     pub class: String,
-    /// Seconds since the beginning of the profile; below 0 where it began earlier.
+    /// Start, seconds since the beginning of the profile; negative if it began earlier.
     pub begin: f64,
-    /// The same.
+    /// End, seconds since the beginning of the profile.
     pub end: f64,
 }
 
 /// All processes of the server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
-    /// One for each.
+    /// One track per process.
     pub tracks: Vec<Track>,
-    /// Waits that were not kept.
+    /// Number of waits that were dropped.
     pub waits_dropped: u64,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a file tells about the frames of its functions: .eh_frame.
+//! The unwind information of a file: .eh_frame.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,7 +13,7 @@ use object::{Object, ObjectSection, ObjectSegment};
 use crate::image::read;
 use crate::registers::keeps_frame_pointer;
 
-/// A section, and where it lies.
+/// A section and its address.
 #[derive(Debug)]
 struct Section {
     addresses: Range<u64>,
@@ -26,14 +26,14 @@ pub struct UnwindTable {
     frames: Section,
     index: Option<Section>,
     text: Option<Range<u64>>,
-    /// Loaded segments: range in the file, address of its beginning.
+    /// Loaded segments: range in the file, and start address.
     segments: Vec<(Range<u64>, u64)>,
-    /// Functions that keep a frame pointer, in order.
+    /// Functions that keep a frame pointer, in order of address.
     pointed: Vec<Range<u64>>,
 }
 
 impl UnwindTable {
-    /// Read a file; `None` if it cannot be read, or has no such table.
+    /// Reads a file; `None` if it cannot be read, or has no such table.
     pub fn read(path: &Path) -> Option<UnwindTable> {
         let bytes = read(path)?;
         let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
@@ -70,7 +70,7 @@ impl UnwindTable {
         after > 0 && self.pointed[after - 1].contains(&address)
     }
 
-    /// It in the form in which it is unwound by.
+    /// The sections in the form that the unwinder needs.
     pub fn sections(&self) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
         ExplicitModuleSectionInfo {
             text_svma: self.text.clone(),
@@ -82,7 +82,7 @@ impl UnwindTable {
         }
     }
 
-    /// A table that is damaged ends where it cannot be read.
+    /// Finds functions that keep a frame pointer. Ignores a damaged table from the point of damage on.
     fn pointed(&self) -> Vec<Range<u64>> {
         let section = EhFrame::new(&self.frames.bytes, NativeEndian);
         let bases = BaseAddresses::default().set_eh_frame(self.frames.addresses.start);

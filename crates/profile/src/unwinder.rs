@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Finds the frames of a process's stack at a sample.
 //!
-//! The kernel follows frame pointers. Functions that have none are left out or end the stack, and a function that
-//! such a function calls hides its caller. Whether that happened shows: of functions without frame pointers that
-//! follow each other in a stack, the innermost is either the one that was interrupted, or the one to which its callee
-//! returns, and the kernel finds both. So only such stacks are unwound by .eh_frame, from the sample's registers and its
-//! copy of the end of the stack.
+//! The kernel follows frame pointers. Functions without one are missing or end the stack, and a function called by such
+//! a function hides its caller. This can be detected: in a run of functions without frame pointers, the innermost is
+//! either the interrupted one or the one to which its callee returns, and the kernel finds both. Only such stacks are
+//! therefore unwound with .eh_frame, from the sample's registers and its copy of the top of the stack.
 
 use framehop::{MayAllocateDuringUnwind, Unwinder as _};
 
@@ -13,37 +12,37 @@ use crate::address_space::{AddressSpace, AddressSpaces};
 use crate::registers::{Registers, WalkCache, WalkRegisters};
 use crate::ring::RingSample;
 
-/// Frames of a stack at most, as the kernel's kernel.perf_event_max_stack.
+/// Maximum number of frames in a stack, the default of kernel.perf_event_max_stack.
 const MOST_FRAMES: usize = 127;
 
-/// How the stack of a process is found.
+/// How to unwind the stack of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unwind {
-    /// By frame pointers, and by unwind tables where code on the stack keeps none.
+    /// Frame pointers, and unwind tables for code without frame pointers.
     Auto,
-    /// By frame pointers.
+    /// Frame pointers only.
     FramePointer,
-    /// By unwind tables (.eh_frame).
+    /// Unwind tables (.eh_frame).
     Dwarf,
 }
 
-/// Unwinds for one sampler.
+/// Unwinds stacks for one sampler.
 pub struct Unwinder<'s> {
     spaces: &'s AddressSpaces,
     how: Unwind,
     cache: WalkCache<MayAllocateDuringUnwind>,
     frames: Vec<u64>,
-    /// Stacks that were unwound by tables.
+    /// Number of stacks unwound with tables.
     pub by_table: u64,
 }
 
 impl<'s> Unwinder<'s> {
-    /// With what is known of the server's processes.
+    /// An unwinder with the address spaces of the server's processes.
     pub fn new(spaces: &'s AddressSpaces, how: Unwind) -> Unwinder<'s> {
         Unwinder { spaces, how, cache: WalkCache::<_>::new(), frames: Vec::new(), by_table: 0 }
     }
 
-    /// The frames of the process, innermost first.
+    /// The user-space frames of a sample, innermost first.
     pub fn frames<'f>(&'f mut self, sample: &'f RingSample<'f>) -> &'f [u64] {
         let (Some(registers), false) = (sample.registers, self.how == Unwind::FramePointer) else {
             return sample.user;
@@ -63,7 +62,7 @@ impl<'s> Unwinder<'s> {
             return sample.user;
         }
         let whole = self.walk(&space, registers, sample);
-        // What ended too early may still be more than the kernel found.
+        // Even a truncated stack may be longer than what the kernel found.
         if !whole && self.frames.len() < sample.user.len() {
             return sample.user;
         }
@@ -71,7 +70,7 @@ impl<'s> Unwinder<'s> {
         &self.frames
     }
 
-    /// Returns whether it reached the stack's beginning.
+    /// Walks the stack. Returns whether it reached the stack's beginning.
     fn walk(&mut self, space: &AddressSpace, from: Registers, sample: &RingSample<'_>) -> bool {
         self.frames.clear();
         let mut read = |address: u64| {
@@ -98,7 +97,7 @@ fn native(_: &AddressSpace, from: Registers) -> WalkRegisters {
     WalkRegisters::new(from.ip, from.sp, from.fp)
 }
 
-/// Return addresses may be signed: what is above the highest address of code is no part of them.
+/// Registers for the walk. Return addresses may be signed; bits above the highest code address are not part of them.
 #[cfg(target_arch = "aarch64")]
 fn native(space: &AddressSpace, from: Registers) -> WalkRegisters {
     let highest = space.unwinder.max_known_code_address();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Samples what all sessions do, waiting or not: one thread, which reads all slots at each of its instants.
+//! Samples the activity of all sessions, waiting or not, in one thread that reads all slots at each instant.
 //!
-//! Each period has one instant, at a random place in it, so that a load with a period of its own is sampled
-//! fairly (stratified sampling). An instant's account is the one that runs when its slot is read.
+//! Each period has one instant, at a random position in it, so that a periodic load is sampled fairly (stratified
+//! sampling). The account of a session at an instant is the one that runs when its slot is read.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,12 @@ use segment::{AccountNumber, Segment, StatementKey};
 
 use crate::thread;
 
-/// Waits that are kept for the timeline.
+/// Maximum number of waits kept for the timeline.
 const MOST_WAITS: usize = 500_000;
-/// A sleep is cut so that the thread sees in time that it is to stop.
+/// Longest sleep without checking whether to stop.
 const NAP: Duration = Duration::from_millis(50);
 
-/// A stretch of one account that at least one instant met.
+/// A stretch of one account seen at one or more instants.
 #[derive(Debug, Clone, Copy)]
 pub struct Stretch {
     /// The process.
@@ -29,40 +29,40 @@ pub struct Stretch {
     pub account: AccountNumber,
     /// When it began, tick.
     pub since: u64,
-    /// The last instant that met it, tick.
+    /// The last instant that saw it, tick.
     pub seen: u64,
 }
 
 /// Samples of one account.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Hits {
-    /// How many.
+    /// Number of samples.
     pub samples: u64,
-    /// The sum over instants of the square of how many sessions had the account: instants are independent,
-    /// sessions at one instant are not.
+    /// Sum over instants of the squared number of sessions in the account: instants are independent, sessions at one
+    /// instant are not.
     pub squares: u64,
 }
 
-/// What all sessions did.
+/// Samples of all sessions.
 #[derive(Debug, Default)]
 pub struct WallSamples {
-    /// Instants.
+    /// Number of instants.
     pub instants: u64,
-    /// Instants that came too late to be taken.
+    /// Instants that came too late.
     pub missed: u64,
-    /// By account.
+    /// Samples by account.
     pub accounts: HashMap<AccountNumber, Hits>,
-    /// By account and statement.
+    /// Samples by account and statement.
     pub statements: HashMap<(AccountNumber, Option<StatementKey>), u64>,
-    /// In order of their ends.
+    /// Stretches in order of their ends.
     pub stretches: Vec<Stretch>,
-    /// Stretches that were not kept.
+    /// Number of stretches that were dropped.
     pub stretches_dropped: u64,
-    /// Whether the thread ran before those that it sampled.
+    /// Whether the thread ran before the processes that it sampled.
     pub first: bool,
 }
 
-/// Collect samples until `stop` is set.
+/// Collects samples until `stop` is set.
 pub fn collect(segment: &Segment, period_ns: u64, stop: &AtomicBool) -> Result<WallSamples, Error> {
     let mut found = WallSamples { first: thread::go_first(), ..WallSamples::default() };
     let mut random = rand::rng();
@@ -76,7 +76,7 @@ pub fn collect(segment: &Segment, period_ns: u64, stop: &AtomicBool) -> Result<W
             break;
         }
         at_instant.clear();
-        // At each instant anew: sessions that have just begun do other things than old ones.
+        // Read the list at each instant: sessions that have just started behave differently from old ones.
         for slot in segment.occupants()? {
             let Some(doing) = segment.doing(&slot)? else { continue };
             *at_instant.entry(doing.account).or_default() += 1;
@@ -95,7 +95,7 @@ pub fn collect(segment: &Segment, period_ns: u64, stop: &AtomicBool) -> Result<W
             hits.squares += count * count;
         }
         found.instants += 1;
-        // An instant that took longer than its period costs the next ones, rather than the server.
+        // If an instant takes longer than its period, the next ones are skipped rather than loading the server more.
         let next = (monotonic_ns() - begin) / period_ns;
         found.missed += next.saturating_sub(period + 1);
         period = next.max(period + 1);
@@ -113,7 +113,7 @@ impl WallSamples {
     }
 }
 
-/// Returns whether the instant was reached.
+/// Sleeps until an instant. Returns whether the instant was reached.
 fn sleep_until(instant: u64, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Acquire) {

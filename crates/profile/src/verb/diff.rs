@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally profile diff`: two profiles side by side.
+//! `tally profile diff`: compares two profiles.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,19 +13,19 @@ use view::units::{duration, two, whole};
 
 use super::args::ProfileDiffArgs;
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Json<'c> {
-    /// Servers of both.
+    /// The servers of both profiles.
     servers: [&'c str; 2],
     #[serde(flatten)]
     comparison: &'c ProfileComparison,
 }
 
-/// Width of the tables: function names are whole.
+/// Width of the tables, enough for whole function names.
 const WIDTH: usize = 160;
 
-/// Compare the profiles of two files.
+/// Compares the profiles of two files.
 pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
     let (a, b) = (Profile::read(&args.a)?, Profile::read(&args.b)?);
     for (profile, path) in [(&a, &args.a), (&b, &args.b)] {

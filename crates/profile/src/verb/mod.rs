@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally profile`: samples of a running server, with accounts and statements, and its ledger.
+//! `tally profile`: samples a running server, with accounts and statements, next to its ledger.
 
 mod args;
 mod diff;
@@ -22,7 +22,7 @@ use args::ProfileAction;
 pub use args::ProfileArgs;
 use transactions::Transactions;
 
-/// Take a profile, and show or write it.
+/// Takes a profile, and shows or writes it.
 pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
     if let Some(ProfileAction::Diff(args)) = &args.action {
         return diff::run(args, color);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The files that a profile is written to: their names say in which format.
+//! The output files of a profile. Their names select the format.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::text;
 const ROWS: usize = 50;
 const WIDTH: usize = 140;
 
-/// A format of files.
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     /// The profile itself, which can be read again.
@@ -22,11 +22,11 @@ enum Format {
     Page,
     /// pprof.
     Pprof,
-    /// The Firefox Profiler's.
+    /// The Firefox Profiler's format.
     Firefox,
 }
 
-/// How names end, longest first, and what they mean.
+/// Name endings and their formats, longest first.
 const ENDINGS: [(&str, Format); 4] = [
     (".json.gz", Format::Firefox),
     (".pb.gz", Format::Pprof),
@@ -39,13 +39,13 @@ const ENDINGS: [(&str, Format); 4] = [
 pub struct Files(Vec<(PathBuf, Format)>);
 
 impl Files {
-    /// Files of these names; an error if one does not say its format, before anything is sampled.
+    /// Files with these names. Fails if a name does not select a format, before anything is sampled.
     pub fn from_paths(names: &[PathBuf]) -> Result<Files, Error> {
         let one = |path: &PathBuf| format(path).map(|format| (path.clone(), format));
         names.iter().map(one).collect::<Result<_, _>>().map(Files)
     }
 
-    /// Write all of them.
+    /// Writes all files.
     pub fn write(&self, recorded: &Recorded) -> Result<(), Error> {
         self.0.iter().try_for_each(|(path, format)| {
             let content = match format {

@@ -62,7 +62,7 @@ pub fn images(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Table {
     table
 }
 
-/// Samples by the innermost function, most first, up to `rows`; percentages are of all that are wanted.
+/// Samples by the innermost function, most first, up to `rows`; percentages are of all `wanted` samples.
 pub fn functions(
     profile: &Profile,
     rows: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A profile as a person reads it.
+//! A profile as text.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -14,11 +14,11 @@ use super::tables;
 
 /// Width if the output is not a terminal.
 const WIDTH: usize = 100;
-/// Images whose functions `--system` lists, and how many of them are the server's.
+/// Number of images whose functions `--system` lists, and how many of them belong to the server.
 const IMAGES: usize = 5;
 const OURS: usize = 3;
 
-/// Print it.
+/// Prints the profile.
 pub fn print(profile: &Profile, rows: usize, color: bool) -> Result<(), Error> {
     let width = command::terminal_width().unwrap_or(WIDTH);
     let mut out = view::escape::coloured_stdout(color);
@@ -26,7 +26,7 @@ pub fn print(profile: &Profile, rows: usize, color: bool) -> Result<(), Error> {
     Ok(out.flush()?)
 }
 
-/// It as text of this width.
+/// The profile as text of this width.
 pub fn text(profile: &Profile, rows: usize, width: usize, color: bool) -> String {
     let mut out = String::new();
     for line in head(profile) {
@@ -67,7 +67,7 @@ pub fn text(profile: &Profile, rows: usize, width: usize, color: bool) -> String
     out
 }
 
-/// The images whose functions are listed: those in which the server's processes are, then the largest others.
+/// The images whose functions are listed: those of the server's processes, then the largest others.
 fn listed(profile: &Profile) -> Vec<&str> {
     let ours = by_image(profile, |stack| profile.is_ours(stack));
     let mut listed: Vec<&str> = Vec::new();
@@ -79,7 +79,7 @@ fn listed(profile: &Profile) -> Vec<&str> {
     listed
 }
 
-/// What was sampled, how much of it is known, and what is missing.
+/// The head: what was sampled, how much of it is known, and what is missing.
 fn head(profile: &Profile) -> Vec<String> {
     let quality = &profile.quality;
     let of = |part: u64, all: u64| percent(part as f64 / all.max(1) as f64);
@@ -128,7 +128,7 @@ fn head(profile: &Profile) -> Vec<String> {
     lines
 }
 
-/// What keeps the profile from being complete.
+/// Warnings about what is missing from the profile.
 fn warnings(profile: &Profile) -> Vec<String> {
     let quality = &profile.quality;
     let mut lines = Vec::new();
