@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A call of a client, as its driver saw it.
+//! A call of a client, as measured by its driver.
 
 use serde::{Deserialize, Serialize};
 
-/// From a beginning to an end, ns of a machine's CLOCK_MONOTONIC.
+/// Start and end, ns of a machine's CLOCK_MONOTONIC.
 pub type Span = (u64, u64);
 
-/// Its times.
+/// The times of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// When it began and ended.
+    /// Start and end.
     pub span: Span,
-    /// In reads and writes of the socket, in order, without overlaps.
+    /// Reads and writes of the socket, in order, without overlaps.
     pub waits: Vec<Span>,
-    /// For how long garbage was collected meanwhile, ns.
+    /// Time of garbage collections during the call, ns.
     pub collecting: u64,
 }
 
-/// A call, and where it is on its connection.
+/// A call, and its place on its connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientCall {
     /// Its times.
     pub call: Call,
-    /// Whether rows of a cursor, or of a COPY, are fetched.
+    /// Whether it fetches rows of a cursor or of a COPY.
     pub fetches: bool,
-    /// An error ends it.
+    /// Whether it failed.
     pub failed: bool,
-    /// A hash of the statement's text; empty: not known.
+    /// A hash of the statement's text; empty if unknown.
     pub id: String,
     /// The statement's text.
     pub text: String,
     /// The server's process.
     pub pid: i32,
-    /// Ordinal of its first message, or of the one that would follow; `None`: its connection is older than the agent.
+    /// Ordinal of its first message, or of the message that would follow; `None` if the connection is older than the
+    /// agent.
     pub first: Option<u64>,
-    /// Messages that it sent.
+    /// Number of messages sent.
     pub messages: u64,
     /// Rows received.
     pub rows: u32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally calls`: prints the statements of a Java client as its driver executed them, which the agent in client/java
-//! measures.
+//! `tally calls`: prints the statements that a Java client's driver executed, as measured by the agent in
+//! client/java.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use view::units::duration;
 use crate::ring::Client;
 use crate::{ClientArgs, ClientHead, WIDTH};
 
-/// How often a client's ring is read.
+/// How often to read a client's ring.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Arguments of `tally calls`.
@@ -100,7 +100,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Calls as they end, for the given time or until interrupted.
+/// Prints calls when they end, for the given time or until interrupted.
 fn stream(args: &CallsArgs) -> Result<(), Error> {
     let segment = args.client.open()?;
     let path = segment.path().display().to_string();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the verbs that read a client's segment share: arguments, the head of their JSON, what was measured, and its calls
-//! one by one.
+//! Shared by the verbs that read a client's segment: arguments, the head of their JSON, the measured interval, and
+//! single calls.
 
 pub mod call;
 pub mod calls;
@@ -18,13 +18,13 @@ use serde::Serialize;
 
 use command::interval;
 
-/// Width if the output is not a terminal: enough for every column.
+/// Width if the output is not a terminal, enough for all columns.
 pub const WIDTH: usize = 200;
-/// A line if something was not measured.
+/// Printed if the interval is incomplete.
 const INCOMPLETE: &str =
     "\nIncomplete: a table was full, or measuring was off for a while; see tally status";
 
-/// Which client, and when.
+/// The client, and the time to measure.
 #[derive(Debug, Args)]
 pub struct ClientArgs {
     /// PID or segment of the client; optional if only one is running
@@ -38,12 +38,12 @@ pub struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// The segment.
+    /// Opens the segment.
     pub fn open(&self) -> Result<Segment, Error> {
         target::open_client(self.target.as_deref())
     }
 
-    /// The segment, and what was measured in it: in the given time from now on, or since the beginning.
+    /// Opens the segment and measures it: for the given time from now, or since measuring began.
     pub fn measure(&self) -> Result<(Segment, Interval), Error> {
         let mut segment = self.open()?;
         let before = match self.interval {
@@ -60,7 +60,7 @@ impl ClientArgs {
     }
 }
 
-/// The client and the interval, as `--json` prints them first.
+/// The client and the interval, the head of `--json` output.
 #[derive(Debug, Serialize)]
 pub struct ClientHead<'s> {
     pid: u32,
@@ -71,7 +71,7 @@ pub struct ClientHead<'s> {
 }
 
 impl<'s> ClientHead<'s> {
-    /// Of an interval of this segment.
+    /// The head for an interval of this segment.
     pub fn from_segment(segment: &'s Segment, interval: &Interval) -> Self {
         let header = segment.header();
         ClientHead {
@@ -83,7 +83,7 @@ impl<'s> ClientHead<'s> {
         }
     }
 
-    /// The client as a line, and what was done in it as the next.
+    /// A line that describes the client, and one with its work.
     pub fn lines(&self, done: &str) -> [String; 2] {
         let incomplete = if self.exact { "" } else { INCOMPLETE };
         [
@@ -93,7 +93,7 @@ impl<'s> ClientHead<'s> {
     }
 }
 
-/// A virtual machine, whose agent says so, or a program that uses libpq.
+/// Whether the client is a Java virtual machine, as its agent says, instead of a program that uses libpq.
 pub fn is_java(segment: &Segment) -> bool {
     segment.header().server.starts_with("Java")
 }

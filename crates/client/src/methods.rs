@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally methods`: prints the calls and times of a client's methods, which the agent in client/java measures, or of libpq's
-//! functions in a client (client/libpq).
+//! `tally methods`: prints the calls and times of a client's methods, as measured by the agent in client/java, or of
+//! libpq's functions in a client (client/libpq).
 
 mod calls_between;
 
@@ -49,7 +49,7 @@ pub struct MethodsArgs {
     pub top: Option<usize>,
 }
 
-/// Rows of a table without a choice.
+/// Default number of rows in a table.
 const TOP: usize = 5;
 
 /// The calls of an interval, as `--json` prints them.
@@ -66,7 +66,7 @@ struct Methods<'i> {
     pauses: Vec<Pause<'i>>,
 }
 
-/// Time for which the virtual machine stopped all threads.
+/// Pauses in which the virtual machine stopped all threads.
 #[derive(Debug, Serialize)]
 struct Pause<'i> {
     reason: &'i str,
@@ -74,7 +74,7 @@ struct Pause<'i> {
     seconds: f64,
 }
 
-/// The pauses of an interval, by their reason.
+/// The pauses of an interval, by reason.
 fn pauses(interval: &Interval) -> Vec<Pause<'_>> {
     let rows = interval.ledger.iter().filter(|row| &*row.phase == "pause");
     rows.map(|row| {
@@ -84,12 +84,12 @@ fn pauses(interval: &Interval) -> Vec<Pause<'_>> {
     .collect()
 }
 
-/// Time of threads in timed methods: all that is not idle, without the virtual machine's own pauses.
+/// Time of threads in timed methods, seconds: busy time without the virtual machine's own pauses.
 fn in_methods(interval: &Interval) -> f64 {
     interval.busy_seconds - pauses(interval).iter().map(|it| it.seconds).sum::<f64>()
 }
 
-/// What one garbage collector did.
+/// The collections of one garbage collector.
 #[derive(Debug, Serialize)]
 struct Collections<'i> {
     collector: &'i str,
@@ -110,7 +110,7 @@ fn collections(interval: &Interval) -> Vec<Collections<'_>> {
     rows
 }
 
-/// One method of it.
+/// A method.
 #[derive(Debug, Serialize)]
 struct Method<'i> {
     package: &'i str,
@@ -209,7 +209,7 @@ fn done(interval: &Interval) -> String {
     )
 }
 
-/// A line for each collector that ran, and for each reason of pauses.
+/// A line for each collector that ran and for each reason for pauses.
 fn garbage(interval: &Interval) -> Vec<String> {
     let pauses = pauses(interval);
     let pauses = pauses.iter().map(|pause| {

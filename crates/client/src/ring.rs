@@ -11,10 +11,10 @@ use segment::{Segment, TraceKind, TraceReader, TraceRequest, TraceSwitch};
 
 use super::call::{Call, ClientCall, Span};
 
-/// How often the request is renewed.
+/// How often to renew the request.
 const RENEW: Duration = Duration::from_secs(1);
 
-/// A client that is asked for its calls.
+/// A client whose calls are read.
 pub struct Client {
     segment: Segment,
     switch: TraceSwitch,
@@ -28,12 +28,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Asks the client with this segment.
+    /// Starts reading the client with this segment.
     pub fn open(path: &str) -> Result<Client, Error> {
         Client::from_segment(target::open(Some(path))?, path)
     }
 
-    /// The same of one that is open; `path` is how errors name it.
+    /// The same for an open segment; errors name it `path`.
     pub fn from_segment(segment: Segment, path: &str) -> Result<Client, Error> {
         if segment.server_runs() == Some(false) {
             return Err(Error::Failed(format!("{path}: the client process is no longer running")));
@@ -54,7 +54,7 @@ impl Client {
         })
     }
 
-    /// Whether its process runs, as far as can be seen.
+    /// Whether its process runs, as far as we can see.
     pub fn runs(&self) -> bool {
         self.segment.server_runs() != Some(false)
     }
@@ -73,7 +73,7 @@ impl Client {
         })?;
         if lost > 0 {
             self.lost += lost;
-            // What is left of a call's waits is not all of them.
+            // The remaining waits of a call would be incomplete.
             self.waits.clear();
         }
         let mut calls = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Calls as JSON lines, from the client's machine to the server's: `tally calls --stream` writes them, `tally trace --client -`
-//! reads them.
+//! Calls as JSON lines, from the client's machine to the server's: `tally calls --stream` writes them, and
+//! `tally trace --client -` reads them.
 
 use std::io::{BufRead, Read, Write};
 use std::sync::mpsc::{sync_channel, Receiver, TryRecvError};
@@ -16,11 +16,11 @@ use super::call::ClientCall;
 enum ClientStreamEntry {
     /// A call that has ended.
     Call(ClientCall),
-    /// So many records were overwritten before they were read, so far.
+    /// Number of records so far that were overwritten before they were read.
     Lost { records: u64 },
 }
 
-/// Writes calls, and, where more records were lost by now, how many.
+/// Writes calls, and the number of lost records if it has changed.
 pub fn write(out: &mut impl Write, calls: Vec<ClientCall>, lost: Option<u64>) -> Result<(), Error> {
     let lost = lost.map(|records| ClientStreamEntry::Lost { records });
     for line in calls.into_iter().map(ClientStreamEntry::Call).chain(lost) {
@@ -30,11 +30,11 @@ pub fn write(out: &mut impl Write, calls: Vec<ClientCall>, lost: Option<u64>) ->
     Ok(out.flush()?)
 }
 
-/// Bytes of a line, and lines that have come and not been read, at most: they are another machine's.
+/// Maximum length of a line, bytes, and maximum number of unread lines: the input comes from another machine.
 const LONGEST: u64 = 1 << 20;
 const MOST: usize = 1 << 14;
 
-/// The calls that a stream brings.
+/// A stream of calls.
 pub struct Stream {
     lines: Receiver<Result<ClientStreamEntry, String>>,
     /// Records that were lost on the other machine.
@@ -43,7 +43,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Reads in a thread of its own, which ends with the stream or the program.
+    /// Reads in a separate thread, which ends with the stream or the program.
     pub fn start(mut input: impl BufRead + Send + 'static) -> Stream {
         let (sender, lines) = sync_channel(MOST);
         std::thread::spawn(move || {
@@ -87,7 +87,7 @@ impl Stream {
         }
     }
 
-    /// Whether no call will come any more.
+    /// Whether the stream has ended.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
@@ -120,7 +120,7 @@ mod tests {
     fn a_line_of_another_kind_is_refused() {
         let error = read(b"{\"what\":\"lost\",\"records\":1}\nhello\n").unwrap_err().to_string();
         assert!(error.contains("standard input, line 2") && error.contains("--stream"), "{error}");
-        // One without an end does not fill the memory.
+        // An endless line does not fill memory.
         let endless = Stream::start(std::io::BufReader::new(std::io::repeat(b' ')));
         let error = endless.lines.recv().unwrap().unwrap_err();
         assert!(error.contains("line 1 is longer than 1024 kB"), "{error}");

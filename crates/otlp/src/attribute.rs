@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Attributes, by the names of OpenTelemetry's semantic conventions where there is one.
+//! Attributes, named by OpenTelemetry's semantic conventions if there is one.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
 
-/// The scope of all that is sent.
+/// The instrumentation scope.
 pub fn scope() -> InstrumentationScope {
     InstrumentationScope {
         name: "pgtally".to_string(),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! OTLP over HTTP: what `tally serve` and `tally trace` share to send to an OpenTelemetry receiver
+//! OTLP over HTTP: sends data of `tally serve` and `tally trace` to an OpenTelemetry receiver
 //! (docs/opentelemetry.md).
 //!
-//! A request goes into a bounded [`queue`], from which the thread of a [`sender`] takes it. [`settings`] says where to,
-//! [`resource`] which server it is about.
+//! A request goes into a bounded [`queue`], from which the thread of a [`sender`] takes it. [`settings`] has the
+//! receiver, and [`resource`] describes the server.
 
 pub mod attribute;
 pub mod queue;

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Requests that wait to be sent. Bounded: the oldest is dropped, and counted.
+//! A bounded queue of requests to send. When it is full, the oldest request is dropped and counted.
 //!
-//! Concurrency contract. One thread pushes, one takes. A request is in the queue until it is settled,
-//! so that what has become of each is always known.
+//! Concurrency contract. One thread pushes, one takes. A request stays in the queue until it is settled, so that the
+//! fate of each request is always known.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Max. size of all requests that wait, bytes.
+/// Maximum size of all waiting requests, bytes.
 const BYTES: usize = 16 << 20;
 
-/// What has become of readings, events or spans.
+/// The fate of readings, events or spans.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Fate {
     /// Accepted by the receiver.
     pub accepted: u64,
-    /// Given up: refused, or dropped because too many waited.
+    /// Given up: refused, or dropped because the queue was full.
     pub dropped: u64,
     /// Not accepted yet.
     pub waiting: u64,
 }
 
-/// Requests that wait.
+/// The waiting requests.
 #[derive(Debug, Default)]
 pub struct Queue {
     state: Mutex<QueueState>,
@@ -34,9 +34,9 @@ struct QueueState {
     requests: VecDeque<Request>,
     bytes: usize,
     fate: Fate,
-    /// Number of requests that were taken out.
+    /// Number of requests removed.
     settled: u64,
-    /// No more is to come, and nothing is to be sent after this.
+    /// The queue is closed, and nothing is sent after this time.
     until: Option<Instant>,
 }
 
@@ -46,10 +46,10 @@ struct Request {
     items: u64,
 }
 
-/// A request, and its number.
+/// A request and its ordinal.
 #[derive(Debug, Clone)]
 pub struct QueuedRequest {
-    /// What to send.
+    /// The body to send.
     pub body: Vec<u8>,
     ordinal: u64,
 }
@@ -66,7 +66,7 @@ impl QueueState {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // A panic elsewhere leaves counts and requests as they were.
+        // A panic elsewhere leaves counts and requests unchanged.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,7 +83,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// The oldest request, when there is one; `None`: no more is to come, or it is too late to send it.
+    /// Waits for the oldest request; `None` if the queue is closed and empty, or it is too late to send.
     pub fn first(&self) -> Option<QueuedRequest> {
         let mut state = self.lock();
         loop {
@@ -100,10 +100,10 @@ impl Queue {
         }
     }
 
-    /// Removes a request: `rejected` of what it has were refused, or all if `None`.
+    /// Removes a request, of whose items `rejected` were refused, or all if `None`.
     pub fn settle(&self, taken: &QueuedRequest, rejected: Option<u64>) {
         let mut state = self.lock();
-        // Else it was dropped meanwhile.
+        // Otherwise it was dropped meanwhile.
         if state.settled == taken.ordinal {
             if let Some(items) = state.remove_first() {
                 let rejected = rejected.map_or(items, |rejected| rejected.min(items));
@@ -113,13 +113,13 @@ impl Queue {
         }
     }
 
-    /// Whether a request has not been dropped, and can still be sent.
+    /// Whether a request has not been dropped and can still be sent.
     pub fn holds(&self, taken: &QueuedRequest) -> bool {
         let state = self.lock();
         state.settled == taken.ordinal && state.until.is_none_or(|until| Instant::now() < until)
     }
 
-    /// Waits this long, or until the queue is closed: then there is time for one more attempt.
+    /// Waits this long, or until the queue is closed, which leaves time for one more attempt.
     pub fn pause(&self, length: Duration) {
         let end = Instant::now() + length;
         let mut state = self.lock();
@@ -138,18 +138,18 @@ impl Queue {
         }
     }
 
-    /// No more is to come; what waits may be sent until then.
+    /// Closes the queue; waiting requests may be sent until `until`.
     pub fn close(&self, until: Instant) {
         self.lock().until = Some(until);
         self.changed.notify_all();
     }
 
-    /// How long a request may still take.
+    /// How much longer a request may take.
     pub fn left(&self) -> Option<Duration> {
         self.lock().until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// What has become of all.
+    /// The fate of all items.
     pub fn fate(&self) -> Fate {
         self.lock().fate
     }
@@ -169,7 +169,7 @@ mod tests {
         let taken = queue.first().unwrap();
         queue.push(vec![0; size], 10);
         assert_eq!(queue.fate(), Fate { accepted: 0, dropped: 10, waiting: 40 });
-        // It was accepted, but after it had been given up.
+        // Accepted, but after it had been given up.
         queue.settle(&taken, Some(0));
         assert_eq!(queue.fate(), Fate { accepted: 0, dropped: 10, waiting: 40 });
         let taken = queue.first().unwrap();

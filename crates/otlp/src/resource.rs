@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The resource: which server it is that metrics and events are about.
+//! The resource: the server that metrics and events describe.
 
 use live::target::SegmentSource;
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -7,11 +7,11 @@ use segment::Header;
 
 use super::attribute::{number, text};
 
-/// PostgreSQL's port where nobody names one.
+/// PostgreSQL's default port.
 const PORT: u32 = 5432;
 
-/// The resource of the server at `place`; `header` is its segment's, if it could ever be read, and
-/// `extra` are attributes of the user's, which take precedence.
+/// The resource of the server at `place`. `header` is its segment's, if it could ever be read, and `extra` are the
+/// user's attributes, which take precedence.
 pub fn describe_server(
     place: &SegmentSource,
     header: Option<&Header>,
@@ -21,7 +21,7 @@ pub fn describe_server(
     let (address, port) = match place {
         SegmentSource::File(_) => (machine.clone(), header.map_or(0, |header| header.server_port)),
         SegmentSource::Server(conninfo) => {
-            // Of several hosts, the first; a socket is this machine's.
+            // Use the first of several hosts; a socket is on this machine.
             let first = |name| conninfo.get(name).and_then(|list| list.split(',').next());
             let host =
                 first("host").filter(|host| !host.is_empty() && !host.starts_with(['/', '@']));

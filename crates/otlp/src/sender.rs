@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Sends the requests of one queue, in order, by OTLP over HTTP.
 //!
-//! What the specification calls retryable (no answer, 429, 502, 503, 504) is sent again, after the time
-//! that the receiver asks for or after a pause that grows; anything else is given up. Each change is
-//! reported once.
+//! After a failure that the specification calls retryable (no answer, 429, 502, 503, 504), the request is sent again,
+//! after the time that the receiver asks for or after a growing pause; after any other failure it is given up. Each
+//! change is reported once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,24 +22,24 @@ use super::queue::{Queue, QueuedRequest};
 use super::settings::{read, Target};
 use super::signal::Signal;
 
-/// First pause before a request is sent again, its growth, and its limit.
+/// First pause before sending a request again, its growth, and its limit.
 const PAUSE: Duration = Duration::from_secs(1);
 const GROWTH: f64 = 1.5;
 const LONGEST: Duration = Duration::from_secs(30);
 /// Longest pause that a receiver may ask for.
 const ASKED: Duration = Duration::from_secs(600);
-/// Max. size of an answer, bytes, and of its text that is printed, characters.
+/// Maximum size of an answer, bytes, and of its printed text, characters.
 const ANSWER: u64 = 64 << 10;
 const SHOWN: usize = 200;
 
 /// The outcome of a request.
 #[derive(Debug, PartialEq)]
 enum SendOutcome {
-    /// Accepted, but for this number of data points, records or spans.
+    /// Accepted, except for this number of data points, records or spans.
     Accepted(u64, String),
-    /// To be sent again, after this time if the receiver asks for one.
+    /// Send it again, after this time if the receiver asks for one.
     Later(Option<Duration>, String),
-    /// Never accepted.
+    /// Refused permanently.
     Refused(String),
 }
 
@@ -50,16 +50,16 @@ pub struct Sender {
     target: Target,
     agent: Agent,
     queue: Arc<Queue>,
-    /// What was reported last; nothing while all is well.
+    /// The last report; `None` while everything works.
     reported: Option<String>,
 }
 
 impl Sender {
-    /// A sender; an error if a certificate cannot be used.
+    /// A sender. Fails if a certificate cannot be used.
     pub fn new(signal: Signal, target: Target, queue: Arc<Queue>) -> Result<Sender, Error> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // A redirection could take the credentials elsewhere.
+            // A redirect could send the credentials elsewhere.
             .max_redirects(0)
             .user_agent(concat!("pgtally/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls(&target)?)
@@ -178,18 +178,18 @@ fn outcome(signal: Signal, status: u16, after: Option<Duration>, body: &[u8]) ->
             SendOutcome::Accepted(rejected, why)
         }
         429 | 502 | 503 | 504 => SendOutcome::Later(after, format!("HTTP status {status}")),
-        // A body may be a Status in protobuf, a text or a page: the status says enough.
+        // The body may be a Status in protobuf, a text or a page; the HTTP status is enough.
         _ => SendOutcome::Refused(format!("HTTP status {status}")),
     }
 }
 
-/// Errors that no later attempt can avoid.
+/// Whether a later attempt would fail too.
 fn is_permanent(error: &ureq::Error) -> bool {
     use ureq::Error;
     matches!(error, Error::BadUri(_) | Error::Http(_) | Error::Pem(_) | Error::InvalidProxyUrl)
 }
 
-/// A number of seconds, or a date.
+/// Parses a Retry-After header: a number of seconds, or a date.
 fn retry_after(text: &str, now: jiff::Timestamp) -> Option<Duration> {
     let text = text.trim();
     let seconds = match text.parse::<u64>() {
@@ -202,7 +202,7 @@ fn retry_after(text: &str, now: jiff::Timestamp) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(ASKED))
 }
 
-/// A text from elsewhere, as it may be printed.
+/// Makes an untrusted text printable.
 fn shown(text: &str) -> String {
     visible(text.trim()).chars().take(SHOWN).collect()
 }

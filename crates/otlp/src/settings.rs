@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where to send, and with which credentials: `--otlp`, and the environment variables of OpenTelemetry's
-//! exporter specification. Credentials are never printed, and no option takes any, because all users
-//! see a command's arguments.
+//! The receiver and the credentials: `--otlp`, and the environment variables of OpenTelemetry's exporter specification.
+//! Credentials are never printed, and no option takes them, because all users can see a command's arguments.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,13 +11,13 @@ use hyper::Uri;
 
 use super::signal::Signal;
 
-/// Where the specification expects a receiver.
+/// The specification's default receiver.
 const DEFAULT: &str = "http://localhost:4318";
-/// A receiver of one signal.
+/// The receiver of one signal.
 pub struct Target {
     /// The whole URL.
     pub url: Uri,
-    /// Headers, which may be credentials.
+    /// Headers, possibly with credentials.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// File of certificates to trust instead of the system's.
     pub certificate: Option<PathBuf>,
@@ -37,14 +36,14 @@ impl std::fmt::Debug for Target {
 }
 
 impl Target {
-    /// The URL without a query, which may be a credential.
+    /// The URL without its query, which may have credentials.
     pub fn shown(&self) -> String {
         let part = |part: Option<&str>| part.unwrap_or_default().to_string();
         let authority = part(self.url.authority().map(|authority| authority.as_str()));
         format!("{}://{authority}{}", part(self.url.scheme_str()), self.url.path())
     }
 
-    /// Whether credentials would be sent in the clear to another machine.
+    /// Whether credentials would be sent unencrypted to another machine.
     pub fn exposes_headers(&self) -> bool {
         let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
         let address = host.parse::<std::net::IpAddr>();
@@ -53,7 +52,7 @@ impl Target {
     }
 }
 
-/// The environment's variables; those of one signal take precedence.
+/// The environment variables; those of one signal take precedence.
 struct Variables<'v> {
     get: &'v dyn Fn(&str) -> Option<String>,
     signal: Signal,
@@ -72,7 +71,7 @@ impl Variables<'_> {
     }
 }
 
-/// Attributes of the resource, from the user.
+/// The user's attributes of the resource.
 pub fn resource(get: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(String, String)>, Error> {
     let mut resource = match get("OTEL_RESOURCE_ATTRIBUTES") {
         Some(list) => pairs("OTEL_RESOURCE_ATTRIBUTES", &list)?,
@@ -88,7 +87,7 @@ fn usage(text: String) -> Error {
     Error::Usage(text)
 }
 
-/// The receiver of a signal: `--otlp URL` (or without a URL) and the environment, which `get` reads.
+/// The receiver of a signal: from `--otlp`, with or without URL, and the environment, which `get` reads.
 pub fn target(
     url: Option<&str>,
     signal: Signal,
@@ -99,7 +98,7 @@ pub fn target(
     let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", variables.signal.name().to_uppercase());
     let url = match (url, variables.find("ENDPOINT")) {
         (Some(url), _) => below(&parse("--otlp", url)?, path),
-        // A URL of one signal is used as it is.
+        // A URL for one signal is used unchanged.
         (None, Some((name, url))) if name == own => parse(&name, &url)?,
         (None, Some((name, url))) => below(&parse(&name, &url)?, path),
         (None, None) => below(&parse("--otlp", DEFAULT)?, path),
@@ -159,7 +158,7 @@ fn parse(what: &str, text: &str) -> Result<Uri, Error> {
         return Err(needed());
     }
     let authority = uri.authority().ok_or_else(needed)?;
-    // Not printed: it may be a password.
+    // Do not print it: it may be a password.
     if authority.as_str().contains('@') {
         return Err(usage(format!(
             "{what}: other users can see a user name and password in a URL; set the header \
@@ -189,7 +188,7 @@ pub fn milliseconds(
     }
 }
 
-/// Pairs "name=value,name=value" with values in percent encoding. Errors do not show them.
+/// Parses "name=value,name=value" with percent-encoded values. Errors do not show the values.
 fn pairs(what: &str, list: &str) -> Result<Vec<(String, String)>, Error> {
     let bad = || {
         usage(format!(
@@ -236,7 +235,7 @@ fn headers(what: &str, list: &str) -> Result<Vec<(HeaderName, HeaderValue)>, Err
     })
 }
 
-/// The content of a certificate's or key's file.
+/// Reads the file of a certificate or a key.
 pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
     files::read_named(path, 1 << 20)
         .map_err(|error| Error::Failed(format!("could not read {}: {error}", path.display())))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is sent.
+//! The signals of OpenTelemetry.
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::Message;
 
-/// What is sent.
+/// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Readings of all metrics.
@@ -18,7 +18,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// As in the names of variables.
+    /// The name, as in environment variables.
     pub fn name(self) -> &'static str {
         match self {
             Signal::Metrics => "metrics",
@@ -27,7 +27,7 @@ impl Signal {
         }
     }
 
-    /// Its path below a base URL.
+    /// The path below a base URL.
     pub fn path(self) -> &'static str {
         match self {
             Signal::Metrics => "/v1/metrics",
@@ -36,7 +36,7 @@ impl Signal {
         }
     }
 
-    /// How many data points, log records or spans an answer rejects, and why.
+    /// The number of data points, log records or spans that an answer rejects, and why.
     pub fn rejected(self, answer: &[u8]) -> Option<(u64, String)> {
         let (number, text) = match self {
             Signal::Metrics => {

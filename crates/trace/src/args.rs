@@ -87,7 +87,7 @@ pub struct TraceArgs {
     /// Give each wait and step that took at least this long its own span
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = span_length)]
     pub span_from: Duration,
-    /// Whether a screen shows the trace, so that nothing else is printed
+    /// Whether a screen shows the trace, so that nothing else may be printed
     #[arg(skip)]
     pub quiet: bool,
 }
@@ -101,7 +101,7 @@ pub(super) fn span_length(text: &str) -> Result<Duration, String> {
 }
 
 impl TraceArgs {
-    /// The flags, and TARGET, which may stand in the place of PID.
+    /// The flags, and TARGET, which may be given in place of PID.
     pub fn connection_and_target(&mut self) -> (&ConnectionFlags, &mut Option<String>) {
         let is_target = |first: &String| first.parse::<i32>().is_err();
         match self.target.is_none() && self.pid.as_ref().is_some_and(is_target) {
@@ -111,16 +111,16 @@ impl TraceArgs {
     }
 }
 
-/// What the words without an option name.
+/// The meaning of the positional arguments.
 pub(super) struct Chosen<'a> {
-    /// The process; `None`: sessions, by options.
+    /// The process; `None` to select sessions by options.
     pub pid: Option<i32>,
     /// The server.
     pub target: Option<&'a str>,
 }
 
 impl Chosen<'_> {
-    /// The first word is a process id, or else TARGET.
+    /// Parses the positional arguments: the first one is a process ID, otherwise TARGET.
     pub(super) fn parse(args: &TraceArgs) -> Result<Chosen<'_>, Error> {
         let (first, target) = (args.pid.as_deref(), args.target.as_deref());
         let pid = first.map(str::parse::<i32>);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Follows the rings of the traced processes until it is stopped, and passes on what belongs to the trace.
+//! Follows the rings of the traced processes until it is stopped, and passes the trace on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,25 +13,25 @@ use super::sampler::Sampler;
 use super::story::{Story, TraceItem, Unit};
 use super::{Chosen, Context, Sink, TraceArgs};
 
-/// How often to look: a ring has 16,384 records, and a busy session writes some 100,000 a second.
+/// How often to read: a ring has 16,384 records, and a busy session writes about 100,000 per second.
 const NAP: Duration = Duration::from_millis(10);
-/// How often the requests are renewed.
+/// How often to renew the requests.
 const RENEW: Duration = Duration::from_secs(1);
-/// How often the ledger is read, to compare.
+/// How often to read the ledger for comparison.
 const COMPARE: Duration = Duration::from_millis(200);
 /// Rings for parallel workers of one process.
 const WORKERS: u32 = 4;
-/// When to say that a process has not done anything yet.
+/// When to report that a process is inactive.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A ring, and the story that is read from it.
+/// A ring and the story read from it.
 struct Ring {
     reader: TraceReader,
     story: Option<Story>,
     over: bool,
 }
 
-/// Trace until the end.
+/// Traces until the end.
 pub fn follow(
     args: &TraceArgs,
     chosen: &Chosen,
@@ -58,7 +58,7 @@ pub fn follow(
     outcome
 }
 
-/// Can this server be traced?
+/// Checks that this server can be traced.
 fn ready(segment: &Segment, chosen: &Chosen) -> Result<(), Error> {
     target::need_measured(segment)?;
     match chosen.pid {
@@ -102,9 +102,9 @@ struct Trace<'a> {
     pid: Option<i32>,
     sink: &'a mut dyn Sink,
     rings: Vec<Ring>,
-    /// Which nodes run, if that is asked for.
+    /// Samples running nodes, if the user asked for nodes.
     sampler: Option<Sampler>,
-    /// Of processes that have ended.
+    /// Stories of processes that have ended.
     done: Vec<Story>,
     /// Units passed on.
     passed: u64,
@@ -169,7 +169,7 @@ impl Trace<'_> {
         self.done.is_empty() && self.rings.iter().all(|ring| ring.story.is_none())
     }
 
-    /// Has the only process ended without a word?
+    /// Whether the only process has ended without a record of its end.
     fn ended(&mut self, context: &mut Context) -> Result<bool, Error> {
         let Some(pid) = self.pid else { return Ok(false) };
         if has_slot(&context.segment, pid)? {
@@ -179,7 +179,7 @@ impl Trace<'_> {
         Ok(true)
     }
 
-    /// Rings whose process has ended serve the next one.
+    /// Arms rings whose process has ended for the next process.
     fn again(&mut self, context: &mut Context, switch: &mut TraceSwitch) -> Result<(), Error> {
         let mut kept = Vec::new();
         for mut ring in std::mem::take(&mut self.rings) {
@@ -205,8 +205,8 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// What was written since the last time.
-    /// `compares`: with its ledger, as is done at its beginning; `flushes`: with what has no end yet.
+    /// Reads the records written since the last call. `compares`: compare each process with its ledger, as at its
+    /// beginning; `flushes`: also pass on unfinished work.
     fn poll(&mut self, context: &mut Context, compares: bool, flushes: bool) -> Result<(), Error> {
         for i in 0..self.rings.len() {
             let ring = &mut self.rings[i];
@@ -229,7 +229,7 @@ impl Trace<'_> {
                     story.check(ledger);
                 }
             }
-            // Samples of the time of these records are all there when the records are.
+            // When these records are there, so are all samples of their time.
             let mut records = Vec::new();
             let lost = ring.reader.poll(segment, |lost, record| records.push((lost, record)))?;
             for (tick, node) in self.sampler.iter().flat_map(|it| it.take(ring.reader.node())) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A client's calls with what the server did for each, by the server's process and the ordinals of messages: driver and
-//! server count alike what one sends and the other reads. A client on another machine has another clock.
+//! Joins a client's calls with the server's work for each, by server process and ordinal of the messages: the driver
+//! counts messages when it sends them, and the server counts the same messages when it reads them. A client on another
+//! machine has a different clock.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Write;
@@ -20,22 +21,22 @@ use client::call::{ClientCall, Span};
 use client::ring::Client;
 use client::stream::Stream;
 
-/// A call whose messages have not been seen by then is not joined.
+/// A call whose messages have not arrived after this time is not joined.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Clocks of two processors, and of two kinds, may differ so much, ns.
+/// Maximum difference between clocks of two processors and of two kinds, ns.
 const SKEW: u64 = 200_000;
-/// Messages of a process that are kept.
+/// Maximum number of messages kept for a process.
 const MOST_MESSAGES: usize = 100_000;
-/// Characters of a statement in a line.
+/// Characters of a statement to print.
 const QUOTED: usize = 60;
 
-/// A message that the server has handled.
+/// A message handled by the server.
 #[derive(Debug, Default)]
 struct Handled {
     kind: u8,
     start: u64,
     over: bool,
-    /// Without waits for the client.
+    /// Handling time without waits for the client.
     busy: Vec<Span>,
     query: Option<String>,
 }
@@ -43,24 +44,24 @@ struct Handled {
 /// A traced process.
 #[derive(Debug, Default)]
 struct Server {
-    /// By ordinal.
+    /// Messages by ordinal.
     messages: BTreeMap<u64, Handled>,
-    /// The first one that was seen.
+    /// Ordinal of the first message seen.
     first: Option<u64>,
 }
 
-/// Why calls are not joined.
+/// Numbers of calls that could not be joined, by reason.
 #[derive(Debug, Default, Serialize)]
 struct Unjoined {
-    /// The connection was opened before the agent was there, or the server's statistics were reset.
+    /// The connection is older than the agent, or the server's statistics were reset.
     not_counted: u64,
-    /// Before the trace of the process.
+    /// The call precedes the trace of the process.
     before: u64,
     /// The server's records were lost.
     lost: u64,
-    /// At another time than the messages with these ordinals.
+    /// The messages with these ordinals were handled at a different time.
     elsewhere: u64,
-    /// Of processes that were not traced.
+    /// The process was not traced.
     other_processes: u64,
 }
 
@@ -131,7 +132,7 @@ impl Calls {
         }
     }
 
-    /// A time of the server, on the client's clock.
+    /// Converts a time of the server to the client's clock.
     fn of_client(&self, server: u64) -> u64 {
         match self {
             Calls::Here(_) => server,
@@ -139,7 +140,7 @@ impl Calls {
         }
     }
 
-    /// What is known of the other clock; `None`: there is one.
+    /// The offset of the other machine's clock; `None` if there is only one clock.
     fn offset(&self) -> Option<&Offset> {
         match self {
             Calls::Here(_) => None,
@@ -147,11 +148,11 @@ impl Calls {
         }
     }
 
-    /// Whether these times of a call fit those at which its messages began to be handled.
+    /// Whether the times of a call fit the times at which the server began to handle its messages.
     fn fits(&mut self, call: &ClientCall, first: u64, last: u64) -> bool {
         let (begin, end) = call.call.span;
         match self {
-            // Data of a COPY has no ordinal of its own: the message began before.
+            // COPY data has no ordinal of its own: the message began before.
             Calls::Here(_) => first <= end + SKEW && (call.messages == 0 || first + SKEW >= begin),
             Calls::Elsewhere(_, offset) => {
                 call.messages == 0 || offset.narrow((begin, end), first, last)
@@ -174,7 +175,7 @@ pub struct Join {
     unjoined: Unjoined,
 }
 
-/// What becomes of a call now.
+/// How to proceed with a call.
 enum Fate {
     Joined,
     Waits,
@@ -182,7 +183,7 @@ enum Fate {
 }
 
 impl Join {
-    /// Calls of this client go to `out`.
+    /// A sink that writes calls of this client to `out`.
     pub fn new(client: Calls, out: Box<dyn Write>, json: bool) -> Join {
         Join {
             client,
@@ -297,7 +298,7 @@ impl Join {
                 line.messages.join(" ")
             )?;
         }
-        // Calls of a connection come in order; data of a COPY belongs to the message before.
+        // Calls of a connection arrive in order; COPY data belongs to the message before.
         server.messages = server.messages.split_off(&first.min(last));
         Ok(())
     }
@@ -343,7 +344,7 @@ impl Join {
     }
 }
 
-/// The first and last message of a call; of one without any the one that is still handled.
+/// Ordinals of the first and last message of a call; for a call without messages, of the message still being handled.
 fn ordinals(call: &ClientCall) -> Option<(u64, u64)> {
     let first = call.first?;
     Some(match call.messages {
@@ -352,7 +353,7 @@ fn ordinals(call: &ClientCall) -> Option<(u64, u64)> {
     })
 }
 
-/// "1.234 ms = client 0.010 + ...", divided by a number of calls.
+/// Formats "1.234 ms = client 0.010 + ...", averaged over a number of calls.
 fn in_words(parts: &Parts, calls: u64) -> String {
     let ms = |ns: u64| ns as f64 / calls.max(1) as f64 / 1e6;
     format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A trace as JSON lines: an object for each thing that happened, in the order of its end.
+//! A trace as JSON lines: one object per event, in order of their ends.
 
 use std::io::Write;
 
@@ -98,12 +98,12 @@ struct AccountSumJson {
 
 /// The sink.
 pub struct Json<W> {
-    /// Where lines go.
+    /// The output.
     pub(super) out: W,
 }
 
 impl<W: Write> Json<W> {
-    /// Lines go to `out`.
+    /// A sink that writes to `out`.
     pub fn new(out: W) -> Json<W> {
         Json { out }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally trace`: everything that a session does, in order.
+//! `tally trace`: prints everything that a session does, in order.
 
 mod args;
 mod follow;
@@ -38,7 +38,7 @@ use offset::Offset;
 use sink::{Context, Sink};
 use story::{Story, Unit};
 
-/// Trace processes and print what they do.
+/// Traces processes and prints what they do.
 pub fn run(args: &TraceArgs, color: bool) -> Result<(), Error> {
     let chosen = Chosen::parse(args)?;
     let mut sink = sink(args, chosen.target, color)?;
@@ -61,7 +61,7 @@ pub fn for_a_while(
     follow::follow(&args, &Chosen { pid: Some(pid), target }, &mut sink, stop)
 }
 
-/// The same as a page.
+/// Like [`for_a_while`], but returns a page.
 pub fn page_for_a_while(
     pid: i32,
     target: Option<&str>,
@@ -75,7 +75,7 @@ pub fn page_for_a_while(
     Ok(sink.into_page())
 }
 
-/// What is written, and what is sent.
+/// Several sinks, one to write and one to send.
 struct Both(Vec<Box<dyn Sink>>);
 
 impl Sink for Both {
@@ -121,7 +121,7 @@ fn sink(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn S
     Ok(Box::new(Both(sinks)))
 }
 
-/// Calls of a client instead.
+/// The sink for `--client`, which prints calls of a client.
 fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
     let extension = |path: &PathBuf| path.extension().map(|it| it.to_string_lossy().into_owned());
     let kind = args.output.as_ref().and_then(extension).unwrap_or_default();
@@ -169,7 +169,7 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
     })
 }
 
-/// What a page of this trace is headed.
+/// The title of a page of this trace.
 fn title(args: &TraceArgs) -> String {
     let options =
         [("application", &args.application), ("user", &args.user), ("database", &args.database)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names of what records have as numbers: accounts, statements, files, locks.
+//! Names for the numbers in records: accounts, statements, files, locks.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -11,9 +11,9 @@ use view::blocking::MODES;
 
 use super::story::{FileWait, LockWait};
 
-/// Statements are read again no sooner than this, for one whose text was missing before ...
+/// Minimum time between reads of the statements for a statement whose text was missing before ...
 const SELDOM: Duration = Duration::from_millis(100);
-/// ... and for a new one: what is printed was done before the last read that is younger.
+/// ... and for a new statement.
 const OFTEN: Duration = Duration::from_millis(10);
 
 /// An account's name in its parts.
@@ -23,11 +23,11 @@ pub struct Account {
     pub phase: String,
     /// "cpu", or the event of a wait: "IO:DataFileRead".
     pub activity: String,
-    /// The wait for a client's next message.
+    /// Whether it is the wait for a client's next message.
     pub idle: bool,
 }
 
-/// The names that were needed so far.
+/// The names needed so far.
 #[derive(Debug, Default)]
 pub struct Names {
     accounts: RefCell<HashMap<u32, Account>>,
@@ -36,7 +36,7 @@ pub struct Names {
     read: Option<Instant>,
 }
 
-/// As the extension numbers them (pg_tally/ledger/ledger.h).
+/// In the numbering of the extension (pg_tally/ledger/ledger.h).
 const MESSAGES: [&str; 14] = [
     "Query",
     "Parse",
@@ -54,7 +54,7 @@ const MESSAGES: [&str; 14] = [
     "Other",
 ];
 
-/// As the extension numbers them (pg_tally/file/files.h).
+/// In the numbering of the extension (pg_tally/file/files.h).
 const OPERATIONS: [&str; 11] = [
     "read",
     "write",
@@ -84,13 +84,13 @@ pub fn mode(number: u16) -> &'static str {
     MODES.get(usize::from(number)).copied().filter(|_| number != 0).unwrap_or("")
 }
 
-/// As W3C Trace Context writes it.
+/// The format of W3C Trace Context.
 pub fn traceparent(parent: &TraceParent) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     format!("00-{}-{}-{:02x}", hex(&parent.trace), hex(&parent.span), parent.flags)
 }
 
-/// A lock, as pg_locks would show it.
+/// Describes a lock as pg_locks would show it.
 pub fn lock(tag: &LockTag) -> String {
     let [a, b, c] = tag.fields;
     match tag.kind {
@@ -109,7 +109,7 @@ pub fn lock(tag: &LockTag) -> String {
     }
 }
 
-/// What a wait was for, in short, but for the block; empty: nothing is known.
+/// The object of a wait, in short, without the block; empty if unknown.
 pub fn object(
     names: &Names,
     segment: &Segment,
@@ -128,7 +128,7 @@ pub fn object(
 }
 
 impl Names {
-    /// The account of that directory number.
+    /// The account with this directory number.
     pub fn account(&self, segment: &Segment, stat: Option<u32>) -> Account {
         let unknown = Account { phase: "unknown".into(), activity: "unknown".into(), idle: false };
         let Some(stat) = stat else { return unknown };
@@ -148,7 +148,7 @@ impl Names {
         account
     }
 
-    /// A file: its path in the data directory, without the number of its part; or its kind.
+    /// A file: its path in the data directory, without the segment number; or its kind.
     pub fn file(&self, segment: &Segment, wait: &FileWait) -> Option<String> {
         match wait.file.as_ref()? {
             TraceFile::Relation { tablespace, database, file, fork, .. } => {
@@ -171,7 +171,7 @@ impl Names {
         }
     }
 
-    /// The text of a statement, on one line, if the server keeps it.
+    /// The text of a statement on one line, if the server has it.
     pub fn statement(&mut self, segment: &mut Segment, id: u64) -> Result<Option<&str>, Error> {
         let known = self.statements.contains_key(&id);
         let pause = if !known && self.missing.insert(id) { OFTEN } else { SELDOM };

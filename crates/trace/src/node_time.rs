@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the nodes of a plan took: their waits, and their processor time by samples of the node that runs.
+//! The time of the nodes of a plan: their waits, and their CPU time from samples of the running node.
 //!
-//! Waits and the processor time of a plan are exact; how the latter is divided among its nodes is an estimate. A plan is that of a step's statement at its depth, so the time
-//! of a statement within another belongs to its own plan only.
+//! Waits and the CPU time of a whole plan are exact; the division of CPU time among the nodes is an estimate. A plan is
+//! identified by the statement of a step and its depth, so the time of a nested statement belongs only to its own plan.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Samples that wait for the records of their time.
+/// Maximum number of samples that wait for the records of their time.
 const MOST_SAMPLES: usize = 100_000;
-/// Plans that are kept: those of cursors stay until their statement is executed again.
+/// Maximum number of plans kept: plans of cursors stay until their statement is executed again.
 const MOST_PLANS: usize = 1000;
-/// Of the normal distribution: 95 % are within so many standard deviations.
+/// Quantile of the normal distribution: 95 % are within this many standard deviations.
 const Z: f64 = 1.96;
 
-/// What a node took. Those of several executions can be added up.
+/// The time of a node. Times of several executions can be added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NodeUse {
-    /// Processor time of the whole plan, ticks; waits for a processor included.
+    /// CPU time of the whole plan, including waits for a CPU, ticks.
     pub plan_ticks: u64,
     /// Samples in that time.
     pub plan_samples: u64,
-    /// Of these, samples of this node itself, without the nodes below it.
+    /// Samples of this node itself, without child nodes.
     pub samples: u64,
-    /// Its own waits.
+    /// Number of its own waits.
     pub waits: u64,
     /// Time in them, ticks.
     pub wait_ticks: u64,
 }
 
 impl NodeUse {
-    /// The node's own processor time and its half-width at 95 %, ticks; `None`: there is no sample of the plan.
+    /// The node's own CPU time and its half-width at 95 %, ticks; `None` if the plan has no samples.
     pub fn cpu(&self) -> Option<(u64, u64)> {
         if self.plan_samples == 0 {
             return None;
         }
         let (ticks, all) = (self.plan_ticks as f64, self.plan_samples as f64);
         let share = (self.samples as f64 / all).min(1.0);
-        // Wilson's interval, which is not empty where no sample or every one is the node's.
+        // Wilson's interval, which is not empty even if none or all of the samples belong to the node.
         let spread = (share * (1.0 - share) / all + Z * Z / (4.0 * all * all)).sqrt();
         let half_width = Z * spread / (1.0 + Z * Z / all);
         Some(((ticks * share).round() as u64, (ticks * half_width).round() as u64))
     }
 
-    /// Of another execution of the same plan.
+    /// Adds another execution of the same plan.
     pub fn add(&mut self, other: &NodeUse) {
         self.plan_ticks += other.plan_ticks;
         self.plan_samples += other.plan_samples;
@@ -77,14 +77,15 @@ pub struct NodeTimes {
 }
 
 impl NodeTimes {
-    /// At that tick this node ran, or none. In the order of time, before the records of that time are fed.
+    /// Adds a sample: at this tick this node ran, or none. Call it in order of time, before feeding the records of that
+    /// time.
     pub fn sampled(&mut self, tick: u64, node: Option<NodeId>) {
         if self.samples.len() < MOST_SAMPLES {
             self.samples.push_back((tick, node));
         }
     }
 
-    /// A plan starts.
+    /// Records the start of a plan.
     pub fn starts(&mut self, plan: Plan) {
         if self.plans.len() >= MOST_PLANS {
             self.plans.clear();
@@ -92,7 +93,7 @@ impl NodeTimes {
         self.plans.insert(plan, Execution::default());
     }
 
-    /// From `start` to `end` the process ran, in a step of this plan.
+    /// Records that the process ran from `start` to `end`, in a step of this plan.
     pub fn ran(&mut self, plan: Option<Plan>, start: u64, end: u64) {
         let mut plan = plan.and_then(|plan| self.plans.get_mut(&plan));
         if let Some(plan) = &mut plan {
@@ -100,7 +101,7 @@ impl NodeTimes {
         }
         while let Some(&(tick, node)) = self.samples.front().filter(|(tick, _)| *tick < end) {
             self.samples.pop_front();
-            // One before was of a wait.
+            // An earlier sample belongs to a wait.
             let Some(plan) = plan.as_deref_mut().filter(|_| tick >= start) else { continue };
             plan.samples += 1;
             if let Some(node) = node {
@@ -109,7 +110,7 @@ impl NodeTimes {
         }
     }
 
-    /// In a step of this plan a node waited.
+    /// Records a wait of a node in a step of this plan.
     pub fn waited(&mut self, plan: Option<Plan>, node: NodeId, ticks: u64) {
         if let Some(plan) = plan.and_then(|plan| self.plans.get_mut(&plan)) {
             let node = plan.of.entry(node).or_default();
@@ -117,7 +118,7 @@ impl NodeTimes {
         }
     }
 
-    /// What is known of a node of this plan.
+    /// The time of a node of this plan so far.
     pub fn use_of(&self, plan: Option<Plan>, node: NodeId) -> NodeUse {
         let Some(it) = plan.and_then(|plan| self.plans.get(&plan)) else {
             return NodeUse::default();
@@ -126,7 +127,7 @@ impl NodeTimes {
         NodeUse { plan_ticks: it.ticks, plan_samples: it.samples, samples, waits, wait_ticks }
     }
 
-    /// Statements of before are over.
+    /// Forgets the plans of earlier statements.
     pub fn forget(&mut self) {
         self.plans.clear();
     }
@@ -148,7 +149,7 @@ mod tests {
             times.sampled(tick, Some(if tick < 60 { 1 } else { 2 }));
         }
         times.ran(Some(outer), 0, 20);
-        // A wait from 20 to 40; then a statement within.
+        // A wait from 20 to 40; then a nested statement.
         times.waited(Some(outer), 2, 20);
         times.starts(inner);
         times.ran(Some(inner), 40, 50);

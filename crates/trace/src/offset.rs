@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How far the clocks of two machines are apart, from what cannot be: the server reads a call's first message after the
-//! call began, and the call ends after the server began to handle the last one.
+//! Bounds the offset between the clocks of two machines by causality: the server reads a call's first message after the
+//! call began, and the call ends after the server began to handle its last message.
 
-/// Two clocks may drift apart by so much of the time: adjtimex lets each run wrong by 500 ppm at most.
+/// Maximum relative drift between two clocks: adjtimex adjusts each by at most 500 ppm.
 const DRIFT: f64 = 1e-3;
-/// So many calls in a row that contradict what is known mean that a clock was set.
+/// This many consecutive calls that contradict the bounds mean that a clock was set.
 const CONTRADICTIONS: u32 = 3;
 
-/// What is to be added to times of the client for times of the server, ns.
+/// The offset to add to times of the client to get times of the server, ns.
 #[derive(Debug, Default)]
 pub struct Offset {
-    /// At a time of the client: at least and at most.
+    /// Time of the client, lower bound, upper bound.
     known: Option<(u64, i64, i64)>,
     contradictions: u32,
 }
 
 impl Offset {
-    /// A call is known that began and ended at these times of the client; at these of the server, its first message was read,
-    /// and its last one began to be handled. False: that contradicts what is known.
+    /// Narrows the bounds with a call: its start and end on the client's clock; on the server's clock, when its first
+    /// message was read and when the server began to handle its last one. Returns false if that contradicts the
+    /// bounds.
     pub fn narrow(&mut self, call: (u64, u64), first: u64, last: u64) -> bool {
         let (lowest, highest) = (last as i64 - call.1 as i64, first as i64 - call.0 as i64);
         let (low, high) = match self.known {
@@ -39,17 +40,17 @@ impl Offset {
         false
     }
 
-    /// The middle of what it may be, ns; 0: nothing is known.
+    /// The middle of the bounds, ns; 0 if unknown.
     pub fn middle(&self) -> i64 {
         self.known.map_or(0, |(_, low, high)| low + (high - low) / 2)
     }
 
-    /// A time of the server on the client's clock.
+    /// Converts a time of the server to the client's clock.
     pub fn of_client(&self, server: u64) -> u64 {
         server.saturating_add_signed(-self.middle())
     }
 
-    /// How wrong the middle may be, ns; `None`: nothing is known.
+    /// Maximum error of the middle, ns; `None` if unknown.
     pub fn error(&self) -> Option<u64> {
         self.known.map(|(_, low, high)| (high - low) as u64 / 2 + 1)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A trace as OpenTelemetry's spans: sent by OTLP, or written as OTLP/JSON, a request a line.
+//! A trace as OpenTelemetry spans: sent by OTLP, or written as OTLP/JSON, one request per line.
 //!
-//! Attributes have the names of the semantic conventions of database calls where there is one. Times of classes, `pgtally.time.*`,
-//! add up to the span's length.
+//! Attributes have the names of the semantic conventions for database calls if there is one. The times of the classes,
+//! `pgtally.time.*`, add up to the length of the span.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -34,18 +34,18 @@ use otlp::sender::Sender;
 use otlp::settings;
 use otlp::signal::Signal;
 
-/// Max. number of spans in a request.
+/// Maximum number of spans in a request.
 const BATCH: usize = 500;
-/// How long spans wait for others.
+/// How long spans wait to be sent together.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long the last ones may take at the end.
+/// How long sending the last spans may take at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Where requests go.
+/// The output of requests.
 enum Out {
-    /// To a file.
+    /// A file.
     File(Box<dyn Write>),
-    /// To a receiver of this name.
+    /// A receiver with this name.
     Receiver(Arc<Queue>, JoinHandle<()>, String),
 }
 
@@ -62,7 +62,7 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// To the receiver at `url`, or that of the environment.
+    /// A sink that sends to the receiver at `url`, or to that of the environment.
     pub fn to(url: Option<&str>, place: SegmentSource, from: Duration) -> Result<Otlp, Error> {
         let get = |name: &str| std::env::var(name).ok();
         let target = settings::target(url, Signal::Traces, &get)?;
@@ -73,7 +73,7 @@ impl Otlp {
         Otlp::new(Out::Receiver(queue, thread, shown), place, from)
     }
 
-    /// To a file.
+    /// A sink that writes to a file.
     pub fn file(out: Box<dyn Write>, place: SegmentSource, from: Duration) -> Result<Otlp, Error> {
         Otlp::new(Out::File(out), place, from)
     }
@@ -105,7 +105,7 @@ impl Otlp {
         self.collect(context)
     }
 
-    /// The spans that are complete by now.
+    /// Collects the spans that are complete by now.
     fn collect(&mut self, context: &mut Context) -> Result<(), Error> {
         let done = self.spans.as_mut().map(Spans::take).unwrap_or_default();
         for span in done {
@@ -189,7 +189,7 @@ impl Sink for Otlp {
         self.flush()?;
         let Some(Out::Receiver(queue, thread, receiver)) = self.out.take() else { return Ok(()) };
         queue.close(Instant::now() + FAREWELL);
-        // If the thread has failed, the counts say what was not sent.
+        // If the thread has failed, the counts show how much was not sent.
         let _ = thread.join();
         let fate = queue.fate();
         let lost = fate.dropped + fate.waiting;
@@ -228,7 +228,7 @@ fn encode(context: &mut Context, span: TraceSpan) -> Result<OtlpSpan, Error> {
         Subject::Part(item) => of_part(context, item, &mut attributes)?,
     };
     if failed {
-        // The trace does not know which error.
+        // The trace does not have the error code.
         attributes.push(text("error.type", "_OTHER"));
     }
     let kind = match span.subject {
@@ -277,7 +277,7 @@ fn of_work(context: &Context, work: &Work, attributes: &mut Vec<KeyValue>) {
     }
 }
 
-/// Its name: the command and the database, as the conventions ask for.
+/// Adds the attributes of a statement. Returns the span's name: command and database, as the conventions require.
 fn of_statement(
     context: &mut Context,
     work: &Work,
@@ -302,7 +302,7 @@ fn of_statement(
     Ok(format!("{command} {}", visible(database)))
 }
 
-/// Its name, and whether it has failed.
+/// Adds the attributes of a part. Returns the span's name, and whether the part failed.
 fn of_part(
     context: &mut Context,
     item: &TraceItem,

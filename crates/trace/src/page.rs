@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A trace as a page: each message opens into its waterfall, drawn from the JSON lines; below them the sums as text.
+//! A trace as a page: each message opens into a waterfall, drawn from the JSON lines; the totals follow as text.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::story::{Story, Unit};
 use super::summary::TraceSummary;
 use super::{Context, Sink};
 
-/// The sink: it has the page when the trace is over.
+/// The sink, which has the page when the trace is over.
 pub struct TracePage {
     lines: Json<Vec<u8>>,
     trace: Trace,
@@ -23,7 +23,7 @@ pub struct TracePage {
 }
 
 impl TracePage {
-    /// For a page with this title, written to `path`.
+    /// A sink for a page with this title, written to `path`.
     pub fn new(title: String, path: Option<PathBuf>) -> TracePage {
         TracePage {
             lines: Json::new(Vec::new()),
@@ -35,7 +35,7 @@ impl TracePage {
         }
     }
 
-    /// Keeps the lines that were written.
+    /// Keeps the written lines.
     fn take(&mut self) -> Result<(), Error> {
         let lines = std::mem::take(&mut self.lines.out);
         let lines = std::str::from_utf8(&lines).unwrap_or_default();

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The parts of a client's call: what client, network and server did in its time, which they fill without a rest.
+//! Divides the time of a client's call completely among client, network and server.
 
 use client::call::{Call, Span};
 
-/// What fills the time of a call, ns.
+/// The parts of the time of a call, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// In the client before it wrote or read for the first time.
+    /// In the client, before its first write or read.
     pub encode: u64,
     /// While the client waited and the server handled none of the call's messages.
     pub network: u64,
     /// While the client waited and the server handled them.
     pub server: u64,
-    /// In the client after that, without collections of garbage.
+    /// In the client after that, without garbage collections.
     pub driver: u64,
-    /// Collections of garbage, while the client did not wait.
+    /// Garbage collections while the client did not wait.
     pub collecting: u64,
-    /// For how long the server handled messages while the client did not wait: in the parts of the client.
+    /// Time in which the server handled messages while the client did not wait; included in the parts of the client.
     pub overlap: u64,
 }
 
 impl Parts {
-    /// Of a call whose messages the server handled at these times: in order, without overlaps.
+    /// Divides a call whose messages the server handled at these times, in order, without overlaps.
     pub fn divide(call: &Call, server: &[Span]) -> Parts {
         let clipped = |spans: &[Span]| -> Vec<Span> {
             let spans = spans.iter().map(|it| (it.0.max(call.span.0), it.1.min(call.span.1)));
@@ -44,12 +44,12 @@ impl Parts {
         }
     }
 
-    /// All that fill the time of the call.
+    /// The sum of the parts, which is the time of the call.
     pub fn sum(&self) -> u64 {
         self.encode + self.network + self.server + self.driver + self.collecting
     }
 
-    /// Adds those of another call.
+    /// Adds the parts of another call.
     pub fn add(&mut self, other: &Parts) {
         self.encode += other.encode;
         self.network += other.network;
@@ -64,7 +64,7 @@ fn length(spans: &[Span]) -> u64 {
     spans.iter().map(|span| span.1 - span.0).sum()
 }
 
-/// Time in both.
+/// Time covered by both.
 fn common(a: &[Span], b: &[Span]) -> u64 {
     let (mut i, mut j, mut sum) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn parts_fill_the_time_of_the_call() {
         let call = Call { span: (100, 200), waits: vec![(110, 112), (120, 180)], collecting: 5 };
-        // Begins before the client has ended its write, and ends while it reads.
+        // Begins before the client has finished its write, and ends while it reads.
         let parts = Parts::divide(&call, &[(111, 125), (130, 160), (190, 300)]);
         let expected = Parts {
             encode: 10,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A trace as Perfetto's protocol buffers (protos/perfetto/trace/trace.proto), which ui.perfetto.dev opens: a process for
-//! each traced one, with a track for messages, steps and waits, and one for commits.
+//! A trace as Perfetto's protocol buffers (protos/perfetto/trace/trace.proto), for ui.perfetto.dev: each traced process
+//! has a track for messages, steps and waits, and one for commits.
 
 use std::io::Write;
 
@@ -19,13 +19,14 @@ pub struct Perfetto {
     begun: bool,
 }
 
-/// Packets of one writer share this number.
+/// All packets of one writer have this sequence number.
 const SEQUENCE: u32 = 1;
 /// TrackEvent.Type
 const BEGIN: i32 = 1;
 const END: i32 = 2;
 const INSTANT: i32 = 3;
-/// Tracks of a process: its number times this, plus one of these.
+/// Number of tracks reserved for a process; a track's number is the process's number times this, plus one of the
+/// following.
 const TRACKS: u64 = 4;
 const PROCESS: u64 = 0;
 const WORK: u64 = 1;
@@ -106,12 +107,12 @@ fn number(name: &str, value: i64) -> DebugAnnotation {
 }
 
 fn track(who: &Traced, of: u64) -> u64 {
-    // Slots are used again by others: their generation is part of it.
+    // Slots are reused, so the generation is part of the number.
     (u64::from(who.slot) << 32 | u64::from(who.slot_generation)).wrapping_mul(TRACKS) + of + 1
 }
 
 impl Perfetto {
-    /// Packets go to `out`.
+    /// A sink that writes to `out`.
     pub fn new(out: Box<dyn Write>) -> Perfetto {
         Perfetto { out, begun: false }
     }
@@ -127,7 +128,7 @@ impl Perfetto {
     }
 
     fn event(&mut self, context: &Context, tick: u64, event: TrackEvent) -> Result<(), Error> {
-        // Since 1970: any clock does for a file of one sequence.
+        // Since 1970: any clock will do for a file with one sequence.
         let ns = context.origin_realtime_ns as i128 + i128::from(context.ns(tick));
         let timestamp = Some(u64::try_from(ns).unwrap_or(0));
         self.packet(TracePacket { timestamp, track_event: Some(event), ..TracePacket::default() })
@@ -202,7 +203,7 @@ impl Perfetto {
     fn item(&mut self, context: &mut Context, who: &Traced, item: &TraceItem) -> Result<(), Error> {
         let work = track(who, WORK);
         match item {
-            // Where nothing else is drawn, the process runs.
+            // Where nothing else is drawn, the process was running.
             TraceItem::Cpu { .. } => Ok(()),
             TraceItem::Wait { start, account, node, file, lock, .. } => {
                 let account = context.names.account(&context.segment, *account);

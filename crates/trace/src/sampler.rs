@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Samples which node of its plan each traced process runs: a thread that reads the rings' heads.
+//! Samples which plan node each traced process runs, in a thread that reads the heads of the rings.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ use segment::{Segment, TraceNode};
 
 use super::story::NodeId;
 
-/// Mean time between two samples; the actual ones vary, so that they keep in step with nothing.
+/// Mean time between two samples. The actual time varies, so that sampling is not in step with the load.
 const PERIOD: Duration = Duration::from_millis(1);
-/// Samples of a ring that wait for its reader; more come only while it is stopped.
+/// Maximum number of unread samples of a ring; more come only while its reader is stopped.
 const MOST: usize = 20_000;
 
-/// When, tick, and which node; `None`: none of the plan's.
+/// Tick and node; `None` if no node of the plan ran.
 pub type Sample = (u64, Option<NodeId>);
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct Sampled {
     samples: Vec<Sample>,
 }
 
-/// The thread; it ends with this.
+/// The sampling thread, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Sampler {
     rings: Arc<Mutex<Vec<Sampled>>>,
@@ -34,7 +34,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Of rings of this segment.
+    /// Starts sampling rings of this segment.
     pub fn start(segment: &Segment) -> Result<Sampler, Error> {
         let segment = Segment::open(segment.path())?;
         let rings = Arc::new(Mutex::new(Vec::new()));
@@ -50,7 +50,7 @@ impl Sampler {
         Ok(Sampler { rings, stop, thread: Some(thread) })
     }
 
-    /// The samples of a ring since the last call; sampled from now on, if it was not.
+    /// Takes the samples of a ring since the last call; the first call starts sampling it.
     pub fn take(&self, ring: TraceNode) -> Vec<Sample> {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         match rings.iter_mut().find(|it| it.ring == ring) {
@@ -62,7 +62,7 @@ impl Sampler {
         }
     }
 
-    /// Sample a ring no longer.
+    /// Stops sampling a ring.
     pub fn leave(&self, ring: TraceNode) {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner).retain(|it| it.ring != ring);
     }
@@ -71,7 +71,7 @@ impl Sampler {
 fn sample(segment: &Segment, rings: &Mutex<Vec<Sampled>>) {
     let mut rings = rings.lock().unwrap_or_else(PoisonError::into_inner);
     for it in rings.iter_mut().filter(|ring| ring.samples.len() < MOST) {
-        // A ring that cannot be read has no samples; whoever follows it says why.
+        // A ring that cannot be read has no samples; its reader reports why.
         if let Ok(Some(node)) = it.ring.read(segment) {
             it.samples.push((segment.clock().now(), node));
         }
@@ -82,7 +82,7 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say; a panic of it was printed.
+            // It has no result, and a panic was printed already.
             let _ = thread.join();
         }
     }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a trace goes, and what it may ask for.
+//! Sinks of a trace, and the context that they may use.
 
 use crate::names::Names;
 use crate::story::{Story, Unit};
 use error::Error;
 use segment::{Segment, Traced};
 
-/// What a sink may ask for.
+/// The context of a sink.
 pub(super) struct Context {
     /// The server's segment.
     pub segment: Segment,
-    /// Names of what records have as numbers.
+    /// Names for the numbers in records.
     pub names: Names,
     /// The tick that output counts from.
     pub origin: u64,
-    /// The same instant, ns since 1970.
+    /// The time of the origin, ns since 1970.
     pub origin_realtime_ns: u64,
 }
 
 impl Context {
-    /// Nanoseconds from the origin to a tick; one before it is negative.
+    /// Nanoseconds from the origin to a tick; negative if the tick is earlier.
     pub fn ns(&self, tick: u64) -> i64 {
         let clock = self.segment.clock();
         let ns = |ticks: u64| (clock.seconds(ticks) * 1e9).round() as i64;
@@ -30,24 +30,24 @@ impl Context {
         }
     }
 
-    /// When a tick was, ns since 1970.
+    /// The time of a tick, ns since 1970.
     pub fn realtime_ns(&self, tick: u64) -> u64 {
         self.origin_realtime_ns.saturating_add_signed(self.ns(tick))
     }
 
-    /// The same of a length.
+    /// Converts a length to nanoseconds.
     pub fn length_ns(&self, ticks: u64) -> i64 {
         (self.segment.clock().seconds(ticks) * 1e9).round() as i64
     }
 }
 
-/// Where a trace goes.
+/// A destination of a trace.
 pub(super) trait Sink {
     /// The trace of a process begins.
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error>;
-    /// A message of it is over, or a part of it.
+    /// A message of it is over, or a part of a message.
     fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error>;
-    /// The same of one that was not asked for.
+    /// The same for a message that the user did not ask for.
     fn left_out(
         &mut self,
         _context: &mut Context,
@@ -60,22 +60,22 @@ pub(super) trait Sink {
     fn ended(&mut self, _context: &mut Context, _who: &Traced) -> Result<(), Error> {
         Ok(())
     }
-    /// False: what it is for has ended, and the trace may, too.
+    /// False if the sink is complete, so that the trace may end.
     fn wants_more(&self) -> bool {
         true
     }
-    /// All that can be printed now.
+    /// Prints everything that can be printed now.
     fn flush(&mut self) -> Result<(), Error>;
     /// The trace is over.
     fn finish(&mut self, context: &mut Context, stories: &[Story]) -> Result<(), Error>;
 }
 
-/// Milliseconds, to the microsecond.
+/// Formats milliseconds, to the microsecond.
 pub(super) fn ms(context: &Context, ticks: u64) -> String {
     format!("{:.3}", context.length_ns(ticks) as f64 * 1e-6)
 }
 
-/// Of an instant, ns since 1970.
+/// Formats the time of day of an instant, ns since 1970.
 pub(super) fn time_of_day(ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(ns.into()).map_or(String::new(), |time| {
         time.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S.%6f").to_string()

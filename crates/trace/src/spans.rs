@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From messages to spans: one for each statement, for each transaction of several, and for each parallel worker.
+//! Turns messages into spans: one for each statement, for each transaction of several statements, and for each parallel
+//! worker.
 //!
-//! A statement's span lasts from its first message to the answer (its commit included), so over several messages of
-//! the extended protocol. Its time is divided among classes without a rest. Long waits and steps become spans within it; how
-//! many is limited, the longest are kept, and the rest is counted.
+//! A statement's span lasts from its first message to the answer, including its commit, and thus covers several
+//! messages of the extended protocol. Its time is divided completely among classes. Long waits and steps become spans
+//! within it; their number is limited: the longest are kept, and the others are counted.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -12,15 +13,15 @@ use segment::{SlotTexts, TraceParent, TraceStep, Traced, WaitClass};
 use super::names::{self, Account};
 use super::story::{TraceItem, Unit};
 
-/// Parts of a statement that become spans.
+/// Maximum number of parts of a statement that become spans.
 const MOST_PARTS: usize = 128;
-/// Statements of a leader that its workers are looked for in.
+/// Number of recent statements of a leader to search for a worker's statement.
 const REMEMBERED: usize = 16;
 
-/// What an account's number means.
+/// Looks up an account by number.
 type Accounts<'a> = &'a dyn Fn(Option<u32>) -> Account;
 
-/// A span's own name, and the trace that it is in.
+/// The ID of a span and its trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpanId {
     /// The trace.
@@ -41,14 +42,14 @@ impl SpanId {
     }
 }
 
-/// What a span is about.
+/// The subject of a span.
 #[derive(Debug)]
 pub enum Subject {
     /// A statement, or a message without one.
     Statement(Box<Work>),
-    /// Several statements of one transaction: how many.
+    /// A transaction of this many statements.
     Transaction(u64),
-    /// What a parallel worker has done.
+    /// The work of a parallel worker.
     Worker(Box<Work>),
     /// A wait, a step or a commit.
     Part(TraceItem),
@@ -57,30 +58,30 @@ pub enum Subject {
 /// A span.
 #[derive(Debug)]
 pub struct TraceSpan {
-    /// Its name.
+    /// Its ID and trace.
     pub place: SpanId,
-    /// The span that it is within.
+    /// The parent span.
     pub parent: Option<[u8; 8]>,
-    /// A span that it belongs to in another way.
+    /// A linked span.
     pub link: Option<SpanId>,
-    /// Ticks.
+    /// Start, tick.
     pub start: u64,
-    /// Ticks.
+    /// End, tick.
     pub end: u64,
     /// The process.
     pub pid: i32,
-    /// Whom it works for.
+    /// User, database and application of the session.
     pub texts: SlotTexts,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
 }
 
 /// The time of a statement or of a worker.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// When it began, tick.
+    /// Start, tick.
     pub start: u64,
-    /// Up to here it is known.
+    /// The tick up to which it is known.
     pub end: u64,
     /// Number of the message's kind.
     pub message: Option<u8>,
@@ -90,19 +91,19 @@ pub struct Work {
     pub times: BTreeMap<&'static str, u64>,
     /// Number of waits.
     pub waits: u64,
-    /// Rows of its execution.
+    /// Rows of its execution, if it was executed.
     pub rows: Option<u64>,
-    /// An error has ended it.
+    /// Whether it failed.
     pub failed: bool,
-    /// Records lost meanwhile.
+    /// Records lost during it.
     pub lost: u64,
-    /// Parts long enough for spans of their own that have none, because there are too many.
+    /// Number of parts long enough for a span of their own that have none, because there are too many.
     pub left_out: u64,
     parts: Vec<TraceItem>,
     executed: bool,
-    /// Its last message is one that is answered.
+    /// Whether its last message is one that the server answers immediately.
     answered: bool,
-    /// Since its last message, which is not answered yet, the session has waited for its client.
+    /// Items since its last message, which is not answered yet, while the session waits for its client.
     pause: Option<Vec<TraceItem>>,
     parent: Option<TraceParent>,
 }
@@ -166,7 +167,8 @@ pub fn class(activity: &str) -> &'static str {
     WaitClass::of_name(activity).shown_as().name()
 }
 
-/// Is that message's answer the end of a statement? Those of the extended protocol are answered together, at Sync.
+/// Whether the answer to this message ends a statement. Messages of the extended protocol are answered together, at
+/// Sync.
 fn is_answered(kind: u8) -> bool {
     !matches!(names::message(kind), "Parse" | "Bind" | "Describe" | "Execute" | "Close" | "Flush")
 }
@@ -184,7 +186,7 @@ fn length(item: &TraceItem) -> u64 {
     item.end().saturating_sub(start(item))
 }
 
-/// A transaction of several statements that is open.
+/// An open transaction of several statements.
 #[derive(Debug)]
 struct Transaction {
     place: SpanId,
@@ -200,28 +202,28 @@ struct Session {
     texts: SlotTexts,
     work: Option<Work>,
     transaction: Option<Transaction>,
-    /// The last statements, for workers.
+    /// The latest statements, for workers.
     recent: VecDeque<(u64, u64, SpanId)>,
 }
 
-/// Makes spans of the messages of all traced processes.
+/// Makes spans from the messages of all traced processes.
 #[derive(Debug)]
 pub struct Spans {
-    /// Parts that took at least so many ticks have spans.
+    /// Parts of at least this many ticks get spans.
     from: u64,
     sessions: HashMap<i32, Session>,
-    /// Workers that have ended, and whose leader's statement has not.
+    /// Workers that have ended before their leader's statement.
     workers: Vec<(Session, Work)>,
     done: Vec<TraceSpan>,
 }
 
 impl Spans {
-    /// With spans for what took at least `from` ticks.
+    /// Parts of at least `from` ticks get spans.
     pub fn new(from: u64) -> Spans {
         Spans { from, sessions: HashMap::new(), workers: Vec::new(), done: Vec::new() }
     }
 
-    /// The spans that are complete.
+    /// Takes the complete spans.
     pub fn take(&mut self) -> Vec<TraceSpan> {
         std::mem::take(&mut self.done)
     }
@@ -234,7 +236,8 @@ impl Spans {
         self.sessions.insert(who.pid, session);
     }
 
-    /// A message, or a part of one. One that was not `asked` for only says where a statement or transaction ends.
+    /// A message, or a part of one. One that the user has not `asked` for only marks where a statement or transaction
+    /// ends.
     pub fn unit(&mut self, accounts: Accounts, who: &Traced, unit: &Unit, asked: bool) {
         let Some(mut session) = self.sessions.remove(&who.pid) else { return };
         match (unit.message, who.leader_pid) {
@@ -299,14 +302,14 @@ impl Spans {
         }
     }
 
-    /// A message arrives: what was before is over, unless it belongs to the same statement.
+    /// A message arrives: earlier work is over, unless it belongs to the same statement.
     fn arrives(&mut self, accounts: Accounts, session: &mut Session, kind: u8, unit: &Unit) {
         let name = names::message(kind);
         let begins = matches!(name, "Query" | "Parse" | "Bind" | "FunctionCall");
         if let Some(mut work) = session.work.take() {
             let pause = work.pause.take().unwrap_or_default();
             if unit.start != pause.last().map_or(work.end, TraceItem::end) {
-                // Messages between were lost.
+                // Messages in between were lost.
                 self.statement(session, work, false);
             } else if work.answered && !name.starts_with("Copy") {
                 self.statement(session, work, unit.in_transaction.unwrap_or(false));
@@ -324,7 +327,7 @@ impl Spans {
         }
     }
 
-    /// A statement is over. `goes_on`: its transaction is not.
+    /// A statement is over. `goes_on`: its transaction continues.
     fn statement(&mut self, session: &mut Session, work: Work, goes_on: bool) {
         let (start, end, parent) = (work.start, work.end, work.parent);
         if goes_on && session.transaction.is_none() {
@@ -391,7 +394,7 @@ impl Spans {
         self.push(worker, place, leader.map(|leader| leader.span), None, work);
     }
 
-    /// The span of a statement or a worker, and those of its parts, each within the shortest that contains it.
+    /// Adds the span of a statement or a worker, and spans of its parts, each within the shortest one that contains it.
     fn push(
         &mut self,
         session: &Session,
@@ -432,7 +435,7 @@ impl Spans {
         }
     }
 
-    /// The trace of a process is over: what it has begun ends here.
+    /// The trace of a process is over: its unfinished work ends here.
     pub fn ended(&mut self, pid: i32) {
         let Some(mut session) = self.sessions.remove(&pid) else { return };
         match (session.work.take(), session.who.leader_pid) {
@@ -451,7 +454,7 @@ impl Spans {
         }
     }
 
-    /// All traces are over: workers without a leader's statement are on their own.
+    /// All traces are over: workers without a leader's statement become spans without a parent.
     pub fn finish(&mut self) {
         for (worker, work) in std::mem::take(&mut self.workers) {
             self.worker(&worker, work, None);

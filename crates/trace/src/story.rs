@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From the records of one process to what it did, message by message, and its time account by account.
+//! Turns the records of one process into its work, message by message, and its time, account by account.
 //!
-//! A record says when something ended or changed; what ran in between follows. The time adds up to the process's
-//! ledger exactly, which [`Story::check`] compares as often as it is given one.
+//! A record says when something ended or changed; what ran in between follows from that. The time adds up exactly to
+//! the process's ledger, which [`Story::check`] verifies each time it gets one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,9 +13,9 @@ use segment::{
 pub use super::node_time::NodeId;
 use super::node_time::{NodeTimes, NodeUse, Plan};
 
-/// Items of a message that are kept until it ends.
+/// Maximum number of items of a message kept until it ends.
 const MOST_ITEMS: usize = 50_000;
-/// Ledgers that wait to be compared: more come only while records are lost.
+/// Maximum number of ledgers to compare; more come only while records are lost.
 const MOST_LEDGERS: usize = 64;
 
 /// A file operation of a wait.
@@ -23,11 +23,11 @@ const MOST_LEDGERS: usize = 64;
 pub struct FileWait {
     /// Number of the operation.
     pub operation: u8,
-    /// errno value; 0: it succeeded.
+    /// errno value; 0 for success.
     pub error: u8,
     /// Bytes moved.
     pub bytes: u64,
-    /// Which file, if it is known.
+    /// The file, if known.
     pub file: Option<TraceFile>,
 }
 
@@ -38,13 +38,13 @@ pub struct LockWait {
     pub lock: LockTag,
     /// LOCKMODE.
     pub mode: u16,
-    /// The first of those who block it.
+    /// PIDs of the first blocking processes.
     pub blockers: Vec<i32>,
-    /// How many block it.
+    /// Number of blocking processes.
     pub count: u8,
 }
 
-/// What a process did; ticks.
+/// An event or activity of a process; times are ticks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TraceItem {
     /// An account ran for a while without a wait.
@@ -62,51 +62,51 @@ pub enum TraceItem {
     Statement { start: u64, id: u64, depth: u8 },
     /// A step begins.
     Begin { start: u64, step: TraceStep, id: u64, depth: u8 },
-    /// It ends.
+    /// The end of a step.
     End { start: u64, end: u64, step: TraceStep, id: u64, depth: u8, rows: u64, failed: bool },
     /// A commit, which contains waits before it in the list.
     Commit { start: u64, ticks: u64, kind: u8 },
-    /// A node of a plan that starts.
+    /// A plan node that starts.
     Node { start: u64, node: NodeId, parent: Option<NodeId>, name: String, id: u64 },
-    /// What a node has returned and what it took, of this statement's plan.
+    /// The rows and the time of a node of this statement's plan.
     NodeEnd { start: u64, node: NodeId, rows: u64, calls: u64, id: u64, took: NodeUse },
     /// Records were overwritten before they were read.
     Lost { start: u64, records: u64 },
-    /// All totals began again at zero.
+    /// All totals were reset to zero.
     Reset { start: u64 },
-    /// The span of the client that the statement belongs to.
+    /// The client's span that the statement belongs to.
     Context { start: u64, parent: TraceParent },
 }
 
-/// What belongs together: a message with all that was done for it, a time without one, or work without messages.
+/// A unit of work: a message with all work for it, a time without a message, or work without messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
-    /// Number of the message's kind; `None`: no message was handled.
+    /// Number of the message's kind; `None` if no message was handled.
     pub message: Option<u8>,
-    /// When it began, tick.
+    /// Start, tick.
     pub start: u64,
-    /// When it ended; `None`: a part of one that goes on.
+    /// End, tick; `None` for a part of a unit that continues.
     pub end: Option<u64>,
-    /// The account of the wait for the client that has ended it; `None`: something else has.
+    /// The account of the wait for the client that ended it; `None` if something else ended it.
     pub idle: Option<u32>,
-    /// Whether a transaction was open when it arrived, if it is known.
+    /// Whether a transaction was open when it arrived, if known.
     pub in_transaction: Option<bool>,
-    /// The message's ordinal in the session, if it is known.
+    /// The message's ordinal in the session, if known.
     pub ordinal: Option<u64>,
     /// Whether parts of it were passed on before.
     pub continued: bool,
-    /// What happened, in order.
+    /// Its items, in order.
     pub items: Vec<TraceItem>,
 }
 
-/// Whether the trace equals the ledger.
+/// The comparison of the trace with the ledger.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conservation {
-    /// Ticks that were compared.
+    /// Number of ticks compared.
     pub ticks: u64,
-    /// Waits in them.
+    /// Number of waits in them.
     pub waits: u64,
-    /// Comparisons.
+    /// Number of comparisons.
     pub times: u64,
     /// The first account that differed: ticks in the trace, in the ledger.
     pub difference: Option<(u32, u64, u64)>,
@@ -115,7 +115,7 @@ pub struct Conservation {
 /// One traced process.
 #[derive(Debug)]
 pub struct Story {
-    /// Who it is.
+    /// The process.
     pub who: Traced,
     /// Ticks of each account since the beginning, by directory number.
     pub ticks: BTreeMap<u32, u64>,
@@ -125,16 +125,16 @@ pub struct Story {
     pub lost: u64,
     /// Why it ended.
     pub ended: Option<Option<TraceEnd>>,
-    /// Whether it equals the ledger.
+    /// The comparison with the ledger.
     pub conservation: Conservation,
-    /// Up to here the accounts are booked: a transition of the ledger.
+    /// Tick up to which time is charged to accounts: a transition of the ledger.
     at: u64,
-    /// Up to here items say what ran.
+    /// Tick up to which items say what ran.
     shown: u64,
     running: Option<u32>,
     known: bool,
     unit: Unit,
-    /// When each open step began, and its statement.
+    /// Start and statement of each open step.
     steps: Vec<(u64, u64)>,
     node_times: NodeTimes,
     lock: Option<LockWait>,
@@ -144,7 +144,7 @@ pub struct Story {
     base: Option<Base>,
 }
 
-/// The name of a node as far as it is known.
+/// The known part of a node's name.
 #[derive(Debug, Default)]
 struct NodeName {
     parent: Option<NodeId>,
@@ -152,7 +152,7 @@ struct NodeName {
     encoding: i32,
 }
 
-/// What the next comparison counts from.
+/// The starting point of the next comparison.
 #[derive(Debug)]
 struct Base {
     ticks: BTreeMap<u32, u64>,
@@ -161,7 +161,7 @@ struct Base {
 }
 
 impl Story {
-    /// Of a process whose trace begins.
+    /// The story of a process whose trace begins.
     pub fn new(who: Traced) -> Story {
         Story {
             who,
@@ -185,20 +185,20 @@ impl Story {
         }
     }
 
-    /// The ledger of the same process, read before the records that are fed next.
+    /// Gives it the ledger of the same process, read before the records that are fed next.
     pub fn check(&mut self, ledger: Ledger) {
         if ledger.tick >= self.at && self.ledgers.len() < MOST_LEDGERS {
             self.ledgers.push(ledger);
         }
     }
 
-    /// At that tick this node ran, or none. All samples before a record are passed on before it is fed.
+    /// Adds a sample: at this tick this node ran, or none. All samples before a record must be added before it is fed.
     pub fn sampled(&mut self, tick: u64, node: Option<NodeId>) {
         self.node_times.sampled(tick, node);
     }
 
-    /// The session waits for its client since `tick`, and all records before are read: the message is over. The record of that
-    /// wait comes when it ends.
+    /// Says that the session has waited for its client since `tick`, and that all records before are read: the
+    /// message is over. The record of that wait comes when the wait ends.
     pub fn idles(&mut self, tick: u64, account: Option<u32>, out: &mut Vec<Unit>) {
         if tick >= self.at && self.unit.message.is_some() {
             self.advance(tick);
@@ -208,14 +208,14 @@ impl Story {
         }
     }
 
-    /// Pass on what has happened of the unit in progress: of work that has no messages.
+    /// Passes on the unit in progress as far as it is known, for work without messages.
     pub fn flush(&mut self, out: &mut Vec<Unit>) {
         if self.unit.message.is_none() && !self.unit.items.is_empty() {
             self.cut(None, out);
         }
     }
 
-    /// The trace is over: what is left.
+    /// The trace is over: passes on the rest.
     pub fn finish(&mut self, out: &mut Vec<Unit>) {
         if !self.unit.items.is_empty() || self.unit.message.is_some() {
             let end = self.ended.map(|_| self.shown);
@@ -223,8 +223,8 @@ impl Story {
         }
     }
 
-    /// A record, and how many were lost before it. What is complete goes to `out`. `is_idle`: is that account the wait for
-    /// a client's next message?
+    /// Feeds a record, and the number of records lost before it. Complete units go to `out`. `is_idle`: whether an
+    /// account is the wait for a client's next message.
     pub fn feed(
         &mut self,
         lost: u64,
@@ -282,7 +282,7 @@ impl Story {
             }
             TraceKind::StepEnd { step, id, depth, rows, failed } => {
                 self.show(tick);
-                // One that began before the trace has no beginning.
+                // A step that began before the trace has no start.
                 let start = self.steps.get(usize::from(depth)).map_or(self.unit.start, |it| it.0);
                 self.steps.truncate(usize::from(depth));
                 self.push(TraceItem::End { start, end: tick, step, id, depth, rows, failed });
@@ -303,12 +303,12 @@ impl Story {
             TraceKind::Reset => self.push(TraceItem::Reset { start: tick }),
             TraceKind::Node { parent, part, .. } => {
                 self.show(tick);
-                // The first one named is the root.
+                // The first named node is the root.
                 if let Some(plan) = self.plan().filter(|_| parent.is_none() && part == 0) {
                     self.node_times.starts(plan);
                 }
             }
-            // Calls are a client's.
+            // Calls belong to clients.
             TraceKind::Call { .. } | TraceKind::CallWait { .. } | TraceKind::Other(_) => {
                 self.show(tick)
             }
@@ -318,7 +318,8 @@ impl Story {
         }
     }
 
-    /// A statement names it when it is analysed, and again when it starts. The next one of the same message may name the same.
+    /// Adds a trace context. A statement names it when it is analysed, and again when it starts. The next statement
+    /// of the same message may name the same context.
     fn context(&mut self, tick: u64, parent: TraceParent) {
         self.show(tick);
         let items = self.unit.items.iter().rev();
@@ -372,7 +373,7 @@ impl Story {
         self.unit.items.push(item);
     }
 
-    /// The running account ran until `tick`, a transition.
+    /// Charges time to the running account up to `tick`, a transition.
     fn advance(&mut self, tick: u64) {
         while let Some(checked) = self.ledgers.first().map(|ledger| ledger.tick) {
             if checked > tick {
@@ -392,7 +393,7 @@ impl Story {
         self.at = self.at.max(tick);
     }
 
-    /// The same as an item, up to anything that happened. Another processor's clock may say that it was a little earlier.
+    /// Adds an item for the running account up to an event. The clock of another processor may put it slightly earlier.
     fn show(&mut self, tick: u64) {
         if tick <= self.shown {
             return;
@@ -405,7 +406,7 @@ impl Story {
         }
     }
 
-    /// The plan that runs: of the innermost step.
+    /// The running plan, that of the innermost step.
     fn plan(&self) -> Option<Plan> {
         self.steps.last().map(|&(_, id)| (self.steps.len() - 1, id))
     }
@@ -423,14 +424,14 @@ impl Story {
         self.node_times.forget();
     }
 
-    /// Compare with a ledger of this very tick.
+    /// Compares with a ledger of exactly this tick.
     fn compare(&mut self) {
         while let Some(ledger) = self.ledgers.first() {
             if ledger.tick > self.at {
                 return;
             }
             let ledger = self.ledgers.remove(0);
-            // One that is not at a transition of the trace: the trace was not known there.
+            // The ledger is not at a transition of the trace: the trace was incomplete there.
             if ledger.tick != self.at || !self.known {
                 continue;
             }
@@ -460,7 +461,7 @@ impl Story {
         }
     }
 
-    /// Names come in parts; a node is passed on when its name is whole.
+    /// Names come in parts; a node is passed on when its name is complete.
     fn name_node(&mut self, record: &TraceRecord) {
         let whole = |it: &mut Self, node: NodeId, start: u64| {
             if let Some(NodeName { parent, bytes, encoding }) = it.names.get(&node) {
@@ -510,7 +511,7 @@ impl Unit {
 }
 
 impl TraceItem {
-    /// When it ended, tick.
+    /// End, tick.
     pub fn end(&self) -> u64 {
         match self {
             TraceItem::Cpu { start, ticks, .. }
@@ -534,7 +535,7 @@ mod tests {
 
     const IDLE: u32 = 9;
 
-    /// A traced process, whose records are given.
+    /// A traced process with given records.
     struct Fed {
         story: Story,
         units: Vec<Unit>,
@@ -587,7 +588,7 @@ mod tests {
         fed.feed(0, 180, 0, TraceKind::Switch { account: Some(3) });
         fed.wait(200, 10, 2);
         assert_eq!(fed.ticks(), [(1, 60), (2, 30), (3, 20)]);
-        // What ran is not known from the lost records to the next transition.
+        // Between lost records and the next transition, it is unknown what ran.
         fed.feed(5, 400, 0, TraceKind::Statement { id: 4, depth: 0 });
         fed.wait(450, 10, 2);
         fed.wait(480, 10, 2);
@@ -634,7 +635,7 @@ mod tests {
         for tick in [150, 160] {
             fed.feed(0, tick, 0, TraceKind::StepEnd { step, id, depth, rows: 1, failed: false });
         }
-        // The character is in both parts, in EUC_JP.
+        // A character is split between the parts, in EUC_JP.
         for (part, name) in [(0, &b"Seq\x1b \xc6"[..]), (1, &b"\xfcScan"[..])] {
             let kind = TraceKind::Node { parent: None, part, name: name.to_vec(), encoding: 1 };
             fed.story.feed(
@@ -658,7 +659,7 @@ mod tests {
             })
             .collect();
         assert_eq!(locks, [true, false]);
-        // The second one has no beginning: that of its message.
+        // The second step has no start, so it gets that of its message.
         let ends: Vec<_> = items
             .iter()
             .filter_map(|item| {

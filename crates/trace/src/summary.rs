@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What follows a trace: sums per statement, per activity and per object, and whether it equals the ledger.
+//! The summary after a trace: totals per statement, activity and object, and whether the trace matches the ledger.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -31,14 +31,14 @@ impl TraceSum {
     }
 }
 
-/// Sums of what was printed.
+/// Totals of the printed units.
 #[derive(Default)]
 pub struct TraceSummary {
     statements: HashMap<u64, TraceSum>,
     activities: HashMap<(String, String), TraceSum>,
     objects: HashMap<(String, String), TraceSum>,
     nodes: HashMap<Node, NodeSum>,
-    /// Of the plans that were executed last, by statement.
+    /// Names of the nodes of the last executed plans, by statement.
     names: HashMap<(u64, NodeId), String>,
 }
 
@@ -53,14 +53,14 @@ struct NodeSum {
 }
 
 impl NodeSum {
-    /// Its waits and the estimate of its processor time, ticks.
+    /// Its waits and its estimated CPU time, ticks.
     fn ticks(&self) -> u64 {
         self.took.wait_ticks + self.took.cpu().map_or(0, |(ticks, _)| ticks)
     }
 }
 
 impl TraceSummary {
-    /// Add a unit.
+    /// Adds a unit.
     pub fn add(&mut self, context: &Context, unit: &Unit) {
         for item in &unit.items {
             match item {
@@ -96,7 +96,7 @@ impl TraceSummary {
                         .or_default()
                         .add(*ticks);
                 }
-                // Of nested statements the outer one has the time too, as everywhere.
+                // The time of a nested statement also counts for the outer one, as everywhere.
                 TraceItem::End { start, end, id, .. } => {
                     let sum = self.statements.entry(*id).or_default();
                     sum.ticks += end.saturating_sub(*start);
@@ -119,7 +119,7 @@ impl TraceSummary {
         }
     }
 
-    /// Print the lists.
+    /// Prints the lists.
     pub fn print(
         &self,
         out: &mut dyn Write,
@@ -205,7 +205,7 @@ impl TraceSummary {
     }
 }
 
-/// The largest.
+/// The largest, in descending order.
 fn sorted<K: Ord, S>(sums: &HashMap<K, S>, ticks: impl Fn(&S) -> u64) -> Vec<(&K, &S)> {
     let mut all: Vec<_> = sums.iter().collect();
     all.sort_by(|a, b| ticks(b.1).cmp(&ticks(a.1)).then(a.0.cmp(b.0)));
@@ -213,7 +213,7 @@ fn sorted<K: Ord, S>(sums: &HashMap<K, S>, ticks: impl Fn(&S) -> u64) -> Vec<(&K
     all
 }
 
-/// Whether a trace equals the ledger, in a sentence.
+/// A sentence that says whether the trace matches the ledger.
 fn equality(context: &Context, story: &Story) -> String {
     let kept = &story.conservation;
     let pid = story.who.pid;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A trace as text: each message with its steps, waits and commits, then sums.
+//! A trace as text: each message with its steps, waits and commits, then totals.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -17,9 +17,9 @@ use super::{Context, Sink};
 /// How to print.
 #[derive(Debug, Clone, Copy)]
 pub struct TextOptions {
-    /// With colours.
+    /// Whether to use colours.
     pub color: bool,
-    /// Each wait, also those that repeat.
+    /// Whether to print every wait instead of merging repeated ones.
     pub all: bool,
 }
 
@@ -28,20 +28,20 @@ pub struct Text {
     out: Box<dyn Write>,
     options: TextOptions,
     summary: TraceSummary,
-    /// Of each process: what goes on in it.
+    /// The state of each process.
     states: HashMap<i32, TextState>,
 }
 
-/// What goes on in a process: a unit may have only a part of it.
+/// The state of a process, since a unit may be only a part of its work.
 #[derive(Default)]
 struct TextState {
-    /// Steps that are open.
+    /// Number of open steps.
     depth: usize,
-    /// Of the plans that are open, by the depth of their statement.
+    /// Nodes of the open plans, by depth of their statement.
     nodes: HashMap<(usize, NodeId), Node>,
 }
 
-/// Waits of one kind, one after the other.
+/// Successive waits of one kind.
 struct Waits<'i> {
     start: u64,
     ticks: u64,
@@ -50,14 +50,14 @@ struct Waits<'i> {
     account: Option<u32>,
     node: Option<NodeId>,
     file: Option<&'i FileWait>,
-    /// The lowest and the highest block, if they are known.
+    /// The lowest and the highest block, if known.
     blocks: Option<(u32, u32)>,
     lock: Option<&'i LockWait>,
     depth: usize,
 }
 
 impl Waits<'_> {
-    /// The same event on the same object, but for the block.
+    /// Whether it is the same event on the same object, apart from the block.
     fn is_like(&self, other: &Waits) -> bool {
         let object = |file: Option<&FileWait>| {
             file.map(|wait| {
@@ -79,7 +79,7 @@ impl Waits<'_> {
     }
 }
 
-/// What is known of a plan's node.
+/// The known part of a plan node.
 #[derive(Default)]
 struct Node {
     name: String,
@@ -87,7 +87,7 @@ struct Node {
 }
 
 impl Text {
-    /// Lines go to `out`.
+    /// A sink that writes to `out`.
     pub fn new(out: Box<dyn Write>, options: TextOptions) -> Text {
         Text { out, options, summary: TraceSummary::default(), states: HashMap::new() }
     }
@@ -100,7 +100,7 @@ impl Text {
         }
     }
 
-    /// A line within a message: when since its beginning, how long, what; ms.
+    /// Writes a line within a message: time since its start and length, in ms, and text.
     fn line(
         &mut self,
         context: &Context,
@@ -276,7 +276,7 @@ impl Text {
     }
 }
 
-/// The block of a relation that a wait was for.
+/// The relation block that a wait was for.
 fn block_of(file: Option<&FileWait>) -> Option<u32> {
     match file?.file {
         Some(TraceFile::Relation { block, .. }) => block,
@@ -284,13 +284,13 @@ fn block_of(file: Option<&FileWait>) -> Option<u32> {
     }
 }
 
-/// How deep a node is in its plan.
+/// Depth of a node in its plan.
 fn level_of(nodes: &HashMap<(usize, NodeId), Node>, depth: usize, node: NodeId) -> usize {
     let parents = std::iter::successors(Some(node), |node| nodes.get(&(depth, *node))?.parent);
     parents.take(50).count().saturating_sub(1)
 }
 
-/// When the step that begins these items ends, its rows, and whether it fails.
+/// The end of the step that begins these items, its rows, and whether it failed.
 fn end_of(items: &[TraceItem], step: TraceStep, depth: u8) -> Option<(u64, u64, bool)> {
     items.iter().find_map(|item| match item {
         TraceItem::End { end, step: ended, depth: at, rows, failed, .. }
@@ -319,7 +319,7 @@ impl Sink for Text {
         self.summary.add(context, unit);
         let time = clock_time(context, unit.start);
         let Some(kind) = unit.message else {
-            // Between messages a session only waits for its client.
+            // Between messages, a session only waits for its client.
             let idles = |item: &TraceItem| match item {
                 TraceItem::Wait { account, .. } => {
                     context.names.account(&context.segment, *account).idle

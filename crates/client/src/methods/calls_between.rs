@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who calls whom, in `tally methods`.
+//! Calls between methods, for `tally methods`.
 
 use std::io::Write;
 
@@ -11,10 +11,10 @@ use view::method_edges::{self, CallsBetween, Of};
 
 use crate::{is_java, ClientHead, WIDTH};
 
-/// How the agent reports that it counts them.
+/// The probe by which the agent reports that it counts these calls.
 const PROBE: &str = "edges";
 
-/// Which of them.
+/// The calls to print.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct CallsBetweenArgs {
@@ -48,7 +48,7 @@ impl<'r> From<&'r CallsBetween> for Edge<'r> {
     }
 }
 
-/// What `--json` prints of a choice.
+/// The output of `--json` for a selection.
 #[derive(Debug, Serialize)]
 struct Document<'r> {
     #[serde(flatten)]
@@ -62,7 +62,7 @@ pub fn are_counted(segment: &Segment) -> Result<bool, Error> {
     Ok(segment.probes()?.iter().any(installed))
 }
 
-/// All of them, by callers; none if they are not counted.
+/// All calls, by caller; none if they are not counted.
 pub fn all(segment: &Segment, interval: &Interval) -> Result<Vec<CallsBetween>, Error> {
     Ok(if are_counted(segment)? {
         method_edges::callers(&interval.functions, &interval.edges, "*")
@@ -77,12 +77,12 @@ impl CallsBetweenArgs {
         callees.or(self.callees.as_deref().map(|glob| (Of::Callers, glob)))
     }
 
-    /// Whether they are asked for.
+    /// Whether the user asked for them.
     pub fn are_wanted(&self) -> bool {
         self.chosen().is_some()
     }
 
-    /// Prints the chosen ones below the head, or as JSON.
+    /// Prints the selected calls below the head, or as JSON.
     pub fn print(
         &self,
         (segment, interval): (&Segment, &Interval),

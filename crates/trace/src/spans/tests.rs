@@ -12,10 +12,10 @@ fn accounts(stat: Option<u32>) -> Account {
     Account { phase: phase.into(), activity: "Client:ClientRead".into(), idle: true }
 }
 
-/// First message, beginning and end of a statement, and whether it is within another span.
+/// First message, start and end of a statement, and whether it is within another span.
 type Statement = (&'static str, u64, u64, bool);
 
-/// Its messages are each 10 ticks long; a wait for the client takes 10, too.
+/// A client whose messages are 10 ticks long each, as are waits for the client.
 struct Client {
     spans: Spans,
     now: u64,
@@ -74,7 +74,7 @@ impl Client {
         }
     }
 
-    /// Statements by their first message, and when they began and ended; transactions by how many statements they have.
+    /// Statements with their first message, start and end; transactions with their number of statements.
     fn done(mut self) -> (Vec<Statement>, Vec<u64>) {
         self.spans.ended(WHO.pid);
         let (mut statements, mut transactions) = (Vec::new(), Vec::new());
@@ -137,7 +137,7 @@ fn a_wait_for_the_rest_of_a_statement_does_not_end_it() {
     assert_eq!(statements, [("Parse", 0, 70, false)]);
     assert!(transactions.is_empty(), "{transactions:?}");
 
-    // What comes is another statement: the first has ended before the wait.
+    // Another statement follows: the first ended before the wait.
     let mut client = Client::new();
     client.message("Bind", false, None);
     client.message("Execute", true, Some(IN_TRANSACTION));
@@ -259,7 +259,7 @@ fn a_worker_is_within_the_statement_in_which_it_began() {
     let mut spans = Spans::new(1000);
     spans.session(&WHO, SlotTexts::default());
     let worker = |pid, begun| Traced { pid, leader_pid: Some(WHO.pid), begun, ..WHO };
-    // One ends before the statement of its leader, and after others of it; one ends later.
+    // One worker ends before the statement of its leader and after others of it; one ends later.
     spans.session(&worker(8, 450), SlotTexts::default());
     spans.ended(8);
     for n in 0..REMEMBERED as u64 + 4 {
