@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_columns.h
- *	  The columns of tally.statement_rows, sorted by their names: what statement_views.c fills a row from.
+ *	  The columns of tally.statement_rows, sorted by name, from which statement_views.c fills a row.
  *
  * Generated from format/counters.toml by `make generate`; do not edit.
  */

@@ -810,7 +810,7 @@ typedef struct tally_counts			/* 536 bytes */
 	uint64_t	custom_plans;		/* 448: executions of a custom plan of a cached statement; 0 before 19 */
 	uint64_t	user_ns;			/* 456: ns: CPU time in user mode; 0 if it was not measured */
 	uint64_t	system_ns;			/* 464: ns: CPU time in the kernel; 0 if it was not measured */
-	uint64_t	reserved[3];		/* 472: of counters to come */
+	uint64_t	reserved[3];		/* 472: for future counters */
 	union
 	{
 		uint32_t	failed[10];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Compares our loop with pg_test_timing's, alternating: nanoseconds per loop, and the ratio.
+//! Compares our loop with pg_test_timing's, alternating between them: nanoseconds per loop, and the ratio.
 //!
 //!     cargo run --release -p clock --example pg_test_timing [ROUNDS [PROGRAM]]
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let program = args.next().unwrap_or_else(|| "pg_test_timing".into());
     let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
-        // Who comes first changes.
+        // Alternate which comes first.
         let (a, b) = match round % 2 {
             0 => {
                 let a = loop_ns();
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Our mean over a second, with the machine's other clocks left alone.
+/// Our mean over one second, without testing other clocks.
 fn loop_ns() -> f64 {
     let sources: Vec<Box<dyn Source>> = vec![Box::new(KERNEL_CLOCKS[0])];
     let setup =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What to do about a clock that is slow, and about gaps.
+//! Advice about slow clocks and about gaps.
 
 use crate::report::Report;
 use crate::text::ns;
 
-/// The share of the time that others may take before the report mentions it.
+/// Share of the time taken by others from which the report mentions it.
 const TAKEN_SHARE: f64 = 0.02;
-/// A reading that takes longer, s, is a system call.
+/// A reading that takes longer than this is a system call, s.
 const SYSTEM_CALL_SECONDS: f64 = 150e-9;
 
 /// Advice for the reader of a report.
@@ -14,7 +14,7 @@ pub(crate) fn advice(report: &Report) -> Vec<String> {
     let mut advice = Vec::new();
     let system = &report.system;
     let source = system.clock_source.as_deref().unwrap_or("unknown");
-    // Other processors have one source only, and it is a good one.
+    // Other processors have only one source, which is a good one.
     if cfg!(target_arch = "x86_64") && source != "tsc" {
         let why = match source {
             "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "xen" => {

@@ -3,11 +3,11 @@
 
 use crate::source::{Scope, Source};
 
-/// The counter, read in order with other instructions or not. Exists only where it can be read.
+/// The counter, read in order with other instructions or not. A value exists only if it can be read.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter<const ORDERED: bool>(());
 
-/// Why the counter cannot be read; None where it can.
+/// Why the counter cannot be read; `None` if it can.
 #[cfg(target_arch = "x86_64")]
 fn refused() -> Option<String> {
     use rustix::process::{time_stamp_counter_readability, TimeStampCounterReadability};

@@ -11,7 +11,7 @@ pub enum FaultKind {
     Refused,
     /// It went back on one processor.
     Back,
-    /// It went back when a thread changed the processor.
+    /// It went back when a thread moved to another processor.
     BackMigrating,
     /// Processors disagree.
     Skewed,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Gaps: time that passes while a thread reads a clock as fast as possible and does not run, because
-//! of the scheduler, an interrupt or the hypervisor.
+//! Gaps: periods in which a thread that reads a clock as fast as possible does not run, because of the
+//! scheduler, an interrupt or the hypervisor.
 
 use serde::Serialize;
 
@@ -60,12 +60,12 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Start for the calling thread.
+    /// Starts watching the calling thread.
     pub fn new(platform: &'a dyn Platform) -> Self {
         Self { platform, dispatches: platform.dispatches() }
     }
 
-    /// Add a step of this length if it is a gap.
+    /// Adds a step of this length if it is a gap.
     pub fn note(&mut self, ns: f64, gaps: &mut Gaps) {
         if ns < GAP_NS {
             return;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicI64, Ordering};
 
-    /// Dispatches so far; below 0, the kernel does not count them.
+    /// Dispatches so far; negative if the kernel does not count them.
     struct Counted(AtomicI64);
 
     impl Platform for Counted {

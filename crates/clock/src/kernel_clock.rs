@@ -31,7 +31,7 @@ macro_rules! clocks {
     };
 }
 
-/// All clocks that are tested. CLOCK_TAI is CLOCK_REALTIME and a constant.
+/// All tested clocks. CLOCK_TAI is CLOCK_REALTIME plus a constant.
 pub const KERNEL_CLOCKS: [KernelClock; 8] = clocks! {
     Monotonic SERVERS, "MONOTONIC", Machine;
     MonotonicRaw REFERENCE, "MONOTONIC_RAW", Machine;
@@ -44,7 +44,7 @@ pub const KERNEL_CLOCKS: [KernelClock; 8] = clocks! {
 };
 
 impl KernelClock {
-    /// Why it cannot be read (a system call filter, perhaps); None when it can.
+    /// Why it cannot be read (a system call filter, perhaps); `None` if it can.
     pub fn refused(&self) -> Option<String> {
         let answer = clock_gettime_dynamic(DynamicClockId::Known(self.id));
         answer

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Tests of clocks: what a reading costs, how large the steps are, whether the clock ever goes back,
-//! whether processors agree, how steady the rate is, and who takes the processor meanwhile.
+//! Tests of clocks: the cost of a reading, the size of the steps, whether the clock ever goes back, whether
+//! processors agree, how steady the rate is, and what else uses the processor meanwhile.
 //!
-//! A [`Source`] is a clock, a [`Platform`] the processors on which threads run. [`measure()`] runs
-//! all tests over some sources, [`Report::new`] computes figures from the findings and assesses
-//! them. [`test_clocks()`] does both for this machine. The crate's own tests use simulated clocks
-//! and machines with known faults.
+//! A [`Source`] is a clock, a [`Platform`] the processors on which threads run. [`measure()`] runs all tests on some
+//! sources, and [`Report::new`] computes figures from the findings and assesses them. [`test_clocks()`] does both for
+//! this machine. The crate's own tests use simulated clocks and machines with known faults.
 //!
 //! Nothing here writes, changes a setting or needs a privilege. Threads are bound to processors
 //! only while they measure.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The measurement: each source is read in a loop on each processor, then by a thread that moves
-//! from processor to processor, then on every two processors at once. Meanwhile pairs of readings
-//! are taken for the rates.
+//! from processor to processor, then on each pair of processors at once. Meanwhile pairs of readings are
+//! taken for the rates.
 //!
 //! One thread does this, with an assistant on the other processor of a pair. The processors are
 //! tested one after the other, so a busy machine loses only one or two of them at a time.
@@ -20,7 +20,7 @@ use crate::steps::{Backward, Steps};
 pub struct Setup<'a> {
     /// The clocks.
     pub sources: &'a [Box<dyn Source>],
-    /// The index of the clock that rates are compared with; None where no clock can be trusted.
+    /// The index of the clock that rates are compared with; `None` if no clock can be trusted.
     pub reference: Option<usize>,
     /// The index of the server's clock; it gets the most time, and gaps are measured with it.
     pub server: Option<usize>,
@@ -36,11 +36,11 @@ pub struct Measured {
     /// The cost of a reading in each block of the loops, ns, by this program's clock. It is valid for
     /// coarse clocks too, and a gap spoils one block only.
     pub blocks: Vec<f64>,
-    /// Steps back in the loops, by processor; None where it could not be chosen.
+    /// Steps back in the loops, by processor; `None` if the processor could not be chosen.
     pub by_processor: Vec<(Option<u32>, Backward)>,
     /// Steps back from one processor to the next.
     pub migrating: Backward,
-    /// Every two processors.
+    /// Findings for each pair of processors.
     pub pairs: Vec<(u32, u32, PairFindings)>,
     /// Readings for the rate.
     pub instants: Vec<ReadingPair>,
@@ -49,15 +49,15 @@ pub struct Measured {
 /// The findings of a measurement.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// By source, in their order.
+    /// Findings by source, in order.
     pub sources: Vec<Measured>,
-    /// The processors that were tested.
+    /// The tested processors.
     pub processors: Vec<u32>,
     /// How often the thread moved to another processor.
     pub migrations: u64,
     /// The gaps in the loops of the server's clock.
     pub gaps: Gaps,
-    /// What could not be tested, and why.
+    /// Notes on tests that were not possible, and why.
     pub notes: Vec<String>,
     /// How long it took.
     pub elapsed: Duration,
@@ -66,37 +66,37 @@ pub struct Findings {
 /// Shares of the time for migrations and for pairs.
 const MIGRATING: f64 = 0.05;
 const PAIRS: f64 = 0.40;
-/// The minimum for each loop, and for each test of a pair.
+/// Minimum length of each loop, and of each test of a pair.
 const MIN_LOOP: Duration = Duration::from_millis(1);
 const MIN_PAIR: Duration = Duration::from_micros(200);
 const ROUNDS: u64 = 512;
 /// Readings between two checks of the time.
 const BLOCK: u64 = 1024;
-/// How often pairs of readings are taken.
+/// How often to take pairs of readings.
 const RATE_EVERY: Duration = Duration::from_millis(20);
 
-/// Read a source in a loop of 1,024 readings. Returns the mean time of a reading, ns.
+/// Reads a source in a loop of 1,024 readings. Returns the mean time of a reading, ns.
 pub fn block(source: &dyn Source, steps: &mut Steps, long: &mut dyn FnMut(u64)) -> f64 {
     let began = Instant::now();
     source.loop_over(BLOCK, steps, long);
     began.elapsed().as_nanos() as f64 / BLOCK as f64
 }
 
-/// The median; None of no values.
+/// The median; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// Test the clocks for about `length`; longer where there are many processors. `progress` is called
-/// with the current step and the share that is done, 0 to 1.
+/// Tests the clocks for about `length`, or longer with many processors. Calls `progress` with the current
+/// step and the completed share, 0 to 1.
 pub fn measure(
     setup: &Setup,
     length: Duration,
     progress: &mut (dyn FnMut(&'static str, f64) + Send),
 ) -> Findings {
-    // A thread of its own, because its affinity changes.
+    // Use a separate thread, because its affinity changes.
     let run = || {
         let mut run = Run::new(setup, progress);
         run.all(length);
@@ -171,7 +171,7 @@ impl<'a, 'p> Run<'a, 'p> {
     fn loops(&mut self, processors: &[Option<u32>], length: Duration) {
         let setup = self.setup;
         let others = setup.sources.len().saturating_sub(usize::from(setup.server.is_some()));
-        // Half of the time for the server's clock, unless it is absent or the only one.
+        // Spend half of the time on the server's clock, unless it is absent or the only one.
         let servers = match (setup.server, others) {
             (None, _) => 0.0,
             (Some(_), 0) => 1.0,
@@ -200,7 +200,7 @@ impl<'a, 'p> Run<'a, 'p> {
         }
     }
 
-    /// One source on one processor.
+    /// Tests one source on one processor.
     fn cell(
         &mut self,
         at: usize,
@@ -232,7 +232,7 @@ impl<'a, 'p> Run<'a, 'p> {
         measured.blocks.append(&mut blocks);
     }
 
-    /// Move from processor to processor, reading every clock before and after.
+    /// Moves from processor to processor, and reads every clock before and after.
     fn migrate(&mut self, processors: &[u32], length: Duration) {
         (self.progress)("moving from processor to processor", 1.0 - PAIRS - MIGRATING);
         let sources = self.setup.sources;
@@ -255,7 +255,7 @@ impl<'a, 'p> Run<'a, 'p> {
                 }
             }
             self.findings.migrations += 1;
-            // At least once to each processor.
+            // Move at least once to each processor.
             if self.findings.migrations > processors.len() as u64 && began.elapsed() >= length {
                 return;
             }
@@ -291,8 +291,8 @@ impl<'a, 'p> Run<'a, 'p> {
         }
     }
 
-    /// All clocks of the machine on this processor and another one; None where the assistant cannot
-    /// run there.
+    /// Tests all clocks of the machine on this processor and another one; `None` if the assistant cannot run
+    /// there.
     fn pair(&self, other: u32, effort: Effort) -> Option<Vec<(usize, PairFindings)>> {
         let platform = self.setup.platform;
         let tests: Vec<(usize, &dyn Source, Meeting)> = self
@@ -345,7 +345,7 @@ impl<'a, 'p> Run<'a, 'p> {
         }
     }
 
-    /// Take pairs of readings of the reference and each other clock of the machine, every 20 ms.
+    /// Takes pairs of readings of the reference and each other clock of the machine, every 20 ms.
     fn rate(&mut self) {
         let Some(at) = self.setup.reference else { return };
         if self.rated.is_some_and(|rated| rated.elapsed() < RATE_EVERY) {

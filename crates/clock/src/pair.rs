@@ -32,7 +32,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// Whether a test is over; it ends even on a machine that hardly runs it.
+    /// Whether a test is over. It ends even on a machine that hardly runs it.
     fn over(&self, began: Instant, rounds: u64) -> bool {
         let elapsed = began.elapsed();
         let patience = 20 * self.time + Duration::from_millis(300);
@@ -40,19 +40,19 @@ impl Effort {
     }
 }
 
-/// Bounds of the second processor's lead over the first, ticks; negative where it lags.
+/// Bounds of the second processor's lead over the first, ticks; negative if it lags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// The lower bound.
     pub min: i64,
-    /// The upper bound; below `min` when the lead changed meanwhile.
+    /// The upper bound; below `min` if the lead changed meanwhile.
     pub max: i64,
     /// Rounds of ping-pong.
     pub rounds: u64,
 }
 
 impl Bounds {
-    /// Whether the processors differ: no delay explains the bounds.
+    /// Whether the processors differ, because no delay explains the bounds.
     pub fn proven(&self) -> bool {
         self.rounds > 0 && (self.min > 0 || self.max < 0)
     }
@@ -63,13 +63,13 @@ impl Bounds {
 pub struct PairFindings {
     /// Readings below an earlier one.
     pub warps: Backward,
-    /// Readings in the warp test that followed one of the other processor.
+    /// Readings in the warp test that followed a reading of the other processor.
     pub readings: u64,
     /// Bounds from the ping-pong test.
     pub bounds: Bounds,
 }
 
-/// What the two threads share, for one pair and one source.
+/// State shared by the two threads, for one pair and one source.
 #[derive(Debug, Default)]
 pub struct Meeting {
     lock: AtomicBool,
@@ -82,7 +82,7 @@ pub struct Meeting {
     ready: AtomicU64,
 }
 
-/// Which of the two a thread is.
+/// The role of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The thread that starts, measures and ends.
@@ -92,8 +92,8 @@ pub enum Side {
 }
 
 impl Meeting {
-    /// Run the tests. Both threads call this with the same source and effort; each gets its own half
-    /// of the warps, and One gets the bounds.
+    /// Runs the tests. Both threads call this with the same source and effort; each gets its own half of the
+    /// warps, and One gets the bounds.
     pub fn run(&self, side: Side, source: &dyn Source, effort: Effort) -> PairFindings {
         self.ready.fetch_add(1, Ordering::AcqRel);
         patiently(|| self.ready.load(Ordering::Acquire) >= 2);
@@ -129,7 +129,7 @@ impl Meeting {
         (warps, readings)
     }
 
-    /// Wait a moment until the other thread takes the lock.
+    /// Waits briefly until the other thread takes the lock.
     fn give_way(&self, mine: u64) {
         for _ in 0..SPINS {
             if self.last_by.load(Ordering::Relaxed) != mine {
@@ -181,7 +181,7 @@ impl Meeting {
     }
 }
 
-/// Spin until the condition holds.
+/// Spins until the condition holds.
 fn patiently(mut holds: impl FnMut() -> bool) {
     let mut spins = 0u32;
     while !holds() {

@@ -6,16 +6,15 @@ use std::io;
 use process::Schedstat;
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 
-/// What the tests need of a machine.
+/// The operations that the tests need from a machine.
 pub trait Platform: Sync {
     /// The processors that this process may use, by number.
     fn processors(&self) -> io::Result<Vec<u32>>;
 
-    /// Bind the calling thread to a processor; it runs there on return.
+    /// Binds the calling thread to a processor; it runs there on return.
     fn pin(&self, processor: u32) -> io::Result<()>;
 
-    /// How often the scheduler has dispatched the calling thread; None where the kernel does not
-    /// count that.
+    /// How often the scheduler has dispatched the calling thread; `None` if the kernel does not count that.
     fn dispatches(&self) -> Option<u64>;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The rate of a clock by another one: a straight line through pairs of readings, with its error.
+//! The rate of a clock relative to another: a straight line through pairs of readings, with its error.
 
 use crate::source::Source;
 
@@ -15,7 +15,7 @@ pub struct ReadingPair {
 }
 
 impl ReadingPair {
-    /// Read now: the clock between two readings of the reference; the tightest of nine tries.
+    /// Takes a pair now: the clock between two readings of the reference; the tightest of nine tries.
     pub fn take(reference: &dyn Source, source: &dyn Source) -> Self {
         let one = || {
             let before = reference.read_in_order();
@@ -36,14 +36,14 @@ pub struct Rate {
     pub error: f64,
     /// Maximum distance of a pair from the line, ticks of the reference.
     pub off: f64,
-    /// From the first pair to the last, ticks of the reference.
+    /// Time from the first pair to the last, ticks of the reference.
     pub span: f64,
 }
 
 impl Rate {
-    /// The line of least squares through the pairs; None for fewer than three. The error is twice the
-    /// slope's standard error, plus the uncertainty from the width of the readings at either end and
-    /// from `step`, the ticks by which the clock advances at once.
+    /// The least-squares line through the pairs; `None` for fewer than three. The error is twice the slope's
+    /// standard error, plus the uncertainty from the width of the readings at either end and from `step`, the
+    /// clock's step in ticks.
     pub fn fit(instants: &[ReadingPair], step: u64) -> Option<Self> {
         let first = instants.first().filter(|_| instants.len() >= 3)?;
         let n = instants.len() as f64;
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_steady_rate_is_found_and_the_truth_lies_within_its_error() {
-        // 2.6 ticks a nanosecond and 3 ppm more, each reading off by up to 20 ticks.
+        // 2.6 ticks per nanosecond plus 3 ppm, each reading off by up to 20 ticks.
         let truth = 2.6 * (1.0 + 3e-6);
         let noise = |at: u64| (at / 100_000_000 * 7_919 % 41) as f64 - 20.0;
         let rate = Rate::fit(&instants(|at| (at as f64 * truth + noise(at)) as u64), 0).unwrap();

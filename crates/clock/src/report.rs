@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The report: figures in seconds. docs/clock.md describes them as JSON.
+//! The report, with figures in seconds. docs/clock.md describes its JSON.
 
 use serde::Serialize;
 
@@ -24,11 +24,11 @@ pub struct Report {
     pub advice: Vec<String>,
     /// How long the tests took.
     pub elapsed_seconds: f64,
-    /// What could not be tested, and why.
+    /// Notes on tests that were not possible, and why.
     pub notes: Vec<String>,
-    /// What the kernel reports on its clocks.
+    /// Information from the kernel about its clocks.
     pub system: System,
-    /// The processors that were tested.
+    /// The tested processors.
     pub processors: Vec<u32>,
     /// How often the thread moved to another processor.
     pub migrations: u64,
@@ -36,11 +36,11 @@ pub struct Report {
     pub sources: Vec<ClockReport>,
     /// Clocks that could not be read.
     pub refused: Vec<Refused>,
-    /// Time in which the processor did something else while the server's clock was read.
+    /// Periods in which the processor did something else while the server's clock was read.
     pub gaps: Gaps,
 }
 
-/// A clock that was tested.
+/// A tested clock.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClockReport {
     /// Its short name.
@@ -49,9 +49,9 @@ pub struct ClockReport {
     pub call: String,
     /// "server", "pgtally", "reference".
     pub used_by: Vec<&'static str>,
-    /// Ticks in a second.
+    /// Ticks per second.
     pub ticks_per_second: f64,
-    /// What a reading costs.
+    /// Cost of a reading.
     pub loop_cost: LoopCost,
     /// The size of its steps.
     pub resolution: Resolution,
@@ -59,13 +59,13 @@ pub struct ClockReport {
     pub backward: BackwardSteps,
     /// Steps back by processor.
     pub processors: Vec<OnProcessor>,
-    /// Steps back from one processor to the next; None for a clock of processor time.
+    /// Steps back from one processor to the next; `None` for a clock of CPU time.
     pub migrating: Option<BackwardSteps>,
-    /// Every two processors.
+    /// Pairs of processors.
     pub pairs: Vec<Pair>,
-    /// Its rate; None for the reference and for clocks of processor time.
+    /// Its rate; `None` for the reference and for clocks of CPU time.
     pub rate: Option<AgainstReference>,
-    /// Its faults as a clock to time with.
+    /// Its faults for timing.
     pub faults: Vec<Fault>,
 }
 
@@ -74,11 +74,11 @@ pub struct ClockReport {
 pub struct LoopCost {
     /// Number of readings.
     pub readings: u64,
-    /// The mean, gaps included, as in pg_test_timing.
+    /// The mean, including gaps, as in pg_test_timing.
     pub mean_seconds: f64,
     /// The median over blocks of 1,024 readings: the cost when nothing interferes.
     pub typical_seconds: f64,
-    /// Median, exact to the tick.
+    /// The median, exact to the tick.
     pub p50_seconds: f64,
     /// 90th percentile.
     pub p90_seconds: f64,
@@ -88,18 +88,18 @@ pub struct LoopCost {
     pub p999_seconds: f64,
     /// Maximum.
     pub max_seconds: f64,
-    /// How many readings took less than 1, 2, 4, 8, ... ns, and at least half of that.
+    /// Numbers of readings that took less than 1, 2, 4, 8, ... ns, and at least half of that.
     pub powers_of_two: Vec<u64>,
 }
 
 /// The size of a clock's steps.
 #[derive(Debug, Clone, Serialize)]
 pub struct Resolution {
-    /// The shortest step other than zero.
+    /// The shortest non-zero step.
     pub min_step_seconds: Option<f64>,
-    /// The largest value of which all steps are multiples.
+    /// The greatest common divisor of all steps.
     pub grain_seconds: Option<f64>,
-    /// Share of the readings that equalled the one before, 0 to 1.
+    /// Share of readings equal to the one before, 0 to 1.
     pub unchanged_share: f64,
 }
 
@@ -115,7 +115,7 @@ pub struct BackwardSteps {
 /// Steps back on one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OnProcessor {
-    /// Its number; None where it could not be chosen.
+    /// Its number; `None` if it could not be chosen.
     pub processor: Option<u32>,
     /// Steps back on it.
     #[serde(flatten)]
@@ -129,13 +129,13 @@ pub struct Pair {
     pub processors: [u32; 2],
     /// Readings below an earlier one of the other processor.
     pub warps: BackwardSteps,
-    /// Readings that were compared with the other processor's last one.
+    /// Readings compared with the other processor's last reading.
     pub readings: u64,
-    /// Lower bound of the second processor's lead; negative where it may lag.
+    /// Lower bound of the second processor's lead; negative if it may lag.
     pub min_offset_seconds: Option<f64>,
     /// Upper bound of the second processor's lead.
     pub max_offset_seconds: Option<f64>,
-    /// Rounds of ping-pong that the bounds are from.
+    /// Rounds of ping-pong from which the bounds were computed.
     pub rounds: u64,
     /// Whether they differ: zero is not between the bounds.
     pub proven: bool,
@@ -146,7 +146,7 @@ pub struct Pair {
 pub struct AgainstReference {
     /// The reference's name.
     pub against: String,
-    /// How much faster it runs than it should, ppm; None where that is unknown.
+    /// How much faster it runs than it should, ppm; `None` if unknown.
     pub ppm: Option<f64>,
     /// Half-width of the 95 % confidence interval, ppm.
     pub error_ppm: f64,
@@ -155,7 +155,7 @@ pub struct AgainstReference {
 }
 
 impl Report {
-    /// The clock of this name.
+    /// The clock with this name.
     pub fn source(&self, name: &str) -> Option<&ClockReport> {
         self.sources.iter().find(|source| source.name == name)
     }
@@ -167,7 +167,7 @@ impl Report {
 }
 
 impl ClockReport {
-    /// The figures of a clock, without its faults. None where the length of its tick is unknown.
+    /// The figures of a clock, without its faults; `None` if the length of its tick is unknown.
     pub(crate) fn new(
         source: &dyn Source,
         measured: &Measured,

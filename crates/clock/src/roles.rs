@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which clock the server and pg_tally use, and clocks that cannot be read.
+//! The clocks of the server and of pg_tally, and clocks that cannot be read.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Who uses which clock, by name.
+/// The names of the clocks in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roles {
     /// The server's clock, for EXPLAIN ANALYZE, track_io_timing and statistics.
@@ -28,8 +28,8 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// The roles on this machine. pg_tally reads the processor's counter where it is invariant and
-    /// the kernel's clock source (libtally/src/clock.c), otherwise the server's clock.
+    /// The roles on this machine. pg_tally reads the processor's counter if it is invariant and the kernel's clock
+    /// source (libtally/src/clock.c), otherwise the server's clock.
     pub fn of_machine(system: &System) -> Self {
         let own = if cfg!(target_arch = "aarch64") { "arch_sys_counter" } else { "tsc" };
         let trusted = system.clock_source.as_deref() == Some(own) && invariant();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Testing the clocks of this machine.
+//! Tests the clocks of this machine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn sources() -> (Vec<Box<dyn Source>>, Vec<Refused>) {
     (sources, refused)
 }
 
-/// Test the clocks of this machine for about `length`, and assess them.
+/// Tests the clocks of this machine for about `length`, and assesses them.
 pub fn test_clocks(
     length: Duration,
     progress: &mut (dyn FnMut(&'static str, f64) + Send),
@@ -48,8 +48,8 @@ pub fn test_clocks(
     Report::new(&sources, &findings, refused, &roles, system)
 }
 
-/// Seconds that a reading of the server's clock takes now: the median over `blocks` blocks of
-/// 1,024 readings, on whichever processor the scheduler chooses. None where it cannot be read.
+/// The current cost of reading the server's clock, s: the median over `blocks` blocks of 1,024 readings, on
+/// whichever processor the scheduler chooses; `None` if it cannot be read.
 pub fn server_clock_cost(blocks: u32) -> Option<f64> {
     let clock = KERNEL_CLOCKS.iter().find(|clock| clock.name() == SERVERS)?;
     clock.refused().is_none().then(|| cost(clock, blocks))?

@@ -15,13 +15,13 @@ pub struct Backward {
 }
 
 impl Backward {
-    /// Add a step of this size.
+    /// Adds a step of this size.
     pub fn add(&mut self, ticks: u64) {
         self.count += 1;
         self.largest = self.largest.max(ticks);
     }
 
-    /// Add the steps of another processor.
+    /// Adds the steps of another processor.
     pub fn merge(&mut self, other: Backward) {
         self.count += other.count;
         self.largest = self.largest.max(other.largest);
@@ -31,7 +31,7 @@ impl Backward {
 /// The steps of a clock.
 #[derive(Debug, Clone)]
 pub struct Steps {
-    /// Number of steps by their length in ticks.
+    /// Number of steps by length in ticks.
     short: Box<[u64; LONG as usize]>,
     long: Vec<u64>,
     backward: Backward,
@@ -48,8 +48,8 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Add this number of readings; `long` is called with each long step. A step lasts from one call of
-    /// `read` to the next and includes, as in pg_test_timing, the recording of the step before.
+    /// Adds this number of readings; calls `long` with each long step. A step lasts from one call of `read` to
+    /// the next and includes, as in pg_test_timing, the recording of the step before.
     #[inline(always)]
     pub fn take(&mut self, readings: u64, read: impl Fn() -> u64, long: &mut dyn FnMut(u64)) {
         let mut last = read();
@@ -68,7 +68,7 @@ impl Steps {
 
     #[cold]
     fn add_long(&mut self, step: u64, long: &mut dyn FnMut(u64)) {
-        // No clock runs for 2^63 ticks between two readings: that is a step back.
+        // No clock runs for 2^63 ticks between two readings, so this is a step back.
         if step > u64::MAX / 2 {
             self.backward.add(step.wrapping_neg());
         } else {
@@ -110,7 +110,7 @@ impl Steps {
         short.or_else(|| self.long.iter().copied().min())
     }
 
-    /// The largest value of which all steps are multiples, ticks.
+    /// The greatest common divisor of all steps, ticks.
     pub fn grain(&self) -> Option<u64> {
         let short = self.sized().map(|(ticks, _)| ticks);
         match short.chain(self.long.iter().copied()).fold(0, gcd) {
@@ -119,7 +119,7 @@ impl Steps {
         }
     }
 
-    /// The quantile at this share (0 to 1), ticks. It is exact, not a bucket's bound. `None` without steps.
+    /// The quantile at this share (0 to 1), ticks; exact, not the bound of a bucket. `None` without steps.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((share * self.count() as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -134,8 +134,8 @@ impl Steps {
         long.get((rank - seen) as usize - 1).or(long.last()).copied()
     }
 
-    /// Number of steps by powers of two: shorter than 1, 2, 4, 8, ... nanoseconds and not counted before.
-    /// The last number is above 0.
+    /// Number of steps by powers of two: shorter than 1, 2, 4, 8, ... nanoseconds and at least half of that. The
+    /// last number is above 0.
     pub fn powers_of_two(&self, ns_per_tick: f64) -> Vec<u64> {
         let mut powers = Vec::new();
         for (ticks, count) in self.sized().chain(self.long.iter().map(|ticks| (*ticks, 1))) {
@@ -149,7 +149,7 @@ impl Steps {
         powers
     }
 
-    /// Add the steps of another loop.
+    /// Adds the steps of another loop.
     pub fn merge(&mut self, other: &Steps) {
         for (mine, theirs) in self.short.iter_mut().zip(other.short.iter()) {
             *mine += theirs;
@@ -158,7 +158,7 @@ impl Steps {
         self.backward.merge(other.backward);
     }
 
-    /// The short steps: their length in ticks and their number.
+    /// The short steps: length in ticks, and number.
     fn sized(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         (0..).zip(self.short.iter().copied()).filter(|(_, count)| *count > 0)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel reports on clocks: its clock sources, and the rate of the processor's counter.
+//! Information from the kernel about clocks: its clock sources, and the rate of the processor's counter.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use rustix::fs::{open, Mode, OFlags};
 use rustix::io::{read, Errno};
 use serde::Serialize;
 
-/// The kernel's clocks. What the kernel does not report is empty or None.
+/// The kernel's clocks. Values that the kernel does not report are empty or `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct System {
     /// The clock source in use.
     pub clock_source: Option<String>,
     /// The available clock sources.
     pub available: Vec<String>,
-    /// Number of processors that are online.
+    /// Number of online processors.
     pub online: Option<u32>,
     /// Whether this is a virtual machine.
     pub virtual_machine: bool,
@@ -29,16 +29,16 @@ pub struct System {
 /// A rate, and its source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Nominal {
-    /// Ticks in a second.
+    /// Ticks per second.
     pub hz: f64,
     /// The maximum rounding error.
     pub rounding_hz: f64,
-    /// Where it was found.
+    /// The source of the value.
     pub source: &'static str,
 }
 
 impl System {
-    /// Read the kernel's files below this root: `/`, except in tests.
+    /// Reads the kernel's files below this root: `/`, except in tests.
     pub fn read(root: &Path) -> Self {
         let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
         let sources = "sys/devices/system/clocksource/clocksource0";
@@ -102,7 +102,7 @@ fn kernel_log(root: &Path) -> String {
     String::from_utf8_lossy(&log).into_owned()
 }
 
-/// The kernel's last calibration: of the boot, or refined later.
+/// The kernel's last calibration, at boot or refined later.
 fn from_log(log: &str) -> Option<Nominal> {
     let rate = |line: &str| {
         let words = line.split_once("tsc: ")?.1;
@@ -116,8 +116,7 @@ fn from_log(log: &str) -> Option<Nominal> {
     Some(Nominal { hz: mhz * 1e6, rounding_hz: 500.0, source: "the kernel's log" })
 }
 
-/// Where the counter's rate is known, the kernel derives BogoMIPS from it: twice the rate, with two
-/// digits.
+/// If the kernel knows the counter's rate, it derives BogoMIPS from it: twice the rate, with two decimals.
 fn from_bogomips(cpuinfo: &str) -> Option<Nominal> {
     if !cfg!(target_arch = "x86_64") {
         return None;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Numbers as the verdict and the advice print them.
+//! Numbers in the verdict and the advice.
 
-/// "once" or "N times".
+/// Formats "once" or "N times".
 pub(crate) fn times(count: u64) -> String {
     match count {
         1 => "once".into(),
@@ -9,7 +9,7 @@ pub(crate) fn times(count: u64) -> String {
     }
 }
 
-/// Seconds, in the unit that suits them.
+/// Formats seconds in a suitable unit.
 pub(crate) fn ns(seconds: f64) -> String {
     match seconds {
         s if s < 999.5e-9 => format!("{:.0} ns", s * 1e9),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From findings to a report: the faults of each clock, and whether the clocks in use are fit.
+//! Turns findings into a report: the faults of each clock, and whether the clocks in use are fit.
 
 use crate::advice::advice;
 use crate::fault::{Fault, FaultKind};
@@ -10,16 +10,16 @@ use crate::source::Source;
 use crate::system::System;
 use crate::text::{ns, times};
 
-/// A clock is slow when more than a tenth of the readings take longer, s: PostgreSQL's own measure
+/// A clock is slow if more than a tenth of its readings take longer than this, s: PostgreSQL's own criterion
 /// (pg_test_timing: more than 90 % should take less than a microsecond).
 pub const SLOW_SECONDS: f64 = 1e-6;
-/// A clock is coarse when its steps are larger, s: what a page from the kernel's cache takes.
+/// A clock is coarse if its steps are larger than this, s: the time to read a page from the kernel's cache.
 pub const COARSE_SECONDS: f64 = 1e-6;
-/// A rate that is further off, ppm, is wrong: a time service adjusts a clock by no more than 500.
+/// A rate that is off by more than this is wrong, ppm: a time service adjusts a clock by at most 500.
 pub const WRONG_PPM: f64 = 500.0;
-/// A rate with a larger error, ppm, is unsteady.
+/// A rate with a larger error than this is unsteady, ppm.
 pub const UNSTEADY_PPM: f64 = 200.0;
-/// Processors that are known to agree within this, s, agree.
+/// Processors known to agree within this count as equal, s.
 const AGREE_SECONDS: f64 = 2e-6;
 
 impl Report {
@@ -106,7 +106,7 @@ fn faults(clock: &ClockReport) -> Vec<Fault> {
         add(FaultKind::Skewed, text);
     }
     match clock.resolution.min_step_seconds {
-        // Without equal readings the shortest step is what a reading takes.
+        // Without equal readings, the shortest step is the time of a reading.
         Some(step) if step <= COARSE_SECONDS || clock.resolution.unchanged_share == 0.0 => {}
         Some(step) => add(FaultKind::Coarse, format!("advances in steps of at least {}", ns(step))),
         None => add(FaultKind::Coarse, "did not advance".into()),
@@ -153,8 +153,8 @@ fn skew(pairs: &[Pair]) -> Option<String> {
     ))
 }
 
-/// Whether the clocks that the server and pg_tally use are fit, and why; faults of other clocks do
-/// not matter.
+/// Whether the clocks of the server and pg_tally are fit, and why; faults of other clocks do not
+/// matter.
 fn assess(clocks: &[ClockReport], refused: &[Refused], roles: &Roles) -> (bool, String) {
     let mut users = vec![(roles.server.as_str(), "the server's clock")];
     if roles.pgtally == roles.server {

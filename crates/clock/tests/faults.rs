@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Simulated faults are found with their size and processor; sound clocks have none.
+//! Simulated faults are found, with their size and processor; sound clocks have no faults.
 
 mod doubles;
 
@@ -78,7 +78,7 @@ fn a_skewed_processor_is_found_and_its_skew_bounded() {
             let truth = if skewed { by as f64 * 1e-9 } else { 0.0 };
             let (min, max) = (pair.min_offset_seconds.unwrap(), pair.max_offset_seconds.unwrap());
             assert!(min <= truth + 1e-15 && truth <= max + 1e-15, "{by}: {pair:?}");
-            // At least two readings lie between, and in a good round no more.
+            // At least two readings lie in between, and no more in a good round.
             assert!(max - min < 100e-9, "{by}: {pair:?}");
         }
         let largest = clock.migrating.unwrap().largest_seconds;
@@ -95,7 +95,7 @@ fn a_coarse_clock_is_found_with_its_step() {
     assert_eq!(resolution.min_step_seconds, Some(100_000.0 * 1e-9));
     assert_eq!(resolution.grain_seconds, Some(100_000.0 * 1e-9));
     assert!(resolution.unchanged_share > 0.999);
-    // Half a microsecond is enough for what a server times.
+    // Half a microsecond is good enough for a server's timings.
     let report = machine(2).test(20, Fault::Coarse { step: 500 });
     assert!(report.fit, "{}", report.verdict);
     assert_eq!(servers(&report).resolution.min_step_seconds, Some(500.0 * 1e-9));
@@ -165,7 +165,7 @@ fn gaps_are_classified_by_dispatches_of_the_thread() {
         assert!(gaps.watched_seconds > kind.seconds);
         assert!(report.fit, "a gap is no fault of the clock: {}", report.verdict);
     }
-    // A gap of less than 10 us is none.
+    // Less than 10 us does not count as a gap.
     let report = machine(1).test(20, Fault::Gap { every: 5_000, ns: 9_000, dispatched: true });
     assert_eq!(report.gaps.all().count, 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The clocks of this machine: whatever they are like, the figures are consistent.
+//! The clocks of this machine, whose figures must be consistent whatever they are like.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn the_report_of_this_machine_is_consistent() {
             assert_eq!(pair.rounds > 0, pair.min_offset_seconds.is_some(), "{pair:?}");
         }
     }
-    // A clock in nanoseconds has its rate, but for the adjustments of a time service.
+    // A clock in nanoseconds has the right rate, except for the adjustments of a time service.
     let rate = server.rate.as_ref().unwrap();
     assert!(rate.ppm.unwrap().abs() < 1_000.0 + rate.error_ppm, "{rate:?}");
     assert!(report.gaps.watched_seconds > 0.0 && report.migrations > 0);

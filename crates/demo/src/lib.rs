@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally demo`: runs a load on a scratch server, shows the live view and a summary, and writes a
-//! report. All but the report is removed at the end.
+//! report. Everything but the report is removed at the end.
 
 mod args;
 mod recorder;
@@ -28,14 +28,14 @@ pub use args::DemoArgs;
 const SCALE: u32 = 10;
 /// Length of a printed interval, unless the demo is shorter.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How much longer the load runs than the view, so that its sessions do not end within it.
+/// How much longer the load runs than the view, so that its sessions do not end while the view runs.
 const TAIL: Duration = Duration::from_secs(2);
-/// How long the load's connections may take.
+/// How long the load may take to connect.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Ledger lines in the summary.
 const LINES: usize = 12;
 
-/// Run the demo.
+/// Runs the demo.
 pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));

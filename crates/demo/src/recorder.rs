@@ -19,7 +19,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts to record the segment at `path`.
+    /// Starts recording the segment at `path`.
     pub fn start(path: &Path) -> Result<Recorder, Error> {
         let temporary = std::env::temp_dir();
         let directory = files::unique_folder(&temporary, "pgtally-demo-", files::Access::Owner)?;

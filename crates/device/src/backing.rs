@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a file system is on: a device, several, another file system, or something unknown.
+//! The storage under a file system: a device, several devices, another file system, or something unknown.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::number::DeviceNumber;
 use crate::problem::lossy;
 
-/// What a file system is on.
+/// The storage under a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Backing {
@@ -17,7 +17,7 @@ pub enum Backing {
         /// Its number.
         device: DeviceNumber,
     },
-    /// Several block devices, over which the file system spreads its data by itself.
+    /// Several block devices, over which the file system itself spreads its data.
     Devices {
         /// Their numbers.
         devices: Vec<DeviceNumber>,
@@ -28,11 +28,11 @@ pub enum Backing {
     FileSystem {
         /// An index into [`crate::Devices::file_systems`].
         file_system: usize,
-        /// The directory there.
+        /// The directory on it.
         #[serde(serialize_with = "lossy")]
         path: PathBuf,
     },
-    /// No device that could be found.
+    /// No device was found.
     None {
         /// Why.
         reason: NoDevice,
@@ -47,7 +47,7 @@ pub enum Backing {
 pub enum NoDevice {
     /// It is in memory.
     Memory,
-    /// It is on another machine, or on the host of this virtual one.
+    /// It is on another machine, or on the host of this virtual machine.
     Network,
     /// A program serves it.
     Program,
@@ -57,7 +57,7 @@ pub enum NoDevice {
     Overlay,
     /// The kernel does not show the device that the file system names.
     Hidden,
-    /// An unknown kind of file system.
+    /// An unknown file system type.
     Unknown,
 }
 
@@ -89,7 +89,7 @@ impl Backing {
         Backing::None { reason, text }
     }
 
-    /// The block devices that it names.
+    /// Its block devices, if known.
     pub fn devices(&self) -> &[DeviceNumber] {
         match self {
             Backing::Device { device } => std::slice::from_ref(device),
@@ -100,7 +100,7 @@ impl Backing {
 }
 
 impl NoDevice {
-    /// The reason for a type of file system that never has a device of its own.
+    /// The reason for a file system type that never has a device of its own.
     pub(crate) fn by_kind(kind: &str) -> NoDevice {
         match kind {
             "tmpfs" | "ramfs" | "rootfs" | "devtmpfs" | "hugetlbfs" => NoDevice::Memory,

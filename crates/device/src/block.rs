@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Block devices as /sys shows them: a partition and its disk, a volume and what it is made of.
+//! Block devices as shown in /sys: partitions and their disks, volumes and their parts.
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use crate::number::DeviceNumber;
 use crate::problem::lossy_option;
 use crate::system::System;
 
-/// The kernel counts sizes and requests in these, whatever the device's own sectors are.
+/// The kernel's unit for sizes and requests, whatever the device's own sector size.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// The kind of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
-    /// A disk, or what this machine takes for one.
+    /// A disk, physical or virtual.
     Disk,
     /// A partition of a disk.
     Partition,
@@ -46,7 +46,7 @@ pub struct BlockDevice {
     pub label: Option<String>,
     /// The disk of a partition.
     pub part_of: Option<DeviceNumber>,
-    /// The devices of which it is made.
+    /// The devices that it consists of.
     pub made_of: Vec<DeviceNumber>,
     /// The file behind a loop device.
     #[serde(serialize_with = "lossy_option")]
@@ -57,30 +57,29 @@ pub struct BlockDevice {
     pub size_bytes: Option<u64>,
     /// Whether it is a rotating disk.
     pub rotational: Option<bool>,
-    /// Whether it can only be read.
+    /// Whether it is read-only.
     pub read_only: Option<bool>,
     /// The manufacturer's name for the model.
     pub model: Option<String>,
-    /// The scheduler in force.
+    /// The current scheduler.
     pub scheduler: Option<String>,
-    /// `write back`: it has a volatile cache, which a flush empties; `write through`: it has none.
+    /// `write back` if it has a volatile cache, which a flush empties; otherwise `write through`.
     pub write_cache: Option<String>,
     /// Whether the kernel counts its requests; otherwise there are no figures.
     pub counted: bool,
 }
 
-/// The device's directory in /sys. Names there are links into the tree of busses.
+/// The device's directory in /sys. Names there are links into the tree of buses.
 fn directory(system: &System, number: DeviceNumber) -> Option<PathBuf> {
     system.sys.join(format!("dev/block/{number}")).canonicalize().ok()
 }
 
-/// The number of the device of such a directory.
+/// The device number of such a directory.
 pub(crate) fn number_of(directory: &Path) -> Option<DeviceNumber> {
     std::fs::read_to_string(directory.join("dev")).ok()?.parse().ok()
 }
 
-/// The sequence number of the disk, since Linux 5.15: a disk that is removed and added again gets
-/// another one.
+/// The sequence number of the disk, since Linux 5.15: a disk that is removed and added again gets a new one.
 pub(crate) fn sequence(system: &System, number: DeviceNumber) -> Option<u64> {
     let directory = directory(system, number)?;
     let disk = if directory.join("partition").exists() { directory.parent()? } else { &directory };
@@ -88,7 +87,7 @@ pub(crate) fn sequence(system: &System, number: DeviceNumber) -> Option<u64> {
 }
 
 impl BlockDevice {
-    /// `None` when /sys does not show it.
+    /// Reads a device; `None` if it is not in /sys.
     pub(crate) fn read(system: &System, number: DeviceNumber) -> Option<BlockDevice> {
         let directory = directory(system, number)?;
         let name = directory.file_name()?.to_string_lossy().replace('!', "/");
@@ -107,7 +106,7 @@ impl BlockDevice {
         made_of.sort_unstable();
         let backing_file =
             std::fs::read(directory.join("loop/backing_file")).ok().map(|mut path| {
-                // The kernel adds one line feed; any others belong to the name.
+                // The kernel appends one line feed; any others belong to the name.
                 if path.last() == Some(&b'\n') {
                     path.pop();
                 }
@@ -133,7 +132,7 @@ impl BlockDevice {
     }
 }
 
-/// The text of a short file; `None` where it is empty.
+/// The text of a short file; `None` if it is empty.
 fn text(path: &Path) -> Option<String> {
     let text = String::from_utf8_lossy(&std::fs::read(path).ok()?).trim().to_string();
     (!text.is_empty()).then_some(text)
@@ -158,14 +157,14 @@ fn kind(directory: &Path, name: &str, is_partition: bool) -> DeviceKind {
     }
 }
 
-/// The scheduler in brackets, out of all available ones.
+/// The scheduler in brackets among the available ones.
 fn in_force(text: &str) -> String {
     let chosen =
         text.split_ascii_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or(text).to_string()
 }
 
-/// The devices of the btrfs to which a device of this name belongs.
+/// The devices of the btrfs that a device with this name belongs to.
 pub(crate) fn btrfs_members(system: &System, name: &str) -> Vec<DeviceNumber> {
     let volumes = std::fs::read_dir(system.sys.join("fs/btrfs")).into_iter().flatten().flatten();
     let mut members: Vec<DeviceNumber> = volumes

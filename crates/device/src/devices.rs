@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From a data directory to the devices under it.
+//! Finds the devices under a data directory.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -20,20 +20,20 @@ use crate::system::System;
 #[cfg(test)]
 mod tests;
 
-/// The limit of overlays and loop devices on top of each other.
+/// Maximum nesting of overlays and loop devices.
 const MAX_DEPTH: u32 = 8;
 
 /// Where a server's files are.
 #[derive(Debug, Serialize)]
 pub struct Devices {
-    /// Its locations: the data directory first, the WAL, the tablespaces by number, the log, and
-    /// other paths below the data directory that are on another mount.
+    /// Its locations: the data directory first, then the WAL, the tablespaces by number, the log, and paths
+    /// below the data directory that are on a different mount.
     pub locations: Vec<Location>,
-    /// The mounts of these, and the mounts under overlays and loop devices.
+    /// The mounts of the locations, and the mounts under overlays and loop devices.
     pub file_systems: Vec<FileSystem>,
-    /// The block devices of these, each followed by the devices of which it is made.
+    /// The block devices of the mounts, each followed by the devices that it consists of.
     pub devices: Vec<BlockDevice>,
-    /// What could not be read.
+    /// Notes on data that could not be read.
     pub notes: Vec<String>,
     #[serde(skip)]
     pub(crate) system: System,
@@ -47,19 +47,19 @@ pub struct Devices {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Server {
     pub pid: u32,
-    /// When it started, clock ticks since boot: the pid may be reused.
+    /// Start time, clock ticks since boot, because a PID may be reused.
     pub started: u64,
-    /// Whether its root could be opened, so that paths are below it.
+    /// Whether its root could be opened, so that paths are relative to it.
     pub in_sight: bool,
 }
 
 impl Devices {
-    /// Find the devices under a data directory. With the postmaster's pid, paths and mounts are
-    /// those that it sees, which in a container are not ours.
+    /// Finds the devices under a data directory. With the postmaster's PID, paths and mounts are those of
+    /// the postmaster, which in a container differ from ours.
     ///
-    /// It may wait for file systems of a network. Each tablespace takes some ten microseconds. The
-    /// result is valid until something is mounted, a tablespace is made or the server restarts, so
-    /// resolve again now and then.
+    /// This may wait for network file systems. Each tablespace takes about ten microseconds. The result is
+    /// valid until something is mounted, a tablespace is created or the server restarts, so resolve again from
+    /// time to time.
     pub fn resolve(system: &System, data_directory: &Path, pid: Option<u32>) -> Devices {
         let mut notes = Vec::new();
         let mut server = pid.and_then(|pid| {
@@ -100,13 +100,13 @@ impl Devices {
         self.locations.iter().find(|location| location.kind == *kind)
     }
 
-    /// The device of this number.
+    /// The device with this number.
     pub fn device(&self, number: DeviceNumber) -> Option<&BlockDevice> {
         self.devices.iter().find(|device| device.number == number)
     }
 
-    /// The block devices directly under a location, also through overlays; none when they are
-    /// unknown, which [`Devices::why_no_device`] explains.
+    /// The block devices directly under a location, through overlays; none if they are unknown, which
+    /// [`Devices::why_no_device`] explains.
     pub fn under(&self, location: &Location) -> Vec<&BlockDevice> {
         let numbers = location.file_system.map_or(&[][..], |at| self.bottom(at).backing.devices());
         numbers.iter().filter_map(|&number| self.device(number)).collect()
@@ -134,8 +134,8 @@ impl Devices {
         &self.file_systems[at]
     }
 
-    /// The devices directly under the locations' file systems. Devices of which these are made are
-    /// not included, so the requests may be added up.
+    /// The devices directly under the locations' file systems, without the devices that these consist of, so
+    /// that requests can be summed.
     pub(crate) fn tops(&self) -> Vec<DeviceNumber> {
         let mut tops: Vec<DeviceNumber> = self
             .locations
@@ -156,7 +156,7 @@ struct Namespace {
     mounts: Mounts,
 }
 
-/// The server's, and ours where that is another one.
+/// The server's namespace, and ours if it differs.
 fn namespaces(
     system: &System,
     server: &mut Option<Server>,
@@ -178,7 +178,7 @@ fn namespaces(
         Ok(root) => vec![Namespace { root, mounts: Mounts::parse(&theirs) }, own],
         Err(problem) => {
             server.in_sight = false;
-            // Equal tables are the same namespace, whether we may open its root or not.
+            // Equal tables belong to the same namespace, whether or not we may open its root.
             if theirs != ours {
                 notes.push(format!(
                     "could not read the server's mounts ({problem}); showing the mounts of \
@@ -225,7 +225,7 @@ impl Resolver<'_> {
         locations
     }
 
-    /// Find the file system of a location.
+    /// Finds the file system of a location.
     fn settle(&mut self, location: &mut Location) {
         match self.namespaces[0].root.find(&location.path) {
             Ok(found) => {
@@ -239,7 +239,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The file system of a file, and all that is under it.
+    /// The file system of a file, and everything under it.
     fn file_system(
         &mut self,
         namespace: usize,
@@ -266,8 +266,8 @@ impl Resolver<'_> {
         Ok(at)
     }
 
-    /// A mount that no table lists: after a chroot into a directory that is no mount point, the
-    /// tables omit the mount of that directory. Process 1's table may list it.
+    /// A mount that no table lists: after a chroot into a directory that is not a mount point, the tables
+    /// omit the mount of that directory. The table of process 1 may list it.
     fn unlisted(&self, found: &FileIdentity) -> Option<Mount> {
         let number = found.device?;
         let table = std::fs::read(self.system.proc.path(1, "mountinfo")).unwrap_or_default();
@@ -311,8 +311,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The file system of a path that may be in another namespace: the upper directory of a
-    /// container's overlay, or the file of a loop device, is the host's.
+    /// The file system of a path that may be in another namespace: the upper directory of a container's
+    /// overlay and the file of a loop device are the host's.
     fn elsewhere(&mut self, namespace: usize, path: &Path, depth: u32) -> Option<usize> {
         if depth >= MAX_DEPTH {
             return None;
@@ -345,7 +345,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Add a device and those of which it is made; `false` when /sys does not list it.
+    /// Adds a device and the devices that it consists of; `false` if it is not in /sys.
     fn device(&mut self, number: DeviceNumber, depth: u32) -> bool {
         if self.met.contains(&number) {
             return true;

@@ -7,7 +7,7 @@ use crate::number::DeviceNumber;
 
 macro_rules! disk_counters {
     ($($field:ident: $doc:literal;)*) => {
-        /// Counters of one device since it was added. Times are in milliseconds, of all requests
+        /// Counters of one device since it was added. Times are in milliseconds, summed over all requests
         /// together. A request counts when it ends.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
         pub struct DiskCounters {
@@ -23,7 +23,7 @@ macro_rules! disk_counters {
         }
 
         impl DiskCounters {
-            /// The counters in their order in a line.
+            /// Builds the counters from the numbers of a line, in order.
             fn of_numbers(mut next: impl FnMut() -> Option<u64>) -> Option<DiskCounters> {
                 Some(DiskCounters { $($field: next()?,)* ..DiskCounters::default() })
             }
@@ -38,32 +38,32 @@ macro_rules! disk_counters {
 }
 
 disk_counters! {
-    reads: "Reads that ended.";
-    reads_merged: "Reads that were merged with others.";
+    reads: "Completed reads.";
+    reads_merged: "Reads merged with others.";
     sectors_read: "Sectors of 512 bytes read.";
-    read_ms: "Time of reads.";
-    writes: "Writes that ended.";
-    writes_merged: "Writes that were merged with others.";
+    read_ms: "Total time of reads.";
+    writes: "Completed writes.";
+    writes_merged: "Writes merged with others.";
     sectors_written: "Sectors of 512 bytes written.";
-    write_ms: "Time of writes.";
+    write_ms: "Total time of writes.";
     in_flight: "Requests in progress.";
     busy_ms: "Time with any request in progress.";
-    queue_ms: "Time of all requests together.";
+    queue_ms: "Total time of all requests.";
 }
 
-/// Counters of a kind of request.
+/// Counters of one kind of request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Requests {
-    /// Requests that ended.
+    /// Completed requests.
     pub count: u64,
     /// Sectors of 512 bytes.
     pub sectors: u64,
-    /// Their time.
+    /// Total time, ms.
     pub ms: u64,
 }
 
 impl DiskCounters {
-    /// The device and the counters of one line.
+    /// Parses one line into the device and its counters.
     pub(crate) fn parse(line: &str) -> Option<(DeviceNumber, DiskCounters)> {
         let mut words = line.split_ascii_whitespace();
         let major = words.next()?.parse().ok()?;
@@ -83,8 +83,8 @@ impl DiskCounters {
         Some((number, DiskCounters { name, discards, flushes, ..counters }))
     }
 
-    /// The increase since an earlier reading; `None` if the counters have started again.
-    /// `in_flight` is this reading's.
+    /// The increase since an earlier reading; `None` if the counters have restarted. `in_flight` is from this
+    /// reading.
     pub(crate) fn since(&self, before: &DiskCounters) -> Option<DiskCounters> {
         if self.sequence != before.sequence {
             return None;
@@ -97,7 +97,7 @@ impl DiskCounters {
             })),
             _ => Some(None),
         };
-        // Requests in progress are no counter.
+        // The number of requests in progress is not a counter.
         let before = DiskCounters { in_flight: 0, ..before.clone() };
         Some(DiskCounters {
             name: self.name.clone(),
@@ -109,9 +109,9 @@ impl DiskCounters {
     }
 }
 
-/// The increase of a counter. Times wrap at 32 bits on every machine (a busy disk's in some weeks),
-/// the others where `long` has 32 bits. A decrease that would be a step of more than half of that
-/// range is no wrap: the counter started again.
+/// The increase of a counter. Times wrap at 32 bits on every machine (after some weeks on a busy disk), other
+/// counters if `long` has 32 bits. A decrease that would be a step of more than half of that range is not a wrap:
+/// the counter restarted.
 fn advance(before: u64, after: u64) -> Option<u64> {
     const RANGE: u64 = 1 << 32;
     match after.checked_sub(before) {
@@ -164,7 +164,7 @@ mod tests {
         // A device that is added again counts from zero.
         let again = DiskCounters { reads: 1, ..before.clone() };
         assert_eq!(again.since(&before), None);
-        // Counters of 64 bits do not wrap.
+        // 64-bit counters do not wrap.
         let large = DiskCounters { sectors_read: 1 << 40, ..before.clone() };
         assert_eq!(before.since(&large), None);
     }

@@ -11,17 +11,17 @@ use crate::number::DeviceNumber;
 use crate::problem::lossy;
 use crate::root::FileIdentity;
 
-/// One mount. A file system that is mounted twice is listed twice, with the same `number`.
+/// One mount. A file system that is mounted twice appears twice, with the same `number`.
 #[derive(Debug, Clone, Serialize)]
 pub struct FileSystem {
     /// The kernel's number of the mount.
     pub mount_id: u64,
-    /// The number of the file system's device; major 0 where it has none of its own.
+    /// The number of the file system's device; major 0 if it has none of its own.
     pub number: DeviceNumber,
     /// Where it is mounted.
     #[serde(serialize_with = "lossy")]
     pub mount_point: PathBuf,
-    /// The directory of the file system that is mounted: `/`, but for bind mounts and subvolumes.
+    /// The directory of the file system that is mounted: `/`, except for bind mounts and subvolumes.
     #[serde(serialize_with = "lossy")]
     pub root: PathBuf,
     /// Its type: `ext4`, `overlay`, ...
@@ -29,22 +29,22 @@ pub struct FileSystem {
     /// Its source: a device file, `server:/export`, a pool, or just a word.
     #[serde(serialize_with = "lossy")]
     pub source: PathBuf,
-    /// Options of the mount.
+    /// Mount options.
     pub options: String,
     /// Options of the file system.
     pub super_options: String,
     /// Whether it is read-only.
     pub read_only: bool,
-    /// Whether it is a mount of this process that the server does not see, as the upper directory
-    /// of a container's overlay.
+    /// Whether it is a mount of this process that is outside the server's namespace, such as the upper
+    /// directory of a container's overlay.
     pub outside: bool,
-    /// Whether a table of mounts lists it. After a chroot into a directory that is no mount point
-    /// none does; then the device is the one of the files on it, the mount point is `/`, and most
-    /// options are unknown.
+    /// Whether a table of mounts lists it. After a chroot into a directory that is not a mount point, none
+    /// does; then the device is that of the files on it, the mount point is `/`, and most options are
+    /// unknown.
     pub listed: bool,
-    /// What it is on.
+    /// The storage under it.
     pub backing: Backing,
-    /// A path on it, to ask for its space.
+    /// A path on it, used to query its space.
     #[serde(skip)]
     pub(crate) path: PathBuf,
     /// The kernel's number of this mount alone, if it reports one.
@@ -68,14 +68,14 @@ impl FileSystem {
             super_options,
             outside,
             listed: mount.listed,
-            // Replaced when it is known.
+            // Replaced once it is known.
             backing: Backing::none(NoDevice::Unknown, &mount.kind, &mount.source),
             path: found.path.clone(),
             unique_mount_id: found.unique_mount_id,
         }
     }
 
-    /// Whether it may never answer.
+    /// Whether it may never respond.
     pub(crate) fn may_hang(&self) -> bool {
         self.kind.starts_with("fuse")
             || matches!(

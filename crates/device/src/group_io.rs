@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reads and writes of the server's processes, /proc/PID/io.
 //!
-//! When the parent reaps a process, the kernel adds its counters to the parent's. So the sum over
-//! the postmaster and its children is conserved, short sessions between two readings included, if
-//! every child is counted once: children are read first, then the postmaster and the list of
-//! children again, and children that have ended meanwhile are left to the postmaster.
+//! When the parent reaps a process, the kernel adds its counters to the parent's. The sum over the postmaster
+//! and its children is therefore conserved, including short sessions between two readings, if every child is
+//! counted once: children are read first, then the postmaster and the list of children again, and children that
+//! ended meanwhile count with the postmaster.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use serde::Serialize;
 use crate::problem::Problem;
 use crate::system::System;
 
-/// How often to read again when sessions end meanwhile.
+/// How often to retry when sessions end meanwhile.
 const TRIES: u32 = 20;
 
 macro_rules! io_counters {
     ($($field:ident: $name:literal, $doc:literal;)*) => {
-        /// Counters of one process since it started, or of several together.
+        /// Counters of one process since it started, or the sum of several.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
         pub struct IoCounters {
             $(#[doc = $doc] pub $field: u64,)*
@@ -48,14 +48,14 @@ macro_rules! io_counters {
 
 io_counters! {
     read_bytes: "rchar",
-        "Bytes that reads returned, from the page cache or a device; of files and pipes, not of sockets read by `recv`.";
-    written_bytes: "wchar", "Bytes that were passed to writes.";
+        "Bytes returned by reads from the page cache or a device; of files and pipes, not of sockets read by `recv`.";
+    written_bytes: "wchar", "Bytes passed to writes.";
     reads: "syscr", "Reads.";
     writes: "syscw", "Writes.";
-    device_read_bytes: "read_bytes", "Bytes that the kernel read from devices for it, read-ahead included.";
+    device_read_bytes: "read_bytes", "Bytes that the kernel read from devices for it, including read-ahead.";
     device_written_bytes: "write_bytes", "Bytes of pages that it dirtied, to be written to devices later.";
     cancelled_bytes: "cancelled_write_bytes",
-        "Of those, bytes that will not be written: the file was removed or truncated.";
+        "Bytes among those that will not be written, because the file was removed or truncated.";
 }
 
 impl IoCounters {
@@ -63,7 +63,7 @@ impl IoCounters {
         self.combine(other, |a, b| Some(a.saturating_add(b))).unwrap_or(self)
     }
 
-    /// The increase since `before`; `None` when any counter decreased.
+    /// The increase since `before`; `None` if any counter decreased.
     pub(crate) fn since(self, before: IoCounters) -> Option<IoCounters> {
         self.combine(before, u64::checked_sub)
     }
@@ -77,7 +77,7 @@ impl IoCounters {
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ProcessCounters {
-    /// When it started, clock ticks since boot: a pid alone is no identity.
+    /// Start time, clock ticks since boot, because a PID may be reused.
     pub started: u64,
     /// Its counters.
     pub io: IoCounters,
@@ -90,11 +90,11 @@ pub struct GroupCounters {
     pub started: u64,
     /// When they were read, clock ticks since boot.
     pub taken: u64,
-    /// The sum, processes that have ended included.
+    /// The sum, including processes that have ended.
     pub total: IoCounters,
-    /// By pid. The postmaster's include those of processes that have ended.
+    /// Counters by PID. The postmaster's include those of processes that have ended.
     pub processes: BTreeMap<u32, ProcessCounters>,
-    /// Processes that we may not read.
+    /// Number of processes that we may not read.
     pub refused: usize,
 }
 
@@ -104,7 +104,7 @@ fn io(system: &System, pid: u32) -> Result<IoCounters, Problem> {
 }
 
 impl GroupCounters {
-    /// Read them. `expected` is when the postmaster started.
+    /// Reads the counters. `expected` is the start time of the postmaster.
     pub(crate) fn take(
         system: &System,
         pid: u32,
@@ -128,7 +128,7 @@ impl GroupCounters {
         let mut own = io(system, pid);
         let mut there = system.proc.children(pid);
         for _ in 0..TRIES {
-            // Equal: no child was reaped while the children were listed.
+            // If they are equal, no child was reaped while the children were listed.
             let again = io(system, pid);
             if again == own {
                 break;
@@ -140,7 +140,7 @@ impl GroupCounters {
             return Err(Problem::Ended);
         }
         let own = own.map_err(|problem| match problem {
-            // The process exists and has no such file.
+            // The process exists but has no such file.
             Problem::Missing => Problem::NoAccounting,
             other => other,
         })?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The figures of an interval, from two readings.
+//! The figures of an interval, computed from two readings.
 
 use serde::Serialize;
 
@@ -11,24 +11,23 @@ use crate::problem::Problem;
 use crate::reading::Reading;
 use crate::space::Space;
 
-/// What devices, file systems and the server's processes did in an interval.
+/// The activity of devices, file systems and the server's processes in an interval.
 #[derive(Debug, Clone, Serialize)]
 pub struct Interval {
     /// When it ended, seconds since 1970.
     pub time: f64,
     /// Its length, seconds.
     pub interval_seconds: f64,
-    /// All block devices, by number.
+    /// All block devices, in order of their numbers.
     pub devices: Vec<DeviceRow>,
-    /// All mounts, by number.
+    /// All mounts, in order of their numbers.
     pub file_systems: Vec<SpaceRow>,
     /// The server's processes.
     pub server: Option<ServerIo>,
-    /// Why there are no figures of the processes.
+    /// Why there are no figures for the processes.
     pub server_problem: Option<Problem>,
-    /// Bytes per second that all processes read from the devices under the server's file systems;
-    /// the devices of which these are made are not added. `None`: no device, or one without
-    /// figures.
+    /// Bytes per second that all processes read from the devices under the server's file systems, without the
+    /// devices that these consist of. `None` if there is no device, or one has no figures.
     pub devices_read_bytes_per_second: Option<f64>,
     /// The same for writes.
     pub devices_written_bytes_per_second: Option<f64>,
@@ -45,39 +44,39 @@ pub struct DeviceRow {
     pub problem: Option<Problem>,
 }
 
-/// The figures of a block device. Requests count when they end, with all of their time.
+/// The figures of a block device. Requests count when they complete, with all of their time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct DeviceFigures {
-    /// Reads that ended.
+    /// Completed reads.
     pub reads_per_second: f64,
     /// Bytes read.
     pub read_bytes_per_second: f64,
-    /// Reads that were merged with others.
+    /// Reads merged with others.
     pub reads_merged_per_second: f64,
     /// Average time of a read, in the queue and in the device.
     pub read_ms: Option<f64>,
-    /// Writes that ended.
+    /// Completed writes.
     pub writes_per_second: f64,
     /// Bytes written.
     pub written_bytes_per_second: f64,
-    /// Writes that were merged with others.
+    /// Writes merged with others.
     pub writes_merged_per_second: f64,
     /// Average time of a write.
     pub write_ms: Option<f64>,
-    /// Discards; `None` where the kernel does not count them.
+    /// Discards; `None` if the kernel does not count them.
     pub discards_per_second: Option<f64>,
     /// Bytes discarded.
     pub discarded_bytes_per_second: Option<f64>,
     /// Average time of a discard.
     pub discard_ms: Option<f64>,
-    /// Flushes of the device's cache; `None` where the kernel does not count them.
+    /// Flushes of the device's cache; `None` if the kernel does not count them.
     pub flushes_per_second: Option<f64>,
     /// Average time of a flush.
     pub flush_ms: Option<f64>,
     /// Mean number of requests, waiting or in progress.
     pub queue_length: f64,
-    /// Share of the time with any request, 0 to 100. A device that handles many requests at a time
-    /// is not saturated at 100.
+    /// Share of the time with any request in progress, 0 to 100. A device that handles many requests at a
+    /// time is not saturated at 100.
     pub utilisation_percent: f64,
     /// Requests in progress at the interval's end.
     pub in_flight: u64,
@@ -90,42 +89,42 @@ pub struct SpaceRow {
     pub mount_id: u64,
     /// Its space at the interval's end.
     pub space: Option<Space>,
-    /// How fast it fills; negative when it empties.
+    /// How fast it fills; negative if it empties.
     pub growth_bytes_per_second: Option<f64>,
-    /// Why there is none.
+    /// Why its space is unknown.
     pub problem: Option<Problem>,
 }
 
 /// The server's processes.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerIo {
-    /// All processes together, those that ended in the interval included.
+    /// All processes together, including those that ended in the interval.
     #[serde(flatten)]
     pub figures: IoFigures,
     /// Processes at the interval's end.
     pub processes_count: usize,
-    /// Processes that could not be read: the sums are too small.
+    /// Number of processes that could not be read, so that the sums are too small.
     pub refused: usize,
     /// Processes with any reads or writes, most bytes first.
     pub processes: Vec<ProcessRow>,
 }
 
-/// Reads and writes of a process, or of all.
+/// Reads and writes of a process, or of all processes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct IoFigures {
-    /// Calls that read.
+    /// Read calls.
     pub reads_per_second: f64,
-    /// Bytes that they returned, from the page cache or from a device.
+    /// Bytes that read calls returned, from the page cache or a device.
     pub read_bytes_per_second: f64,
-    /// Calls that wrote.
+    /// Write calls.
     pub writes_per_second: f64,
-    /// Bytes passed to them.
+    /// Bytes passed to write calls.
     pub written_bytes_per_second: f64,
-    /// Bytes that the kernel read from devices, read-ahead included.
+    /// Bytes that the kernel read from devices, including read-ahead.
     pub device_read_bytes_per_second: f64,
     /// Bytes of pages made dirty, to be written to devices later.
     pub device_written_bytes_per_second: f64,
-    /// Of those, bytes that were dropped before they were written.
+    /// Bytes among those that were dropped before they were written.
     pub cancelled_bytes_per_second: f64,
     /// Share of the bytes read that came from the page cache, 0 to 100. A lower bound, because the
     /// kernel reads ahead.
@@ -135,7 +134,7 @@ pub struct IoFigures {
 /// One process of the server.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProcessRow {
-    /// Its pid.
+    /// Its PID.
     pub pid: u32,
     /// Its reads and writes; the postmaster's include those of processes that have ended.
     #[serde(flatten)]
@@ -143,7 +142,7 @@ pub struct ProcessRow {
 }
 
 impl Interval {
-    /// The interval from `a` to the later `b`.
+    /// The interval from `a` to `b`, which is later.
     pub fn between(a: &Reading, b: &Reading) -> Interval {
         let seconds = elapsed(a.devices_ns, b.devices_ns);
         let devices: Vec<DeviceRow> = b
@@ -184,7 +183,7 @@ impl Interval {
     }
 }
 
-/// Never 0, so that the rates between two simultaneous readings are 0 rather than NaN.
+/// Elapsed time, never 0, so that the rates between two simultaneous readings are 0 rather than NaN.
 fn elapsed(from_ns: u64, to_ns: u64) -> f64 {
     to_ns.saturating_sub(from_ns).max(1) as f64 * 1e-9
 }
@@ -272,7 +271,7 @@ fn server(a: &GroupCounters, b: &GroupCounters, seconds: f64) -> Result<ServerIo
     })
 }
 
-/// The counts of one process; `None` when it existed before and was not read.
+/// The counts of one process; `None` if it existed before and was not read.
 fn one(a: &GroupCounters, pid: u32, now: &ProcessCounters) -> Option<IoCounters> {
     match a.processes.get(&pid).filter(|before| before.started == now.started) {
         Some(before) => now.io.since(before.io),

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The devices under a server, without a connection to it.
+//! The devices under a server, found without a connection to it.
 //!
-//! [`Devices::resolve`] finds where a server's files are: each location (data directory, WAL,
-//! tablespaces, log) is on a mount, a file system and, where there is one, a block device, which
-//! may be made of others. Where the device is unknown the answer gives the reason. [`Reading::take`] reads the kernel's counters of these devices and of the
-//! server's processes, and [`Interval::between`] makes the figures of an interval from two of
-//! them.
+//! [`Devices::resolve`] finds where a server's files are: each location (data directory, WAL, tablespaces, log)
+//! is on a mount, a file system and usually a block device, which may consist of others. If the device is unknown,
+//! the result gives the reason. [`Reading::take`] reads the kernel's counters of these devices and of the server's
+//! processes, and [`Interval::between`] computes the figures of an interval from two readings.
 //!
-//! Nothing here writes, connects to the server or needs a right beyond reading its data
-//! directory and /proc/PID/io. What cannot be read is a [`Problem`] and never fatal.
-//! The kernel's files are found under the two roots of a [`System`], so that tests bring their
-//! own.
+//! Nothing here writes, connects to the server or needs more rights than reading its data directory and
+//! /proc/PID/io. A failure to read is a [`Problem`] and never fatal. The kernel's files are found under the two
+//! roots of a [`System`], so that tests can provide their own.
 
 mod backing;
 mod block;

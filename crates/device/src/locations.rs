@@ -15,7 +15,7 @@ use crate::system::System;
 /// A directory or file of the server.
 #[derive(Debug, Clone, Serialize)]
 pub struct Location {
-    /// What the server keeps there.
+    /// The kind of files there.
     #[serde(flatten)]
     pub kind: LocationKind,
     /// Its path in the server's root.
@@ -30,7 +30,7 @@ pub struct Location {
     pub problem: Option<Problem>,
 }
 
-/// What the server keeps in a location.
+/// The kind of files in a location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LocationKind {
@@ -38,14 +38,14 @@ pub enum LocationKind {
     Data,
     /// The write-ahead log.
     Wal,
-    /// A tablespace, a temporary one included.
+    /// A tablespace, including a temporary one.
     Tablespace {
-        /// Its number in pg_tablespace.
+        /// Its OID in pg_tablespace.
         oid: u32,
     },
     /// The server's log.
     Log,
-    /// A directory or file below the data directory that is on another mount.
+    /// A directory or file below the data directory that is on a different mount.
     Below {
         /// Its path relative to the data directory.
         #[serde(serialize_with = "lossy")]
@@ -59,7 +59,7 @@ impl Location {
     }
 }
 
-/// The locations of every server. What could not be listed is added to `notes`.
+/// The locations that every server has. Failures to list are added to `notes`.
 pub(crate) fn usual(
     system: &System,
     root: &Root,
@@ -89,8 +89,8 @@ pub(crate) fn usual(
     locations
 }
 
-/// The directory of the server log: from current_logfiles, else `log`, else that of the
-/// postmaster's standard error.
+/// The directory of the server log: from current_logfiles, otherwise `log`, otherwise that of the postmaster's
+/// standard error.
 fn log(system: &System, root: &Root, data: &Path, pid: Option<u32>) -> Option<PathBuf> {
     let current = root.read(&data.join("current_logfiles")).ok().and_then(|text| {
         let line = text.split(|&b| b == b'\n').next()?;
@@ -111,8 +111,8 @@ fn log(system: &System, root: &Root, data: &Path, pid: Option<u32>) -> Option<Pa
     file.parent().map(Path::to_path_buf)
 }
 
-/// Paths below the data directory that may be on another mount: its entries, which may be symbolic
-/// links, and mount points.
+/// Paths below the data directory that may be on a different mount: its entries, which may be symbolic links, and
+/// mount points.
 pub(crate) fn candidates<'a>(
     root: &Root,
     data: &Path,

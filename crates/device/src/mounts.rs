@@ -13,24 +13,24 @@ use crate::number::DeviceNumber;
 pub(crate) struct Mount {
     pub id: u64,
     parent: u64,
-    /// The number of the file system's device; anonymous where it has none.
+    /// The number of the file system's device; anonymous if it has none.
     pub number: DeviceNumber,
-    /// The directory of the file system that is mounted: "/", but for bind mounts and subvolumes.
+    /// The directory of the file system that is mounted: "/", except for bind mounts and subvolumes.
     pub root: PathBuf,
     pub point: PathBuf,
     pub options: String,
     pub kind: String,
     pub source: PathBuf,
-    /// Still escaped, so that a comma within an option differs from one between two.
+    /// Still escaped, to distinguish a comma within an option from one between options.
     pub super_options: Vec<u8>,
     /// Whether a table lists it.
     pub listed: bool,
 }
 
 impl Mount {
-    /// A mount that no table lists, from the kernel's numbers for it and its device. From a root
-    /// that is no mount point it is the mount of "/"; the other values are those of another mount of
-    /// the device, or of a file on it.
+    /// A mount that no table lists, from the kernel's numbers for it and its device. For a root that is not a
+    /// mount point it is the mount of "/"; the other values are those of another mount of the device, or of a
+    /// file on it.
     pub fn unlisted(
         id: Option<u64>,
         number: DeviceNumber,
@@ -91,17 +91,17 @@ impl Mount {
     }
 }
 
-/// The mounts that a process sees.
+/// The mounts of a process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mounts {
     mounts: Vec<Mount>,
     by_id: HashMap<u64, usize>,
-    /// By parent mount; `None` where the parent is not in the table.
+    /// Indexes by parent mount; `None` if the parent is not in the table.
     children: HashMap<Option<u64>, Vec<usize>>,
 }
 
 impl Mounts {
-    /// Parse a table; malformed lines are ignored.
+    /// Parses a table; ignores malformed lines.
     pub fn parse(table: &[u8]) -> Mounts {
         let mounts: Vec<Mount> = table.split(|&b| b == b'\n').filter_map(Mount::parse).collect();
         let by_id: HashMap<u64, usize> =
@@ -126,12 +126,12 @@ impl Mounts {
 
     /// The mount of a path without symbolic links.
     ///
-    /// As in the kernel: from the root on, crossing into the first mount on the way. The longest
-    /// prefix alone might be a mount that a later one, further up, hides. Of several mounts on the
-    /// same directory the last one counts.
+    /// As in the kernel, it starts from the root and crosses into the first mount on the way. The longest prefix
+    /// alone might be a mount that a later one, further up, hides. Of several mounts on the same directory, the last
+    /// one counts.
     pub fn of_path(&self, path: &Path) -> Option<&Mount> {
         let mut on: Option<&Mount> = None;
-        // The loop ends even if the table is no tree.
+        // The loop ends even if the table is not a tree.
         for _ in 0..self.mounts.len() {
             let beneath = self.children.get(&on.map(|mount| mount.id));
             let next = beneath
@@ -139,7 +139,7 @@ impl Mounts {
                 .flatten()
                 .map(|&at| &self.mounts[at])
                 .filter(|mount| path.starts_with(&mount.point))
-                // min_by_key takes the first of equals, and the last one counts.
+                // min_by_key takes the first of equal ones, but the last one counts.
                 .rev()
                 .min_by_key(|mount| mount.point.components().count());
             match next {
@@ -159,7 +159,7 @@ impl Mounts {
     }
 }
 
-/// Blanks, tabs, line feeds and backslashes are escaped as a backslash and three octal digits.
+/// Decodes spaces, tabs, line feeds and backslashes, which are escaped as a backslash and three octal digits.
 fn unescape(field: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// The number by which the kernel knows a device; in JSON `"8:1"`.
+/// The kernel's number of a device; in JSON `"8:1"`.
 ///
-/// Major 0 is no block device: the kernel uses it for file systems with no device or several.
+/// Major 0 is not a block device: the kernel uses it for file systems with no device or several devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceNumber {
     /// The number of its driver.

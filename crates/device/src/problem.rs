@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Why one figure is unknown, while others are known.
+//! Why a figure is unknown, while others are known.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use serde::{Serialize, Serializer};
 
-/// Why something is unknown; in JSON its text.
+/// Why something is unknown; its text in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// No such file or directory.
@@ -22,13 +22,13 @@ pub enum Problem {
     /// The table of mounts does not list its mount, and the kernel reports no device.
     #[error("mount not found")]
     NoMount,
-    /// Another file system is mounted there than when the devices were resolved.
+    /// The file system mounted there differs from the one when the devices were resolved.
     #[error("another file system is mounted there now")]
     MountChanged,
-    /// A file system of a network or a user program that does not answer in time.
+    /// A network or user-space file system that does not respond in time.
     #[error("the file system does not respond")]
     NoAnswer,
-    /// /proc/diskstats has no line of the device.
+    /// /proc/diskstats has no line for the device.
     #[error("the kernel has no counters for it; it may have been removed")]
     NotListed,
     /// The counters of the device are switched off.
@@ -37,22 +37,22 @@ pub enum Problem {
     /// Counters decreased: the device was removed and added again.
     #[error("its counters restarted during the interval")]
     BeganAgain,
-    /// There is a reading at one end of the interval only.
+    /// There is a reading at only one end of the interval.
     #[error("not present at both ends of the interval")]
     OneEnd,
-    /// The process has ended, or its pid is reused.
+    /// The process has ended, or its PID was reused.
     #[error("the postmaster has exited")]
     Ended,
-    /// The postmaster's pid was not given.
+    /// The postmaster's PID was not given.
     #[error("the server is not running, or its PID is unknown")]
     NoPid,
     /// The kernel was built without I/O accounting of processes.
     #[error("this kernel has no /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)")]
     NoAccounting,
-    /// Processes started and ended so fast that the sums are not of one moment.
+    /// Processes started and ended so fast that the sums are inconsistent.
     #[error("processes started and exited while they were read")]
     Restless,
-    /// Any other error of the system.
+    /// Any other system error.
     #[error("{0}")]
     System(String),
 }
@@ -82,7 +82,7 @@ impl Serialize for Problem {
     }
 }
 
-/// A path in JSON. Paths are bytes and JSON is not: bytes that are not UTF-8 are replaced.
+/// Serializes a path. Paths are bytes and JSON is text, so bytes that are not UTF-8 are replaced.
 pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }

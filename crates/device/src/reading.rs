@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! All counters at one moment.
+//! A reading of all counters.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub struct Reading {
     pub devices_ns: u64,
     /// When the processes were read, nanoseconds of the monotonic clock.
     pub processes_ns: u64,
-    /// By device, in the order of their numbers.
+    /// Counters by device, in order of their numbers.
     pub devices: BTreeMap<DeviceNumber, Result<DiskCounters, Problem>>,
-    /// By the number of the mount.
+    /// Space by the number of the mount.
     pub spaces: HashMap<u64, Result<Space, Problem>>,
     /// The counters of the server's processes.
     pub server: Result<GroupCounters, Problem>,
@@ -36,8 +36,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Read all counters. It takes some 30 microseconds for each process of the server, and waits
-    /// for file systems of a network no longer than 0.2 s.
+    /// Reads all counters. This takes about 30 microseconds per process of the server, and waits at most 0.2 s
+    /// for network file systems.
     pub fn take(devices: &Devices) -> Reading {
         let time = nanoseconds(ClockId::Realtime) as f64 * 1e-9;
         let devices_ns = nanoseconds(ClockId::Monotonic);
@@ -62,7 +62,7 @@ impl Reading {
         }
     }
 
-    /// Read the counters of the devices only, which takes reading one file.
+    /// Reads only the counters of the devices, which are in one file.
     pub fn of_devices(devices: &Devices) -> Reading {
         let devices_ns = nanoseconds(ClockId::Monotonic);
         Reading {
@@ -103,7 +103,7 @@ fn disks(devices: &Devices) -> BTreeMap<DeviceNumber, Result<DiskCounters, Probl
     disks
 }
 
-/// Ask every file system of the server for its space.
+/// Queries the space of every file system of the server.
 fn spaces(devices: &Devices) -> HashMap<u64, Result<Space, Problem>> {
     let own = Arc::new(Root::own(&devices.system));
     let servers = match devices.server.filter(|server| server.in_sight) {
@@ -135,6 +135,6 @@ fn spaces(devices: &Devices) -> HashMap<u64, Result<Space, Problem>> {
 
 fn nanoseconds(clock: ClockId) -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
-    // None of these clocks is before its zero.
+    // None of these clocks is negative.
     (tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(tv_nsec as u64)
 }

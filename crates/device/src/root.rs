@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Files under a root directory: the server's may be another one than ours, in a container or
-//! after a chroot.
+//! Files under a root directory: the server's root may differ from ours, in a container or after a chroot.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +18,7 @@ use crate::problem::Problem;
 use crate::space::Space;
 use crate::system::System;
 
-/// The size limit of files that are read whole.
+/// Size limit for reading a whole file, bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 /// STATX_MNT_ID_UNIQUE of statx(2); a kernel that does not know it ignores it.
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
@@ -27,16 +26,16 @@ const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// A root directory, under which paths are looked up.
 #[derive(Debug)]
 pub(crate) struct Root {
-    /// `None`: our own root.
+    /// `None` for our own root.
     other: Option<OtherRoot>,
-    /// Whether the kernel's numbers of mounts and devices occur in the tables.
+    /// Whether the tables have the kernel's numbers of mounts and devices.
     numbers: bool,
 }
 
 #[derive(Debug)]
 struct OtherRoot {
     fd: OwnedFd,
-    /// Its path under our own root, if there is one; "/" for a container's.
+    /// Its path under our own root, if it has one; "/" for a container's root.
     path: PathBuf,
 }
 
@@ -46,11 +45,11 @@ pub(crate) struct FileIdentity {
     fd: OwnedFd,
     /// The kernel's number of its mount, since Linux 5.8: the one in the tables of mounts.
     pub mount_id: Option<u64>,
-    /// A number that no other mount ever has, since Linux 6.8; before, the one above, which a later mount may have.
+    /// A number that is never reused, since Linux 6.8; before that, `mount_id`, which a later mount may get.
     pub unique_mount_id: Option<u64>,
-    /// Of the file system's device; major 0 where it has none of its own.
+    /// The number of the file system's device; major 0 if it has none of its own.
     pub device: Option<DeviceNumber>,
-    /// Without symbolic links.
+    /// The path without symbolic links.
     pub path: PathBuf,
 }
 
@@ -88,10 +87,10 @@ impl Root {
         }
     }
 
-    /// Find a file or directory; symbolic links are followed.
+    /// Finds a file or directory; follows symbolic links.
     pub fn find(&self, path: &Path) -> Result<FileIdentity, Problem> {
         let fd = self.open(path, path_flags()).map_err(|errno| self.explain(path, errno))?;
-        // Without a question to the file system, so that a slow network causes no wait.
+        // Do not query the file system, so that a slow network causes no wait.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let stat = |asked| statx(&fd, c"", flags, asked).ok().filter(|_| self.numbers);
         let id = |stat: Option<Statx>, asked: StatxFlags| {
@@ -106,7 +105,7 @@ impl Root {
         Ok(FileIdentity { fd, mount_id, unique_mount_id, device, path })
     }
 
-    /// A path of ours as it is under this root.
+    /// Converts a path of ours to one under this root.
     fn inside(&self, path: PathBuf) -> PathBuf {
         let root = self.other.as_ref().map_or(Path::new("/"), |root| &root.path);
         match path.strip_prefix(root) {
@@ -132,7 +131,7 @@ impl Root {
         Some(std::ffi::OsString::from_vec(target.into_bytes()).into())
     }
 
-    /// The names in a directory, in no order.
+    /// The names in a directory, unordered.
     pub fn list(&self, path: &Path) -> Result<Vec<PathBuf>, Problem> {
         let fd = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
         let mut names = Vec::new();

@@ -13,7 +13,7 @@ pub struct Space {
     pub free_bytes: u64,
     /// Free bytes that are not reserved for root.
     pub available_bytes: u64,
-    /// Inodes; 0 where there is no limit.
+    /// Inodes; 0 if there is no limit.
     pub inodes: u64,
     /// Free inodes.
     pub inodes_free: u64,

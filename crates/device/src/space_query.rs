@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asking file systems for their free space. A network's or a user program's file system may never
-//! answer: a thread of its own asks it, and only once until it has answered.
+//! Queries the free space of file systems. A network or user-space file system may never respond, so a separate
+//! thread queries it, and only once until it has responded.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(crate) type SpaceReply = Result<Space, Problem>;
 #[derive(Debug)]
 pub(crate) struct Question {
     pub mount_id: u64,
-    /// The number that the kernel reports for this mount alone, if it does.
+    /// The kernel's unique number of this mount, if it reports one.
     pub unique_mount_id: Option<u64>,
     pub root: Arc<Root>,
     /// A path on it.
@@ -30,7 +30,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Ask, however long it takes. Another file system may be mounted there by now.
+    /// Queries the space, however long it takes. A different file system may be mounted there by now.
     pub fn ask(&self) -> SpaceReply {
         let found = self.root.find(&self.path)?;
         match found.unique_mount_id == self.unique_mount_id {
@@ -40,13 +40,13 @@ impl Question {
     }
 }
 
-/// Questions to slow file systems that have no answer yet, by mount.
+/// Pending queries of slow file systems, by mount.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(Mutex<HashMap<u64, Receiver<SpaceReply>>>);
 
 impl Pending {
-    /// Ask, but wait no longer than [`PATIENCE`]. A mount whose earlier question is pending is not
-    /// asked again.
+    /// Queries the space, but waits no longer than [`PATIENCE`]. A mount with a pending query is not queried
+    /// again.
     pub fn ask(&self, questions: Vec<Question>) -> Vec<(u64, SpaceReply)> {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + PATIENCE;
@@ -55,7 +55,7 @@ impl Pending {
             pending.entry(question.mount_id).or_insert_with(|| {
                 let (answer, receiver) = channel();
                 let work = move || drop(answer.send(question.ask()));
-                // Without a thread the channel is closed, which the loop below notices.
+                // If no thread can be started, the channel is closed, which the loop below detects.
                 drop(std::thread::Builder::new().name("space".into()).spawn(work));
                 receiver
             });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The directories in which the kernel's files are found.
+//! The directories of the kernel's files.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use process::Proc;
 pub struct System {
     pub(crate) proc: Proc,
     pub(crate) sys: PathBuf,
-    /// Whether they are this kernel's, so that its numbers of mounts and devices occur in them.
+    /// Whether they belong to this kernel, so that they have its numbers of mounts and devices.
     pub(crate) own: bool,
 }
 
@@ -20,12 +20,12 @@ impl System {
         Self { proc: Proc::default(), sys: "/sys".into(), own: true }
     }
 
-    /// Those of another machine: mounts are found by their paths alone.
+    /// Those of another machine, whose mounts are found only by their paths.
     pub fn at(proc: impl Into<PathBuf>, sys: impl Into<PathBuf>) -> Self {
         Self { proc: Proc::at(proc), sys: sys.into(), own: false }
     }
 
-    /// When a process started, clock ticks since boot; `None` when it has ended.
+    /// The start time of a process, clock ticks since boot; `None` if it has ended.
     pub(crate) fn started(&self, pid: u32) -> Option<u64> {
         Some(self.proc.stat(pid)?.started_ticks)
     }

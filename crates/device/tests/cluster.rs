@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A live server: its locations, and what its processes read and write.
+//! A live server: its locations, and the reads and writes of its processes.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
@@ -31,7 +31,7 @@ fn io(a: &Reading, b: &Reading) -> (ServerIo, f64) {
     (interval.server.unwrap_or_else(|| panic!("{:?}", interval.server_problem)), seconds)
 }
 
-/// Until a process has begun or ended.
+/// How long to wait for a process to start or end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const MIB: f64 = (1 << 20) as f64;
@@ -51,7 +51,7 @@ fn the_places_of_a_server_lie_where_stat_says() {
         }
         assert!(devices.under(location).is_empty() == devices.why_no_device(location).is_some());
     }
-    // The space is what df says.
+    // The space agrees with df.
     let df = Command::new("df")
         .args(["-B1", "--output=size,itotal"])
         .arg(cluster.data_dir())
@@ -71,7 +71,7 @@ fn the_places_of_a_server_lie_where_stat_says() {
     assert!(space.available_bytes <= space.free_bytes && space.free_bytes <= space.total_bytes);
 }
 
-/// Milliseconds for which a device was busy so far: the tenth figure of its line in /proc/diskstats.
+/// Total busy time of a device, ms: the tenth figure of its line in /proc/diskstats.
 fn busy_ms(device: DeviceNumber) -> f64 {
     let text = std::fs::read_to_string("/proc/diskstats").expect("figures of block devices");
     let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -110,10 +110,10 @@ fn the_device_counts_no_less_than_dd_writes_to_it() {
     let bytes = figures.written_bytes_per_second * interval.interval_seconds;
     let requests = figures.writes_per_second * interval.interval_seconds;
     println!("dd wrote 16 MiB in 256 requests; counted {:.2} MiB in {requests:.0}", bytes / MIB);
-    // The rest of the machine writes as well.
+    // Other processes on the machine write too.
     assert!(bytes.round() >= 16.0 * MIB, "{bytes}");
     assert!(requests.round() >= 256.0, "{requests}");
-    // The kernel counts ticks in which it found the device busy: few, or none, if the device is quick.
+    // The kernel counts ticks in which it found the device busy: few or none if the device is fast.
     let percent = |busy: f64| (busy / interval.interval_seconds / 10.0).min(100.0);
     let bounds = [percent(ended - begun), percent(after - before)];
     let found = figures.utilisation_percent;
@@ -157,15 +157,15 @@ fn what_a_session_reads_and_writes_is_counted_after_it_has_ended_too() {
     let row = server.processes.iter().find(|row| row.pid == stays_pid as u32).expect("a row");
     let own = row.figures.read_bytes_per_second * seconds;
     assert!((16.0 * MIB..17.0 * MIB).contains(&own), "{own}");
-    // Reads from the page cache reach no device.
+    // Reads from the page cache do not reach a device.
     assert!(server.figures.device_read_bytes_per_second * seconds < MIB);
     assert!(server.figures.from_page_cache_percent.expect("a share") > 90.0);
 
-    // And it is not counted once more when nothing happens.
+    // They are not counted again when nothing happens.
     let (quiet, seconds) = io(&b, &Reading::take(&devices));
     assert!(quiet.figures.read_bytes_per_second * seconds < MIB, "{quiet:?}");
 
-    // Written: 4,000 pages of a table and at least as much WAL as there is in its rows.
+    // Written: 4,000 pages of a table, and at least as much WAL as the size of its rows.
     let b = Reading::take(&devices);
     stays
         .batch_execute(
@@ -296,7 +296,7 @@ fn a_reader_without_permission_gets_problems() {
     }
     let cluster = start();
     let devices = std::thread::scope(|scope| {
-        // The thread alone becomes nobody.
+        // Only this thread becomes nobody.
         let other = scope.spawn(|| {
             let nobody = rustix::process::Uid::from_raw(65534);
             set_thread_res_uid(nobody, nobody, nobody).expect("another user");

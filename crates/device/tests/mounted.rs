@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Mounts of every kind that can be made here, in a mount namespace of their own, which is
-//! seen from outside as a container's is.
+//! Mounts of every kind that can be created here, in a separate mount namespace, which is viewed from outside like
+//! that of a container.
 
 mod support;
 
@@ -57,7 +57,7 @@ fn memory_bind_mounts_overlays_and_loop_devices_differ() {
     assert_eq!(devices.notes, Vec::<String>::new());
     for location in &devices.locations {
         assert_eq!(location.problem, None, "{location:?}");
-        // The witness: what stat(1) says of the same location from within.
+        // The reference is stat(1) of the same location from inside.
         let of = format!("stat -L -c %Hd:%Ld '{}'", location.path.display());
         let number = file_system(&devices, location).number.to_string();
         assert_eq!(namespace.run(&of), [number], "{location:?}");
@@ -109,7 +109,7 @@ fn memory_bind_mounts_overlays_and_loop_devices_differ() {
     let below = devices.location(&below).expect("what is mounted in base");
     assert!(file_system(&devices, below).super_options.contains("size=4096k"));
 
-    // The space is that of the server's mount, not of the mount at the same path of ours.
+    // The space is that of the server's mount, not of our mount at the same path.
     let reading = Reading::take(&devices);
     let space = |oid| {
         let id = file_system(&devices, tablespace(&devices, oid)).mount_id;
@@ -119,7 +119,7 @@ fn memory_bind_mounts_overlays_and_loop_devices_differ() {
     assert_eq!(space(6).expect("space").total_bytes, 2 << 20);
 }
 
-/// What this program prints when a test runs it under another root.
+/// The output of this program when a test runs it under another root.
 #[test]
 #[ignore = "run by other tests, under another root"]
 fn under_another_root() {
@@ -147,14 +147,14 @@ fn a_root_that_is_no_mount_point_has_the_device_of_its_mount() {
         mount --rbind /proc jail/proc && mount --rbind /sys jail/sys && echo made"
     ));
     assert_eq!(made, ["made"]);
-    // The witnesses: stat(1), and the space by df(1).
+    // The references are stat(1), and df(1) for the space.
     let number = namespace.run("stat -c %Hd:%Ld jail/data").concat();
     let kind = namespace.run("findmnt -n -o FSTYPE --target jail/data").concat();
     let space = namespace.run("df -B1 --output=size jail/data | tail -n 1").concat();
     let device = namespace.run(&format!("basename $(readlink /sys/dev/block/{number})")).concat();
     let names = if device.is_empty() { "[]".into() } else { format!("[{device:?}]") };
     let expected = format!("seen {number} {kind} {} {names} None", space.trim());
-    // Standard error apart from ours, which may be a file: that is taken for the server's log.
+    // Separate standard error from ours, which may be a file and would be taken for the server's log.
     let inside =
         format!("chroot jail {program} --ignored --exact under_another_root --nocapture 2>&1");
     // First with the other processes in sight, of which the first has all mounts; then, as in a
@@ -186,12 +186,12 @@ fn a_location_that_is_unmounted_or_mounted_over_later_is_a_problem() {
     let row = interval.file_systems.iter().find(|row| row.mount_id == id).expect("a row");
     let grew = row.growth_bytes_per_second.expect("growth") * interval.interval_seconds;
     assert!((grew - (1 << 20) as f64).abs() < 1.0, "{grew}");
-    // Mounted at the same time as the first one, so it has another number.
+    // Mounted at the same time as the first one, so it has a different number.
     namespace.run("mkdir two; mount -t tmpfs -o size=2m none two; umount one");
     assert_eq!(Reading::take(&devices).spaces[&id], Err(Problem::MountChanged));
     assert_eq!(namespace.run("mount --move two one && echo moved"), ["moved"]);
     assert_eq!(Reading::take(&devices).spaces[&id], Err(Problem::MountChanged));
-    // A number that is free is given again.
+    // A free number is reused.
     namespace.run("umount one; mount -t tmpfs -o size=2m none one");
     if mounts_have_unique_numbers() {
         assert_eq!(Reading::take(&devices).spaces[&id], Err(Problem::MountChanged));
@@ -204,10 +204,10 @@ fn a_location_that_is_unmounted_or_mounted_over_later_is_a_problem() {
     assert!(after.spaces[&id].is_err());
 }
 
-/// Until an answer comes.
+/// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Threads of this process that ask a file system for its space.
+/// Threads of this process that query the space of a file system.
 fn threads_that_ask() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("threads").flatten();
     let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
@@ -218,7 +218,7 @@ fn threads_that_ask() -> usize {
 fn a_file_system_that_does_not_answer_is_not_waited_for() {
     let Some(mut namespace) = Namespace::new() else { return };
     namespace.run(DATA);
-    // A program's file system without the program: it never answers.
+    // A user-space file system without its program never responds.
     let made = namespace.run(
         "mkdir hung; exec 3<>/dev/fuse; ln -s $PWD/hung data/pg_tblspc/1
          mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none hung && echo made",
@@ -230,21 +230,21 @@ fn a_file_system_that_does_not_answer_is_not_waited_for() {
     let devices = resolve(&namespace);
     let hung = file_system(&devices, tablespace(&devices, 1));
     assert!(matches!(hung.backing, Backing::None { reason: NoDevice::Program, .. }));
-    // It will never answer: who waited for it would not come back.
+    // It never responds, so waiting for it would hang.
     let home = file_system(&devices, &devices.locations[0]).mount_id;
     let until = Instant::now() + PATIENCE;
     for _ in 0..3 {
-        // On a busy machine others may not answer at once either.
+        // On a busy machine, others may not respond immediately either.
         while Reading::take(&devices).spaces[&home].is_err() {
             assert!(Instant::now() < until, "no answer by the file system of the data directory");
         }
         assert_eq!(Reading::take(&devices).spaces[&hung.mount_id], Err(Problem::NoAnswer));
     }
-    // A question is asked once. Threads of other tests have their answers soon.
+    // It is queried once. Threads of other tests end soon.
     while threads_that_ask() != 1 {
         assert!(Instant::now() < until, "{} threads ask", threads_that_ask());
     }
-    // Closing its device gives everybody an error.
+    // Closing its device gives every caller an error.
     namespace.run("exec 3<&-");
     while Reading::take(&devices).spaces[&hung.mount_id] == Err(Problem::NoAnswer) {
         assert!(Instant::now() < until, "the answer is fetched when it comes");
@@ -275,7 +275,7 @@ fn a_device_counts_what_dd_writes_to_the_byte() {
         let row = interval.devices.iter().find(|row| row.number == disk).expect("a row");
         (row.figures.expect("figures"), interval.interval_seconds)
     };
-    // 1,024 requests of 64 KiB, each there and back before the next.
+    // 1,024 requests of 64 KiB, each completed before the next.
     let (wrote, seconds) =
         figures("dd if=/dev/zero of=disk/f bs=64k count=1024 oflag=direct conv=notrunc");
     let times = |rate: f64| (rate * seconds).round();
@@ -288,13 +288,13 @@ fn a_device_counts_what_dd_writes_to_the_byte() {
         wrote.write_ms,
         wrote.utilisation_percent,
     );
-    // An inode or a bitmap may be written as well.
+    // An inode or a bitmap may be written too.
     let near = |found: f64, exact: f64, more: f64| (exact..=exact + more).contains(&found);
     assert!(near(times(wrote.written_bytes_per_second), bytes, slack));
     assert!(near(times(wrote.writes_per_second), 1024.0, 64.0));
     assert!(times(wrote.read_bytes_per_second) <= slack);
     assert!((0.0..=100.0).contains(&wrote.utilisation_percent));
-    // Queue and time of a request are two views of the same; flushes are in the queue as well.
+    // Queue length and request time measure the same; flushes are in the queue too.
     let by_requests = wrote.writes_per_second * wrote.write_ms.expect("a time") * 1e-3;
     assert!(wrote.queue_length > by_requests - 0.1, "{wrote:?}");
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Mounts, devices and counters of machines that are not this one: trees of /proc and /sys as
-//! they were captured, made anew in a temporary directory.
+//! Mounts, devices and counters of other machines: captured trees of /proc and /sys, recreated in a temporary
+//! directory.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl Machine {
         self.path(path)
     }
 
-    /// Mount something on a path of `root`; `""` is "/" of the machine itself.
+    /// Mounts something on a path of `root`; `""` is "/" of the machine itself.
     fn mount(&mut self, point: &str, number: &str, kind: &str, source: &str, options: &str) {
         let id = 100 + self.mounts.lines().count();
         let parent = if point.is_empty() { 1 } else { 100 };
@@ -56,7 +56,7 @@ impl Machine {
         self.file("proc/self/mountinfo", &self.mounts);
     }
 
-    /// A block device; `at` is its location below sys/devices.
+    /// Adds a block device; `at` is its location below sys/devices.
     fn device(&self, number: &str, at: &str) {
         self.file(&format!("sys/devices/{at}/dev"), &format!("{number}\n"));
         self.file(&format!("sys/devices/{at}/size"), "2048\n");
@@ -377,7 +377,7 @@ fn a_server_in_a_container_is_seen_with_its_own_mounts() {
     let wal = devices.location(&LocationKind::Wal).expect("the WAL");
     assert_eq!(wal.real_path.as_deref(), Some(Path::new("/wal")));
     assert_eq!(devices.file_systems[0].kind, "overlay");
-    // The upper directory is the host's.
+    // The upper directory belongs to the host.
     assert!(devices.file_systems[1].outside);
     assert_eq!(names(&devices.under(wal)), ["sda"]);
     assert_eq!(devices.notes, Vec::<String>::new());
@@ -414,8 +414,8 @@ const BEFORE: &str = "   8 0 sda 100 10 800 4294967286 200 20 1600 300 1 1000 50
 
 #[test]
 fn figures_are_of_the_interval() {
-    // 50 reads of 8 kB in 100 ms (the clock of which wraps), 10 writes of 4 kB in 5 ms, 2
-    // discards of 1 MB, 4 flushes in 8 ms; busy half of the time, with 3 on average.
+    // 50 reads of 8 kB in 100 ms (whose counter wraps), 10 writes of 4 kB in 5 ms, 2 discards of 1 MB, 4 flushes
+    // in 8 ms; busy half of the time, with 3 requests on average.
     let after = "   8 0 sda 150 30 1600 90 210 26 1680 305 7 2000 11000 7 0 4176 4 13 26\n";
     let interval = interval(BEFORE, after, |_| {});
     let row = &interval.devices[0];

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::spec::{Base, Constant, ConstantType, Enum, Layout, Member, Struct, Type, Value};
 use crate::words::{expand, wrapped, Language};
 
-/// Where a comment behind a member begins, and where a line ends.
+/// Column of a comment after a member, and maximum line width.
 const COMMENT: usize = 36;
 const WIDTH: usize = 124;
 
@@ -31,12 +31,12 @@ fn constant_name(name: &str) -> String {
     format!("TALLY_{}", name.to_uppercase())
 }
 
-/// A meaning, without marks that are for a page.
+/// A meaning without Markdown.
 fn plain(layout: &Layout, meaning: &str) -> Result<String, String> {
     Ok(expand(layout, meaning, &C)?.replace(['`', '*'], ""))
 }
 
-/// `text`, then tabs up to that column, or a space if it is beyond.
+/// `text`, followed by tabs up to this column, or by a space if it is longer.
 fn to_column(text: &str, column: usize) -> String {
     let at = text.chars().fold(0, |at, c| if c == '\t' { at / 4 * 4 + 4 } else { at + 1 });
     match at < column {
@@ -45,7 +45,7 @@ fn to_column(text: &str, column: usize) -> String {
     }
 }
 
-/// A comment of its own, its paragraphs divided by empty lines.
+/// A block comment with its paragraphs separated by empty lines.
 fn block(out: &mut String, indent: &str, text: &str) {
     if text.is_empty() {
         return;
@@ -64,7 +64,7 @@ fn block(out: &mut String, indent: &str, text: &str) {
     let _ = writeln!(out, "{indent} */");
 }
 
-/// `code` with a comment behind it, or above where it would be too long.
+/// `code` with a comment after it, or above it if the line would be too long.
 fn commented(out: &mut String, code: &str, comment: &str) {
     let indent: String = code.chars().take_while(|&c| c == '\t').collect();
     let line = match comment {
@@ -145,7 +145,7 @@ fn declaration(layout: &Layout, indent: &str, kind: &Type, name: &str) -> String
     }
 }
 
-/// Padding from `at` on.
+/// Padding from `at`.
 fn padding(out: &mut String, number: &mut u32, at: u64, bytes: u64) {
     if bytes == 0 {
         return;

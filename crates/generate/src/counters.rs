@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The counters of statements, as `format/counters.toml` has them, and what follows from them.
+//! The counters of statements from `format/counters.toml`, and everything generated from them.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::spec::{Base, Layout, Member, Type};
 
-/// The counters, and what is public of them.
+/// The counters, and their public figures.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counters {
@@ -20,7 +20,7 @@ pub struct Counters {
     after: Vec<RecordedColumn>,
 }
 
-/// Name, offset in the counts, type, unit, major version that tells it, meaning.
+/// Name, offset in the counts, type, unit, first major version that reports it, meaning.
 #[derive(Debug, Deserialize)]
 struct Counter(String, u64, Type, Unit, u32, String);
 
@@ -43,19 +43,19 @@ impl Unit {
 #[derive(Debug, Deserialize)]
 struct RecordedColumn(String, String, String, String, String);
 
-/// Of which counters a public figure is.
+/// The counters of a public figure.
 enum Of<'c> {
     One(&'c Counter),
-    /// The time by the probes and the time by the server.
+    /// The sum of the time measured by probes and the time reported by the server.
     Sum(&'c Counter, &'c Counter),
     Difference(&'c Counter, &'c Counter),
-    /// Null where no CPU time was measured.
+    /// Null if no CPU time was measured.
     Measured(&'c Counter),
-    /// Something that is no counter.
+    /// Something other than a counter.
     Other(&'c str),
 }
 
-/// The group of the only counters of four bytes: failed calls by class.
+/// The group of failed calls by class, the only counters of four bytes.
 const FAILED: &str = "failed";
 
 impl<'c> Of<'c> {
@@ -85,7 +85,7 @@ impl Counter {
         }
     }
 
-    /// Its meaning, with `unknown` for servers that do not tell it.
+    /// Its meaning, with `unknown` for servers that do not report it.
     fn meaning(&self, unknown: &str) -> String {
         match self.4 {
             0 => self.5.clone(),
@@ -95,10 +95,10 @@ impl Counter {
 }
 
 impl Counters {
-    /// The counters that `text` describes.
+    /// Parses the counters from `text`.
     pub fn read(text: &str) -> Result<Counters, String> {
         let counters: Counters = toml::from_str(text).map_err(|error| error.to_string())?;
-        // All but these are added up as words of eight bytes.
+        // All others are summed as words of eight bytes.
         let failed = counters.groups.iter().find(|(name, ..)| name == FAILED);
         let narrow = failed.map_or(Ok(0..0), |(_, first, count)| {
             counters.find(first).map(|first| first.1..first.1 + 4 * *count as u64)
@@ -174,7 +174,7 @@ impl Counters {
                 self.reserved.0,
                 kind,
                 "reserved".into(),
-                "of counters to come".into(),
+                "for future counters".into(),
             ));
         }
         members.sort_by_key(|member| member.0);
@@ -182,21 +182,21 @@ impl Counters {
         layout.check()
     }
 
-    /// `counters.rs` of the reader.
+    /// Generates `counters.rs` of the reader.
     pub fn reader(&self) -> Result<String, String> {
         let count = self.counters.len();
         let mut out = format!(
             "// SPDX-License-Identifier: PostgreSQL\n\
-             //! The counters of a statement, and what `--json` prints of them.\n\
+             //! The counters of a statement, and their form in `--json`.\n\
              //!\n\
              //! Generated from format/counters.toml by `make generate`; do not edit.\n\n\
              use std::collections::BTreeMap;\n\n\
              use serde::Serialize;\n\n\
              use super::counted::{{failed_by_class, Counter, Unit}};\n\
              use crate::layout::counts;\n\n\
-             /// How many there are.\n\
+             /// Number of counters.\n\
              pub const COUNTERS: usize = {count};\n\n\
-             /// All of them.\n\
+             /// All counters.\n\
              pub static COUNTER: [Counter; COUNTERS] = [\n"
         );
         for one in &self.counters {
@@ -213,7 +213,7 @@ impl Counters {
                 one.is_wide()
             );
         }
-        out.push_str("];\n\n/// Their indexes.\npub mod counter {\n");
+        out.push_str("];\n\n/// Indexes of the counters.\npub mod counter {\n");
         for (at, one) in self.counters.iter().enumerate() {
             let _ = writeln!(
                 out,
@@ -228,7 +228,7 @@ impl Counters {
     }
 
     fn reader_structs(&self, out: &mut String) -> Result<(), String> {
-        // Structs in the order of their first field; "" is the whole.
+        // Structs in order of their first field; "" is the top-level struct.
         let mut structs: Vec<(String, String)> = Vec::new();
         let mut fields: Vec<(String, String, String, String)> = Vec::new();
         for (path, of) in &self.json {
@@ -294,7 +294,7 @@ impl Counters {
         Ok(())
     }
 
-    /// `recorded_statement.rs`.
+    /// Generates `recorded_statement.rs`.
     pub fn recorded(&self) -> String {
         let mut out = String::from(
             "// SPDX-License-Identifier: PostgreSQL\n\
@@ -349,7 +349,7 @@ impl Counters {
         out
     }
 
-    /// The table of docs/reference-recording.md.
+    /// Generates the table of docs/reference-recording.md.
     pub fn recorded_table(&self) -> String {
         let mut out = String::from("| column | type | unit | |\n|---|---|---|---|\n");
         let fixed = |out: &mut String, columns: &[RecordedColumn]| {
@@ -391,7 +391,7 @@ impl Counters {
         out
     }
 
-    /// The table of docs/reference-sql.md: where each counter is shown.
+    /// Generates the table of docs/reference-sql.md, which says where each counter is shown.
     pub fn shown_table(&self) -> Result<String, String> {
         let mut out = String::from(
             "| counter | `tally.statements` | JSON | recordings | meaning |\n|---|---|---|---|---|\n",
@@ -427,11 +427,11 @@ impl Counters {
         Ok(out)
     }
 
-    /// `statement_columns.h` of the extension.
+    /// Generates `statement_columns.h` of the extension.
     pub fn columns_header(&self) -> Result<String, String> {
         let mut out = String::from(
             "/* SPDX-License-Identifier: PostgreSQL */\n\
-             /*\n * statement_columns.h\n *\t  The columns of tally.statement_rows, sorted by their names: what statement_views.c fills a row from.\n *\n \
+             /*\n * statement_columns.h\n *\t  The columns of tally.statement_rows, sorted by name, from which statement_views.c fills a row.\n *\n \
              * Generated from format/counters.toml by `make generate`; do not edit.\n */\n\
              #define COUNTS(member) offsetof(tally_counts, member)\n\n\
              static const statement_column statement_columns[] = {\n",
@@ -505,7 +505,7 @@ impl Counters {
         Ok(out)
     }
 
-    /// The columns as SQL declares them.
+    /// Generates the SQL declarations of the columns.
     pub fn sql_columns(&self) -> String {
         let mut out = String::new();
         let mut line = String::from("   ");
@@ -530,7 +530,7 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A script with the columns in it, if it declares them.
+/// Replaces the columns in a script, if it declares them.
 pub fn refill_script(script: &str, columns: &str) -> Option<String> {
     let (before, rest) = script.split_once("    -- generated: statement columns\n")?;
     let (_, after) = rest.split_once("    -- end\n")?;

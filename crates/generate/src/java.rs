@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The definitions for Java: of what the agent writes.
+//! The definitions for Java, of the members that the agent writes.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub fn layout(layout: &Layout) -> String {
         "// SPDX-License-Identifier: PostgreSQL\n\
          package org.pgtally.segment;\n\n\
          /**\n \
-         * Offsets of the segment (format/FORMAT.md), in bytes, as far as the agent writes them.\n \
+         * Offsets of the segment (format/FORMAT.md), in bytes, for the members that the agent writes.\n \
          * Generated from format/layout.toml by `make generate`; do not edit.\n \
          */\n\
          final class Layout {\n",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Writes what follows from the specifications in `format/`: definitions in C, Rust and Java, and tables of the
-//! documentation. They are kept in the repository, so that nobody needs this to build or to read them; a test says when
-//! they are not those of the specifications.
+//! Generates code and documentation from the specifications in `format/`: definitions in C, Rust and Java, and tables
+//! of the documentation. The results are in the repository, so that building and reading them does not need this
+//! crate; a test fails if they differ from the specifications.
 
 mod c;
 mod counters;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use counters::Counters;
 use spec::Layout;
 
-/// The files to be written, by their names from `root` on, with their content.
+/// The generated files: names relative to `root`, and contents.
 pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     let read = |name: &str| {
         fs::read_to_string(root.join(name))
@@ -66,7 +66,7 @@ fn scripts(root: &Path) -> Result<Vec<String>, String> {
     Ok(scripts)
 }
 
-/// The files that are not as they are to be: name, present content, content to be.
+/// The files that differ: name, current content, generated content.
 pub fn differing(root: &Path) -> Result<Vec<(PathBuf, String, String)>, String> {
     let mut differing = Vec::new();
     for (name, wanted) in outputs(root)? {
@@ -78,7 +78,7 @@ pub fn differing(root: &Path) -> Result<Vec<(PathBuf, String, String)>, String> 
     Ok(differing)
 }
 
-/// The first line in which the two differ: its number, and what each has there.
+/// Describes the first line in which the two differ: its number and both versions.
 pub fn first_difference(present: &str, wanted: &str) -> String {
     let (mut present, mut wanted) = (present.lines(), wanted.lines());
     let mut number = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `generate`: writes the files that differ from what the specifications say, and prints their names.
-//! `generate --check`: says which differ, and how; status 1 if any does.
+//! `generate`: writes the files that differ from the specifications, and prints their names.
+//! `generate --check`: prints which files differ, and how; exits with status 1 if any does.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Tables of the documentation: they stand between `<!-- generated: NAME -->` and `<!-- end -->`.
+//! Tables of the documentation, between `<!-- generated: NAME -->` and `<!-- end -->`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -55,7 +55,7 @@ fn members(layout: &Layout, one: &Struct, of: &[&Member]) -> Result<String, Stri
     Ok(out)
 }
 
-/// All tables by their names.
+/// All tables by name.
 pub fn tables(layout: &Layout) -> Result<BTreeMap<String, String>, String> {
     let mut tables = BTreeMap::new();
     for one in &layout.structs {
@@ -100,7 +100,7 @@ pub fn tables(layout: &Layout) -> Result<BTreeMap<String, String>, String> {
     Ok(tables)
 }
 
-/// The document with its tables as they are to be.
+/// The document with its tables regenerated.
 pub fn refill(document: &str, tables: &BTreeMap<String, String>) -> Result<String, String> {
     const START: &str = "<!-- generated: ";
     const END: &str = "<!-- end -->\n";

@@ -18,7 +18,7 @@ impl Language for Rust {
     }
 }
 
-/// What a member consists of, for its documentation.
+/// The type of a member, for its documentation.
 fn shape(kind: &Type) -> String {
     let of = match &kind.of {
         Base::Number(name, _) => name.to_string(),

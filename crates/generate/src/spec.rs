@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The layout of the segment, as `format/layout.toml` has it, and whether it can be one.
+//! The layout of the segment from `format/layout.toml`, and its validation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,13 @@ pub struct Layout {
     /// Enumerations.
     #[serde(rename = "enum")]
     pub enums: Vec<Enum>,
-    /// Structs, each after those that it contains.
+    /// Structs, each after the structs that it contains.
     #[serde(rename = "struct")]
     pub structs: Vec<Struct>,
     /// Tables of the documentation.
     #[serde(rename = "table", default)]
     pub tables: Vec<Table>,
-    /// Members of `counts` that are an array, too: its name, the first of them, how many.
+    /// Members of `counts` that also form an array: its name, the first member, the number of members.
     #[serde(skip)]
     pub groups: Vec<(String, String, usize)>,
 }
@@ -59,15 +59,15 @@ pub enum ConstantType {
 pub struct Enum {
     /// Its name.
     pub name: String,
-    /// What the values' names begin with in C.
+    /// Prefix of the values' names in C.
     pub prefix: String,
-    /// The type in which it is kept.
+    /// The type in which it is stored.
     #[serde(default = "word", rename = "type")]
     pub kept_in: String,
     /// Whether the writer in Java uses it.
     #[serde(default)]
     pub java: bool,
-    /// What it is about.
+    /// Description.
     #[serde(default)]
     pub comment: String,
     /// Name, number, meaning.
@@ -79,7 +79,7 @@ fn word() -> String {
 }
 
 impl Enum {
-    /// The name of a value among those of all enumerations, as C has it.
+    /// The C name of a value, unique among all enumerations.
     pub fn value_name(&self, value: &str) -> String {
         match self.prefix.as_str() {
             "" => value.into(),
@@ -94,24 +94,24 @@ impl Enum {
 pub struct Struct {
     /// Its name.
     pub name: String,
-    /// Its name in C, where that is not `tally_` and the name.
+    /// Its name in C, if it is not `tally_` plus the name.
     c: Option<String>,
-    /// What the column of offsets says in the documentation: "of the entry".
+    /// Heading of the column of offsets in the documentation: "of the entry".
     pub title: String,
     /// Whether the writer in Java uses it.
     #[serde(default)]
     pub java: bool,
-    /// Bytes.
+    /// Size, bytes.
     pub size: u64,
-    /// What it is.
+    /// Description.
     #[serde(default)]
     pub comment: String,
     #[serde(default)]
     members: Vec<Member>,
-    /// Its members, in the order of their offsets.
+    /// Its members, in order of their offsets.
     #[serde(default, rename = "part")]
     pub parts: Vec<Section>,
-    /// What the member of the type `union` may be: name and type.
+    /// The alternatives of the member of type `union`: name and type.
     #[serde(default)]
     pub union: Vec<(String, Type)>,
 }
@@ -132,10 +132,10 @@ impl Struct {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Section {
-    /// With a name, a table of the documentation begins here.
+    /// If it has a name, a table of the documentation begins here.
     #[serde(default)]
     pub name: String,
-    /// What they have in common.
+    /// Description of the section.
     #[serde(default)]
     pub comment: String,
     /// The members.
@@ -150,28 +150,28 @@ pub struct Member(pub u64, pub Type, pub String, pub String);
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Type {
-    /// What it consists of.
+    /// The element type.
     pub of: Base,
-    /// Of how many, if it is an array: a number, or the name of a constant.
+    /// Number of elements of an array: a number, or the name of a constant.
     pub count: Option<String>,
 }
 
-/// What a member consists of.
+/// An element type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Base {
     /// A number: name and bytes.
     Number(&'static str, u64),
-    /// A byte of a text that is as long as another member says.
+    /// A byte of a text whose length is in another member.
     Char,
-    /// A byte of a text that ends with a zero.
+    /// A byte of a zero-terminated text.
     Text,
     /// Another struct.
     Struct(String),
-    /// One of several.
+    /// One of several alternatives.
     Union,
 }
 
-/// The numbers that a member can be, and their bytes.
+/// The number types of members, and their sizes in bytes.
 pub const NUMBERS: [(&str, u64); 7] =
     [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8), ("i32", 4), ("i64", 8), ("f64", 8)];
 
@@ -201,7 +201,7 @@ impl TryFrom<String> for Type {
 }
 
 impl Layout {
-    /// The layout that `text` describes, not checked yet. An error names the row.
+    /// Parses the layout from `text`, without checking it. An error names the row.
     pub fn read(text: &str) -> Result<Layout, String> {
         let mut layout: Layout = toml::from_str(text).map_err(|error| error.to_string())?;
         for one in &mut layout.structs {
@@ -214,7 +214,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The struct of that name.
+    /// The struct with this name.
     pub fn find(&self, name: &str) -> Option<&Struct> {
         self.structs.iter().find(|one| one.name == name)
     }
@@ -253,7 +253,7 @@ impl Layout {
         self.enum_value(factor).ok_or_else(|| format!("{factor} is not defined"))
     }
 
-    /// The value that C knows by that name, or that is written `enumeration.value`.
+    /// The value with this C name, or written as `enumeration.value`.
     fn enum_value(&self, name: &str) -> Option<u64> {
         self.enums.iter().find_map(|one| {
             let is_it = |value: &str| {
@@ -264,13 +264,13 @@ impl Layout {
         })
     }
 
-    /// The value of that constant.
+    /// The value of a constant.
     pub fn constant(&self, constant: &Constant) -> u64 {
         // Every constant's value was computed by `check`.
         self.factor(&constant.0).unwrap_or(0)
     }
 
-    /// How many elements a member has, and how many bytes each.
+    /// The number of elements of a member, and the size of each in bytes.
     pub fn extent(&self, member: &Type) -> Result<(u64, u64), String> {
         let count = member.count.as_ref().map_or(Ok(1), |count| self.value(count))?;
         let bytes = match &member.of {
@@ -284,7 +284,7 @@ impl Layout {
         Ok((count, bytes))
     }
 
-    /// What the offset of such a member must be a multiple of.
+    /// The alignment of the member.
     fn alignment(&self, member: &Type) -> u64 {
         match &member.of {
             Base::Number(_, bytes) => *bytes,
@@ -298,7 +298,7 @@ impl Layout {
         one.members().map(|member| self.alignment(&member.1)).max().unwrap_or(1)
     }
 
-    /// Where a member ends.
+    /// The end offset of a member.
     pub fn end(&self, one: &Struct, member: &Member) -> Result<u64, String> {
         let alternatives = match member.1.of {
             Base::Union => one.union.iter().map(|alternative| &alternative.1).collect(),
@@ -312,7 +312,7 @@ impl Layout {
         Ok(end)
     }
 
-    /// Whether it can be one.
+    /// Checks that the layout is valid.
     pub fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         let mut is_new = |name: String| match names.insert(name.clone()) {

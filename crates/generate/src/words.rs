@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Words in braces in a meaning: what they stand for in each of the languages.
+//! Replaces words in braces in a meaning, for each language.
 
 use crate::spec::{Enum, Layout};
 
 /// A language in which a meaning is printed.
 pub trait Language {
-    /// An enumeration whose number a member has.
+    /// Refers to an enumeration of a member's values.
     fn enumeration(&self, one: &Enum) -> String;
-    /// A number: how it is written in the meaning, and its value.
+    /// Prints a number, given as written in the meaning and as a value.
     fn number(&self, expression: &str, value: u64) -> String;
 }
 
@@ -29,7 +29,7 @@ pub fn expand(layout: &Layout, text: &str, language: &dyn Language) -> Result<St
     Ok(out)
 }
 
-/// A number with commas between groups of three digits.
+/// Formats a number with commas between groups of three digits.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::new();
@@ -42,7 +42,7 @@ pub fn grouped(value: u64) -> String {
     out
 }
 
-/// `text` in lines of at most `width` characters; a longer word has its own line.
+/// Wraps `text` into lines of at most `width` characters; a longer word gets its own line.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

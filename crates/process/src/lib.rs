@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Processes as /proc shows them: the one reader of /proc/PID/stat, schedstat and children.
+//! Processes as shown in /proc: the only reader of /proc/PID/stat, schedstat and children.
 //!
-//! A file that is absent or malformed gives `None`, never a panic: processes end while they are
-//! read. docs/adr says why this is not the crate `procfs`.
+//! A missing or malformed file gives `None`, never a panic, because processes end while they are read. docs/adr says
+//! why this is not the crate `procfs`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -39,13 +39,13 @@ impl Proc {
         self.root.join(format!("{pid}/{file}"))
     }
 
-    /// All processes, in no order.
+    /// All processes, unordered.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
     }
 
-    /// The status of a process; `None` when it has ended.
+    /// The status of a process; `None` if it has ended.
     pub fn stat(&self, pid: u32) -> Option<Stat> {
         Stat::parse(&std::fs::read(self.path(pid, "stat")).ok()?)
     }
@@ -55,10 +55,10 @@ impl Proc {
         Schedstat::read(&self.path(pid, "schedstat"))
     }
 
-    /// The children of a process, zombies included.
+    /// The children of a process, including zombies.
     pub fn children(&self, pid: u32) -> BTreeSet<u32> {
         let list = self.path(pid, &format!("task/{pid}/children"));
-        // The kernel may omit a child while others end; hardly the same one twice.
+        // The kernel may omit a child while others end, but hardly the same one twice.
         let twice = [std::fs::read_to_string(&list), std::fs::read_to_string(&list)];
         if let [Ok(first), Ok(second)] = &twice {
             let words = first.split_ascii_whitespace().chain(second.split_ascii_whitespace());
@@ -68,20 +68,21 @@ impl Proc {
         self.pids().filter(|&child| self.stat(child).is_some_and(|it| it.parent == pid)).collect()
     }
 
-    /// The pid of a process in its own pid namespace, the innermost that it is in.
+    /// The PID of a process in its own PID namespace, the innermost one.
     pub fn inner_pid(&self, pid: u32) -> Option<u32> {
         let status = std::fs::read_to_string(self.path(pid, "status")).ok()?;
         let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
         pids.split_ascii_whitespace().next_back()?.parse().ok()
     }
 
-    /// One end of a TCP connection of this machine, given both. `None`: there is none, or it is elsewhere.
+    /// One end of a TCP connection on this machine, given both ends; `None` if there is no such connection, or that end
+    /// is on another machine.
     pub fn tcp_end(&self, end: SocketAddr, other: SocketAddr) -> Option<TcpEnd> {
         let table = if end.is_ipv4() { "net/tcp" } else { "net/tcp6" };
         TcpEnd::find(&std::fs::read_to_string(self.root.join(table)).ok()?, end, other)
     }
 
-    /// Whether a process has this socket open. `None`: it has ended, or this user may not see that.
+    /// Whether a process has this socket open; `None` if it has ended, or this user may not see that.
     pub fn holds(&self, pid: u32, socket: u64) -> Option<bool> {
         let wanted = format!("socket:[{socket}]");
         let files = std::fs::read_dir(self.path(pid, "fd")).ok()?.flatten();
@@ -89,7 +90,7 @@ impl Proc {
         Some(links.any(|link| link.as_os_str() == &*wanted))
     }
 
-    /// The command line of a process, arguments separated by blanks; empty when it has ended.
+    /// The command line of a process, arguments separated by spaces; empty if it has ended.
     pub fn title(&self, pid: u32) -> String {
         let line = std::fs::read(self.path(pid, "cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_string()
@@ -99,7 +100,7 @@ impl Proc {
 /// An end of a TCP connection, /proc/net/tcp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpEnd {
-    /// The user of the process that accepted or made the connection.
+    /// The user of the process that accepted or opened the connection.
     pub uid: u32,
     /// The socket's inode.
     pub inode: u64,
@@ -118,7 +119,7 @@ impl TcpEnd {
     }
 }
 
-/// As in that table: words of four bytes, each as a number of this machine.
+/// The address in the format of that table: words of four bytes in this machine's byte order.
 fn hexadecimal(end: SocketAddr) -> String {
     let octets = match end.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -132,26 +133,26 @@ fn hexadecimal(end: SocketAddr) -> String {
 /// Fields of /proc/PID/stat. Ticks are of sysconf(_SC_CLK_TCK), usually 10 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// `R` running, `S` sleeping, `D` waiting for a device, `Z` ended and not reaped, `X` dead, ...
+    /// `R` running, `S` sleeping, `D` waiting for a device, `Z` ended but not reaped, `X` dead, ...
     pub state: u8,
-    /// The parent's pid.
+    /// The parent's PID.
     pub parent: u32,
     /// Flags of the kernel's sched.h.
     pub flags: u64,
-    /// Processor time in user mode, ticks.
+    /// CPU time in user mode, ticks.
     pub user_ticks: u64,
-    /// Processor time in the kernel, ticks.
+    /// CPU time in the kernel, ticks.
     pub system_ticks: u64,
-    /// Processor time of reaped children, ticks.
+    /// CPU time of reaped children, ticks.
     pub children_ticks: u64,
-    /// When it started, ticks since boot: a pid alone is no identity.
+    /// Start time, ticks since boot, because a PID may be reused.
     pub started_ticks: u64,
 }
 
 impl Stat {
-    /// Parse the contents of the file.
+    /// Parses the contents of the file.
     pub fn parse(text: &[u8]) -> Option<Stat> {
-        // The name in parentheses may hold anything, parentheses included.
+        // The name in parentheses may contain anything, including parentheses.
         let name_end = text.iter().rposition(|&b| b == b')')?;
         let text = std::str::from_utf8(&text[name_end + 1..]).ok()?;
         let mut fields = text.split_ascii_whitespace();
@@ -168,7 +169,7 @@ impl Stat {
         })
     }
 
-    /// Whether the process runs: a zombie does not.
+    /// Whether the process is running, unlike a zombie.
     pub fn is_alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
@@ -177,28 +178,28 @@ impl Stat {
 /// The scheduler's figures for a thread, /proc/PID/schedstat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedstat {
-    /// Time on a processor, ns.
+    /// Time on a CPU, ns.
     pub on_cpu_ns: u64,
-    /// Time ready to run and waiting for a processor, ns.
+    /// Time ready to run and waiting for a CPU, ns.
     pub run_queue_ns: u64,
-    /// How often it was given a processor.
+    /// How often it was dispatched to a CPU.
     pub dispatches: u64,
 }
 
 impl Schedstat {
-    /// That of an open file of a process or thread; `None`: it has ended.
+    /// Reads the open file of a process or thread; `None` if it has ended.
     pub fn read_open(schedstat: &File) -> Option<Schedstat> {
         let mut bytes = [0u8; 80];
         let length = schedstat.read_at(&mut bytes, 0).ok()?;
         Schedstat::parse(&bytes[..length])
     }
 
-    /// Read a file; `None` too where the kernel lacks CONFIG_SCHED_INFO.
+    /// Reads a file; `None` also if the kernel lacks CONFIG_SCHED_INFO.
     pub fn read(path: &Path) -> Option<Schedstat> {
         Schedstat::parse(&std::fs::read(path).ok()?)
     }
 
-    /// Parse the contents of the file.
+    /// Parses the contents of the file.
     pub fn parse(text: &[u8]) -> Option<Schedstat> {
         let text = std::str::from_utf8(text).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());

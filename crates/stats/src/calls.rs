@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! When a call of a statement takes longer than before, by its own executions: the bounds that the comparison of
-//! two recordings and of two windows of a fleet share. `crates/diff/src/calls.rs` says why.
+//! When calls of a statement count as slower than before, based on their executions: the limits shared by the
+//! comparison of two recordings and of two windows of a fleet. `crates/diff/src/calls.rs` says why.
 
-/// Fewer executions on a side say nothing.
+/// Minimum number of executions on each side.
 pub const FEWEST: u64 = 10;
-/// A call has to take this many times as long, or as short.
+/// A call must take this many times longer or shorter.
 pub const FACTOR: f64 = 2.0;
-/// Neighbouring executions resemble each other: factor of the standard error.
+/// Factor of the standard error, because neighbouring executions resemble each other.
 pub const LIKENESS: f64 = 3.0;
-/// From this many statements on, what all of them did is taken for the machine.
+/// With at least this many statements, a change common to all is attributed to the machine.
 pub const COMMON: usize = 3;
-/// The probability that any statement is called changed by chance.
+/// The probability that any statement is reported as changed by chance.
 pub const FALSE_ALARMS: f64 = 0.005;

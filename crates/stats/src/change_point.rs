@@ -2,20 +2,20 @@
 
 //! Whether and when the level of a series changed.
 //!
-//! Each moment that leaves enough values on both sides is tried. The one whose two halves have the
-//! least sum of absolute deviations from their medians is the candidate: outliers move medians little. The
-//! means of its halves are then compared as [`Difference`] does, correlation in time included, and the
-//! probability is multiplied by the number of moments tried (C. E. Bonferroni).
+//! Each position that leaves enough values on both sides is tried. The candidate is the one whose two parts have the
+//! least sum of absolute deviations from their medians, since outliers hardly move medians. The means of its parts are
+//! then compared as by [`Difference`], including correlation in time, and the probability is multiplied by the number
+//! of positions tried (C. E. Bonferroni).
 
 use super::{Difference, Ratio, FEWEST};
 
-/// Probability of finding a change where there is none.
+/// Probability of finding a change when there is none.
 const ALPHA: f64 = 0.01;
 
 /// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
-    /// Number of the first value after the change.
+    /// Index of the first value after the change.
     pub at: usize,
     /// Mean before it.
     pub before: f64,
@@ -23,11 +23,11 @@ pub struct ChangePoint {
     pub after: f64,
     /// Half the width of the 95 % interval of their difference.
     pub half_width: f64,
-    /// Probability of a change like this by chance, over all moments tried.
+    /// Probability of such a change by chance, over all positions tried.
     pub p: f64,
 }
 
-/// The clearest change of a series; `None` if chance could have made it, or for too few values.
+/// The clearest change of a series; `None` if chance could explain it, or for too few values.
 pub fn change_point(values: &[f64]) -> Option<ChangePoint> {
     let last = values.len().checked_sub(FEWEST)?;
     let tried = FEWEST..=last;
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!((found.at, found.before), (8, 0.5));
         assert!((found.p - 0.01).abs() < 5e-5, "{found:?}");
         assert!((found.after - found.before - limit * 1.001).abs() < 1e-12, "{found:?}");
-        // Of 17 values two moments are tried.
+        // With 17 values, two positions are tried.
         let mut longer = series(1000.0);
         longer.push(1000.0);
         let level = |part: &[f64]| Ratio::estimate(part, &vec![1.0; part.len()]).unwrap();

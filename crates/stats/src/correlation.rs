@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Correlation of values that follow each other in time.
+//! Correlation of successive values.
 
 /// Lag-1 correlation of the values; 0 for fewer than two. They are winsorised first, this share at
 /// either end, so that no single value decides.
@@ -23,17 +23,17 @@ pub fn lag_one(values: &[f64], share: f64) -> f64 {
     }
 }
 
-/// How far two series go together in time.
+/// How closely two series follow each other in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Likeness {
     /// Pearson's correlation.
     pub r: f64,
-    /// The share of all displacements of one series against the other that give as much: both keep
-    /// their course over time, so values that depend on those before them do not count as independent.
+    /// The share of all displacements of one series against the other with at least this correlation. Both keep their
+    /// order, so values that depend on earlier ones do not count as independent.
     pub chance: f64,
 }
 
-/// Fewest values of which [`likeness`] says something: a displacement has to be one of many.
+/// Minimum number of values for [`likeness`], which needs many displacements.
 const FEWEST: usize = 20;
 
 /// The likeness of two series of the same length; `None` for fewer than 20 values, or if one never changes.
@@ -54,7 +54,7 @@ pub fn likeness(a: &[f64], b: &[f64]) -> Option<Likeness> {
     Some(Likeness { r, chance: as_much as f64 / a.len() as f64 })
 }
 
-/// The values less their mean, with squares that add up to 1.
+/// The values minus their mean, scaled so that their squares add up to 1.
 fn standardised(values: &[f64]) -> Option<Vec<f64>> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let length = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>().sqrt();
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_period_that_both_have_is_not_taken_for_many_coincidences() {
-        // Every 10th displacement gives exactly as much.
+        // Every 10th displacement gives exactly the same correlation.
         let a: Vec<f64> = (0..60).map(|i| f64::from(i % 10 == 0)).collect();
         let alike = likeness(&a, &a).unwrap();
         assert!((alike.r - 1.0).abs() < 1e-9 && (alike.chance - 0.1).abs() < 1e-9, "{alike:?}");

@@ -5,19 +5,19 @@
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// How two rates differ.
+/// The comparison of two rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counts {
-    /// The second rate by the first; `None`: one of the counts is 0.
+    /// The second rate divided by the first; `None` if one of the counts is 0.
     pub ratio: Option<f64>,
-    /// The factor by which the 95 % interval of the ratio extends to either side; `None` likewise.
+    /// The factor by which the 95 % interval of the ratio extends to either side; `None` if one of the counts is 0.
     pub factor: Option<f64>,
     /// Probability of such a difference by chance alone.
     pub p: f64,
 }
 
 impl Counts {
-    /// `a` events in the amount `of_a`, `b` in `of_b`; amounts are above 0.
+    /// Compares `a` events in the amount `of_a` with `b` events in `of_b`; amounts are above 0.
     pub fn compare((a, of_a): (u64, f64), (b, of_b): (u64, f64)) -> Counts {
         let known = a > 0 && b > 0;
         let ratio = known.then(|| (b as f64 / of_b) / (a as f64 / of_a));

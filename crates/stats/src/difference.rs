@@ -7,16 +7,16 @@ use super::{Precision, Ratio};
 /// Relative rounding error of a sum of many figures.
 const ROUNDING: f64 = 1e-12;
 
-/// How two ratios differ.
+/// The difference of two ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// The second minus the first.
     pub change: f64,
-    /// Half the width of its 95 % interval; `None` where either ratio's error is not known.
+    /// Half the width of its 95 % interval; `None` if the error of either ratio is unknown.
     pub half_width: Option<f64>,
-    /// Probability of a change at least this large by chance alone; `None` likewise.
+    /// Probability of a change at least this large by chance alone; `None` if the error is unknown.
     pub p: Option<f64>,
-    /// Its standard error; `None` likewise.
+    /// Its standard error; `None` if unknown.
     pub precision: Option<Precision>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Estimates a figure and its half-width from log ratios: those of a run's rounds or a study's blocks.
+//! Estimates a figure and its half-width from log ratios of a run's rounds or a study's blocks.
 //!
 //! The location is the 10 % trimmed mean. Its standard error comes from the winsorised variance, its
 //! interval from Student's t with h - 1 degrees of freedom for h values kept: J. W. Tukey and
@@ -17,10 +17,10 @@ use super::{lag_one, t_quantile, t_two_sided};
 /// Share of the values cut off at either end.
 pub const TRIM: f64 = 0.10;
 
-/// Fewer rounds, or blocks of rounds, give no estimate.
+/// Minimum number of rounds, or blocks of rounds, for an estimate.
 pub const FEWEST_ROUNDS: usize = 20;
 
-/// Fewer restarted servers give no estimate.
+/// Minimum number of restarted servers for an estimate.
 pub const FEWEST_REPEATS: usize = 3;
 
 /// A lag-1 correlation this many standard errors above zero counts as real.

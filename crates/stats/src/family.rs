@@ -5,7 +5,7 @@
 //! any.
 
 /// Which null hypotheses to reject so that, on average, at most the share `q` of the rejected ones is
-/// true. Where all are true, the probability of any rejection is at most `q`.
+/// true. If all are true, the probability of any rejection is at most `q`.
 pub fn discoveries(p: &[f64], q: f64) -> Vec<bool> {
     let mut order: Vec<f64> = p.to_vec();
     order.sort_by(f64::total_cmp);
@@ -19,7 +19,7 @@ pub fn discoveries(p: &[f64], q: f64) -> Vec<bool> {
     p.iter().map(|p| limit.is_some_and(|limit| *p <= limit)).collect()
 }
 
-/// The probabilities adjusted by Holm's method: where all null hypotheses are true, the probability
+/// The probabilities adjusted by Holm's method: if all null hypotheses are true, the probability
 /// that any adjusted value is below `x` is at most `x`.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Statistics: the half-widths and tests that costs, studies, reports and comparisons use.
+//! Statistics: the half-widths and tests of costs, studies, reports and comparisons.
 
 pub mod calls;
 mod change_point;

@@ -3,7 +3,7 @@
 
 use crate::{t_quantile, t_two_sided};
 
-/// A test finds a change of the size that is called detectable with this probability.
+/// Probability with which a test finds a change of the detectable size.
 pub const POWER: f64 = 0.9;
 
 /// The standard error of a difference.
@@ -16,7 +16,7 @@ pub struct Precision {
 }
 
 impl Precision {
-    /// Of the difference or the sum of two independent figures with these errors.
+    /// The error of the difference or the sum of two independent figures with these errors.
     pub fn both(a: Precision, b: Precision) -> Precision {
         let error = a.error.hypot(b.error);
         if error == 0.0 {
@@ -26,7 +26,7 @@ impl Precision {
         Precision { error, freedom: 1.0 / (part(a) + part(b)) }
     }
 
-    /// The same of a figure that is multiplied by this.
+    /// The error of the figure multiplied by `by`.
     pub fn scaled(self, by: f64) -> Precision {
         Precision { error: self.error * by.abs(), ..self }
     }

@@ -4,20 +4,19 @@
 
 use super::normal_two_sided;
 
-/// Up to this number of values the distribution is enumerated; above it the normal limit is accurate.
+/// Up to this number of values the distribution is enumerated; beyond it the normal approximation is accurate.
 const EXACT: usize = 25;
 
 /// Result of the signed-rank test.
 pub struct SignedRank {
-    /// Standard score; positive when the values lie above the centre.
+    /// Standard score; positive if the values lie above the centre.
     pub z: f64,
     /// Two-sided probability.
     pub two_sided: f64,
 }
 
-/// Tests whether the values lie around `centre`; values equal to it are left out. The probability is
-/// exact for up to [`EXACT`] values, ties included; for more it is the normal limit, with the variance
-/// corrected for ties.
+/// Tests whether the values lie around `centre`; values equal to it are ignored. The probability is exact for up to
+/// [`EXACT`] values, including ties; for more it is the normal approximation, with the variance corrected for ties.
 pub fn signed_rank(values: &[f64], centre: f64) -> SignedRank {
     let mut differences: Vec<f64> =
         values.iter().map(|v| v - centre).filter(|d| *d != 0.0).collect();

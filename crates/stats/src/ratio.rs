@@ -15,7 +15,7 @@
 
 use super::{lag_one, t_quantile, Precision};
 
-/// Fewer blocks give no error.
+/// Minimum number of blocks for an error.
 pub const FEWEST: usize = 8;
 
 /// The probability at which intervals of different block widths are compared.
@@ -27,10 +27,10 @@ const STRONGEST: f64 = 0.9;
 /// This number of blocks gives at most one degree of freedom.
 pub(crate) const LASTING: f64 = 4.0;
 
-/// With fewer degrees of freedom an interval would be useless.
+/// Minimum degrees of freedom; with fewer, an interval would be useless.
 const MIN_FREEDOM: f64 = 2.0;
 
-/// The amount of one quantity for each unit of another.
+/// The amount of one quantity per unit of another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     /// Ratio of the sums.
@@ -51,7 +51,7 @@ pub struct RatioError {
 }
 
 impl Ratio {
-    /// The ratio of `what` to `by`, both by blocks in order of time; `None` unless the sum of `by` is
+    /// Estimates the ratio of `what` to `by`, both by blocks in order of time; `None` unless the sum of `by` is
     /// above zero.
     pub fn estimate(what: &[f64], by: &[f64]) -> Option<Ratio> {
         let (sum, all) = (what.iter().sum::<f64>(), by.iter().sum::<f64>());
@@ -73,7 +73,7 @@ impl Ratio {
 }
 
 impl RatioError {
-    /// Without the width.
+    /// The error without the block width.
     pub fn precision(&self) -> Precision {
         Precision { error: self.error, freedom: self.freedom }
     }

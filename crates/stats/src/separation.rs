@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whether the blocks of two sides are far apart.
+//! Tests whether the blocks of two sides are far apart.
 
 use crate::ratio::LASTING;
 
-/// Sides less far apart are left to the variances.
+/// Minimum factor between the sides; smaller differences are left to tests of variance.
 const FACTOR: f64 = 2.0;
 
-/// The probability, by chance alone, that each block of one side has at least twice as much for each unit as each
-/// block of the other, if it is so; `None` if it is not.
+/// If each block of one side has at least twice as much per unit as each block of the other, the probability of that by
+/// chance alone; otherwise `None`.
 ///
-/// Both sides are by blocks in order of time. A variance grows with a single large block and may hide even a
-/// quantity that one side hardly has; this does not. Neighbouring blocks are taken together until they are
-/// independent, as for a [`crate::Ratio`]. If the sides do not differ, any n of the n + m joined blocks are as
-/// likely to be one side's, and two such choices separate the sides.
+/// Both sides are blocks in order of time. A variance grows with a single large block and may hide even a quantity that
+/// one side hardly has; this test does not. Neighbouring blocks are joined until they are independent, as for a
+/// [`crate::Ratio`]. If the sides do not differ, any n of the n + m joined blocks are equally likely to belong to one
+/// side, and two of these choices separate the sides.
 pub fn separation(what: [&[f64]; 2], by: [&[f64]; 2]) -> Option<f64> {
     let [a, b] = [0, 1].map(|side| joined(what[side], by[side]));
     let max = |side: &[f64]| side.iter().copied().fold(0.0, f64::max);
@@ -25,7 +25,7 @@ pub fn separation(what: [&[f64]; 2], by: [&[f64]; 2]) -> Option<f64> {
     Some((2.0 / choices).min(1.0))
 }
 
-/// The ratio in each joined block that has units.
+/// The ratio in each joined block with units.
 fn joined(what: &[f64], by: &[f64]) -> Vec<f64> {
     let width = LASTING as usize;
     let sums = |series: &[f64]| -> Vec<f64> {

@@ -2,7 +2,7 @@
 
 //! Reproducible random numbers for simulations in tests.
 
-/// A generator of uniform and normal numbers; holds its state, at first the random seed.
+/// A generator of uniform and normal numbers; holds its state, initially the random seed.
 pub struct Normal(pub u64);
 
 impl Normal {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Simulated clocks with one known fault each, and a simulated machine.
 //!
-//! All clocks of a machine show the same counter, which every reading advances. So readings are in
-//! the order in which threads make them, and nothing depends on the speed of the real machine.
+//! All clocks of a machine show the same counter, which every reading advances. Readings are therefore in the
+//! order in which threads make them, and nothing depends on the speed of the real machine.
 
 use std::cell::Cell;
 use std::io;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use clock::{measure, Platform, Report, Roles, Scope, Setup, Source, System};
 
 thread_local! {
-    /// The processor to which the thread is bound.
+    /// The processor that the thread is bound to.
     static PROCESSOR: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What all clocks show at first, ns.
+/// Initial value of all clocks, ns.
 const START: u64 = 1 << 40;
 
 /// A fault.
@@ -29,7 +29,7 @@ pub enum Fault {
     Back { every: u64, by: u64, on: Option<u32> },
     /// This processor's readings are off by `by` ns.
     Skew { processor: u32, by: i64 },
-    /// It advances by `step` ns at once.
+    /// It advances in steps of `step` ns.
     Coarse { step: u64 },
     /// It is too fast.
     Fast { ppm: f64 },
@@ -37,20 +37,20 @@ pub enum Fault {
     EverFaster,
     /// It never advances.
     Still,
-    /// After `every` readings `ns` pass at once, with or without a dispatch of the thread.
+    /// After `every` readings, `ns` pass at once, with or without a dispatch of the thread.
     Gap { every: u64, ns: u64, dispatched: bool },
 }
 
-/// What all clocks of a machine share.
+/// State shared by all clocks of a machine.
 #[derive(Debug, Clone, Default)]
 pub struct Machine {
     ns: Arc<AtomicU64>,
     dispatches: Arc<AtomicU64>,
     /// Its processors.
     pub processors: Vec<u32>,
-    /// Processors to which no thread may be bound.
+    /// Processors that no thread may be bound to.
     pub refused: Vec<u32>,
-    /// It does not count dispatches.
+    /// Whether it does not count dispatches.
     pub silent: bool,
 }
 
@@ -80,12 +80,12 @@ impl Machine {
         Box::new(MadeUp { name, machine: self.clone(), cost, fault, readings })
     }
 
-    /// Test a server's clock with this fault, and a sound one.
+    /// Tests a server's clock with this fault, and a sound one.
     pub fn test(&self, cost: u64, fault: Fault) -> Report {
         self.test_all(vec![self.clock("tested", cost, fault), self.clock("sound", 10, Fault::None)])
     }
 
-    /// Test these clocks: the first is the server's and pg_tally's, the second is the reference.
+    /// Tests these clocks: the first is the server's and pg_tally's, the second is the reference.
     pub fn test_all(&self, sources: Vec<Box<dyn Source>>) -> Report {
         let setup =
             Setup { sources: &sources, reference: Some(1), server: Some(0), platform: self };
@@ -156,7 +156,7 @@ impl Source for MadeUp {
             Fault::Skew { .. } => now,
             Fault::Coarse { step } => now - now % step,
             Fault::Fast { ppm } => now.wrapping_add_signed((now as f64 * ppm * 1e-6) as i64),
-            // However long the run, the end is as much faster than the beginning.
+            // The end is faster than the beginning by the same factor, however long the run.
             Fault::EverFaster => START + ((now - START) as f64).powf(1.2) as u64,
             Fault::Still => START,
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Real files whose mount no table lists, with made-up tables and devices.
+//! Real files whose mount no table lists, with invented tables and devices.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -7,7 +7,7 @@ use rustix::fs::{major, minor};
 
 use super::*;
 
-/// A data directory and a made-up /proc and /sys that do not list its mount.
+/// A data directory, and invented /proc and /sys that do not list its mount.
 struct Jail {
     dir: tempfile::TempDir,
     system: System,
@@ -28,7 +28,7 @@ impl Jail {
         let number = DeviceNumber { major: major(device), minor: minor(device) };
         let jail = Jail { system, number, mount_id: found.mount_id, dir };
         std::fs::create_dir_all(jail.dir.path().join("data/pg_tblspc")).expect("a directory");
-        // What a chroot sees: /proc and the like, and not its own mount.
+        // The mounts in a chroot: /proc and the like, but not its own mount.
         let proc = format!("{} 80 0:4 / /proc rw - proc proc rw\n", jail.other_mount());
         jail.file("proc/self/mountinfo", &proc);
         jail

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A shell in a mount namespace of its own: its mounts are invisible to other processes and end with
-//! it.
+//! A shell in its own mount namespace: its mounts are invisible to other processes and end with it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// It lives until it is dropped, in a temporary directory of its own.
+/// A shell in its own temporary directory, which ends when this is dropped.
 pub struct Namespace {
     shell: Child,
     input: Option<ChildStdin>,
@@ -15,7 +14,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// `None`, and why is printed, where one may not be made.
+    /// Creates one; `None` if that is not permitted, in which case it prints why.
     pub fn new() -> Option<Namespace> {
         let dir = tempfile::tempdir().expect("a directory");
         let mut shell = Command::new("unshare")
@@ -37,7 +36,7 @@ impl Namespace {
         Some(namespace)
     }
 
-    /// Run a piece of shell in it; the lines that it prints.
+    /// Runs a script in it and returns the lines of its output.
     pub fn run(&mut self, script: &str) -> Vec<String> {
         let input = self.input.as_mut().expect("a pipe");
         // A shell that has ended closes its output too.
@@ -57,7 +56,7 @@ impl Namespace {
         lines
     }
 
-    /// The shell's pid, used as a postmaster's.
+    /// The shell's PID, used as that of a postmaster.
     pub fn pid(&self) -> u32 {
         self.shell.id()
     }
@@ -73,7 +72,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // At the end of its input it ends.
+        // It ends at the end of its input.
         self.input = None;
         let _ = self.shell.wait();
     }

@@ -1126,7 +1126,7 @@ pub mod counts {
     pub const USER_NS: usize = 456;
     /// u64: ns: CPU time in the kernel; 0 if it was not measured
     pub const SYSTEM_NS: usize = 464;
-    /// u64, 3: of counters to come
+    /// u64, 3: for future counters
     pub const RESERVED: usize = 472;
     /// u32: part of `errors` in SQLSTATE class 08
     pub const FAILED_CONNECTION: usize = 496;

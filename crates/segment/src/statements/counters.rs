@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The counters of a statement, and what `--json` prints of them.
+//! The counters of a statement, and their form in `--json`.
 //!
 //! Generated from format/counters.toml by `make generate`; do not edit.
 
@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::counted::{failed_by_class, Counter, Unit};
 use crate::layout::counts;
 
-/// How many there are.
+/// Number of counters.
 pub const COUNTERS: usize = 57;
 
-/// All of them.
+/// All counters.
 pub static COUNTER: [Counter; COUNTERS] = [
     Counter { name: "rows", at: counts::ROWS, wide: true, unit: Unit::Count },
     Counter { name: "shared_hit", at: counts::SHARED_HIT, wide: true, unit: Unit::Count },
@@ -74,7 +74,7 @@ pub static COUNTER: [Counter; COUNTERS] = [
     Counter { name: "failed_other", at: counts::FAILED_OTHER, wide: false, unit: Unit::Count },
 ];
 
-/// Their indexes.
+/// Indexes of the counters.
 pub mod counter {
     /// Rows returned or changed.
     pub const ROWS: usize = 0;

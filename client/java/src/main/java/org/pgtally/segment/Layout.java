@@ -2,7 +2,7 @@
 package org.pgtally.segment;
 
 /**
- * Offsets of the segment (format/FORMAT.md), in bytes, as far as the agent writes them.
+ * Offsets of the segment (format/FORMAT.md), in bytes, for the members that the agent writes.
  * Generated from format/layout.toml by `make generate`; do not edit.
  */
 final class Layout {
