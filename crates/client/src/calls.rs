@@ -131,8 +131,8 @@ fn call(row: &CallRow) -> Call<'_> {
 fn done(interval: &Interval, rows: &[CallRow], pool: Option<Timing>) -> String {
     let sum = |figure: fn(&CallRow) -> f64| duration(rows.iter().map(figure).sum());
     let executions: u64 = rows.iter().map(|row| row.execute.count).sum();
-    let pool = pool.map_or(String::new(), |it| {
-        format!("; {} waits for a pooled connection {}", it.count, duration(it.seconds))
+    let pool = pool.map_or(String::new(), |wait| {
+        format!("; {} waits for a pooled connection {}", wait.count, duration(wait.seconds))
     });
     let handled: u64 = rows.iter().map(|row| row.prepare.count + row.close.count).sum();
     let prepared = if handled == 0 {

@@ -86,7 +86,7 @@ fn pauses(interval: &Interval) -> Vec<Pause<'_>> {
 
 /// Time of threads in timed methods, seconds: busy time without the virtual machine's own pauses.
 fn in_methods(interval: &Interval) -> f64 {
-    interval.busy_seconds - pauses(interval).iter().map(|it| it.seconds).sum::<f64>()
+    interval.busy_seconds - pauses(interval).iter().map(|pause| pause.seconds).sum::<f64>()
 }
 
 /// The collections of one garbage collector.
@@ -101,9 +101,9 @@ struct Collections<'i> {
 /// The garbage collections of an interval.
 fn collections(interval: &Interval) -> Vec<Collections<'_>> {
     let mut rows = Vec::new();
-    for it in &interval.statistics {
-        if let Some(collector) = it.name.strip_prefix("gc::") {
-            let (count, seconds, max_seconds) = (it.count, it.total, it.max);
+    for statistic in &interval.statistics {
+        if let Some(collector) = statistic.name.strip_prefix("gc::") {
+            let (count, seconds, max_seconds) = (statistic.count, statistic.total, statistic.max);
             rows.push(Collections { collector, count, seconds, max_seconds });
         }
     }
@@ -220,11 +220,11 @@ fn garbage(interval: &Interval) -> Vec<String> {
     });
     collections(interval)
         .iter()
-        .map(|it| {
-            let longest = it.max_seconds.unwrap_or(0.0) * 1e3;
+        .map(|collection| {
+            let longest = collection.max_seconds.unwrap_or(0.0) * 1e3;
             format!(
                 "garbage collection: {} {} times, {:.3} s, longest {longest:.0} ms",
-                it.collector, it.count, it.seconds
+                collection.collector, collection.count, collection.seconds
             )
         })
         .chain(pauses)

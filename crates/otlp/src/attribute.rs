@@ -18,8 +18,8 @@ pub fn value(value: Value) -> AnyValue {
     AnyValue { value: Some(value) }
 }
 
-fn attribute(key: &str, it: Value) -> KeyValue {
-    KeyValue { key: key.to_string(), value: Some(value(it)), ..KeyValue::default() }
+fn attribute(key: &str, content: Value) -> KeyValue {
+    KeyValue { key: key.to_string(), value: Some(value(content)), ..KeyValue::default() }
 }
 
 /// A text attribute.

@@ -68,10 +68,12 @@ mod tests {
     fn get(resource: &Resource, key: &str) -> Option<String> {
         let found = resource.attributes.iter().filter(|attribute| attribute.key == key);
         let found: Vec<String> = found
-            .map(|it| match it.value.as_ref().and_then(|value| value.value.as_ref()) {
-                Some(Value::StringValue(text)) => text.clone(),
-                Some(Value::IntValue(number)) => number.to_string(),
-                other => panic!("{other:?}"),
+            .map(|attribute| {
+                match attribute.value.as_ref().and_then(|value| value.value.as_ref()) {
+                    Some(Value::StringValue(text)) => text.clone(),
+                    Some(Value::IntValue(number)) => number.to_string(),
+                    other => panic!("{other:?}"),
+                }
             })
             .collect();
         assert!(found.len() <= 1, "{key}: {found:?}");

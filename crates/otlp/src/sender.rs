@@ -160,7 +160,8 @@ impl Sender {
         match answer {
             Ok(mut answer) => {
                 let status = answer.status().as_u16();
-                let after = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok());
+                let after =
+                    answer.headers().get(RETRY_AFTER).and_then(|header| header.to_str().ok());
                 let after = after.and_then(|text| retry_after(text, jiff::Timestamp::now()));
                 let body = answer.body_mut().with_config().limit(ANSWER).read_to_vec();
                 outcome(self.signal, status, after, &body.unwrap_or_default())
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn a_receiver_asks_for_a_time_or_a_date_within_bounds() {
         let now: jiff::Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
-        let seconds = |text| retry_after(text, now).map(|it| it.as_secs());
+        let seconds = |text| retry_after(text, now).map(|pause| pause.as_secs());
         assert_eq!(seconds("7"), Some(7));
         assert_eq!(seconds("99999999"), Some(600));
         assert_eq!(seconds("Sun, 01 Mar 2026 12:00:30 GMT"), Some(30));

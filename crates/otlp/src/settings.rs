@@ -63,7 +63,9 @@ impl Variables<'_> {
         let upper = self.signal.name().to_uppercase();
         [format!("OTEL_EXPORTER_OTLP_{upper}_{name}"), format!("OTEL_EXPORTER_OTLP_{name}")]
             .into_iter()
-            .find_map(|name| Some((name.clone(), (self.get)(&name).filter(|it| !it.is_empty())?)))
+            .find_map(|name| {
+                Some((name.clone(), (self.get)(&name).filter(|value| !value.is_empty())?))
+            })
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {

@@ -65,7 +65,9 @@ impl Proc {
             return words.filter_map(|word| word.parse().ok()).collect();
         }
         // A kernel without CONFIG_PROC_CHILDREN.
-        self.pids().filter(|&child| self.stat(child).is_some_and(|it| it.parent == pid)).collect()
+        self.pids()
+            .filter(|&child| self.stat(child).is_some_and(|stat| stat.parent == pid))
+            .collect()
     }
 
     /// The PID of a process in its own PID namespace, the innermost one.
@@ -126,7 +128,8 @@ fn hexadecimal(end: SocketAddr) -> String {
         IpAddr::V6(ip) => ip.octets().to_vec(),
     };
     let word = |word: &[u8]| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
-    let address: String = octets.chunks_exact(4).map(|it| format!("{:08X}", word(it))).collect();
+    let address: String =
+        octets.chunks_exact(4).map(|bytes| format!("{:08X}", word(bytes))).collect();
     format!("{address}:{:04X}", end.port())
 }
 
@@ -223,7 +226,7 @@ mod tests {
         for (state, alive) in [("R", true), ("D", true), ("Z", false), ("X", false)] {
             let text = STAT.replace(" S ", &format!(" {state} "));
             assert_eq!(
-                Stat::parse(text.as_bytes()).map(|it| it.is_alive()),
+                Stat::parse(text.as_bytes()).map(|stat| stat.is_alive()),
                 Some(alive),
                 "{state}"
             );
@@ -280,7 +283,7 @@ mod tests {
         assert!(proc.pids().any(|pid| pid == own) && !proc.title(own).is_empty());
         assert!(proc.children(stat.parent).contains(&own));
         assert!(proc.inner_pid(own).is_some_and(|pid| pid <= own));
-        assert!(proc.schedstat(own).is_none_or(|it| it.on_cpu_ns > 0));
+        assert!(proc.schedstat(own).is_none_or(|figures| figures.on_cpu_ns > 0));
     }
 
     #[test]

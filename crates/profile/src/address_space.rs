@@ -43,8 +43,8 @@ impl AddressSpace {
         for Mapped { range, offset, path } in maps.all() {
             // Generated code, and the kernel's code in a process, have no table.
             let table = if path.starts_with('/') { table_of(path) } else { None };
-            let address = table.as_ref().and_then(|it| it.address(offset));
-            let bias = address.map_or(0, |it| range.start.wrapping_sub(it));
+            let address = table.as_ref().and_then(|known| known.address(offset));
+            let bias = address.map_or(0, |address| range.start.wrapping_sub(address));
             // Pages changed in memory are separate ranges.
             match files.last_mut() {
                 Some(last) if table.is_some() && same(&last.table, &table) && last.bias == bias => {
@@ -63,11 +63,11 @@ impl AddressSpace {
 
     /// Whether the function at an address keeps a frame pointer; `None` if no file is known there.
     pub fn keeps_frame_pointer(&self, address: u64) -> Option<bool> {
-        let after = self.files.partition_point(|it| it.range.start <= address);
+        let after = self.files.partition_point(|file| file.range.start <= address);
         let file = self.files.get(after.checked_sub(1)?)?;
         let known = file.range.contains(&address);
         let of_file =
-            |it: &Arc<UnwindTable>| it.keeps_frame_pointer(address.wrapping_sub(file.bias));
+            |table: &Arc<UnwindTable>| table.keeps_frame_pointer(address.wrapping_sub(file.bias));
         known.then(|| file.table.as_ref().is_some_and(of_file))
     }
 }

@@ -77,12 +77,12 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
         Numbered(Vec::new(), HashMap::new())
     }
 
-    fn number(&mut self, it: T) -> usize {
-        if let Some(number) = self.1.get(&it) {
+    fn number(&mut self, thing: T) -> usize {
+        if let Some(number) = self.1.get(&thing) {
             return *number;
         }
-        self.0.push(it.clone());
-        self.1.insert(it, self.0.len() - 1);
+        self.0.push(thing.clone());
+        self.1.insert(thing, self.0.len() - 1);
         self.0.len() - 1
     }
 }
@@ -150,9 +150,11 @@ impl Assembler<'_> {
         let mut whole = user.is_empty();
         let mut outermost = None;
         let maps = self.maps(sample.pid).cloned();
-        for (at, address) in user.iter().enumerate().filter(|it| *it.1 != 0) {
+        for (at, address) in user.iter().enumerate().filter(|frame| *frame.1 != 0) {
             let function = self.symbols.user(maps.as_ref(), call(at, *address), &self.root);
-            whole |= BEGINNINGS.iter().any(|it| function.name.split('@').next() == Some(it));
+            whole |= BEGINNINGS
+                .iter()
+                .any(|beginning| function.name.split('@').next() == Some(beginning));
             if &*function.image == UNKNOWN && at > 0 {
                 // After a frame without a frame pointer, the values are arbitrary.
                 break;
@@ -196,7 +198,7 @@ pub fn assemble(
     let mut quality = Quality {
         instants: found.wall.instants,
         instants_missed: found.wall.missed,
-        first: found.wall.first && found.cpus.iter().all(|it| it.first),
+        first: found.wall.first && found.cpus.iter().all(|cpu| cpu.first),
         kernel_symbols: assembler.symbols.knows_kernel(),
         ..Quality::default()
     };
@@ -214,7 +216,7 @@ pub fn assemble(
             let account = match sample.account {
                 Sampled::Known(doing) => {
                     quality.account_known += 1;
-                    statement = doing.statement.map(|it| statements.number(it));
+                    statement = doing.statement.map(|key| statements.number(key));
                     accounts.resolve(segment, doing.account)?.0.clone()
                 }
                 Sampled::Moved => {
@@ -250,7 +252,7 @@ pub fn assemble(
     let mut sessions = Vec::new();
     for ((account, statement), samples) in &found.wall.statements {
         let account = accounts.resolve(segment, *account)?.0.clone();
-        let statement = statement.map(|it| statements.number(it));
+        let statement = statement.map(|key| statements.number(key));
         sessions.push(SessionSamples { account, statement, samples: *samples });
     }
     sessions.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.account.cmp(&b.account)));
@@ -275,10 +277,10 @@ pub fn assemble(
     }
     stacks.iter_mut().for_each(|stack| stack.frames.shrink_to_fit());
     let mut cut_in: Vec<_> =
-        cut_in.into_iter().filter(|it| 5 * it.1 > quality.cut_stacks).collect();
-    cut_in.sort_by_key(|it| std::cmp::Reverse(it.1));
-    quality.cut_in = cut_in.into_iter().map(|it| it.0.to_string()).collect();
-    quality.stripped = assembler.symbols.stripped().map(|it| it.to_string()).collect();
+        cut_in.into_iter().filter(|file| 5 * file.1 > quality.cut_stacks).collect();
+    cut_in.sort_by_key(|file| std::cmp::Reverse(file.1));
+    quality.cut_in = cut_in.into_iter().map(|file| file.0.to_string()).collect();
+    quality.stripped = assembler.symbols.stripped().map(|file| file.to_string()).collect();
     let kernel = of_all(interval);
     let profile = Profile {
         format: FORMAT.to_string(),
@@ -292,8 +294,8 @@ pub fn assemble(
         kernel: how.kernel,
         commands: interval.commands_handled,
         transactions: None,
-        on_cpu_seconds: kernel.map(|it| it.on_cpu_seconds),
-        run_queue_seconds: kernel.map(|it| it.run_queue_seconds),
+        on_cpu_seconds: kernel.map(|view| view.on_cpu_seconds),
+        run_queue_seconds: kernel.map(|view| view.run_queue_seconds),
         ledger: ledger(interval, &hits, found.wall.instants, &stacks),
         statements: texts(segment, &statements.0)?,
         processes: processes.0,
@@ -332,8 +334,8 @@ impl Seen {
 
 /// The kernel's accounting, if it covers all processes of the ledger: it forgets processes that end.
 fn of_all(interval: &Interval) -> Option<&KernelView> {
-    let on_cpu = interval.ledger.iter().filter(|it| it.class == WaitClass::Cpu);
-    let cpu: f64 = on_cpu.map(|it| it.timing.seconds).sum();
+    let on_cpu = interval.ledger.iter().filter(|row| row.class == WaitClass::Cpu);
+    let cpu: f64 = on_cpu.map(|row| row.timing.seconds).sum();
     let kernel = &interval.kernel;
     (kernel.available && kernel.cpu_account_seconds >= 0.99 * cpu).then_some(kernel)
 }
@@ -364,9 +366,12 @@ fn ledger(
             account,
         }
     };
-    let known = interval.ledger.iter().map(|it| {
-        let account = Account { phase: it.phase.to_string(), activity: it.activity.to_string() };
-        row(account, it.class.name(), it.idle, it.timing.seconds)
+    let known = interval.ledger.iter().map(|known_row| {
+        let account = Account {
+            phase: known_row.phase.to_string(),
+            activity: known_row.activity.to_string(),
+        };
+        row(account, known_row.class.name(), known_row.idle, known_row.timing.seconds)
     });
     known.collect()
 }
@@ -374,10 +379,13 @@ fn ledger(
 fn texts(segment: &mut Segment, keys: &[StatementKey]) -> Result<Vec<StatementText>, Error> {
     let read = if keys.is_empty() { None } else { segment.statements()? };
     let text = |key: &StatementKey| {
-        let statement = read.as_ref().and_then(|it| it.get(key));
+        let statement = read.as_ref().and_then(|texts| texts.get(key));
         Some(statement?.text.as_ref()?.shown.to_string())
     };
-    Ok(keys.iter().map(|it| StatementText { query_id: it.query_id(), query: text(it) }).collect())
+    Ok(keys
+        .iter()
+        .map(|key| StatementText { query_id: key.query_id(), query: text(key) })
+        .collect())
 }
 
 fn timeline(
@@ -406,7 +414,7 @@ fn timeline(
             track
         })
         .collect();
-    all.sort_by_key(|it| it.pid);
+    all.sort_by_key(|track| track.pid);
     Ok(Timeline { tracks: all, waits_dropped: found.wall.stretches_dropped })
 }
 

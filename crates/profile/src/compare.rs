@@ -88,17 +88,17 @@ pub fn compare(a: &Profile, b: &Profile) -> ProfileComparison {
     let (per, units) = units(both);
     // The exposures of the two counts: units of work times the sampling rate.
     let amounts = [0, 1].map(|side| units[side] * both[side].hertz);
-    let images = both.map(|it| by_image(it, |_| true));
-    let functions = both.map(|it| by_function(it, |_| true));
-    let images = both_sides(images.map(|it| {
-        it.into_iter().map(|sum| (Profile::short(sum.key).to_string(), sum.samples)).collect()
+    let images = both.map(|profile| by_image(profile, |_| true));
+    let functions = both.map(|profile| by_function(profile, |_| true));
+    let images = both_sides(images.map(|sums| {
+        sums.into_iter().map(|sum| (Profile::short(sum.key).to_string(), sum.samples)).collect()
     }));
-    let functions = both_sides(functions.map(|it| {
+    let functions = both_sides(functions.map(|sums| {
         let key = |symbol: &crate::Symbol| FunctionKey {
             image: Profile::short(&symbol.image).to_string(),
             symbol: symbol.name.clone(),
         };
-        it.into_iter().filter_map(|sum| Some((key(sum.key?), sum.samples))).collect()
+        sums.into_iter().filter_map(|sum| Some((key(sum.key?), sum.samples))).collect()
     }));
     ProfileComparison {
         per,
@@ -110,16 +110,16 @@ pub fn compare(a: &Profile, b: &Profile) -> ProfileComparison {
 }
 
 fn units(both: [&Profile; 2]) -> (Per, [f64; 2]) {
-    let all_positive = |units: [f64; 2]| units.iter().all(|it| *it > 0.0);
-    let transactions = both.map(|it| it.transactions.unwrap_or_default() as f64);
+    let all_positive = |units: [f64; 2]| units.iter().all(|count| *count > 0.0);
+    let transactions = both.map(|profile| profile.transactions.unwrap_or_default() as f64);
     if all_positive(transactions) {
         return (Per::Transaction, transactions);
     }
-    let commands = both.map(|it| it.commands as f64);
+    let commands = both.map(|profile| profile.commands as f64);
     if all_positive(commands) {
         return (Per::Command, commands);
     }
-    (Per::Second, both.map(|it| it.seconds.max(f64::MIN_POSITIVE)))
+    (Per::Second, both.map(|profile| profile.seconds.max(f64::MIN_POSITIVE)))
 }
 
 fn both_sides<K: Ord>(sides: [Vec<(K, u64)>; 2]) -> BTreeMap<K, [u64; 2]> {
@@ -148,12 +148,13 @@ fn rows<K>(all: BTreeMap<K, [u64; 2]>, amounts: [f64; 2]) -> Vec<ProfileChange<K
             }
         })
         .collect();
-    let p: Vec<f64> = rows.iter().map(|it| it.p).collect();
+    let p: Vec<f64> = rows.iter().map(|row| row.p).collect();
     for (row, found) in rows.iter_mut().zip(discoveries(&p, Q)) {
         row.beyond_chance = found;
     }
     rows.sort_by(|a, b| {
-        let key = |it: &ProfileChange<K>| (it.beyond_chance, (it.seconds[1] - it.seconds[0]).abs());
+        let key =
+            |row: &ProfileChange<K>| (row.beyond_chance, (row.seconds[1] - row.seconds[0]).abs());
         key(b).0.cmp(&key(a).0).then(key(b).1.total_cmp(&key(a).1))
     });
     rows
@@ -162,7 +163,7 @@ fn rows<K>(all: BTreeMap<K, [u64; 2]>, amounts: [f64; 2]) -> Vec<ProfileChange<K
 fn accounts(both: [&Profile; 2], units: [f64; 2]) -> Vec<AccountRow> {
     let mut all: BTreeMap<Account, [f64; 2]> = BTreeMap::new();
     for (side, profile) in both.into_iter().enumerate() {
-        for row in profile.ledger.iter().filter(|it| !it.idle) {
+        for row in profile.ledger.iter().filter(|row| !row.idle) {
             // The servers may have different versions.
             let activity = wait_names::canonical(&row.account.activity).to_string();
             let account = Account { activity, ..row.account.clone() };
@@ -171,7 +172,7 @@ fn accounts(both: [&Profile; 2], units: [f64; 2]) -> Vec<AccountRow> {
     }
     let mut rows: Vec<AccountRow> =
         all.into_iter().map(|(account, seconds)| AccountRow { account, seconds }).collect();
-    let change = |it: &AccountRow| (it.seconds[1] - it.seconds[0]).abs();
+    let change = |row: &AccountRow| (row.seconds[1] - row.seconds[0]).abs();
     rows.sort_by(|a, b| change(b).total_cmp(&change(a)));
     rows
 }
@@ -229,7 +230,7 @@ mod tests {
         };
         let found = check(&a, &b, Per::Command, [1e-4, 5e-5]);
         let accounts: Vec<_> =
-            found.accounts.iter().map(|it| (&*it.account.activity, it.seconds)).collect();
+            found.accounts.iter().map(|row| (&*row.account.activity, row.seconds)).collect();
         assert_eq!(accounts, [("IO:DataFileRead", [6e-4, 3e-4]), ("cpu", [4e-4, 2e-4])]);
         assert_eq!(found.functions[0].key.image, "kernel");
         assert_eq!(found.functions[1].key.image, "postgres");

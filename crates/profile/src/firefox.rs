@@ -127,13 +127,13 @@ fn thread(profile: &Profile, track: &Track) -> Value {
         sampled.push(prefix);
     }
     let mut libraries: Vec<(&str, usize)> = images.into_iter().collect();
-    libraries.sort_by_key(|it| it.1);
+    libraries.sort_by_key(|library| library.1);
     let resource_names: Vec<usize> =
         libraries.iter().map(|library| texts.number(Profile::short(library.0))).collect();
     let category = |is_kernel: &bool| if *is_kernel { KERNEL } else { CPU };
     let mut markers: Vec<_> = track.waits.iter().collect();
     markers.sort_by(|a, b| a.begin.total_cmp(&b.begin));
-    let class = |it: &str| CATEGORIES.iter().position(|known| known.0 == it).unwrap_or(OTHER);
+    let class = |name: &str| CATEGORIES.iter().position(|known| known.0 == name).unwrap_or(OTHER);
     let marker_names: Vec<usize> =
         markers.iter().map(|marker| texts.number(&marker.account.activity)).collect();
     let none = |length: usize| vec![Value::Null; length];

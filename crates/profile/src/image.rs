@@ -45,9 +45,9 @@ impl Image {
     pub fn read(path: &Path) -> Option<Image> {
         let bytes = read(path)?;
         let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
-        let segments = file.segments().map(|it| {
-            let (offset, size) = it.file_range();
-            Segment { offset, size, address: it.address() }
+        let segments = file.segments().map(|segment| {
+            let (offset, size) = segment.file_range();
+            Segment { offset, size, address: segment.address() }
         });
         let mut image = Image { segments: segments.collect(), ..Image::default() };
         image.stripped = file.symbols().next().is_none();
@@ -61,7 +61,7 @@ impl Image {
             }
         }
         image.functions.sort();
-        image.functions.dedup_by_key(|it| it.address);
+        image.functions.dedup_by_key(|function| function.address);
         image.begins = begins(&file).unwrap_or_default();
         Some(image)
     }
@@ -71,10 +71,11 @@ impl Image {
         file: &object::read::elf::ElfFile<'f, F>,
     ) {
         let all = file.symbols().chain(file.dynamic_symbols());
-        let functions = all.filter(|it| it.kind() == SymbolKind::Text && it.address() != 0);
-        self.functions.extend(functions.filter_map(|it| {
-            let name = it.name().ok().filter(|name| !name.is_empty())?.to_string();
-            Some(Function { address: it.address(), size: it.size(), name })
+        let functions =
+            all.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() != 0);
+        self.functions.extend(functions.filter_map(|symbol| {
+            let name = symbol.name().ok().filter(|name| !name.is_empty())?.to_string();
+            Some(Function { address: symbol.address(), size: symbol.size(), name })
         }));
     }
 
@@ -92,15 +93,17 @@ impl Image {
         let Some(segment) = segment else { return format!("{file}+{offset:#x}") };
         let address = offset - segment.offset + segment.address;
         let before = |count: usize| count.checked_sub(1);
-        let named = before(self.functions.partition_point(|it| it.address <= address))
+        let named = before(self.functions.partition_point(|function| function.address <= address))
             .map(|at| &self.functions[at]);
-        let begin =
-            before(self.begins.partition_point(|it| *it <= address)).map(|at| self.begins[at]);
+        let begin = before(self.begins.partition_point(|begin| *begin <= address))
+            .map(|at| self.begins[at]);
         match named {
-            Some(it) if address < it.address + it.size => it.name.clone(),
+            Some(function) if address < function.address + function.size => function.name.clone(),
             // Assembly code has no size; it extends to the next function.
-            Some(it) if it.size == 0 && begin.is_none_or(|begin| begin <= it.address) => {
-                it.name.clone()
+            Some(function)
+                if function.size == 0 && begin.is_none_or(|begin| begin <= function.address) =>
+            {
+                function.name.clone()
             }
             _ => match begin {
                 Some(begin) => format!("{file}+{begin:#x}"),
@@ -112,7 +115,7 @@ impl Image {
 
 /// The content of a file, unless it is too large.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
-    let length = fs::metadata(path).ok().filter(|it| it.is_file())?.len();
+    let length = fs::metadata(path).ok().filter(|metadata| metadata.is_file())?.len();
     (length <= LARGEST).then(|| fs::read(path).ok()).flatten()
 }
 
@@ -131,11 +134,13 @@ fn begins(file: &ElfFile64<'_>) -> Option<Vec<u64>> {
     let section = file.section_by_name(".eh_frame_hdr")?;
     let (data, base) = (section.data().ok()?, section.address());
     let [1, _, COUNT_UDATA4, TABLE_DATAREL_SDATA4, ..] = *data else { return None };
-    let word =
-        |at: usize| data.get(at..at + 4).and_then(|it| it.try_into().ok()).map(i32::from_le_bytes);
+    let word = |at: usize| {
+        data.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_le_bytes)
+    };
     let count = word(8)? as u32 as usize;
-    let begin =
-        |index: usize| word(12 + 8 * index).map(|it| base.wrapping_add_signed(i64::from(it)));
+    let begin = |index: usize| {
+        word(12 + 8 * index).map(|offset| base.wrapping_add_signed(i64::from(offset)))
+    };
     let mut found: Vec<u64> = (0..count).map_while(begin).collect();
     found.sort_unstable();
     Some(found)

@@ -17,22 +17,23 @@ impl KernelSymbols {
     fn parse(text: &str) -> Option<KernelSymbols> {
         let symbol = |line: &str| {
             let mut words = line.split_ascii_whitespace();
-            let address = u64::from_str_radix(words.next()?, 16).ok().filter(|it| *it != 0)?;
+            let address =
+                u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
             words.next().filter(|kind| matches!(*kind, "t" | "T" | "w" | "W"))?;
             let name = words.next()?.to_string();
-            let module = words.next().map(|it| it.trim_matches(['[', ']']).to_string());
+            let module = words.next().map(|module| module.trim_matches(['[', ']']).to_string());
             Some((address, name, module))
         };
         let mut all: Vec<_> = text.lines().filter_map(symbol).collect();
         // Of several names for one address, the first is the usual one.
-        all.sort_by_key(|it| it.0);
-        all.dedup_by_key(|it| it.0);
+        all.sort_by_key(|symbol| symbol.0);
+        all.dedup_by_key(|symbol| symbol.0);
         (!all.is_empty()).then_some(KernelSymbols(all))
     }
 
     /// The function at an address, and its module if it belongs to one.
     pub fn find(&self, address: u64) -> Option<(&str, Option<&str>)> {
-        let after = self.0.partition_point(|it| it.0 <= address);
+        let after = self.0.partition_point(|symbol| symbol.0 <= address);
         let (_, name, module) = self.0.get(after.checked_sub(1)?)?;
         Some((name, module.as_deref()))
     }

@@ -54,17 +54,17 @@ impl Maps {
 
     /// All ranges, by address.
     pub fn all(&self) -> impl Iterator<Item = Mapped<'_>> {
-        self.0.iter().map(|it| Mapped {
-            range: it.begin..it.end,
-            offset: it.offset,
-            path: &it.path,
+        self.0.iter().map(|range| Mapped {
+            range: range.begin..range.end,
+            offset: range.offset,
+            path: &range.path,
         })
     }
 
     /// The file at an address, and the offset in the file.
     pub fn find(&self, address: u64) -> Option<(&Arc<str>, u64)> {
-        let after = self.0.partition_point(|it| it.begin <= address);
-        let range = self.0.get(after.checked_sub(1)?).filter(|it| address < it.end)?;
+        let after = self.0.partition_point(|range| range.begin <= address);
+        let range = self.0.get(after.checked_sub(1)?).filter(|range| address < range.end)?;
         Some((&range.path, address - range.begin + range.offset))
     }
 }

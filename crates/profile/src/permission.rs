@@ -39,7 +39,7 @@ pub(crate) fn open(period_ns: u64, system: bool, stacks: bool) -> Result<Allowed
         Ok(allowed) => Ok(allowed),
         Err(error) if system => Err(refused(&error, "all processes on this machine")),
         Err(_) => {
-            let kernel = paranoid().is_some_and(|it| it <= 1);
+            let kernel = paranoid().is_some_and(|level| level <= 1);
             each(false, kernel).map_err(|error| refused(&error, "the server's processes"))
         }
     }

@@ -141,7 +141,7 @@ fn file(profile: &Profile) -> File {
             all.push(label(texts, "phase", &account.phase));
             all.push(label(texts, "activity", &account.activity));
         }
-        if let Some(statement) = statement.map(|it| &profile.statements[it]) {
+        if let Some(statement) = statement.map(|index| &profile.statements[index]) {
             all.push(label(texts, "query_id", &statement.query_id.to_string()));
         }
         all
@@ -168,8 +168,10 @@ fn file(profile: &Profile) -> File {
             label: labels(&mut texts, &session.account, session.statement),
         });
     }
-    let location =
-        |it: &Function| Location { id: it.id, line: vec![PprofLine { function_id: it.id }] };
+    let location = |function: &Function| Location {
+        id: function.id,
+        line: vec![PprofLine { function_id: function.id }],
+    };
     File {
         location: functions.iter().map(location).collect(),
         sample_type: vec![cpu.clone(), sessions],
@@ -211,7 +213,7 @@ mod tests {
             first.location_id.iter().map(|id| name(*id)).collect::<Vec<_>>(),
             ["leaf", "main"]
         );
-        let cpu: i64 = file.sample.iter().map(|it| it.value[0]).sum();
+        let cpu: i64 = file.sample.iter().map(|sample| sample.value[0]).sum();
         assert_eq!(cpu, 40 * 10_000_000);
     }
 
@@ -221,11 +223,15 @@ mod tests {
         profile.stacks[1].account = Account::default();
         let file = file(&profile);
         let text = |at: i64| file.string_table[at as usize].as_str();
-        let names = |it: &PprofSample| -> Vec<&str> {
-            it.location_id.iter().map(|id| text(file.function[*id as usize - 1].name)).collect()
+        let names = |sample: &PprofSample| -> Vec<&str> {
+            sample.location_id.iter().map(|id| text(file.function[*id as usize - 1].name)).collect()
         };
-        let labels = |it: &PprofSample| -> Vec<String> {
-            it.label.iter().map(|it| format!("{}={}", text(it.key), text(it.text))).collect()
+        let labels = |sample: &PprofSample| -> Vec<String> {
+            sample
+                .label
+                .iter()
+                .map(|label| format!("{}={}", text(label.key), text(label.text)))
+                .collect()
         };
         // 10 samples of 10 ms; 59 of 100 instants in a second.
         let (first, last) = (&file.sample[0], &file.sample[3]);
@@ -236,7 +242,7 @@ mod tests {
         assert_eq!(last.value, [0, 590_000_000]);
         assert_eq!(names(last), ["IO:DataFileRead", "execute"]);
         assert_eq!(labels(last), ["phase=execute", "activity=IO:DataFileRead", "query_id=-7"]);
-        let types = file.sample_type.iter().map(|it| (text(it.kind), text(it.unit)));
+        let types = file.sample_type.iter().map(|kind| (text(kind.kind), text(kind.unit)));
         let expected = [("cpu", "nanoseconds"), ("sessions", "nanoseconds")];
         assert_eq!(types.collect::<Vec<_>>(), expected);
         let times = (file.time_nanos, file.duration_nanos, file.period);

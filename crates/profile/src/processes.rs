@@ -58,7 +58,7 @@ impl Processes {
 
     /// Looks up the slot of a process that has just started.
     pub fn look_up(&self, segment: &Segment, pid: i32) -> Result<Option<Occupant>, Error> {
-        let occupant = segment.occupants()?.into_iter().find(|it| it.pid == pid);
+        let occupant = segment.occupants()?.into_iter().find(|occupant| occupant.pid == pid);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(occupant) = occupant {
             known.slots.insert(pid, occupant);

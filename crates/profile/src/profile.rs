@@ -236,7 +236,8 @@ impl Profile {
     }
 
     fn is_consistent(&self) -> bool {
-        let statement = |it: Option<usize>| it.is_none_or(|it| it < self.statements.len());
+        let statement =
+            |index: Option<usize>| index.is_none_or(|index| index < self.statements.len());
         self.sessions.iter().all(|session| statement(session.statement))
             && self.stacks.iter().all(|stack| {
                 statement(stack.statement)
@@ -267,12 +268,12 @@ mod tests {
         assert_eq!(read(&profile()).unwrap().stacks, profile().stacks);
         type Fault = fn(&mut Profile);
         let faults: [(&str, Fault); 6] = [
-            ("its format is", |it| it.format = "pgtally profile 0".into()),
-            ("refers to names", |it| it.stacks[0].statement = Some(1)),
-            ("refers to names", |it| it.stacks[0].process = 1),
-            ("refers to names", |it| it.stacks[0].frames = vec![3]),
-            ("refers to names", |it| it.sessions[0].statement = Some(1)),
-            ("refers to names", |it| it.statements.clear()),
+            ("its format is", |profile| profile.format = "pgtally profile 0".into()),
+            ("refers to names", |profile| profile.stacks[0].statement = Some(1)),
+            ("refers to names", |profile| profile.stacks[0].process = 1),
+            ("refers to names", |profile| profile.stacks[0].frames = vec![3]),
+            ("refers to names", |profile| profile.sessions[0].statement = Some(1)),
+            ("refers to names", |profile| profile.statements.clear()),
         ];
         for (number, (why, fault)) in faults.into_iter().enumerate() {
             let mut profile = profile();

@@ -158,7 +158,7 @@ impl Drop for Ring {
 /// Decodes the body of a record; `None` if it is irrelevant or malformed.
 fn decode<'c>(kind: u32, body: &'c [u8], chain: &'c mut Vec<u64>) -> Option<Record<'c>> {
     let word = |at: usize| {
-        body.get(8 * at..8 * at + 8).and_then(|it| it.try_into().ok()).map(u64::from_ne_bytes)
+        body.get(8 * at..8 * at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes)
     };
     match kind {
         RECORD_LOST => Some(Record::Lost(word(1)?)),
@@ -203,7 +203,10 @@ fn decode<'c>(kind: u32, body: &'c [u8], chain: &'c mut Vec<u64>) -> Option<Reco
 /// Registers and the top of the stack, which follow a sample's addresses; `None` if they are missing.
 fn end_of_stack(after: &[u8]) -> Option<(Option<Registers>, &[u8])> {
     let word = |at: usize| {
-        after.get(8 * at..8 * at + 8).and_then(|it| it.try_into().ok()).map(u64::from_ne_bytes)
+        after
+            .get(8 * at..8 * at + 8)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(u64::from_ne_bytes)
     };
     // No ABI: a kernel thread, which has no user-space registers.
     if word(0)? == 0 {
@@ -324,7 +327,7 @@ mod tests {
         let mut frames = |words: &[u64]| {
             let bytes = body(words);
             match decode(RECORD_SAMPLE, &bytes, &mut chain) {
-                Some(Record::Sample(it)) => (it.kernel.to_vec(), it.user.to_vec()),
+                Some(Record::Sample(sample)) => (sample.kernel.to_vec(), sample.user.to_vec()),
                 other => panic!("{other:?}"),
             }
         };

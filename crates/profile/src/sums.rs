@@ -17,9 +17,9 @@ pub struct SampleCount<K> {
 /// CPU samples by the image of the innermost frame, most first. Modules count as the kernel.
 pub fn by_image(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Vec<SampleCount<&str>> {
     sum(profile.stacks.iter().filter(|stack| wanted(stack)), |stack| {
-        profile.innermost(stack).map_or("(unknown)", |it| match it.is_kernel() {
+        profile.innermost(stack).map_or("(unknown)", |symbol| match symbol.is_kernel() {
             true => crate::KERNEL,
-            false => it.image.as_str(),
+            false => symbol.image.as_str(),
         })
     })
 }
@@ -46,14 +46,14 @@ fn sum<'p, K: Eq + std::hash::Hash + Clone>(
         });
         sums[number].samples += stack.samples;
     }
-    sums.sort_by_key(|it| std::cmp::Reverse(it.samples));
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.samples));
     sums
 }
 
 impl Profile {
     /// The innermost function of a stack.
     pub fn innermost(&self, stack: &Stack) -> Option<&Symbol> {
-        stack.frames.first().map(|it| &self.symbols[*it])
+        stack.frames.first().map(|index| &self.symbols[*index])
     }
 
     /// Whether a stack belongs to a process of the server.
@@ -114,10 +114,12 @@ mod tests {
         profile.stacks =
             vec![stack(&[], 1), stack(&[0, 1], 10), stack(&[1], 20), stack(&[2, 0], 30)];
         let images: Vec<_> =
-            by_image(&profile, |_| true).iter().map(|it| (it.key, it.samples)).collect();
+            by_image(&profile, |_| true).iter().map(|sum| (sum.key, sum.samples)).collect();
         assert_eq!(images, [("kernel", 50), ("/usr/bin/postgres", 10), ("(unknown)", 1)]);
-        let functions = by_function(&profile, |it| it.samples < 30);
-        let names = functions.iter().map(|it| (it.key.map(|it| it.name.as_str()), it.samples));
+        let functions = by_function(&profile, |stack| stack.samples < 30);
+        let names = functions
+            .iter()
+            .map(|sum| (sum.key.map(|function| function.name.as_str()), sum.samples));
         let expected = [(Some("main"), 20), (Some("leaf"), 10), (None, 1)];
         assert_eq!(names.collect::<Vec<_>>(), expected);
         // Binomial: the root of 25 * 0.75, and at least one sample.

@@ -51,7 +51,7 @@ impl Symbols {
 
     /// The function at an address of the kernel.
     pub fn kernel(&mut self, address: u64) -> Function {
-        let found = self.kernel.as_ref().and_then(|it| it.find(address));
+        let found = self.kernel.as_ref().and_then(|symbols| symbols.find(address));
         let (name, module) = found.unwrap_or(("(hidden)", None));
         let image = match module {
             Some(module) => format!("{KERNEL} [{module}]").into(),

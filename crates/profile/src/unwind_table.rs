@@ -42,10 +42,12 @@ impl UnwindTable {
             let addresses = section.address()..section.address() + section.size();
             Some(Section { addresses, bytes: section.data().ok()?.into() })
         };
-        let text = file.section_by_name(".text").map(|it| it.address()..it.address() + it.size());
-        let segments = file.segments().map(|it| {
-            let (offset, size) = it.file_range();
-            (offset..offset.saturating_add(size), it.address())
+        let text = file
+            .section_by_name(".text")
+            .map(|section| section.address()..section.address() + section.size());
+        let segments = file.segments().map(|segment| {
+            let (offset, size) = segment.file_range();
+            (offset..offset.saturating_add(size), segment.address())
         });
         let mut table = UnwindTable {
             frames: section(".eh_frame")?,
@@ -66,7 +68,7 @@ impl UnwindTable {
 
     /// Whether the function at an address keeps a frame pointer.
     pub fn keeps_frame_pointer(&self, address: u64) -> bool {
-        let after = self.pointed.partition_point(|it| it.start <= address);
+        let after = self.pointed.partition_point(|function| function.start <= address);
         after > 0 && self.pointed[after - 1].contains(&address)
     }
 
@@ -76,8 +78,8 @@ impl UnwindTable {
             text_svma: self.text.clone(),
             eh_frame_svma: Some(self.frames.addresses.clone()),
             eh_frame: Some(self.frames.bytes.clone()),
-            eh_frame_hdr_svma: self.index.as_ref().map(|it| it.addresses.clone()),
-            eh_frame_hdr: self.index.as_ref().map(|it| it.bytes.clone()),
+            eh_frame_hdr_svma: self.index.as_ref().map(|section| section.addresses.clone()),
+            eh_frame_hdr: self.index.as_ref().map(|section| section.bytes.clone()),
             ..ExplicitModuleSectionInfo::default()
         }
     }
@@ -99,7 +101,7 @@ impl UnwindTable {
                 found.push(function.initial_address()..function.end_address());
             }
         }
-        found.sort_by_key(|it| it.start);
+        found.sort_by_key(|function| function.start);
         found
     }
 }

@@ -85,7 +85,7 @@ pub fn collect(segment: &Segment, period_ns: u64, stop: &AtomicBool) -> Result<W
             let stretch =
                 Stretch { pid: slot.pid, account: doing.account, since: doing.since, seen: now };
             let before = running.insert(slot.pid, stretch);
-            if let Some(ended) = before.filter(|it| it.since != doing.since) {
+            if let Some(ended) = before.filter(|stretch| stretch.since != doing.since) {
                 found.keep(ended);
             }
         }
@@ -100,7 +100,7 @@ pub fn collect(segment: &Segment, period_ns: u64, stop: &AtomicBool) -> Result<W
         found.missed += next.saturating_sub(period + 1);
         period = next.max(period + 1);
     }
-    running.into_values().for_each(|it| found.keep(it));
+    running.into_values().for_each(|stretch| found.keep(stretch));
     Ok(found)
 }
 

@@ -81,7 +81,7 @@ mod tests {
         };
         let covered = (0..1000)
             .map(|_| Difference::between(&side(), &side()))
-            .filter(|it| it.change.abs() <= it.half_width.unwrap())
+            .filter(|difference| difference.change.abs() <= difference.half_width.unwrap())
             .count();
         // More than 95 %, because the widest of several intervals is taken.
         assert!((950..=999).contains(&covered), "{covered} of 1000");

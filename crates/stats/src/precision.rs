@@ -22,7 +22,7 @@ impl Precision {
         if error == 0.0 {
             return Precision { error, freedom: a.freedom + b.freedom };
         }
-        let part = |it: Precision| (it.error / error).powi(4) / it.freedom;
+        let part = |one: Precision| (one.error / error).powi(4) / one.freedom;
         Precision { error, freedom: 1.0 / (part(a) + part(b)) }
     }
 

@@ -124,7 +124,8 @@ impl Chosen<'_> {
     pub(super) fn parse(args: &TraceArgs) -> Result<Chosen<'_>, Error> {
         let (first, target) = (args.pid.as_deref(), args.target.as_deref());
         let pid = first.map(str::parse::<i32>);
-        let named = [&args.application, &args.user, &args.database].iter().any(|it| it.is_some());
+        let named =
+            [&args.application, &args.user, &args.database].iter().any(|option| option.is_some());
         match (pid, target) {
             (Some(Ok(pid)), _) if pid <= 0 => {
                 Err(Error::Usage(format!("{pid} is not a process ID")))

@@ -149,7 +149,7 @@ impl Trace<'_> {
                 }
             }
             self.again(context, switch)?;
-            if self.pid.is_some() && self.done.iter().any(|it| Some(it.who.pid) == self.pid) {
+            if self.pid.is_some() && self.done.iter().any(|story| Some(story.who.pid) == self.pid) {
                 return Ok(());
             }
             if !reported
@@ -225,14 +225,19 @@ impl Trace<'_> {
             if compares || is_new {
                 let ledger = segment.ledger(story.who.slot, story.who.slot_generation)?;
                 if let Some(ledger) = ledger {
-                    idle = ledger.running.filter(|&it| is_idle(it)).map(|it| (ledger.tick, it));
+                    idle = ledger
+                        .running
+                        .filter(|&account| is_idle(account))
+                        .map(|account| (ledger.tick, account));
                     story.check(ledger);
                 }
             }
             // When these records are there, so are all samples of their time.
             let mut records = Vec::new();
             let lost = ring.reader.poll(segment, |lost, record| records.push((lost, record)))?;
-            for (tick, node) in self.sampler.iter().flat_map(|it| it.take(ring.reader.node())) {
+            for (tick, node) in
+                self.sampler.iter().flat_map(|sampler| sampler.take(ring.reader.node()))
+            {
                 story.sampled(tick, node);
             }
             for (lost, record) in records {

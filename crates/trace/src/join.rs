@@ -216,23 +216,28 @@ impl Join {
 
     fn fate(&mut self, call: &ClientCall, late: bool) -> Fate {
         let Some(server) = self.servers.get(&call.pid) else {
-            return if late { Fate::Left(|it| &mut it.other_processes) } else { Fate::Waits };
+            return if late {
+                Fate::Left(|unjoined| &mut unjoined.other_processes)
+            } else {
+                Fate::Waits
+            };
         };
         let Some((first, last)) = ordinals(call) else {
-            return Fate::Left(|it| &mut it.not_counted);
+            return Fate::Left(|unjoined| &mut unjoined.not_counted);
         };
         match server.first {
-            Some(seen) if first < seen => return Fate::Left(|it| &mut it.before),
-            None if late => return Fate::Left(|it| &mut it.not_counted),
+            Some(seen) if first < seen => return Fate::Left(|unjoined| &mut unjoined.before),
+            None if late => return Fate::Left(|unjoined| &mut unjoined.not_counted),
             _ => {}
         }
-        let there = server.messages.range(first..=last).filter(|(_, it)| it.over).count() as u64;
+        let there =
+            server.messages.range(first..=last).filter(|(_, message)| message.over).count() as u64;
         if there != last - first + 1 {
-            return if late { Fate::Left(|it| &mut it.lost) } else { Fate::Waits };
+            return if late { Fate::Left(|unjoined| &mut unjoined.lost) } else { Fate::Waits };
         }
-        let start = |ordinal| server.messages.get(ordinal).map_or(0, |it| it.start);
+        let start = |ordinal| server.messages.get(ordinal).map_or(0, |message| message.start);
         if !self.client.fits(call, start(&first), start(&last)) {
-            return Fate::Left(|it| &mut it.elsewhere);
+            return Fate::Left(|unjoined| &mut unjoined.elsewhere);
         }
         Fate::Joined
     }
@@ -246,7 +251,9 @@ impl Join {
         let mut busy = Vec::new();
         let (mut kinds, mut query) = (Vec::new(), None);
         for (_, handled) in server.messages.range(first..=last) {
-            busy.extend(handled.busy.iter().map(|it| (own.of_client(it.0), own.of_client(it.1))));
+            busy.extend(
+                handled.busy.iter().map(|span| (own.of_client(span.0), own.of_client(span.1))),
+            );
             kinds.push(names::message(handled.kind));
             query = query.or(handled.query.as_deref());
         }
@@ -323,15 +330,15 @@ impl Join {
                  by that much"
             )?;
         }
-        let it = &self.unjoined;
+        let unjoined = &self.unjoined;
         writeln!(self.out, "{} calls joined with the server's messages", self.joined)?;
         for (count, why) in [
-            (it.not_counted, "on connections whose messages were not all counted"),
-            (it.before, "from before the trace of their process began"),
-            (it.lost, "whose messages the server's trace lost"),
-            (it.elsewhere, "whose messages were handled at another time (is there a pooler in between?)"),
+            (unjoined.not_counted, "on connections whose messages were not all counted"),
+            (unjoined.before, "from before the trace of their process began"),
+            (unjoined.lost, "whose messages the server's trace lost"),
+            (unjoined.elsewhere, "whose messages were handled at another time (is there a pooler in between?)"),
             (
-                it.other_processes,
+                unjoined.other_processes,
                 "of processes that were not traced or are not of this server (is there a pooler in between?)",
             ),
             (self.client.lost(), "records lost by the client"),

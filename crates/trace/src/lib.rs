@@ -123,9 +123,11 @@ fn sink(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn S
 
 /// The sink for `--client`, which prints calls of a client.
 fn joined(args: &TraceArgs, client: &str) -> Result<Box<dyn Sink>, Error> {
-    let extension = |path: &PathBuf| path.extension().map(|it| it.to_string_lossy().into_owned());
+    let extension =
+        |path: &PathBuf| path.extension().map(|extension| extension.to_string_lossy().into_owned());
     let kind = args.output.as_ref().and_then(extension).unwrap_or_default();
-    let otlp = args.output.as_ref().is_some_and(|it| it.to_string_lossy().ends_with(".otlp.json"));
+    let otlp =
+        args.output.as_ref().is_some_and(|path| path.to_string_lossy().ends_with(".otlp.json"));
     if otlp || !matches!(kind.as_str(), "" | "txt" | "jsonl" | "json") {
         let message =
             "--client writes text or JSON lines; the file name must end in .txt or .jsonl";
@@ -154,7 +156,7 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
         let out = Box::new(escape::buffered_stdout(color));
         return Ok(if args.json { Box::new(json::Json::new(out)) } else { text(out, color) });
     };
-    if path.extension().is_some_and(|it| it == "html") {
+    if path.extension().is_some_and(|extension| extension == "html") {
         return Ok(Box::new(page::TracePage::new(title(args), Some(path.clone()))));
     }
     let out = Box::new(BufWriter::new(create(path)?));
@@ -162,7 +164,7 @@ fn written(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dy
         let place = target::source(target)?;
         return Ok(Box::new(otlp::Otlp::file(out, place, args.span_from)?));
     }
-    Ok(match path.extension().and_then(|it| it.to_str()) {
+    Ok(match path.extension().and_then(|extension| extension.to_str()) {
         Some("pftrace" | "perfetto" | "perfetto-trace") => Box::new(perfetto::Perfetto::new(out)),
         Some("jsonl" | "json") => Box::new(json::Json::new(out)),
         _ => text(Box::new(Lines::new(out)), false),

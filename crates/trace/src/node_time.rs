@@ -120,11 +120,11 @@ impl NodeTimes {
 
     /// The time of a node of this plan so far.
     pub fn use_of(&self, plan: Option<Plan>, node: NodeId) -> NodeUse {
-        let Some(it) = plan.and_then(|plan| self.plans.get(&plan)) else {
+        let Some(times) = plan.and_then(|plan| self.plans.get(&plan)) else {
             return NodeUse::default();
         };
-        let Node { samples, waits, wait_ticks } = it.of.get(&node).copied().unwrap_or_default();
-        NodeUse { plan_ticks: it.ticks, plan_samples: it.samples, samples, waits, wait_ticks }
+        let Node { samples, waits, wait_ticks } = times.of.get(&node).copied().unwrap_or_default();
+        NodeUse { plan_ticks: times.ticks, plan_samples: times.samples, samples, waits, wait_ticks }
     }
 
     /// Forgets the plans of earlier statements.
@@ -155,8 +155,14 @@ mod tests {
         times.ran(Some(inner), 40, 50);
         times.ran(Some(outer), 50, 100);
         let of = |plan, node| {
-            let it = times.use_of(Some(plan), node);
-            (it.plan_ticks, it.plan_samples, it.samples, it.waits, it.wait_ticks)
+            let node_use = times.use_of(Some(plan), node);
+            (
+                node_use.plan_ticks,
+                node_use.plan_samples,
+                node_use.samples,
+                node_use.waits,
+                node_use.wait_ticks,
+            )
         };
         assert_eq!(of(outer, 1), (70, 70, 30, 0, 0));
         assert_eq!(of(outer, 2), (70, 70, 40, 1, 20));

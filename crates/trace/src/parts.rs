@@ -24,15 +24,15 @@ impl Parts {
     /// Divides a call whose messages the server handled at these times, in order, without overlaps.
     pub fn divide(call: &Call, server: &[Span]) -> Parts {
         let clipped = |spans: &[Span]| -> Vec<Span> {
-            let spans = spans.iter().map(|it| (it.0.max(call.span.0), it.1.min(call.span.1)));
-            spans.filter(|it| it.0 < it.1).collect()
+            let spans = spans.iter().map(|span| (span.0.max(call.span.0), span.1.min(call.span.1)));
+            spans.filter(|span| span.0 < span.1).collect()
         };
         let (waits, handled) = (clipped(&call.waits), clipped(server));
         let waited = length(&waits);
         let both = common(&waits, &handled);
         let own = call.span.1.saturating_sub(call.span.0).saturating_sub(waited);
         let collecting = call.collecting.min(own);
-        let before = waits.first().map_or(own, |it| it.0 - call.span.0);
+        let before = waits.first().map_or(own, |wait| wait.0 - call.span.0);
         let encode = before.min(own - collecting);
         Parts {
             encode,

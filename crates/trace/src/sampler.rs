@@ -53,8 +53,8 @@ impl Sampler {
     /// Takes the samples of a ring since the last call; the first call starts sampling it.
     pub fn take(&self, ring: TraceNode) -> Vec<Sample> {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        match rings.iter_mut().find(|it| it.ring == ring) {
-            Some(it) => std::mem::take(&mut it.samples),
+        match rings.iter_mut().find(|sampled| sampled.ring == ring) {
+            Some(sampled) => std::mem::take(&mut sampled.samples),
             None => {
                 rings.push(Sampled { ring, samples: Vec::new() });
                 Vec::new()
@@ -64,16 +64,19 @@ impl Sampler {
 
     /// Stops sampling a ring.
     pub fn leave(&self, ring: TraceNode) {
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner).retain(|it| it.ring != ring);
+        self.rings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|sampled| sampled.ring != ring);
     }
 }
 
 fn sample(segment: &Segment, rings: &Mutex<Vec<Sampled>>) {
     let mut rings = rings.lock().unwrap_or_else(PoisonError::into_inner);
-    for it in rings.iter_mut().filter(|ring| ring.samples.len() < MOST) {
+    for sampled in rings.iter_mut().filter(|ring| ring.samples.len() < MOST) {
         // A ring that cannot be read has no samples; its reader reports why.
-        if let Ok(Some(node)) = it.ring.read(segment) {
-            it.samples.push((segment.clock().now(), node));
+        if let Ok(Some(node)) = sampled.ring.read(segment) {
+            sampled.samples.push((segment.clock().now(), node));
         }
     }
 }

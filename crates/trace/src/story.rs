@@ -283,7 +283,8 @@ impl Story {
             TraceKind::StepEnd { step, id, depth, rows, failed } => {
                 self.show(tick);
                 // A step that began before the trace has no start.
-                let start = self.steps.get(usize::from(depth)).map_or(self.unit.start, |it| it.0);
+                let start =
+                    self.steps.get(usize::from(depth)).map_or(self.unit.start, |step| step.0);
                 self.steps.truncate(usize::from(depth));
                 self.push(TraceItem::End { start, end: tick, step, id, depth, rows, failed });
             }
@@ -463,13 +464,13 @@ impl Story {
 
     /// Names come in parts; a node is passed on when its name is complete.
     fn name_node(&mut self, record: &TraceRecord) {
-        let whole = |it: &mut Self, node: NodeId, start: u64| {
-            if let Some(NodeName { parent, bytes, encoding }) = it.names.get(&node) {
+        let whole = |story: &mut Self, node: NodeId, start: u64| {
+            if let Some(NodeName { parent, bytes, encoding }) = story.names.get(&node) {
                 let name = segment::encoding::decode(bytes, *encoding);
                 let name = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
                 let parent = *parent;
-                let id = it.plan().map_or(0, |(_, id)| id);
-                it.push(TraceItem::Node { start, node, parent, name, id });
+                let id = story.plan().map_or(0, |(_, id)| id);
+                story.push(TraceItem::Node { start, node, parent, name, id });
             }
         };
         let named = match (&record.kind, record.node) {
@@ -688,7 +689,7 @@ mod tests {
         fed.wait(180, 5, IDLE);
         fed.message(200, 4);
         let messages = fed.units.iter().filter(|unit| unit.message.is_some());
-        let parts: Vec<_> = messages.map(|it| (it.ordinal, it.continued, it.end)).collect();
+        let parts: Vec<_> = messages.map(|unit| (unit.ordinal, unit.continued, unit.end)).collect();
         assert_eq!(parts, [(Some(3), false, None), (Some(3), true, Some(180))]);
     }
 }

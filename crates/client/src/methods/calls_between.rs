@@ -58,7 +58,8 @@ struct Document<'r> {
 
 /// Whether the client counts calls between methods.
 pub fn are_counted(segment: &Segment) -> Result<bool, Error> {
-    let installed = |it: &segment::Probe| it.name == PROBE && it.state == ProbeState::Installed;
+    let installed =
+        |probe: &segment::Probe| probe.name == PROBE && probe.state == ProbeState::Installed;
     Ok(segment.probes()?.iter().any(installed))
 }
 
@@ -99,7 +100,7 @@ impl CallsBetweenArgs {
             };
             return Err(Error::Failed(format!("calls between methods are not counted{remedy}")));
         }
-        let known = |it| method_edges::fits(glob, &view::methods::method(it));
+        let known = |name| method_edges::fits(glob, &view::methods::method(name));
         if glob != "*" && !interval.functions.iter().any(known) {
             return Err(Error::Failed(format!(
                 "no method \"{glob}\" has completed a call; * matches any characters, and `tally methods \

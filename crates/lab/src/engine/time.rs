@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn numbers_are_seconds_and_texts_have_a_unit() {
-        let of = |text| serde_json::from_str::<Time>(text).map(|it| it.0.as_millis()).ok();
+        let of = |text| serde_json::from_str::<Time>(text).map(|time| time.0.as_millis()).ok();
         assert_eq!([of("10"), of("0.25"), of("\"500ms\"")], [Some(10_000), Some(250), Some(500)]);
         assert_eq!([of("-1"), of("\"x\""), of("true")], [None; 3]);
     }

@@ -63,7 +63,7 @@ mod tests {
         let text = "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\nfor = 9\n[background]\nrate = 1\nthreads = 4\n\
                     files = 1\nsizes = [{ size = \"8kB\", share = 1 }]\n[[arm]]\nname = \"x\"\ntitle = \"X\"\n[[arm]]\nname = \"y\"\n";
         let study = variant(text, false, Some(Duration::from_secs(7))).unwrap();
-        let names: Vec<_> = arms(&study).into_iter().map(|it| (it.name, it.title)).collect();
+        let names: Vec<_> = arms(&study).into_iter().map(|arm| (arm.name, arm.title)).collect();
         let name = |a: &str, b: &str| (a.to_string(), b.to_string());
         assert_eq!(names, [name("x", "X"), name("y", "y"), name("again", "X again (A/A)")]);
         assert_eq!(study.length.0.as_secs(), 7);

@@ -20,24 +20,24 @@ struct Quantity {
 }
 
 const RATE: Quantity =
-    Quantity { title: "Operations per second", unit: "1/s", of: |it| Some(it.rate) };
+    Quantity { title: "Operations per second", unit: "1/s", of: |point| Some(point.rate) };
 
 const RESPONSE: Quantity = Quantity {
     title: "Mean response time from the scheduled start",
     unit: "ms",
-    of: |it| it.response.map(|seconds| 1e3 * seconds),
+    of: |point| point.response.map(|seconds| 1e3 * seconds),
 };
 
 const READS: Quantity = Quantity {
     title: "Reads, share of operations",
     unit: "%",
-    of: |it| it.reads.map(|share| 100.0 * share),
+    of: |point| point.reads.map(|share| 100.0 * share),
 };
 
 const BYTES: Quantity = Quantity {
     title: "Bytes read and written",
     unit: "MB/s",
-    of: |it| (it.bytes > 0.0).then_some(it.bytes / 1e6),
+    of: |point| (point.bytes > 0.0).then_some(point.bytes / 1e6),
 };
 
 /// All charts, from the first block in which each arm has a cell.

@@ -63,7 +63,9 @@ fn controller(mounts: &str) -> Result<Controller, String> {
         let point = left.split(' ').nth(4).unwrap_or_default();
         let mut fields = right.split(' ');
         match (fields.next(), fields.nth(1)) {
-            (Some("cgroup"), Some(options)) if options.split(',').any(|it| it == "blkio") => {
+            (Some("cgroup"), Some(options))
+                if options.split(',').any(|option| option == "blkio") =>
+            {
                 return Ok(Controller::V1(PathBuf::from(point)));
             }
             (Some("cgroup2"), _) => v2 = Some(PathBuf::from(point)),
@@ -80,7 +82,7 @@ fn controller(mounts: &str) -> Result<Controller, String> {
 fn enter_group(root: &Path, device: &str) -> Result<(PathBuf, Undo), String> {
     let known = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
     for wanted in ["io", "memory"] {
-        if !known.split_ascii_whitespace().any(|it| it == wanted) {
+        if !known.split_ascii_whitespace().any(|controller| controller == wanted) {
             return Err(format!(
                 "limits require the cgroup controller {wanted}, and {} has only: {}",
                 root.display(),

@@ -64,7 +64,7 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
     {
         for visit in visits {
             let MeasuredArm { name, title, arm } = &arms[visit.arm];
-            let is_done = done.iter().any(|it| it.arm == *name && it.block == block);
+            let is_done = done.iter().any(|cell| cell.arm == *name && cell.block == block);
             let left_out = journal.kept.left_out.iter().any(|(known, _)| known == name);
             if is_done || left_out {
                 continue;
@@ -82,9 +82,9 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
             };
             match measure(task) {
                 Ok(CellEnd::Complete) => {
-                    let it = Done { arm: name.clone(), block };
-                    journal.add(&it)?;
-                    done.push(it);
+                    let cell = Done { arm: name.clone(), block };
+                    journal.add(&cell)?;
+                    done.push(cell);
                     bar.set_position(done.len() as u64);
                 }
                 Ok(CellEnd::LeftOut(why)) => {

@@ -106,7 +106,7 @@ impl Server {
         new[..whole]
             .lines()
             .filter_map(progress)
-            .map(|it| Transactions { to: now(), ..it })
+            .map(|transactions| Transactions { to: now(), ..transactions })
             .collect()
     }
 
@@ -148,8 +148,14 @@ mod tests {
     #[test]
     fn pgbenchs_progress_is_read() {
         let found = progress("progress: 3.0 s, 812.3 tps, lat 4.912 ms stddev 1.103, 0 failed");
-        assert_eq!(found.map(|it| (it.rate, it.mean)), Some((812.3, 0.004912)));
+        assert_eq!(
+            found.map(|transactions| (transactions.rate, transactions.mean)),
+            Some((812.3, 0.004912))
+        );
         assert_eq!(progress("pgbench (15.20 (Debian))"), None);
-        assert_eq!(progress("progress: 3.0 s, 0.0 tps, lat NaN").map(|it| it.rate), Some(0.0));
+        assert_eq!(
+            progress("progress: 3.0 s, 0.0 tps, lat NaN").map(|transactions| transactions.rate),
+            Some(0.0)
+        );
     }
 }

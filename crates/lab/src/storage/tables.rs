@@ -62,10 +62,10 @@ fn seconds(answer: &StorageResults, victim: &str) -> Table {
         let slow = answer.slowdowns.iter().find(|slowdown| {
             slowdown.arm == arm.name && slowdown.victim == victim && slowdown.when == "all"
         });
-        let interval = slow.and_then(|it| it.interval);
+        let interval = slow.and_then(|slowdown| slowdown.interval);
         let mut row = vec![text(&arm.title), number(mean(&arm.name, None), 3)];
         row.extend(times.iter().map(|at| number(mean(&arm.name, Some(*at)), 3)));
-        row.push(number(slow.map(|it| it.factor), 3));
+        row.push(number(slow.map(|slowdown| slowdown.factor), 3));
         row.push(interval.map_or_else(none, |(low, high)| {
             text(format!("{} to {}", figures(low, 3), figures(high, 3)))
         }));
@@ -79,16 +79,16 @@ fn waits(answer: &StorageResults) -> Table {
     let headings = ["ARM", "PROCESS", "ACTIVITY", "QUIET", "DURING", "GROWTH"];
     let mut table = Table::with_headings(&headings, 3..headings.len());
     table.title = "Average sessions by activity, without and with a running victim".into();
-    for it in &answer.waits {
+    for wait in &answer.waits {
         table.push(
             Tone::Plain,
             vec![
-                text(answer.arm_title(&it.arm)),
-                text(&it.process),
-                text(&it.activity),
-                number(Some(it.quiet), 3),
-                number(Some(it.during), 3),
-                number(Some(it.during - it.quiet), 3),
+                text(answer.arm_title(&wait.arm)),
+                text(&wait.process),
+                text(&wait.activity),
+                number(Some(wait.quiet), 3),
+                number(Some(wait.during), 3),
+                number(Some(wait.during - wait.quiet), 3),
             ],
         );
     }
@@ -134,10 +134,10 @@ fn steadiness(answer: &StorageResults) -> Table {
                 count(cell.block as u64 + 1),
                 number(cell.io_stalled.map(|share| 100.0 * share), 3),
                 count(cell.dropped),
-                lost(cell, |it| it.at, 4),
-                lost(cell, |it| it.rate_before, 4),
-                lost(cell, |it| it.rate_after, 4),
-                lost(cell, |it| it.rate_percent, 3),
+                lost(cell, |loss| loss.at, 4),
+                lost(cell, |loss| loss.rate_before, 4),
+                lost(cell, |loss| loss.rate_after, 4),
+                lost(cell, |loss| loss.rate_percent, 3),
             ],
         );
     }

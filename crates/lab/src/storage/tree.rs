@@ -166,7 +166,7 @@ mod tests {
         let mut sizes = BTreeMap::new();
         found.iter().for_each(|(_, size)| *sizes.entry(size >> 10).or_insert(0) += 1);
         assert_eq!(sizes, BTreeMap::from([(8, 120), (32, 50), (512, 20), (4096, 10)]));
-        assert_eq!(found.iter().map(|it| it.1).sum::<u64>(), tree.bytes());
+        assert_eq!(found.iter().map(|file| file.1).sum::<u64>(), tree.bytes());
     }
 
     #[test]

@@ -58,32 +58,35 @@ pub fn verdicts(answer: &StudyResults) -> Vec<(ArmVerdict, String)> {
     };
     let several = answer.points.len() > 1;
     let mut found: Vec<_> = answer.comparisons.iter().collect();
-    found.sort_by_key(|it| it.verdict);
+    found.sort_by_key(|comparison| comparison.verdict);
     found
         .into_iter()
-        .map(|it| {
-            let arm = answer.arms.iter().find(|arm| arm.name == it.arm);
-            let arm = arm.map_or(it.arm.as_str(), |arm| arm.title.as_str());
-            let at = if several { format!(" at {}", it.point.label()) } else { String::new() };
-            let read = title(&answer.reads, &it.read);
-            let mut line = format!("{arm}{at}: {read} {}", change(it));
-            if it.verdict == ArmVerdict::Inconclusive {
-                line += &match it.detectable {
+        .map(|comparison| {
+            let arm = answer.arms.iter().find(|arm| arm.name == comparison.arm);
+            let arm = arm.map_or(comparison.arm.as_str(), |arm| arm.title.as_str());
+            let at =
+                if several { format!(" at {}", comparison.point.label()) } else { String::new() };
+            let read = title(&answer.reads, &comparison.read);
+            let mut line = format!("{arm}{at}: {read} {}", change(comparison));
+            if comparison.verdict == ArmVerdict::Inconclusive {
+                line += &match comparison.detectable {
                     effect if effect < 100.0 => {
                         format!(" (smallest detectable effect: {effect:.2} %")
                     }
                     _ => " (could not detect an effect below a doubling".into(),
                 };
-                if it.blocks < 6 {
-                    line += &format!("; {} blocks are too few to resolve anything", it.blocks);
+                if comparison.blocks < 6 {
+                    line +=
+                        &format!("; {} blocks are too few to resolve anything", comparison.blocks);
                 }
                 line.push(')');
             }
-            if let Some(again) = it.again_half_width.filter(|_| it.verdict == ArmVerdict::Resolved)
+            if let Some(again) =
+                comparison.again_half_width.filter(|_| comparison.verdict == ArmVerdict::Resolved)
             {
                 line += &format!(" (A/A ±{again:.2})");
             }
-            (it.verdict, line)
+            (comparison.verdict, line)
         })
         .collect()
 }

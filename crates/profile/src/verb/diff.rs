@@ -137,7 +137,7 @@ fn table<K>(
             a.into(),
             b.into(),
             signed(b - a),
-            row.ratio.map_or(Cell::Empty, |it| two(it).into()),
+            row.ratio.map_or(Cell::Empty, |ratio| two(ratio).into()),
             range.into(),
             if row.beyond_chance { "*".into() } else { "".into() },
         ];

@@ -67,8 +67,8 @@ fn page(profile: &Profile) -> Result<String, Error> {
 fn format(path: &Path) -> Result<Format, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let found = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
-    found.map(|it| it.1).ok_or_else(|| {
-        let known: Vec<&str> = ENDINGS.iter().map(|it| it.0).collect();
+    found.map(|ending| ending.1).ok_or_else(|| {
+        let known: Vec<&str> = ENDINGS.iter().map(|ending| ending.0).collect();
         let known = known.join(", ");
         Error::Usage(format!("-o {}: the file name must end in one of {known}", path.display()))
     })

@@ -19,9 +19,12 @@ pub fn accounts(profile: &Profile) -> Table {
         Column::new("on_cpu", "ON CPU", Unit::Count),
     ];
     let mut table = Table::from_rows(columns, Vec::new());
-    let busy: f64 = profile.ledger.iter().filter(|it| !it.idle).map(|it| it.seconds).sum();
-    let shown = profile.ledger.iter().filter(|it| !it.idle || it.cpu_samples > 0);
-    for row in shown.filter(|it| it.seconds > 0.0 || it.samples > 0 || it.cpu_samples > 0) {
+    let busy: f64 =
+        profile.ledger.iter().filter(|account| !account.idle).map(|account| account.seconds).sum();
+    let shown = profile.ledger.iter().filter(|account| !account.idle || account.cpu_samples > 0);
+    for row in shown
+        .filter(|account| account.seconds > 0.0 || account.samples > 0 || account.cpu_samples > 0)
+    {
         let share = if row.idle { Cell::Empty } else { Cell::from(row.seconds / busy) };
         let tone = if row.idle {
             Tone::Faint
@@ -54,7 +57,7 @@ pub fn images(profile: &Profile, wanted: impl Fn(&Stack) -> bool) -> Table {
     ];
     let mut table = Table::from_rows(columns, Vec::new());
     let sums = by_image(profile, wanted);
-    let all: u64 = sums.iter().map(|it| it.samples).sum();
+    let all: u64 = sums.iter().map(|sum| sum.samples).sum();
     for sum in sums {
         let [share, error] = shares(sum.samples, all);
         table.push(Tone::Plain, vec![sum.samples.into(), share, error, sum.key.into()]);
@@ -80,21 +83,23 @@ pub fn functions(
     columns.push(Column::new("symbol", "SYMBOL", Unit::Text).elastic());
     let mut table = Table::from_rows(columns, Vec::new());
     let sums = by_function(profile, wanted);
-    let all: u64 = sums.iter().map(|it| it.samples).sum();
+    let all: u64 = sums.iter().map(|sum| sum.samples).sum();
     for sum in sums.into_iter().take(rows) {
         let [share, error] = shares(sum.samples, all);
         let mut cells = vec![sum.samples.into(), share, error];
         if with_image {
-            cells.push(Profile::short(sum.key.map_or("(unknown)", |it| &it.image)).into());
+            cells.push(
+                Profile::short(sum.key.map_or("(unknown)", |function| &function.image)).into(),
+            );
         }
-        cells.push(sum.key.map_or("(unknown)", |it| &it.name).into());
+        cells.push(sum.key.map_or("(unknown)", |function| &function.name).into());
         table.push(Tone::Plain, cells);
     }
     table
 }
 
 fn shares(samples: u64, all: u64) -> [Cell; 2] {
-    let of = |it: f64| it / all.max(1) as f64;
+    let of = |count: f64| count / all.max(1) as f64;
     let error = of(cpu_half_width(samples, all));
     [Cell::from(of(samples as f64)), format!("±{}", percent(error)).into()]
 }

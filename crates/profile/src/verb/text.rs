@@ -116,7 +116,7 @@ fn head(profile: &Profile) -> Vec<String> {
             of(quality.no_slot, quality.cpu_samples)
         ));
     }
-    let agree = profile.ledger.iter().filter(|it| it.agrees(profile.commands));
+    let agree = profile.ledger.iter().filter(|row| row.agrees(profile.commands));
     lines.push(format!(
         "Session samples agree with the ledger, within sampling error plus 2 us per command, in {} of {} \
          accounts ({} instants)",
@@ -145,7 +145,7 @@ fn warnings(profile: &Profile) -> Vec<String> {
         ));
     }
     if quality.cut_stacks * 20 > quality.user_stacks {
-        let names: Vec<&str> = quality.cut_in.iter().map(|it| Profile::short(it)).collect();
+        let names: Vec<&str> = quality.cut_in.iter().map(|file| Profile::short(file)).collect();
         lines.push(format!(
             "! {} % of the stacks are truncated, in code of {}",
             percent(quality.cut_stacks as f64 / quality.user_stacks.max(1) as f64),
@@ -156,7 +156,7 @@ fn warnings(profile: &Profile) -> Vec<String> {
         lines.push("! the kernel hides its function names (kernel.kptr_restrict)".to_string());
     }
     if !quality.stripped.is_empty() {
-        let names: Vec<&str> = quality.stripped.iter().map(|it| Profile::short(it)).collect();
+        let names: Vec<&str> = quality.stripped.iter().map(|file| Profile::short(file)).collect();
         lines.push(format!(
             "! no symbol table in {}: only exported functions have names, others have an address; install \
              the package with debug symbols",

@@ -156,13 +156,13 @@ fn correlated_values_are_averaged_into_blocks_until_the_interval_holds() {
 fn an_effect_needs_the_interval_and_the_ranks_on_the_same_side() {
     let signs = |mean: f64, blocks: &[f64]| {
         let blocks = blocks.to_vec();
-        let it = Estimate {
+        let estimate = Estimate {
             mean,
             half_width: 0.5,
             blocks,
             ..Estimate::of_repeats(&[1.0, 2.0, 3.0]).unwrap()
         };
-        [it.above(0.0), it.below(0.0)]
+        [estimate.above(0.0), estimate.below(0.0)]
     };
     // Six values of one sign have a probability of 2/64, five of 2/32.
     let (six, less) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]);

@@ -217,11 +217,13 @@ fn long_parts_are_within_the_shortest_around_them_and_nested_ends_are_not_the_st
     ];
     statement(&mut spans, 0, 6100, items);
     let done = spans.take();
-    let of = |id: [u8; 8]| done.iter().find(|it| it.place.span == id).map(|it| (it.start, it.end));
+    let of = |id: [u8; 8]| {
+        done.iter().find(|span| span.place.span == id).map(|span| (span.start, span.end))
+    };
     let mut parts: Vec<_> = done
         .iter()
-        .filter(|it| matches!(it.subject, Subject::Part(_)))
-        .map(|it| ((it.start, it.end), it.parent.and_then(of)))
+        .filter(|span| matches!(span.subject, Subject::Part(_)))
+        .map(|span| ((span.start, span.end), span.parent.and_then(of)))
         .collect();
     parts.sort();
     let all = Some((0, 6000));
@@ -246,8 +248,8 @@ fn the_longest_parts_are_kept_and_the_others_counted() {
     let done = spans.take();
     let lengths: Vec<u64> = done
         .iter()
-        .filter(|it| matches!(it.subject, Subject::Part(_)))
-        .map(|it| it.end - it.start)
+        .filter(|span| matches!(span.subject, Subject::Part(_)))
+        .map(|span| span.end - span.start)
         .collect();
     assert_eq!(lengths, (6..=many).collect::<Vec<_>>());
     let Subject::Statement(work) = &done[0].subject else { panic!("{:?}", done[0]) };
@@ -271,9 +273,9 @@ fn a_worker_is_within_the_statement_in_which_it_began() {
     let done = spans.take();
     let workers: Vec<_> = done
         .iter()
-        .filter(|it| matches!(it.subject, Subject::Worker(_)))
-        .map(|it| {
-            (it.pid, done.iter().find(|of| Some(of.place.span) == it.parent).map(|of| of.start))
+        .filter(|span| matches!(span.subject, Subject::Worker(_)))
+        .map(|span| {
+            (span.pid, done.iter().find(|of| Some(of.place.span) == span.parent).map(|of| of.start))
         })
         .collect();
     assert_eq!(workers, [(8, Some(400)), (9, Some(last - 10))]);

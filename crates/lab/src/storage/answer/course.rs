@@ -82,8 +82,8 @@ impl CellCourse {
             CellEvent::Measuring { time, why } => Some((*time, why.clone())),
             _ => None,
         });
-        course.warm_up = measuring.as_ref().map(|it| it.1.clone());
-        let begin = measuring.map_or(f64::INFINITY, |it| it.0);
+        course.warm_up = measuring.as_ref().map(|measuring| measuring.1.clone());
+        let begin = measuring.map_or(f64::INFINITY, |measuring| measuring.0);
         let first = lines.iter().find_map(|line| match line {
             CellEvent::Sample(sample) => Some(sample.from),
             _ => None,
@@ -168,8 +168,8 @@ fn point(sample: &LoadSample, origin: f64) -> CoursePoint {
         to: sample.to - origin,
         rate: sample.rate(),
         wanted: Some(sample.wanted as f64 / seconds),
-        response: sample.responses.map(|it| it.mean),
-        p99: sample.responses.map(|it| it.p99),
+        response: sample.responses.map(|responses| responses.mean),
+        p99: sample.responses.map(|responses| responses.p99),
         reads: (sample.made() > 0).then(|| sample.reads as f64 / sample.made() as f64),
         bytes: (sample.read_bytes + sample.written_bytes) as f64 / seconds,
         owed: sample.owed,
@@ -222,7 +222,7 @@ mod tests {
         .unwrap();
         assert_eq!((course.arm.as_str(), course.block, course.early.clone()), ("one", 3, None));
         assert_eq!(
-            course.measured().map(|it| (it.from, it.rate)).collect::<Vec<_>>(),
+            course.measured().map(|point| (point.from, point.rate)).collect::<Vec<_>>(),
             [(0.0, 3.0), (1.0, 3.0)]
         );
         assert_eq!(course.stalled, Some(0.75), "1.5 s of the two");

@@ -41,10 +41,10 @@ fn rate(points: &[&CoursePoint]) -> Option<f64> {
 
 /// Averaged over operations, not over time.
 fn response(points: &[&CoursePoint]) -> Option<f64> {
-    let weight = |it: &CoursePoint| it.rate * (it.to - it.from);
+    let weight = |point: &CoursePoint| point.rate * (point.to - point.from);
     let all =
         points.iter().filter_map(|point| Some((point.response? * weight(point), weight(point))));
-    let (sum, made) = all.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    let (sum, made) = all.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
     (sum > 0.0 && made > 0.0).then(|| sum / made)
 }
 
@@ -54,10 +54,12 @@ fn log_ratio(course: &CellCourse, lost: Option<&Loss>, run: &VictimRun, of: Of) 
     let ended = run.began + run.ran.seconds;
     let is_after = |at: f64| lost.is_some_and(|lost| at >= lost.at);
     let during: Vec<&CoursePoint> =
-        course.measured().filter(|it| it.to > run.began && it.from < ended).collect();
+        course.measured().filter(|point| point.to > run.began && point.from < ended).collect();
     let quiet: Vec<&CoursePoint> = course
         .measured()
-        .filter(|it| !course.is_busy(it, RECOVERY) && is_after(it.from) == is_after(run.began))
+        .filter(|point| {
+            !course.is_busy(point, RECOVERY) && is_after(point.from) == is_after(run.began)
+        })
         .collect();
     let log = (of(&during)? / of(&quiet)?).ln();
     // Figures that do not vary can still differ by rounding.
@@ -83,15 +85,15 @@ pub fn impacts(arm: &str, victim: &str, cells: &[(&CellCourse, Option<&Loss>)]) 
             .collect();
         let estimate = Estimate::of_repeats(&logs);
         let plain = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
-        let ratio = estimate.as_ref().map_or(plain, |it| it.mean).exp();
+        let ratio = estimate.as_ref().map_or(plain, |estimate| estimate.mean).exp();
         (!logs.is_empty()).then(|| Impact {
             arm: arm.into(),
             victim: victim.into(),
             of: name,
             runs: logs.len(),
             percent: 100.0 * (ratio - 1.0),
-            half_width: estimate.as_ref().map(|it| 100.0 * ratio * it.half_width),
-            resolved: estimate.is_some_and(|it| it.above(0.0) || it.below(0.0)),
+            half_width: estimate.as_ref().map(|estimate| 100.0 * ratio * estimate.half_width),
+            resolved: estimate.is_some_and(|estimate| estimate.above(0.0) || estimate.below(0.0)),
         })
     };
     FIGURES.into_iter().filter_map(of_figure).collect()

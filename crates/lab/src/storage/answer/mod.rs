@@ -39,14 +39,14 @@ impl StorageResults {
         let left_out = |name: &str| {
             kept.left_out.iter().find(|(known, _)| known == name).map(|(_, why)| why.clone())
         };
-        let base = measured.first().map(|it| it.name.clone()).unwrap_or_default();
+        let base = measured.first().map(|arm| arm.name.clone()).unwrap_or_default();
         let arm_rows: Vec<ArmRow> = measured
             .iter()
-            .map(|it| ArmRow {
-                name: it.name.clone(),
-                title: it.title.clone(),
-                again: it.name == crate::storage::file::AGAIN,
-                left_out: left_out(&it.name),
+            .map(|arm| ArmRow {
+                name: arm.name.clone(),
+                title: arm.title.clone(),
+                again: arm.name == crate::storage::file::AGAIN,
+                left_out: left_out(&arm.name),
             })
             .collect();
         let cells: Vec<CellRow> = courses.iter().map(cell).collect();
@@ -92,7 +92,7 @@ fn cell(course: &CellCourse) -> CellRow {
             0.0
         }
     };
-    let made = weighted(&|it| it.rate);
+    let made = weighted(&|point| point.rate);
     let operations = |of: &dyn Fn(&course::CoursePoint) -> Option<f64>| {
         let sum: f64 = points
             .iter()
@@ -108,18 +108,18 @@ fn cell(course: &CellCourse) -> CellRow {
         seconds,
         wanted_per_second: points
             .first()
-            .and_then(|it| it.wanted)
-            .map(|_| weighted(&|it| it.wanted.unwrap_or(0.0))),
+            .and_then(|point| point.wanted)
+            .map(|_| weighted(&|point| point.wanted.unwrap_or(0.0))),
         made_per_second: made,
         reads: points
             .iter()
             .any(|point| point.reads.is_some())
-            .then(|| operations(&|it| it.reads))
+            .then(|| operations(&|point| point.reads))
             .flatten(),
-        owed: points.last().map_or(0, |it| it.owed),
+        owed: points.last().map_or(0, |point| point.owed),
         dropped: course.dropped,
-        bytes_per_second: weighted(&|it| it.bytes),
-        response_mean: operations(&|it| it.response),
+        bytes_per_second: weighted(&|point| point.bytes),
+        response_mean: operations(&|point| point.response),
         io_stalled: course.stalled,
         lost: steadiness::loss(course),
     }
@@ -130,8 +130,9 @@ fn row(course: &CellCourse, run: &VictimRun) -> RunRow {
     let until = run.began + ran.seconds;
     let during: Vec<_> =
         course.points.iter().filter(|point| point.to > run.began && point.from < until).collect();
-    let seconds: f64 = during.iter().map(|it| it.to - it.from).sum();
-    let rate = during.iter().map(|it| it.rate * (it.to - it.from)).sum::<f64>() / seconds;
+    let seconds: f64 = during.iter().map(|point| point.to - point.from).sum();
+    let rate =
+        during.iter().map(|point| point.rate * (point.to - point.from)).sum::<f64>() / seconds;
     RunRow {
         arm: course.arm.clone(),
         block: course.block,
@@ -155,9 +156,10 @@ fn factor(logs: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
         return None;
     }
     Some(match Estimate::of_repeats(logs) {
-        Some(it) => {
-            let (low, high) = (it.mean - it.half_width, it.mean + it.half_width);
-            (it.mean.exp(), Some((low.exp(), high.exp())))
+        Some(estimate) => {
+            let (low, high) =
+                (estimate.mean - estimate.half_width, estimate.mean + estimate.half_width);
+            (estimate.mean.exp(), Some((low.exp(), high.exp())))
         }
         None => ((logs.iter().sum::<f64>() / logs.len() as f64).exp(), None),
     })
@@ -184,12 +186,12 @@ fn slowdowns(
                 }
             }
             for when in ["all", "before", "after"] {
-                let wanted = |it: &&(f64, Option<bool>)| match when {
+                let wanted = |run: &&(f64, Option<bool>)| match when {
                     "all" => true,
-                    "before" => it.1 == Some(false),
-                    _ => it.1 == Some(true),
+                    "before" => run.1 == Some(false),
+                    _ => run.1 == Some(true),
                 };
-                let logs: Vec<f64> = logs.iter().filter(wanted).map(|it| it.0).collect();
+                let logs: Vec<f64> = logs.iter().filter(wanted).map(|run| run.0).collect();
                 let Some((factor, interval)) = factor(&logs) else { continue };
                 let (arm, victim) = (arm.name.clone(), victim.name.clone());
                 found.push(Slowdown { arm, victim, when, runs: logs.len(), factor, interval });
@@ -243,8 +245,9 @@ fn comparisons(
                 victim: victim.name.clone(),
                 pairs: logs.len(),
                 percent: 100.0 * (ratio - 1.0),
-                half_width: estimate.as_ref().map(|it| 100.0 * ratio * it.half_width),
-                resolved: estimate.is_some_and(|it| it.above(0.0) || it.below(0.0)),
+                half_width: estimate.as_ref().map(|estimate| 100.0 * ratio * estimate.half_width),
+                resolved: estimate
+                    .is_some_and(|estimate| estimate.above(0.0) || estimate.below(0.0)),
             });
         }
     }

@@ -26,15 +26,15 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
             }
         }
     }
-    for it in answer.impacts.iter().filter(|impact| impact.of == "rate" || impact.resolved) {
-        let half = it.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
-        let what = if it.of == "rate" { "rate" } else { "mean response time" };
-        let verdict = if it.resolved { "" } else { " (inconclusive)" };
+    for impact in answer.impacts.iter().filter(|impact| impact.of == "rate" || impact.resolved) {
+        let half = impact.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
+        let what = if impact.of == "rate" { "rate" } else { "mean response time" };
+        let verdict = if impact.resolved { "" } else { " (inconclusive)" };
         all.push(format!(
             "{}: while {} ran, the {what} of the background load changed by {:+.1} %{half}{verdict}.",
-            answer.arm_title(&it.arm),
-            it.victim,
-            it.percent
+            answer.arm_title(&impact.arm),
+            impact.victim,
+            impact.percent
         ));
     }
     for arm in &answer.arms {
@@ -42,8 +42,8 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
             answer.waits.iter().filter(|wait| wait.arm == arm.name && wait.during > wait.quiet);
         let grown: Vec<String> = grown
             .take(3)
-            .map(|it| {
-                let WaitRow { process, activity, quiet, during, .. } = it;
+            .map(|row| {
+                let WaitRow { process, activity, quiet, during, .. } = row;
                 format!("{process} {activity}, from {quiet:.2} to {during:.2}")
             })
             .collect();
@@ -52,14 +52,14 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
             all.push(format!("{}: average sessions rose most for {list}.", arm.title));
         }
     }
-    for it in &answer.comparisons {
-        let title = answer.arm_title(&it.arm);
+    for comparison in &answer.comparisons {
+        let title = answer.arm_title(&comparison.arm);
         let base = answer.arms.first().map_or("", |arm| arm.title.as_str());
-        let half = it.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
-        let verdict = if it.resolved { "" } else { " (inconclusive)" };
+        let half = comparison.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
+        let verdict = if comparison.resolved { "" } else { " (inconclusive)" };
         all.push(format!(
             "{title}: the time of {} changes by {:+.1} %{half} compared with {base}{verdict}.",
-            it.victim, it.percent
+            comparison.victim, comparison.percent
         ));
     }
     all

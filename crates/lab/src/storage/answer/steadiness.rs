@@ -52,8 +52,10 @@ pub fn loss(course: &CellCourse) -> Option<Loss> {
     // The longest response in a stalled period is not known yet; it lasts at least as long as the period.
     let response = |point: &&CoursePoint| point.response.unwrap_or(point.to - point.from).max(1e-6);
     let responses: Vec<f64> = quiet.iter().map(|point| response(point).ln()).collect();
-    let rate = change_point(&rates).filter(|it| it.after < it.before * (1.0 - FALL / 100.0));
-    let slower = change_point(&responses).filter(|it| it.after - it.before > GROWTH.ln());
+    let rate =
+        change_point(&rates).filter(|change| change.after < change.before * (1.0 - FALL / 100.0));
+    let slower =
+        change_point(&responses).filter(|change| change.after - change.before > GROWTH.ln());
     let (at, of) = match (&rate, &slower) {
         // Responses grow immediately; the rate falls once all threads are busy.
         (Some(rate), Some(slower)) if slower.at <= rate.at => (slower.at, "response"),
@@ -84,7 +86,7 @@ pub fn loss(course: &CellCourse) -> Option<Loss> {
         rate_before,
         rate_after,
         rate_percent: percent(rate_after) - 100.0,
-        rate_half_width: rate.map(|it| percent(it.half_width)),
+        rate_half_width: rate.map(|change| percent(change.half_width)),
         response_before: mean(&responses[..at]).exp(),
         response_after: mean(&responses[at..]).exp(),
         cause,

@@ -93,8 +93,11 @@ fn slowdowns_and_comparisons_are_means_of_logs_of_the_runs_that_succeeded() {
         cell.lost = Some(lost);
     }
     let found = slowdowns(&study, &arms(&study), &courses, &cells);
-    let of_x: Vec<_> =
-        found.iter().filter(|it| it.arm == "x").map(|it| (it.when, it.runs)).collect();
+    let of_x: Vec<_> = found
+        .iter()
+        .filter(|slowdown| slowdown.arm == "x")
+        .map(|slowdown| (slowdown.when, slowdown.runs))
+        .collect();
     assert_eq!(of_x, [("all", 3), ("before", 1), ("after", 2)]);
 }
 
@@ -154,8 +157,8 @@ fn the_table_and_the_sentences_say_what_the_answer_has() {
     let steady = |answer: &StorageResults| {
         let all = sentences::sentences(answer);
         all.iter()
-            .filter(|it| it.contains("stayed steady"))
-            .map(|it| it[..1].to_string())
+            .filter(|sentence| sentence.contains("stayed steady"))
+            .map(|sentence| sentence[..1].to_string())
             .collect::<Vec<_>>()
     };
     assert_eq!(steady(&answer), ["x", "y"]);

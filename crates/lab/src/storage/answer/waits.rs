@@ -43,12 +43,12 @@ struct Side {
 impl Side {
     fn add(&mut self, frame: &Frame) {
         self.seconds += frame.clock.seconds(frame.ticks);
-        for it in &frame.statistics {
-            if it.stat.kind != StatKind::Account || it.stat.is_idle() {
+        for statistic in &frame.statistics {
+            if statistic.stat.kind != StatKind::Account || statistic.stat.is_idle() {
                 continue;
             }
-            let key = (it.process.to_string(), it.stat.activity().to_string());
-            *self.by.entry(key).or_default() += frame.clock.seconds(it.total.change.total);
+            let key = (statistic.process.to_string(), statistic.stat.activity().to_string());
+            *self.by.entry(key).or_default() += frame.clock.seconds(statistic.total.change.total);
         }
     }
 
@@ -89,7 +89,7 @@ pub fn waits(folder: &Path, courses: &[CellCourse]) -> Result<Vec<WaitRow>, Erro
                 quiet: quiet.sessions(key),
                 during: during.sessions(key),
             })
-            .filter(|it| it.quiet.max(it.during) >= FEW)
+            .filter(|row| row.quiet.max(row.during) >= FEW)
             .collect();
         of_arm.sort_by(|a, b| (b.during - b.quiet).total_cmp(&(a.during - a.quiet)));
         rows.extend(of_arm);

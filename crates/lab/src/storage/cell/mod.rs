@@ -148,7 +148,7 @@ impl<'a> Cell<'a> {
         if let Some(server) = &server {
             server.set_words(&mut words);
         }
-        let cold = archive.as_ref().filter(|_| study.cold).map(|it| it.path().to_path_buf());
+        let cold = archive.as_ref().filter(|_| study.cold).map(|place| place.path().to_path_buf());
         let os_user = server.as_ref().map(Server::os_user);
         self.victims = Some(Victims::new(study, words, os_user, cold));
         self.without_background()?;
@@ -286,7 +286,7 @@ impl<'a> Cell<'a> {
                     let error = std::io::Error::from_raw_os_error(*why as i32);
                     return Err(Error::Failed(format!("the background load failed: {error}")));
                 }
-                written += sample.device.map_or(0, |it| it.written_bytes);
+                written += sample.device.map_or(0, |device| device.written_bytes);
                 match began {
                     None => {
                         if let Some(why) = watch.add(&sample) {
@@ -384,7 +384,7 @@ impl<'a> Cell<'a> {
 
     fn progress(&self, sample: &LoadSample, passed: f64, length: f64) {
         let victim = self.victims.as_ref().and_then(Victims::shown).unwrap_or_default();
-        let p99 = sample.responses.map_or(0.0, |it| it.p99);
+        let p99 = sample.responses.map_or(0.0, |responses| responses.p99);
         (self.task.show)(&format!(
             "{passed:.0} of {length:.0} s: {:.0} of {:.0} op/s, p99 {}, {} owed, {} dirty{victim}",
             sample.rate(),
@@ -413,7 +413,7 @@ impl Watched<'_> {
         let device = self.before.replace(reading.clone()).and_then(|before| {
             let location = self.devices.locations.first()?;
             let number = self.devices.under(location).first()?.number;
-            let counters = |it: &Reading| it.devices.get(&number)?.as_ref().ok().cloned();
+            let counters = |reading: &Reading| reading.devices.get(&number)?.as_ref().ok().cloned();
             Some(between(&counters(&before)?, &counters(&reading)?))
         });
         LoadSample::from_work(work, device, Memory::now())
@@ -423,11 +423,11 @@ impl Watched<'_> {
 fn between(then: &DiskCounters, now: &DiskCounters) -> Device {
     let more = |of: fn(&DiskCounters) -> u64| of(now).saturating_sub(of(then));
     Device {
-        reads: more(|it| it.reads),
-        writes: more(|it| it.writes),
-        read_bytes: more(|it| it.sectors_read) * 512,
-        written_bytes: more(|it| it.sectors_written) * 512,
-        busy_seconds: more(|it| it.busy_ms) as f64 * 1e-3,
+        reads: more(|counters| counters.reads),
+        writes: more(|counters| counters.writes),
+        read_bytes: more(|counters| counters.sectors_read) * 512,
+        written_bytes: more(|counters| counters.sectors_written) * 512,
+        busy_seconds: more(|counters| counters.busy_ms) as f64 * 1e-3,
     }
 }
 

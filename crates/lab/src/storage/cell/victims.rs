@@ -42,7 +42,8 @@ impl<'a> Victims<'a> {
         os_user: Option<OsUser>,
         cold: Option<PathBuf>,
     ) -> Self {
-        let starts = |(victim, it)| study.starts(it).into_iter().map(move |at| Due { at, victim });
+        let starts =
+            |(victim, planned)| study.starts(planned).into_iter().map(move |at| Due { at, victim });
         let mut due: Vec<Due> = study.victims.iter().enumerate().flat_map(starts).collect();
         due.sort_by(|a, b| b.at.total_cmp(&a.at).then(b.victim.cmp(&a.victim)));
         Self { study, words, os_user, cold, due, running: None, failed: Vec::new() }
@@ -155,7 +156,7 @@ mod tests {
             + &victim("two", "2, 7");
         let study = StorageStudy::parse(&text).unwrap();
         let mut victims = Victims::new(&study, Words::default(), None, None);
-        let order = std::iter::from_fn(|| victims.due.pop()).map(|it| (it.at, it.victim));
+        let order = std::iter::from_fn(|| victims.due.pop()).map(|due| (due.at, due.victim));
         assert_eq!(order.collect::<Vec<_>>(), [(2.0, 0), (2.0, 1), (5.0, 0), (7.0, 1)]);
     }
 }

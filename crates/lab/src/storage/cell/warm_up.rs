@@ -59,9 +59,10 @@ impl WarmUpWatch {
         if self.last.len() < 2 * SAMPLES {
             return false;
         }
-        let on_schedule = |it: &LoadSample| {
-            let off = (it.made() as f64 - it.wanted as f64).abs();
-            off <= (RATE * it.wanted as f64).max(2.0) && it.owed as f64 <= it.wanted as f64
+        let on_schedule = |sample: &LoadSample| {
+            let off = (sample.made() as f64 - sample.wanted as f64).abs();
+            off <= (RATE * sample.wanted as f64).max(2.0)
+                && sample.owed as f64 <= sample.wanted as f64
         };
         let mean = |from: usize, of: &dyn Fn(&LoadSample) -> f64| {
             self.last.iter().skip(from).take(SAMPLES).map(of).sum::<f64>() / SAMPLES as f64
@@ -70,10 +71,11 @@ impl WarmUpWatch {
             let (before, after) = (mean(0, of), mean(SAMPLES, of));
             after > min_value && after > GROWTH * before
         };
-        let response = |it: &LoadSample| it.responses.map_or(0.0, |it| it.p50);
+        let response =
+            |sample: &LoadSample| sample.responses.map_or(0.0, |responses| responses.p50);
         self.last.iter().all(on_schedule)
             && !grows(&response, 1e-3)
-            && !grows(&|it| it.memory.dirty as f64, FEW_BYTES)
+            && !grows(&|sample| sample.memory.dirty as f64, FEW_BYTES)
     }
 }
 

@@ -135,7 +135,12 @@ fio: terminating on signal 2
     #[test]
     fn reports_are_separated_from_messages() {
         let (mut documents, mut messages) = (Vec::new(), Vec::new());
-        read(TEXT.as_bytes(), || 5.1, |it| documents.push(it), |it| messages.push(it.to_string()));
+        read(
+            TEXT.as_bytes(),
+            || 5.1,
+            |document| documents.push(document),
+            |line| messages.push(line.to_string()),
+        );
         assert_eq!(messages.len(), 3);
         assert_eq!(messages[0], "fio: opendir added 16 files");
         assert!(messages[2].contains("could not read fio's report"), "{messages:?}");

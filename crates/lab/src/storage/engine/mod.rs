@@ -149,7 +149,7 @@ impl Engine {
             document::read(
                 BufReader::new(output),
                 now,
-                |it| drop(document.send(it)),
+                |report| drop(document.send(report)),
                 |text| drop(message.send(text.to_string())),
             );
         })?;

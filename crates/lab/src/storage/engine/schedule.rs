@@ -198,7 +198,7 @@ mod tests {
     fn compare(service: impl Fn(u64) -> f64, error: f64) {
         let (ended, truth) = simulate(2000, service);
         let found = reported(&ended);
-        let within = ended.iter().zip(&truth).filter(|(it, _)| it.0 <= 10.0);
+        let within = ended.iter().zip(&truth).filter(|(operation, _)| operation.0 <= 10.0);
         let mut truth: Vec<f64> = within.map(|(_, response)| *response).collect();
         truth.sort_by(f64::total_cmp);
         let count = truth.len() as f64;

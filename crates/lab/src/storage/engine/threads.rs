@@ -98,8 +98,8 @@ mod tests {
                     threads.iter().filter(of).map(|thread| thread.rate).sum::<f64>()
                 };
                 assert!((sum(&|_| true) - 1234.5).abs() < 1e-9);
-                assert!((sum(&|it| it.reads) - 1234.5 * reads).abs() < 1e-9);
-                assert!((sum(&|it| it.sequential) - 1234.5 * sequential).abs() < 1e-9);
+                assert!((sum(&|thread| thread.reads) - 1234.5 * reads).abs() < 1e-9);
+                assert!((sum(&|thread| thread.sequential) - 1234.5 * sequential).abs() < 1e-9);
             }
         }
     }

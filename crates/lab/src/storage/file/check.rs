@@ -73,7 +73,7 @@ fn arms(study: &StorageStudy) -> Result<(), String> {
                 arm.name
             ));
         }
-        if let Some(why) = arm.raid.as_ref().and_then(|it| it.check().err()) {
+        if let Some(why) = arm.raid.as_ref().and_then(|raid| raid.check().err()) {
             return Err(format!("arm \"{}\": raid: {why}", arm.name));
         }
         if arm.raid.is_some() && arm.file_system.as_deref() == Some("tmpfs") {

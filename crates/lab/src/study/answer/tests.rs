@@ -59,8 +59,8 @@ fn resolved(seed: u64, effect: f64) -> Vec<String> {
     let plan = plan(8);
     comparisons(&plan, &cells(&plan, seed, effect))
         .into_iter()
-        .filter(|it| it.verdict == ArmVerdict::Resolved)
-        .map(|it| it.arm)
+        .filter(|comparison| comparison.verdict == ArmVerdict::Resolved)
+        .map(|comparison| comparison.arm)
         .collect()
 }
 
@@ -83,9 +83,9 @@ fn an_effect_beyond_the_noise_is_found_only_in_its_arm() {
 #[test]
 fn the_control_has_figures_and_is_never_an_effect() {
     let plan = plan(8);
-    for it in comparisons(&plan, &cells(&plan, 3, 0.05)) {
-        assert_eq!(it.verdict == ArmVerdict::Placebo, it.arm == "base-again");
-        assert!(it.again_half_width.is_some() && it.detectable > 0.0);
+    for comparison in comparisons(&plan, &cells(&plan, 3, 0.05)) {
+        assert_eq!(comparison.verdict == ArmVerdict::Placebo, comparison.arm == "base-again");
+        assert!(comparison.again_half_width.is_some() && comparison.detectable > 0.0);
     }
 }
 
@@ -93,7 +93,7 @@ fn the_control_has_figures_and_is_never_an_effect() {
 fn five_blocks_resolve_nothing() {
     let plan = plan(5);
     let all = comparisons(&plan, &cells(&plan, 3, 0.5));
-    assert!(all.iter().all(|it| it.verdict != ArmVerdict::Resolved));
+    assert!(all.iter().all(|comparison| comparison.verdict != ArmVerdict::Resolved));
 }
 
 #[test]
@@ -124,7 +124,10 @@ fn compared(own: fn(f64) -> f64, again: fn(f64) -> f64) -> (StudyPlan, Vec<Cell>
         cell.values.insert("tps".into(), Some(1000.0 * log.exp()));
     }
     let found = comparisons(&plan, &all);
-    let one = found.into_iter().find(|it| it.arm == "one" && it.point == plan.points[0]).unwrap();
+    let one = found
+        .into_iter()
+        .find(|comparison| comparison.arm == "one" && comparison.point == plan.points[0])
+        .unwrap();
     (plan, all, one)
 }
 

@@ -218,7 +218,8 @@ impl Study {
             true => MIN_SLICE_WITH_SETTINGS,
             false => MIN_SLICE,
         };
-        let slices = [Some(self.measure.slice), self.quick.slice].map(|slice| slice.map(|it| it.0));
+        let slices =
+            [Some(self.measure.slice), self.quick.slice].map(|slice| slice.map(|time| time.0));
         within(slices, min.., &format!("slice must be at least {min:?} for these arms"))
     }
 
