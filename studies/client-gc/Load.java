@@ -9,8 +9,8 @@ import java.util.Locale;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Threads that read lists of rows, and keep the last ones, 30 MB together. Run as a source file:
- * {@code java -cp DRIVER Load.java URL USER SECONDS}. The last lines are figures of the study.
+ * Threads that read lists of rows and keep the last ones, 30 MB in total. Run it as a source file:
+ * {@code java -cp DRIVER Load.java URL USER SECONDS}. The last lines of output are the figures for the study.
  */
 public final class Load {
     private static final int THREADS = 4;
@@ -37,7 +37,7 @@ public final class Load {
         System.out.printf(Locale.ROOT, "rate %.1f%n", READS.get() / ((System.nanoTime() - begin) * 1e-9));
         System.out.println("reads " + READS);
         System.out.flush();
-        // The agent's figures are read while this process runs.
+        // Wait: the agent's figures are read while this process runs.
         System.in.read();
     }
 

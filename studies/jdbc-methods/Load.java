@@ -6,8 +6,8 @@ import java.sql.ResultSet;
 import java.util.Locale;
 
 /**
- * Transactions of an order entry: rows are read by key and as a list, column by column, and written. Run as a source file:
- * {@code java -cp DRIVER Load.java URL USER SECONDS}. The last lines are figures of the study.
+ * Order entry transactions: read rows by key and as a list, column by column, and write rows. Run it as a source file:
+ * {@code java -cp DRIVER Load.java URL USER SECONDS}. The last lines of output are the figures for the study.
  */
 public final class Load {
     private static final int KEYS = 10_000;
@@ -31,7 +31,7 @@ public final class Load {
             System.out.printf(Locale.ROOT, "rate %.1f%n", transactions / seconds);
             System.out.println("transactions " + transactions);
             System.out.flush();
-            // The figures of methods are read while this process runs.
+            // Wait: the figures of methods are read while this process runs.
             System.in.read();
         }
     }

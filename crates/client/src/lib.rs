@@ -29,7 +29,7 @@ const INCOMPLETE: &str =
 pub struct ClientArgs {
     /// PID or segment of the client; optional if only one is running
     pub target: Option<String>,
-    /// Measure for this long from now (500ms, 2s, 1min) [default: show all since measuring began]
+    /// Measure for this long from now (500ms, 2s, 1min) [default: since measuring began]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
     /// Print JSON (docs/reference-json.md)

@@ -157,7 +157,7 @@ fn a_root_that_is_no_mount_point_has_the_device_of_its_mount() {
     // Separate standard error from ours, which may be a file and would be taken for the server's log.
     let inside =
         format!("chroot jail {program} --ignored --exact under_another_root --nocapture 2>&1");
-    // First with the other processes in sight, of which the first has all mounts; then, as in a
+    // First with the other processes visible, of which process 1 has all mounts; then, as in a
     // container, with none but itself.
     for command in [inside.clone(), format!("unshare --pid --fork --mount-proc=jail/proc {inside}")]
     {

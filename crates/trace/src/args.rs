@@ -81,7 +81,7 @@ pub struct TraceArgs {
     /// work for it; "-" reads the output of `tally calls --stream` from standard input
     #[arg(long, value_name = "SEGMENT", conflicts_with_all = ["otlp", "statement", "slower_than"])]
     pub client: Option<String>,
-    /// Send spans to the OTLP/HTTP receiver at this URL, or at that of the environment (docs/opentelemetry.md)
+    /// Send spans to the OTLP/HTTP receiver at this URL [default: from the environment, docs/opentelemetry.md]
     #[arg(long, value_name = "URL", num_args = 0..=1)]
     pub otlp: Option<Option<String>>,
     /// Give each wait and step that took at least this long its own span

@@ -53,7 +53,7 @@ pub struct Discarded {
     pub level: u64,
 }
 
-/// What was measured; rounds in order of time.
+/// The measurements; rounds in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct Record {
     pub rounds: Vec<RoundContrast>,
@@ -62,7 +62,7 @@ pub struct Record {
     /// Sum of all slices with measuring on.
     pub on: Slice,
     pub discarded: Discarded,
-    /// Min. and max. number of backends measured.
+    /// Minimum and maximum number of measured backends.
     pub backends: (usize, usize),
     /// Actual length of a slice: longer than planned if reading the backends takes long.
     pub slice: Duration,

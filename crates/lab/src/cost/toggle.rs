@@ -52,7 +52,7 @@ impl Toggle {
 
 impl Drop for Toggle {
     fn drop(&mut self) {
-        // Runs after a panic as well.
+        // This also runs after a panic.
         self.switch.pause_statements(false);
         self.switch.apply(self.found);
     }

@@ -37,7 +37,7 @@ pub struct RunHead {
     pub version: String,
 }
 
-/// What the directory holds about a run, apart from its cells: run.json.
+/// The record of a run in its directory, apart from its cells: run.json.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRecord {
     /// How the cells were run.

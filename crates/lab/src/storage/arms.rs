@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a run measures: the variant of the study, and its arms with the A/A control.
+//! The variant of the study to measure, and its arms with the A/A control.
 
 use std::time::Duration;
 

@@ -21,7 +21,7 @@ pub fn render(answer: &StorageResults, tables: &[Table]) -> String {
     text
 }
 
-/// What was measured, and on which machine.
+/// Facts about the run: what was measured, and on which machine.
 pub fn facts(answer: &StorageResults) -> Vec<String> {
     let host = &answer.run.host;
     let complete = answer.cells.iter().filter(|cell| cell.incomplete.is_none()).count();

@@ -20,7 +20,7 @@ const FILE: &str = "toggled.conf";
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(2);
 
-/// What differs between arms on live backends.
+/// The state of an arm on live backends.
 #[derive(Debug, Clone, PartialEq)]
 struct ArmState {
     level: Level,

@@ -156,7 +156,7 @@ impl Running {
 /// The results of a load that has ended.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// What it printed.
+    /// Its output.
     pub output: String,
     /// Number of transactions; `None` for a command.
     pub transactions: Option<f64>,

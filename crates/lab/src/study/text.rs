@@ -21,7 +21,7 @@ pub fn render(answer: &StudyResults, tables: &[Table]) -> String {
     text
 }
 
-/// What was measured, and on which server and machine.
+/// Facts about the run: what was measured, and on which server and machine.
 pub fn facts(answer: &StudyResults) -> Vec<String> {
     let host = &answer.run.host;
     let mut facts = vec![format!(

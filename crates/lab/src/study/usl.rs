@@ -249,7 +249,7 @@ impl Data {
 }
 
 impl Family {
-    /// The residuals and their slopes, centred: subtracting the mean fits the constant, too.
+    /// The residuals and their slopes, centred: subtracting the mean also fits the constant.
     fn residuals(&self, logs: &[f64], at: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
         let mut slow = self.base.clone();
         for (slope, value) in self.slopes.iter().zip(at) {

@@ -6,10 +6,10 @@
 
 use crate::storage::file::Background;
 
-/// What a thread does.
+/// A thread of the background.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thread {
-    /// Whether it reads; else it writes.
+    /// Whether it reads or writes.
     pub reads: bool,
     /// Whether it processes one file after the other; otherwise each operation is on a random block of a random
     /// file.

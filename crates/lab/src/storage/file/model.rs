@@ -17,7 +17,7 @@ pub struct StorageStudy {
     pub name: String,
     /// One line.
     pub title: String,
-    /// What it answers.
+    /// The question that it answers.
     pub question: String,
     /// The original study, if it repeats one.
     pub source: Option<String>,
@@ -46,10 +46,10 @@ pub struct StorageStudy {
     /// The commands that are timed.
     #[serde(default, rename = "victim")]
     pub victims: Vec<Victim>,
-    /// What is compared.
+    /// The arms to compare.
     #[serde(rename = "arm")]
     pub arms: Vec<StorageArm>,
-    /// What differs in the quick variant.
+    /// Changes in the quick variant.
     #[serde(default)]
     pub quick: Quick,
 }
@@ -98,7 +98,7 @@ pub struct Background {
     pub warm_up_max: Time,
 }
 
-/// What happens to operations that are behind the schedule.
+/// How to treat operations that are behind schedule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Owed {
@@ -248,7 +248,7 @@ pub struct Limit {
     pub read_operations: Option<u64>,
 }
 
-/// What differs in the quick variant.
+/// Changes in the quick variant.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quick {

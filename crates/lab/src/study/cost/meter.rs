@@ -84,7 +84,7 @@ impl BackendMeter {
             .index;
         if of == CostOf::Statements && !segment.keeps_statements() {
             return Err(Error::Failed(format!(
-                "{path}: the server keeps no statements (pg_tally.max_statements is 0)"
+                "{path}: the server keeps no statements (check pg_tally.max_statements)"
             )));
         }
         Ok(Self { segment, of, counter, whole: false, backends: Vec::new() })

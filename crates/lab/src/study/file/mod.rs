@@ -65,7 +65,7 @@ pub struct Study {
 /// Values of PostgreSQL settings, by name.
 pub type Settings = BTreeMap<String, String>;
 
-/// What the servers of all arms have in common.
+/// Settings common to the servers of all arms.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
@@ -188,7 +188,7 @@ fn yes() -> bool {
     true
 }
 
-/// What the clients do.
+/// The load of the clients.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {

@@ -110,7 +110,7 @@ impl MeasuredProcesses {
     }
 }
 
-/// What a figure is divided by.
+/// The divisor of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Per {
