@@ -326,8 +326,7 @@ impl Join {
             let ms = error as f64 / 1e6;
             writeln!(
                 self.out,
-                "the other machine's clock is known to within {ms:.3} ms; network and server times of a call may be off \
-                 by that much"
+                "the other machine's clock is known to within {ms:.3} ms; network and server may be off by that"
             )?;
         }
         let unjoined = &self.unjoined;

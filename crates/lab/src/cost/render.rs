@@ -200,7 +200,7 @@ impl Result<'_> {
         let mut out = String::new();
         let _ = write!(
             out,
-            "{} of 8 slices in {}{}; {} of each slice measured, the first {} discarded; seed {}",
+            "{} of 8 slices in {}{}; slices of {} after {} discarded; seed {}",
             plural(record.rounds.len(), "round"),
             minutes(record.elapsed),
             if record.interrupted { ", interrupted" } else { "" },
@@ -236,7 +236,7 @@ impl Result<'_> {
         let known = |share: Option<f64>| share.map_or("unknown".into(), |s| format!("{s:.1} %"));
         let _ = write!(
             out,
-            "\nCPU time stolen by the hypervisor: {}; time with processes waiting for a CPU: {}",
+            "\nstolen by the hypervisor: {}; time with a process waiting for a CPU: {}",
             known(host.steal_percent),
             known(host.pressure_percent)
         );
@@ -348,7 +348,7 @@ mod tests {
             // Ten commands a page: 5 and 10 us each, 500 and 400 of them in a second.
             "off: 50.00 us of CPU per page, 50 pages/s; on: 100.00 us, 40/s",
             "Margin 2.00 %: within: no more than +1.75 %; the interval contains zero",
-            "0 rounds of 8 slices in 99 s; 20 ms of each slice measured, the first 1.25 ms discarded; seed 7",
+            "0 rounds of 8 slices in 99 s; slices of 20 ms after 1.25 ms discarded; seed 7",
             "signed ranks: p = 4e-4",
         ] {
             assert!(within.contains(part), "{part}: {within}");
