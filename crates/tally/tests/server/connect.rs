@@ -188,7 +188,7 @@ fn the_environment_leads_every_verb_to_the_server_that_enable_changed() {
 #[test]
 fn flags_that_cannot_hold_are_refused() {
     let complaint = |args: &[&str]| support::complaint(support::tally().args(args), 2);
-    assert!(complaint(&["top", "-h", "x", "/tmp"]).contains("names its server by itself"));
+    assert!(complaint(&["top", "-h", "x", "/tmp"]).contains("already identifies the server"));
     assert!(complaint(&["top", "-d", "host=x", "host=y"]).contains("both -d"));
     assert!(complaint(&["top", "-h"]).contains("a value is required"));
     assert!(complaint(&["status", "hosst=x"]).contains("hosst"));

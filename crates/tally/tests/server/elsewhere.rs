@@ -208,7 +208,7 @@ fn a_server_on_another_machine_is_enabled_and_disabled_through_its_connection() 
     let mut session = there.cluster.connect().unwrap();
     for _ in 0..2 {
         let text = output(tally().args(["disable", &target]));
-        assert!(text.contains("the level is off for all processes"), "{text}");
+        assert!(text.contains("measuring is off for all processes"), "{text}");
         assert!(text.contains("the last one removes the server's segment"), "{text}");
         assert_eq!((level(&there.cluster), settings()), (Level::Off, before.clone()));
         output(tally().args(["enable", "--level", "locks", &target]));

@@ -24,7 +24,7 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
         cluster.psql("select 1").unwrap();
         segment(&cluster).exists()
     });
-    assert!(output(tally().args(["enable", &target])).contains("it was before"));
+    assert!(output(tally().args(["enable", &target])).contains("it was already"));
 
     output(tally().args(["functions", "--set", "XLogFlush", &target]));
     output(tally().args(["enable", "--level", "locks", &target]));
@@ -72,7 +72,7 @@ fn all_processes_are_covered_after_a_restart() {
     assert!(text.contains("restart the server"), "{text}");
     cluster.restart().unwrap();
     let text = output(tally().args(["enable", "--mode", "shared", &target]));
-    assert!(text.contains("all processes") && text.contains("it was before"), "{text}");
+    assert!(text.contains("all processes") && text.contains("it was already"), "{text}");
     let kinds: Vec<String> = segment::Segment::open(&segment(&cluster))
         .unwrap()
         .claims()
@@ -82,7 +82,7 @@ fn all_processes_are_covered_after_a_restart() {
         .collect();
     assert!(kinds.iter().any(|kind| kind == "checkpointer"), "{kinds:?}");
     let text = output(tally().args(["disable", &target]));
-    assert!(text.contains("level is off") && text.contains("until the server restarts"), "{text}");
+    assert!(text.contains("measuring is off") && text.contains("until the server restarts"), "{text}");
     cluster.restart().unwrap();
     assert!(!segment(&cluster).exists());
 }

@@ -251,7 +251,7 @@ fn disable_keeps_and_names_extensions_it_did_not_create_or_that_others_need() {
     for words in [
         "database postgres keeps extension pg_tally: `tally enable` did not create it",
         "database other keeps extension pg_tally: the server says: cannot drop extension",
-        "DROP EXTENSION pg_tally in that database removes it",
+        "to remove it, run DROP EXTENSION pg_tally in that database",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -160,7 +160,7 @@ fn functions_of_a_live_server_are_set_timed_and_cleared() {
     let probe = probes.iter().find(|probe| probe["name"] == "function heap_insert");
     assert_eq!(probe.map(|probe| &probe["installed"]), Some(&Value::Bool(true)), "{status}");
     let text = output(tally().args(["functions", "--set", "", &target]));
-    assert!(text.contains("no function is timed any more"), "{text}");
+    assert!(text.contains("no functions are timed from now on"), "{text}");
     let files = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
     assert!(!files.contains("pg_tally.functions"), "{files}");
 }
