@@ -97,12 +97,12 @@ fn changed_settings_come_first_and_a_port_is_not_in_the_findings() {
     assert_eq!(diff["configuration"][1]["name"], "port");
     let message = findings(&diff);
     assert!(
-        message.contains("Set up differently: shared_buffers (A 16 MB, B 512 MB)."),
+        message.contains("Differences in configuration: shared_buffers (A 16 MB, B 512 MB)."),
         "{message}"
     );
     let text = output(&mut recordings.diff("a", "b"));
     let position = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
-    assert!(position("\nSet up differently") < position("\nTotal time"));
+    assert!(position("\nDifferences in configuration") < position("\nTotal time"));
     assert!(position("\nTotal time") < position("\nWhere it changed"));
 }
 
@@ -264,7 +264,7 @@ fn a_wait_for_a_standby_that_ended_comes_first() {
     let place = |words: &str| message.find(words).unwrap_or(usize::MAX);
     assert!(place("IPC:SyncRep") < place("IO:DataFileRead"), "{message}");
     let text = output(recordings.diff("a", "b").arg("--text"));
-    assert!(text.contains("by time per second: IPC:SyncRep in commit, 7.9"), "{text}");
+    assert!(text.contains("time per second was tested: IPC:SyncRep in commit, 7.9"), "{text}");
     let back = recordings.json("b", "a", &[]);
     assert_eq!(back["accounts"][0]["verdict"], "absent");
 }
@@ -377,7 +377,7 @@ fn a_short_recording_is_too_short_to_estimate_its_noise() {
     let diff = recordings.json("a", "b", &[]);
     assert_eq!(diff["totals"][0]["verdict"], "unknown");
     assert!(changed(&diff).is_empty());
-    assert!(findings(&diff).contains("a has only 5 intervals to estimate its noise;"));
+    assert!(findings(&diff).contains("a has only 5 intervals to estimate its noise from;"));
 }
 
 #[test]
@@ -548,7 +548,7 @@ fn lost_index_is_first(recording: impl Fn(&str) -> Fixture) {
     }
     let diff = recordings.json("before", "after", &[]);
     let first = diff["findings"][0]["text"].as_str().unwrap();
-    assert!(first.starts_with("The statement that changed most takes "), "{}", findings(&diff));
+    assert!(first.starts_with("The statement that changed the most takes "), "{}", findings(&diff));
     assert!(first.contains("from orders where customer"), "{first}");
     let row = &rows(&diff, "statements")[0];
     assert_eq!(row["verdict"], "more", "{row}");

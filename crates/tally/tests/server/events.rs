@@ -222,7 +222,7 @@ fn events_overwritten_in_the_ring_are_counted_as_lost() {
     let output = run(&["--json"], &path);
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("4 events are lost: the last 16 are kept (pg_tally.max_events)"),
+        stderr.contains("4 events were lost: only the last 16 are kept (pg_tally.max_events)"),
         "{stderr}"
     );
     let rows = json(&[], &path);
@@ -260,7 +260,7 @@ fn followed_events_are_printed_once_and_lost_ones_are_counted() {
     assert_eq!(lost, u64::from(50 + 17 - 2 * EVENTS));
     let (rows, stderr) = follower.interrupt();
     assert_eq!(rows, [""; 0]);
-    assert!(stderr.iter().all(|line| line.contains("lost: the last 16 are kept")), "{stderr:?}");
+    assert!(stderr.iter().all(|line| line.contains("lost: only the last 16 are kept")), "{stderr:?}");
     assert!(!stderr.is_empty());
 }
 
@@ -488,7 +488,7 @@ fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
     time_out_on_lock(&cluster, 20);
     let output = run(&["--json"], &path);
     assert_eq!(text(&output.stdout).lines().count(), 16);
-    assert!(text(&output.stderr).contains("are lost: the last 16 are kept"), "{output:?}");
+    assert!(text(&output.stderr).contains("were lost: only the last 16 are kept"), "{output:?}");
     let mut last = 0;
     eventually("the follower has printed them", || {
         last = follower.row()["number"].as_u64().unwrap();

@@ -432,7 +432,7 @@ fn statements_that_run_now_and_then_outlive_a_flood_of_those_that_run_once() {
     assert!(ours >= theirs);
 
     let shown = support::output(support::tally().arg("statements").arg(support::segment(&cluster)));
-    assert!(shown.contains("SELECT that ran once (tally doctor has the remedy)"), "{shown}");
+    assert!(shown.contains("SELECT that ran only once (see tally doctor)"), "{shown}");
     // `tally doctor` reports it while it goes on.
     let done = std::sync::atomic::AtomicBool::new(false);
     let found = std::thread::scope(|scope| {

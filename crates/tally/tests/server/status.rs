@@ -56,7 +56,7 @@ fn paused_statements_are_reported_and_resume_when_a_level_is_set() {
     assert_eq!(status()["statements_paused"], true);
     let text = output(tally().arg("status").arg(&path));
     assert!(
-        text.contains("paused by `tally cost`") && text.contains("`tally level waits`"),
+        text.contains("paused by a `tally cost`") && text.contains("`tally level waits`"),
         "{text}"
     );
     output(tally().args(["level", "waits"]).arg(&path));
@@ -97,7 +97,7 @@ fn the_segment_of_a_killed_server_is_listed_as_ended() {
     let mut cluster = shared();
     cluster.kill9_postmaster().unwrap();
     let text = output(tally().arg("status").arg(segment(&cluster)));
-    assert!(text.contains("the server has ended"), "{text}");
+    assert!(text.contains("the server has stopped"), "{text}");
     cluster.start().unwrap();
     let status = json(&output(tally().args(["status", "--json"]).arg(segment(&cluster))));
     assert_eq!(status["running"], true);

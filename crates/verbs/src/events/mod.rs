@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn notes_about_lost_events_name_the_setting() {
-        let one = "1 event is lost: the last 16 are kept (pg_tally.max_events)";
+        let one = "1 event was lost: only the last 16 are kept (pg_tally.max_events)";
         assert_eq!(losses(1, 16), one);
-        assert!(losses(40, 16).starts_with("40 events are lost"));
+        assert!(losses(40, 16).starts_with("40 events were lost"));
     }
 }
