@@ -169,7 +169,7 @@ fn a_failure_is_shown_above_the_last_answer() {
     press(&mut screen, "3");
     let wanted = screen.wanted(Instant::now()).unwrap();
     screen.take(&wanted, failure());
-    assert!(drawn(&mut screen, 80, 24).contains("No answer: duckdb: out of memory"));
+    assert!(drawn(&mut screen, 80, 24).contains("Query failed: duckdb: out of memory"));
 }
 
 #[test]

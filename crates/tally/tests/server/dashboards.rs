@@ -113,7 +113,7 @@ fn promtool_accepts_the_rules_and_they_fire_only_when_something_is_wrong() {
             &[(cpu, "0+300x60"), cores],
             Some((
                 "instance: a, severity: warning",
-                "a: 5 processes want a CPU, more than there are",
+                "a: 5 processes need a CPU, more than the machine has",
             )),
             "PostgresCpuDemandExceedsCpus",
         ),
@@ -122,7 +122,7 @@ fn promtool_accepts_the_rules_and_they_fire_only_when_something_is_wrong() {
             &[(up, "0x60")],
             Some((
                 "instance: a, severity: critical",
-                "a: the server is stopped or pg_tally is not loaded",
+                "a: the server is down or pg_tally is not loaded",
             )),
             "PgtallyServerNotRead",
         ),

@@ -153,7 +153,7 @@ fn events_are_printed_in_order_with_time_process_and_kind() {
     assert!(lines[2].contains(" EVENT 77: of another time?[2J"), "{printed}");
     assert!(!printed.contains('\x1b'));
     // Gaps left by killed writers are reported where they occur.
-    assert!(text(&output.stderr).contains("2 events are lost"), "{output:?}");
+    assert!(text(&output.stderr).contains("2 events were lost"), "{output:?}");
 
     let rows = json(&[], &path);
     assert_eq!(numbers(&rows), [1, 4, 9]);
