@@ -141,7 +141,9 @@ fn alarms(
     rows.totals.push(Total { per: Per::Commit, change, a_per_second: 1.0, b_per_second: 1.0 });
     rows.judge();
     let verdicts = rows.accounts.iter().map(|row| row.change.verdict);
-    verdicts.chain(rows.totals.iter().map(|total| total.change.verdict)).any(|verdict| verdict.is_real())
+    verdicts
+        .chain(rows.totals.iter().map(|total| total.change.verdict))
+        .any(|verdict| verdict.is_real())
 }
 
 fn share(course: Course, blocks: usize, from: Sides, runs: usize) -> f64 {

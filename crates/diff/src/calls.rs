@@ -38,7 +38,8 @@ fn sum(all: &[f64]) -> f64 {
 /// The mean time of a call of each statement of a side, and its relative error: by itself, and relative to the
 /// time that calls of the other statements took in the same block compared with their average.
 fn means(side: &[CallCourse<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> {
-    let means: Vec<f64> = side.iter().map(|course| sum(course.seconds) / sum(course.calls).max(1.0)).collect();
+    let means: Vec<f64> =
+        side.iter().map(|course| sum(course.seconds) / sum(course.calls).max(1.0)).collect();
     let blocks = side.first().map_or(0, |course| course.seconds.len());
     let (mut spent, mut usual) = (vec![0.0; blocks], vec![0.0; blocks]);
     for (course, mean) in side.iter().zip(&means) {
@@ -155,7 +156,8 @@ fn factor(a: &Calls, b: &Calls) -> Option<Factor> {
     if a.count < FEWEST || b.count < FEWEST || a.mean <= 0.0 || b.mean <= 0.0 || a.median <= 0.0 {
         return None;
     }
-    let error = |calls: &Calls| calls.deviation / calls.mean / (calls.count as f64).sqrt() * LIKENESS;
+    let error =
+        |calls: &Calls| calls.deviation / calls.mean / (calls.count as f64).sqrt() * LIKENESS;
     let z = (b.mean / a.mean).ln() / error(a).hypot(error(b)).max(1e-9);
     Some(Factor { mean: b.mean / a.mean, median: b.median / a.median, p: normal_two_sided(z) })
 }
@@ -179,8 +181,12 @@ pub fn judge(rows: &mut [ComparisonRow], whole: f64) {
         if !row.stands_out {
             continue;
         }
-        let at_least = |factor: f64| [mean, median].iter().all(|factor_of| factor_of / common.max(1.0) >= factor);
-        let at_most = |factor: f64| [mean, median].iter().all(|factor_of| factor_of / common.min(1.0) <= factor);
+        let at_least = |factor: f64| {
+            [mean, median].iter().all(|factor_of| factor_of / common.max(1.0) >= factor)
+        };
+        let at_most = |factor: f64| {
+            [mean, median].iter().all(|factor_of| factor_of / common.min(1.0) <= factor)
+        };
         if at_least(FACTOR) {
             row.change.verdict = ChangeVerdict::More;
         } else if at_most(1.0 / FACTOR) {

@@ -102,7 +102,8 @@ fn known(side: &ComparedSide) -> Result<SettingValues, Error> {
     add("interval", format!("{} s", about.interval_ns as f64 * 1e-9));
     if let Some(head) = side.heads.last() {
         add("processors", head.cores.to_string());
-        let server = side.recording.servers()?.into_iter().find(|server| server.server == head.server);
+        let server =
+            side.recording.servers()?.into_iter().find(|server| server.server == head.server);
         let clock = server.map_or_else(|| "-".into(), |server| server.clock);
         add("clock", format!("{clock}, {:.2} GHz", head.ticks_per_second * 1e-9));
     }

@@ -416,7 +416,8 @@ fn table(kind: &Kind, it: &Comparison, rows: &[ComparisonRow], noisy: &[&Compari
     let named = rows.iter().map(|row| (findings::name(&row.what), &row.change));
     let note = by_second(Some(note), named);
     let mut table = Table::new(id, title, columns(id, names, &all)).noted(note);
-    let summed = |row: &ComparisonRow| noisy.iter().any(|inconclusive| std::ptr::eq(*inconclusive, row));
+    let summed =
+        |row: &ComparisonRow| noisy.iter().any(|inconclusive| std::ptr::eq(*inconclusive, row));
     for shown in rows.iter().filter(|row| !summed(row)) {
         table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown, plans));
     }

@@ -160,7 +160,9 @@ fn call(row: &ComparisonRow) -> Option<String> {
         (Some(a), Some(b)) if a > 0.0 => {
             let call = row.call.map_or(String::new(), |call| {
                 let (change, width) = (call.relative * 100.0, call.half_width * 100.0);
-                format!(" ({change:+.1} % +-{width:.1} %, adjusted for the change of all statements)")
+                format!(
+                    " ({change:+.1} % +-{width:.1} %, adjusted for the change of all statements)"
+                )
             });
             format!("a call takes {}, was {}{call}", duration(b), duration(a))
         }
@@ -207,7 +209,10 @@ fn detectable(accounts: &[ComparisonRow]) -> String {
     let size = known.and_then(|row| Some((row, row.change.detectable_seconds?)));
     size.map_or(String::new(), |(row, size)| {
         let share = size / row.change.a_seconds * 100.0;
-        format!("; for the largest, {}, a change of {share:.1} % would have been detected", name(&row.what))
+        format!(
+            "; for the largest, {}, a change of {share:.1} % would have been detected",
+            name(&row.what)
+        )
     })
 }
 
@@ -310,7 +315,8 @@ fn set_up(it: &Comparison) -> Option<String> {
         .collect();
     let others = differ.len().saturating_sub(SETTINGS);
     let rest = if others > 0 { format!(", and {others} more") } else { String::new() };
-    (!named.is_empty()).then(|| format!("Differences in configuration: {}{rest}.", named.join(", ")))
+    (!named.is_empty())
+        .then(|| format!("Differences in configuration: {}{rest}.", named.join(", ")))
 }
 
 /// Statements that ran on one side only.

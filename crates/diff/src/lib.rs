@@ -251,7 +251,9 @@ fn nothing_to_count_by(a: &ComparedSide, b: &ComparedSide, per: Per) -> Error {
     };
     let remedy = match per {
         Per::Commit => "use --per command",
-        Per::Command | Per::Second => "specify a time range in which clients were served, or use --per second",
+        Per::Command | Per::Second => {
+            "specify a time range in which clients were served, or use --per second"
+        }
     };
     Error::Failed(format!(
         "no client {} was recorded in {which}, so there is no time per unit; {remedy}",

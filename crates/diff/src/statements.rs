@@ -65,7 +65,10 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
     let number = blocks.last().map_or(0, |last| last + 1);
     let block_of = |frame: u64| {
         let at = details.partition_point(|detail| detail.last < frame);
-        details.get(at).filter(|detail| detail.contains(frame)).and_then(|_| blocks.get(at).copied())
+        details
+            .get(at)
+            .filter(|detail| detail.contains(frame))
+            .and_then(|_| blocks.get(at).copied())
     };
     let mut all = SideStatements { seconds: vec![0.0; number], ..SideStatements::default() };
     for (detail, block) in details.iter().zip(&blocks) {

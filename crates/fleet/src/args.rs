@@ -267,8 +267,9 @@ pub fn root(text: &str) -> Result<Root, String> {
     if text.contains("://") {
         return Root::parse(text);
     }
-    let path = std::fs::canonicalize(text)
-        .map_err(|error| format!("could not open {text}: {error}; specify the directory that contains v1/"))?;
+    let path = std::fs::canonicalize(text).map_err(|error| {
+        format!("could not open {text}: {error}; specify the directory that contains v1/")
+    })?;
     let root = Root::parse(path.to_str().ok_or("the name of the directory is not valid UTF-8")?)?;
     match std::path::Path::new(&root.of_table("frames")).is_dir() {
         true => Ok(root),

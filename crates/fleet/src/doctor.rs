@@ -48,8 +48,11 @@ pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
     let url = args.root.url();
     let bucket = Bucket::open(&url)?;
     let mut origins = ship::origins(&bucket)?;
-    let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
-    origins.retain(|origin| is(&args.scope.cluster, &origin.cluster) && is(&args.scope.host, &origin.host));
+    let is =
+        |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    origins.retain(|origin| {
+        is(&args.scope.cluster, &origin.cluster) && is(&args.scope.host, &origin.host)
+    });
     if origins.is_empty() {
         return Err(Error::Failed(format!("{url} has no recording of this cluster and host")));
     }

@@ -211,7 +211,9 @@ fn server(url: &str, sql: &str) -> Result<String, Error> {
         }
     }
     let failed = |error: ureq::Error| {
-        Error::Failed(format!("could not query {url}: {error}; is this the HTTP interface of a ClickHouse server?"))
+        Error::Failed(format!(
+            "could not query {url}: {error}; is this the HTTP interface of a ClickHouse server?"
+        ))
     };
     let mut response = request.send(format!("{sql}\nFORMAT JSONEachRow")).map_err(failed)?;
     let status = response.status();

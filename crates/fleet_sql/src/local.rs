@@ -24,7 +24,8 @@ pub fn has_file(table: &Path, window: Option<&Window>) -> bool {
         let Some(date) = value(day, "date=") else { return false };
         entries(day).any(|file| {
             value(&file, "").is_some_and(|name| {
-                name.ends_with(".parquet") && window.is_none_or(|window| window.has_file(date, name))
+                name.ends_with(".parquet")
+                    && window.is_none_or(|window| window.has_file(date, name))
             })
         })
     };

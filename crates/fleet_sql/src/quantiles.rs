@@ -78,11 +78,14 @@ impl Quantiles<'_> {
 
     /// The expression after GROUP BY, if each set has one more column.
     fn grouping(&self, further: Option<&str>) -> String {
-        let set = |columns: &Vec<&str>| columns.iter().copied().chain(further).collect::<Vec<_>>().join(", ");
+        let set = |columns: &Vec<&str>| {
+            columns.iter().copied().chain(further).collect::<Vec<_>>().join(", ")
+        };
         match &self.sets[..] {
             [one] => set(one),
             many => {
-                let sets: Vec<String> = many.iter().map(|columns| format!("({})", set(columns))).collect();
+                let sets: Vec<String> =
+                    many.iter().map(|columns| format!("({})", set(columns))).collect();
                 format!("GROUPING SETS ({})", sets.join(", "))
             }
         }

@@ -21,8 +21,9 @@ impl Root {
         if let Some(odd) = path.chars().find(|c| "'\"`*?[]{}\\;".contains(*c) || c.is_control()) {
             return Err(format!("\"{text}\" contains the character {odd:?}, which engines would interpret; rename the directory"));
         }
-        let is_known =
-            ["s3", "gs", "http", "https"].iter().any(|scheme| path.starts_with(&format!("{scheme}://")));
+        let is_known = ["s3", "gs", "http", "https"]
+            .iter()
+            .any(|scheme| path.starts_with(&format!("{scheme}://")));
         if !is_known && !path.starts_with('/') {
             return Err(format!(
                 "\"{text}\" is not an absolute path and does not begin with s3:// or gs://"

@@ -34,8 +34,9 @@ pub struct Values {
 impl Values {
     /// The values for these parameters.
     pub fn from_params(asked: &QueryParams) -> Values {
-        let within =
-            |window: &Window| format!("time_ms > {} AND time_ms <= {}", window.since_ms, window.until_ms);
+        let within = |window: &Window| {
+            format!("time_ms > {} AND time_ms <= {}", window.since_ms, window.until_ms)
+        };
         Values {
             window: asked.window.condition(),
             either: asked.window.with(&asked.against).condition(),
@@ -163,7 +164,11 @@ fn one(
         "limit" => of(|values| &values.limit),
         "step" => dialect.step(first, &of(|values| &values.step)),
         "instant" => values.map_or_else(String::new, |values| (values.instant)(first)),
-        "rates" => rates(&of(if first == "either" { |values| &values.either } else { |values| &values.window })),
+        "rates" => rates(&of(if first == "either" {
+            |values| &values.either
+        } else {
+            |values| &values.window
+        })),
         "fewest_calls" => stats::calls::FEWEST.to_string(),
         "factor" => format!("{:?}", stats::calls::FACTOR),
         "likeness" => format!("{:?}", stats::calls::LIKENESS),

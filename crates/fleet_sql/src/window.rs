@@ -125,7 +125,8 @@ impl Window {
         let hours = match dialect {
             Dialect::ClickHouse => {
                 let all = (0..24).map(|hour| format!("{hour:02}"));
-                let wanted: Vec<String> = all.filter(|hour| (&begin..=&end).contains(&hour)).collect();
+                let wanted: Vec<String> =
+                    all.filter(|hour| (&begin..=&end).contains(&hour)).collect();
                 format!("{{{}}}*", wanted.join(","))
             }
             _ if begin[..1] == end[..1] => {

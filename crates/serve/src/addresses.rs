@@ -76,8 +76,12 @@ pub(super) fn print_addresses(
     let (once, how) = match (token, &args.listen) {
         (Token::None, Address::Tcp(_)) => ("", "; any user on this machine can read it"),
         (Token::None, _) => ("", "; only this user can read it"),
-        (Token::Random(_), _) => (&*secret, ", with "Authorization: Bearer" and this token"),
-        (Token::File(_), _) => ("?token=...", ", with "Authorization: Bearer" and the token in the file"),
+        (Token::Random(_), _) => {
+            (&*secret, ", with the header Authorization: Bearer and this token")
+        }
+        (Token::File(_), _) => {
+            ("?token=...", ", with the header Authorization: Bearer and the token in the file")
+        }
     };
     if let Some(url) = url {
         writeln!(out, "Open {url}{once}")?;

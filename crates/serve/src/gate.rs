@@ -54,7 +54,10 @@ impl Gate {
     pub fn verdict(&self, request: Request<'_>) -> GateVerdict {
         let headers = request.headers;
         if !matches!(*request.method, Method::GET | Method::HEAD) {
-            return GateVerdict::Refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed");
+            return GateVerdict::Refuse(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only GET and HEAD are allowed",
+            );
         }
         let no_body = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0");
         if !no_body || headers.contains_key("transfer-encoding") {
@@ -66,7 +69,10 @@ impl Gate {
         let mut hosts = headers.get_all(HOST).iter();
         let (host, more) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next());
         if more.is_some() || (host.is_none() && request.version >= Version::HTTP_11) {
-            return GateVerdict::Refuse(StatusCode::BAD_REQUEST, "exactly one Host header is required");
+            return GateVerdict::Refuse(
+                StatusCode::BAD_REQUEST,
+                "exactly one Host header is required",
+            );
         }
         let named = [host, request.uri.authority().map(|authority| authority.as_str())];
         if self.own_names_only && !named.iter().flatten().all(|name| is_own(name)) {
@@ -101,7 +107,8 @@ fn identify(token: &str, cookie: &str, request: Request<'_>) -> GateVerdict {
         return GateVerdict::Pass;
     }
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let mut pairs =
+        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     if pairs.any(|(name, value)| name.trim() == cookie && same(value.trim(), token)) {
         return GateVerdict::Pass;
     }

@@ -228,7 +228,8 @@ impl LiveHistory {
         // Statements that the server has kept continue to count.
         let begun = start.filter(|_| last.is_some_and(|(_, last)| !now.continues(last)));
         let time = last.map_or(0.0, |(time, _)| *time);
-        self.statements.extend(begun.into_iter().chain([now.clone()]).map(|reading| (time, reading)));
+        self.statements
+            .extend(begun.into_iter().chain([now.clone()]).map(|reading| (time, reading)));
     }
 
     /// The run that was being read has ended, with these statements.

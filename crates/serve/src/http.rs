@@ -215,7 +215,12 @@ impl Service {
                 let form = Form::wanted(&accept.join(","));
                 (What::Metrics(form), form.content_type())
             }
-            _ => return text(StatusCode::NOT_FOUND, "not found; the paths are /, /report.json and /metrics"),
+            _ => {
+                return text(
+                    StatusCode::NOT_FOUND,
+                    "not found; the paths are /, /report.json and /metrics",
+                )
+            }
         };
         let query = address.query().unwrap_or("").to_string();
         let answer = match self.ask(what, query).await {

@@ -128,7 +128,9 @@ fn unix(path: &Path) -> Result<Listener, Error> {
         |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
     if is_socket(path) {
         if UnixStream::connect(path).is_ok() {
-            return Err(named(&"another program is listening there; use --listen to choose another path"));
+            return Err(named(
+                &"another program is listening there; use --listen to choose another path",
+            ));
         }
         // It was left behind by a killed process.
         std::fs::remove_file(path).map_err(|error| named(&error))?;

@@ -75,7 +75,8 @@ fn asked(query: &str) -> Result<TraceQuery, String> {
                 asked.0 = Some(pid.ok_or("pid must be a process ID")?);
             }
             "seconds" => {
-                let seconds = value.parse::<u64>().ok().filter(|seconds| (1..=MOST).contains(seconds));
+                let seconds =
+                    value.parse::<u64>().ok().filter(|seconds| (1..=MOST).contains(seconds));
                 asked.1 = seconds.ok_or_else(|| format!("seconds must be between 1 and {MOST}"))?;
             }
             _ => return Err("the URL must be /trace or /trace?pid=PID&seconds=SECONDS".into()),

@@ -254,7 +254,9 @@ fn remove_segment(segment_path: &SegmentPath, data: &str, by_hand: bool) -> Resu
     let began = Instant::now();
     loop {
         let segment = match Segment::open(segment_path) {
-            Err(segment::Error::NotFound { .. }) => return Ok("the segment has been removed".into()),
+            Err(segment::Error::NotFound { .. }) => {
+                return Ok("the segment has been removed".into())
+            }
             opened => opened?,
         };
         let left = segment.claims()?.iter().filter(|claim| alive(claim.pid)).count();

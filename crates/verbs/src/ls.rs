@@ -72,7 +72,10 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
     }
     let mut out = view::escape::stdout();
     if rows.is_empty() {
-        return Ok(writeln!(out, "no segments found; to enable pg_tally on a server, run `tally enable`")?);
+        return Ok(writeln!(
+            out,
+            "no segments found; to enable pg_tally on a server, run `tally enable`"
+        )?);
     }
     print(&rows, &mut out)
 }
@@ -225,7 +228,10 @@ mod tests {
         let rows = [row("one", Some(false)), row("two", Some(true)), row("three", None)];
         let all = text(&rows);
         let at = |what: &str| all.find(what).unwrap_or_else(|| panic!("{what}: {all}"));
-        assert!(at("two") < at("three") && at("three") < at("\n\nSegments of servers that have stopped:"));
+        assert!(
+            at("two") < at("three")
+                && at("three") < at("\n\nSegments of servers that have stopped:")
+        );
         assert!(at("ended:") < at("one"), "{all}");
         assert!(text(&rows[..1]).starts_with("Segments of servers that have stopped:\nSEGMENT"));
         assert!(!text(&rows[1..]).contains("that have ended"));

@@ -27,7 +27,8 @@ pub(super) fn ask(
             (until - LENGTH.as_secs_f64(), until)
         }
     };
-    let answer = asked(window, None, only, args.limit).and_then(|params| asking.query(query, &params));
+    let answer =
+        asked(window, None, only, args.limit).and_then(|params| asking.query(query, &params));
     match answer {
         Ok(value) => Ok(FleetQueryResult { value, window, seconds: begun.elapsed().as_secs_f64() }),
         Err(error) => Err(Failure { time: realtime_ns() as f64 * 1e-9, text: error.to_string() }),

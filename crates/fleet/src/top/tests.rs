@@ -142,7 +142,7 @@ fn rows_are_ordered_by_the_columns_that_are_drawn_and_filtered() {
     assert_eq!(hosts(&mut screen), ["db-1", "db-2", "db-3"]);
     press(&mut screen, "<");
     assert_eq!(hosts(&mut screen), ["db-1", "db-3", "db-2"]);
-    assert!(drawn(&mut screen, 80, 24).contains("order: SESSIONS"));
+    assert!(drawn(&mut screen, 80, 24).contains("sort: SESSIONS"));
     press(&mut screen, "r");
     assert_eq!(hosts(&mut screen), ["db-2", "db-3", "db-1"]);
     press(&mut screen, ">");

@@ -230,7 +230,7 @@ pub fn all() -> [Board; 4] {
                     top(15, rates("queryid, database", "pgtally_statement_rows_total", "")) => "{{database}} {{queryid}}";
 
                 @ "Failures", "ops", Lines:
-                    "Executions that ended with an error or were canceled.";
+                    "Executions that ended with an error or were cancelled.";
                     top(15, rates("queryid, database", "pgtally_statement_failures_total", "")) => "{{database}} {{queryid}}";
             },
         },

@@ -34,14 +34,22 @@ impl Round<'_> {
         // The list of hosts comes first, then the charts.
         let (hosts, others) = QUERIES.split_at(1);
         for query in hosts {
-            self.put(query.name, |fleet| &mut fleet.tables, || self.asking.query(query, &asked(ROWS)?));
+            self.put(
+                query.name,
+                |fleet| &mut fleet.tables,
+                || self.asking.query(query, &asked(ROWS)?),
+            );
         }
         for chart in CHARTS {
             let ask = || self.asking.chart(chart, &asked(SERIES)?);
             self.put(chart.name, |fleet| &mut fleet.courses, ask);
         }
         for query in others.iter().filter(|other| is_asked(other.name, self.only)) {
-            self.put(query.name, |fleet| &mut fleet.tables, || self.asking.query(query, &asked(ROWS)?));
+            self.put(
+                query.name,
+                |fleet| &mut fleet.tables,
+                || self.asking.query(query, &asked(ROWS)?),
+            );
         }
     }
 

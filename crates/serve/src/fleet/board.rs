@@ -84,7 +84,8 @@ impl Board {
             None => {
                 if state.parts.len() >= PARTS {
                     let idle = state.parts.iter().skip(1).position(|part| !viewed(part));
-                    let idle = idle.ok_or("too many hosts are being viewed at once; close some pages")?;
+                    let idle =
+                        idle.ok_or("too many hosts are being viewed at once; close some pages")?;
                     state.parts.remove(idle + 1);
                 }
                 let part = self.part(only.clone());
@@ -111,7 +112,8 @@ impl Board {
                 return None;
             }
             let now = Instant::now();
-            let viewed = |part: &&mut Scope| part.viewed.is_some_and(|viewed| now < viewed + self.viewed());
+            let viewed =
+                |part: &&mut Scope| part.viewed.is_some_and(|viewed| now < viewed + self.viewed());
             let first = state.parts.iter_mut().filter(viewed).min_by_key(|part| part.due);
             let wait = match first {
                 Some(part) if part.due <= now => {

@@ -40,7 +40,11 @@ pub struct Delivery {
 
 /// All metrics; without a server only `pgtally_up` 0, the build info, and `delivery`.
 pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Vec<Family> {
-    let mut up = Family::new("pgtally_up", Gauge, "Whether the server's segment can be read (1) or not (0).");
+    let mut up = Family::new(
+        "pgtally_up",
+        Gauge,
+        "Whether the server's segment can be read (1) or not (0).",
+    );
     up.number([], if present.is_some() { 1.0 } else { 0.0 });
     let mut build =
         Family::new("pgtally_build_info", Gauge, "Version of pgtally in the labels; always 1.");
@@ -102,7 +106,8 @@ fn delivered(delivery: &Delivery, families: &mut Vec<Family>) {
 
 fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>) {
     let server = &interval.server;
-    let mut info = Family::new("pgtally_server_info", Gauge, "The measured server in the labels; always 1.");
+    let mut info =
+        Family::new("pgtally_server_info", Gauge, "The measured server in the labels; always 1.");
     info.number(
         [
             ("server", server.name.as_str()),
@@ -111,7 +116,8 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         ],
         1.0,
     );
-    let mut level = Family::new("pgtally_level_info", Gauge, "The measuring level in the labels; always 1.");
+    let mut level =
+        Family::new("pgtally_level_info", Gauge, "The measuring level in the labels; always 1.");
     level.number([("level", &interval.level.to_string())], 1.0);
     let mut sessions = Family::new("pgtally_sessions", Gauge, "Existing processes.");
     for row in &present.frame.population {
@@ -328,11 +334,8 @@ fn files(interval: &Interval, families: &mut Vec<Family>) {
         Histogram,
         "Completed file operations, including failed ones.",
     );
-    let mut bytes = Family::new(
-        "pgtally_file_bytes_total",
-        Counter,
-        "Bytes transferred by file operations.",
-    );
+    let mut bytes =
+        Family::new("pgtally_file_bytes_total", Counter, "Bytes transferred by file operations.");
     let mut failed =
         Family::new("pgtally_file_failures_total", Counter, "File operations that failed.");
     for row in &interval.files {
@@ -441,8 +444,11 @@ fn others(interval: &Interval, families: &mut Vec<Family>) {
         ["function"],
         &inclusive,
     );
-    let mut timers =
-        Family::new("pgtally_statistic_seconds", Summary, "Any other statistic that measures a time.");
+    let mut timers = Family::new(
+        "pgtally_statistic_seconds",
+        Summary,
+        "Any other statistic that measures a time.",
+    );
     let mut values =
         Family::new("pgtally_statistic", Summary, "Any other statistic that is a number.");
     for row in &interval.statistics {

@@ -205,7 +205,7 @@ impl NamedStatements {
             Family::new(
                 "pgtally_statement_failures_total",
                 Kind::Counter,
-                "Executions that ended with an error or were canceled, by statement.",
+                "Executions that ended with an error or were cancelled, by statement.",
             ),
         ];
         for (it, series) in self.series.iter().filter(|(_, series)| series.shown.is_some()) {

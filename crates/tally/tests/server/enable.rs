@@ -82,7 +82,10 @@ fn all_processes_are_covered_after_a_restart() {
         .collect();
     assert!(kinds.iter().any(|kind| kind == "checkpointer"), "{kinds:?}");
     let text = output(tally().args(["disable", &target]));
-    assert!(text.contains("measuring is off") && text.contains("until the server restarts"), "{text}");
+    assert!(
+        text.contains("measuring is off") && text.contains("until the server restarts"),
+        "{text}"
+    );
     cluster.restart().unwrap();
     assert!(!segment(&cluster).exists());
 }

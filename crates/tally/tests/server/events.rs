@@ -260,7 +260,10 @@ fn followed_events_are_printed_once_and_lost_ones_are_counted() {
     assert_eq!(lost, u64::from(50 + 17 - 2 * EVENTS));
     let (rows, stderr) = follower.interrupt();
     assert_eq!(rows, [""; 0]);
-    assert!(stderr.iter().all(|line| line.contains("lost: only the last 16 are kept")), "{stderr:?}");
+    assert!(
+        stderr.iter().all(|line| line.contains("lost: only the last 16 are kept")),
+        "{stderr:?}"
+    );
     assert!(!stderr.is_empty());
 }
 

@@ -206,7 +206,10 @@ fn nothing_stays_behind_in_the_catalogs_or_the_data_directory() {
 
     let text = output(tally().args(["disable", &target]));
     for database in databases {
-        assert!(text.contains(&format!("dropped extension pg_tally in database {database}")), "{text}");
+        assert!(
+            text.contains(&format!("dropped extension pg_tally in database {database}")),
+            "{text}"
+        );
     }
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert_eq!(files(&cluster), files_before);

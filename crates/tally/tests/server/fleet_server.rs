@@ -109,7 +109,11 @@ fn what_a_server_refuses_is_reported_with_its_words() {
     let address = url.clone();
     drop(server);
     let text = load(&address, as_user(PASSWORD));
-    assert!(text.contains(&address) && text.contains("is this the HTTP interface of a ClickHouse server"), "{text}");
+    assert!(
+        text.contains(&address)
+            && text.contains("is this the HTTP interface of a ClickHouse server"),
+        "{text}"
+    );
     // What is no ClickHouse server: its answer is not JSON.
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", other.local_addr().unwrap());

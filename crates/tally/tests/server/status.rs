@@ -25,7 +25,10 @@ fn a_server_with_the_extension_in_all_processes_is_covered_in_full() {
     assert!(status["probes"].as_array().unwrap().len() > 10, "{status}");
     assert_eq!(status["exact"], true);
     let text = output(tally().arg("status").arg(cluster.data_dir()));
-    assert!(text.contains("through shared_preload_libraries") && text.contains("overflow"), "{text}");
+    assert!(
+        text.contains("through shared_preload_libraries") && text.contains("overflow"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
     poor.press(&["k"]);
     poor.until_seen(&format!("Terminate session {pid} (forgetful, postgres@postgres)? y/n"));
     poor.press(&["y"]);
-    let seen = poor.until_seen("is not terminated: ");
+    let seen = poor.until_seen("did not terminate session");
     assert!(seen.to_lowercase().contains("superuser"), "{seen}");
     assert!(alive(pid));
     // A role that does not exist: there is no connection, and how to give one.
@@ -136,15 +136,15 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
 
     let tmux = top(&cluster, cluster.user(), &by_path);
     tmux.press(&["k", "n"]);
-    tmux.until_seen("is not terminated: you did not press y");
+    tmux.until_seen("not confirmed");
     assert!(alive(pid));
     tmux.press(&["c"]);
-    tmux.until_seen("executes no statement");
+    tmux.until_seen("is not executing a statement");
     // Its waiter does.
     tmux.press(&["Down", "c"]);
     tmux.until_seen(&format!("Cancel the statement of session {waiting} (waiter, "));
     tmux.press(&["y"]);
-    tmux.until_seen("the server cancels the statement");
+    tmux.until_seen("sent a cancel request to session");
     let error = thread.join().unwrap().unwrap_err();
     assert_eq!(error.as_db_error().unwrap().code().code(), "57014", "{error}");
     assert!(alive(pid));
@@ -153,7 +153,7 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
     let (_, thread) = waiter(&cluster);
     let tmux = top(&cluster, "nobody", &cluster.connection_string());
     tmux.press(&["k", "y"]);
-    tmux.until_seen("the server terminates session");
+    tmux.until_seen("sent a terminate request to session");
     eventually("its end", || !alive(pid));
     thread.join().unwrap().unwrap();
 }
@@ -171,12 +171,12 @@ fn a_server_that_does_not_accept_does_not_freeze_the_screen() {
     tmux.press(&["k", "y"]);
     tmux.until_seen(&format!("asking the server to terminate session {pid}"));
     tmux.press(&["k", "y"]);
-    tmux.until_seen("the server has not answered yet");
+    tmux.until_seen("the server has not responded yet");
     tmux.press(&["F1"]);
     tmux.until_seen("open a row into its phases");
     tmux.press(&["Escape"]);
     kill_process(postmaster, Signal::CONT).unwrap();
-    tmux.until_seen(&format!("the server terminates session {pid}"));
+    tmux.until_seen(&format!("sent a terminate request to session {pid}"));
     thread.join().unwrap().unwrap();
 }
 

@@ -111,7 +111,7 @@ fn every_size_of_the_terminal_can_be_drawn() {
 #[test]
 fn missing_intervals_and_missing_servers_are_reported() {
     let mut screen = Screen::new(&args(), &Saved::default(), false);
-    assert!(drawn(&mut screen, 80, 24).contains("being measured"));
+    assert!(drawn(&mut screen, 80, 24).contains("measuring the first interval"));
     screen.step(Step::Absent(Absent::Ended));
     assert!(drawn(&mut screen, 80, 24).contains("the server has ended"));
     screen.step(Step::Attached { fresh: true });
@@ -119,7 +119,7 @@ fn missing_intervals_and_missing_servers_are_reported() {
     screen.step(Step::Interval(Box::new(sample::reading())));
     assert!(!drawn(&mut screen, 80, 24).contains("was restarted"));
     press(&mut screen, "1/nowhere\n");
-    assert!(drawn(&mut screen, 80, 24).contains("nothing contains the filter"));
+    assert!(drawn(&mut screen, 80, 24).contains("no row matches the filter"));
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_session_is_cancelled_or_terminated_after_a_question() {
     for key in ["n", "\x1b", "\n", "c"] {
         press(&mut screen, "k");
         assert_eq!(press(&mut screen, key), None);
-        assert!(screen.notice.as_ref().unwrap().contains("is not terminated"));
+        assert!(screen.notice.as_ref().unwrap().contains("did not terminate"));
         assert_eq!(screen.mode, Mode::Normal);
     }
     // The root of the tree, which executes nothing.
@@ -415,7 +415,7 @@ fn every_row_and_the_load_have_a_history() {
     press(&mut screen, "←");
     assert!(!drawn(&mut screen, 200, 30).contains("before it"));
     press(&mut screen, "→");
-    assert!(drawn(&mut screen, 200, 30).contains("before it: no server"));
+    assert!(drawn(&mut screen, 200, 30).contains("gap before this interval: no server"));
     press(&mut screen, "[");
     assert!(!drawn(&mut screen, 200, 30).contains("▆▇█"));
     assert!(!drawn(&mut screen, 200, 19).contains("commands/s ▁"));
@@ -508,7 +508,7 @@ fn statements_have_their_own_orders() {
     let mut screen = screen();
     press(&mut screen, "8sss");
     assert_eq!(screen.wish.sort, Sort::P99);
-    assert!(drawn(&mut screen, 100, 30).contains("order: p99"));
+    assert!(drawn(&mut screen, 100, 30).contains("sort: p99"));
     let ids = |screen: &Screen| -> Vec<String> {
         let rows = screen.table().unwrap().rows.into_iter();
         rows.map(|row| row.key.split(' ').next().unwrap().to_string()).collect()
@@ -554,7 +554,7 @@ fn a_terminal_that_is_too_small_shows_a_message() {
     let mut screen = screen();
     assert_eq!(
         drawn(&mut screen, 20, 4),
-        "20 x 4 is too small:\n40 x 8 or more is\nneeded. q \
+        "20 x 4 is too small:\nat least 40 x 8 is\nrequired. q \
                                            quits.\n\n"
     );
     assert_eq!(press(&mut screen, "q"), Some(Ask::Quit));

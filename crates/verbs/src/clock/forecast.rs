@@ -49,12 +49,7 @@ pub fn forecast_clocks(report: &Report) -> Vec<Forecast> {
     };
     let rows = f64::from(ROWS);
     add("server", "EXPLAIN ANALYZE, per row of a node", 2.0, Some(ROW_OTHER));
-    add(
-        "server",
-        "EXPLAIN ANALYZE, count of 900,000 rows",
-        COUNT_READINGS,
-        Some(rows * ROW_OTHER),
-    );
+    add("server", "EXPLAIN ANALYZE, count of 900,000 rows", COUNT_READINGS, Some(rows * ROW_OTHER));
     add("server", "track_io_timing, per block read or written", 2.0, None);
     add("server", "track_wal_io_timing, per WAL write or sync", 2.0, None);
     add("pgtally", "level waits, per select (1 command, 1 wait)", 2.0, Some(SELECT_OTHER));

@@ -40,12 +40,17 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
     }
     out.flush()?;
     if !outcome.report.fit {
-        return Err(Error::Failed("the clocks of this machine are not reliable; see the verdict".into()));
+        return Err(Error::Failed(
+            "the clocks of this machine are not reliable; see the verdict".into(),
+        ));
     }
     let fails =
         |verified: &Verified| verified.checks.iter().any(|c| c.verdict == EstimateVerdict::Fails);
     if outcome.verified.as_ref().is_some_and(fails) {
-        return Err(Error::Failed("the estimated cost of timing does not match the measured cost; see the checks above".into()));
+        return Err(Error::Failed(
+            "the estimated cost of timing does not match the measured cost; see the checks above"
+                .into(),
+        ));
     }
     Ok(())
 }

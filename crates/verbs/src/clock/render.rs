@@ -54,7 +54,8 @@ fn machine(report: &Report) -> String {
         line += &format!(" (available: {})", system.available.join(", "));
     }
     if let Some(counter) = &system.counter {
-        line += &format!("; counter at {:.3} MHz according to {}", counter.hz / 1e6, counter.source);
+        line +=
+            &format!("; counter at {:.3} MHz according to {}", counter.hz / 1e6, counter.source);
         if !system.steady_counter {
             line += ", not constant in all power states";
         }

@@ -142,8 +142,9 @@ impl Session {
     fn new(mut client: Client) -> Result<Self, Error> {
         let pid: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0)?;
         let path = format!("/proc/{pid}/schedstat");
-        let schedstat = File::open(&path)
-            .map_err(|error| Error::Failed(format!("could not read CPU time from {path}: {error}")))?;
+        let schedstat = File::open(&path).map_err(|error| {
+            Error::Failed(format!("could not read CPU time from {path}: {error}"))
+        })?;
         Ok(Self { client, schedstat })
     }
 

@@ -55,7 +55,8 @@ impl Status {
         let age_ns = now_ns.saturating_sub(header.created_realtime_ns);
         Ok(Self {
             running,
-            mode: coverage.map(|coverage| if coverage.shared { Mode::Shared } else { Mode::Session }),
+            mode: coverage
+                .map(|coverage| if coverage.shared { Mode::Shared } else { Mode::Session }),
             level: interval.level,
             level_left_seconds: interval.level_left_seconds,
             level_then: interval.level_then,
@@ -68,7 +69,9 @@ impl Status {
             },
             slots: Slots { used: segment.population()?, capacity: header.slots },
             statements,
-            relations: segment.relations()?.map(|relations| RelationTable::from_relations(&relations)),
+            relations: segment
+                .relations()?
+                .map(|relations| RelationTable::from_relations(&relations)),
             files_given_up: segment.files_given_up()?,
             statements_paused,
             processes: coverage.map(|it| Processes {
@@ -77,7 +80,8 @@ impl Status {
             }),
             overflow: segment.overflows()?,
             exact: interval.exact
-                && !coverage.is_some_and(|coverage| coverage.shared && !coverage.uncovered.is_empty()),
+                && !coverage
+                    .is_some_and(|coverage| coverage.shared && !coverage.uncovered.is_empty()),
             probes: segment.probes()?,
             events: events(segment)?,
             busy_seconds: interval.busy_seconds,

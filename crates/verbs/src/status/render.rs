@@ -88,9 +88,10 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
         ),
     )?;
     match status.level {
-        Level::Off => {
-            sheet.problem("level", "off: nothing is measured; to start measuring, run `tally level waits`")?
-        }
+        Level::Off => sheet.problem(
+            "level",
+            "off: nothing is measured; to start measuring, run `tally level waits`",
+        )?,
         level => match (status.level_left_seconds, status.level_then) {
             (Some(left), Some(then)) => {
                 sheet.line("level", format!("{level}, for another {}, then {then}", age(left)))?
@@ -179,7 +180,9 @@ fn relations(status: &Status) -> String {
 fn remedy(memory: u64, (used, capacity): (u32, u32), raise: &'static str) -> &'static str {
     let is_full = used.saturating_mul(10) >= capacity.saturating_mul(9);
     match memory > 0 && !is_full {
-        true => "out of memory: free space on the segment's file system, or lower pg_tally.max_slots",
+        true => {
+            "out of memory: free space on the segment's file system, or lower pg_tally.max_slots"
+        }
         false => raise,
     }
 }
@@ -196,7 +199,11 @@ fn overflow<W: Write>(
     let statements = remedy(found.memory, filled, "raise pg_tally.max_statements");
     for (count, what, remedy) in [
         (found.slots, "times a process found no free slot", "raise pg_tally.max_slots"),
-        (found.statistics, "times a process ran out of statistics entries", "raise pg_tally.max_statistics"),
+        (
+            found.statistics,
+            "times a process ran out of statistics entries",
+            "raise pg_tally.max_statistics",
+        ),
         (found.directory, "names did not fit into the directory", "raise pg_tally.max_names"),
         (found.groups, "sessions were merged into the last group", "raise pg_tally.max_groups"),
         (found.memory, "times memory ran out", "free space on the segment's file system"),
