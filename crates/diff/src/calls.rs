@@ -181,12 +181,10 @@ pub fn judge(rows: &mut [ComparisonRow], whole: f64) {
         if !row.stands_out {
             continue;
         }
-        let at_least = |factor: f64| {
-            [mean, median].iter().all(|factor_of| factor_of / common.max(1.0) >= factor)
-        };
-        let at_most = |factor: f64| {
-            [mean, median].iter().all(|factor_of| factor_of / common.min(1.0) <= factor)
-        };
+        let at_least =
+            |factor: f64| [mean, median].iter().all(|change| change / common.max(1.0) >= factor);
+        let at_most =
+            |factor: f64| [mean, median].iter().all(|change| change / common.min(1.0) <= factor);
         if at_least(FACTOR) {
             row.change.verdict = ChangeVerdict::More;
         } else if at_most(1.0 / FACTOR) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is marked in all charts: checkpoints, what was slow, and what the recorder noted.
+//! The marks in all charts: checkpoints, slow operations, and what the recorder noted.
 
 use segment::EventKind;
 
@@ -8,7 +8,7 @@ use super::tables::checkpoints;
 use view::document::Mark;
 use view::units::{duration, whole};
 
-/// Slow operations that are marked, the longest of them: more would hide the charts.
+/// Maximum number of slow operations that are marked, the longest ones; more would hide the charts.
 const SLOW: usize = 200;
 
 /// All of them, in order of time.

@@ -7,8 +7,8 @@ use error::Error;
 use recording::{Range, Recording};
 use segment::{own, Frame};
 
-/// The sum of a range, and command latency to handle, each detail interval; between them, where there
-/// are none, are gaps.
+/// The sum of a range, and the latency of commands in each detail interval; times without a detail interval are
+/// gaps.
 pub(super) fn sum_and_latency(
     recording: &Recording,
     range: Range,

@@ -181,7 +181,7 @@ fn marks_gaps_settings_and_runs_are_read() {
     };
     assert_eq!(fact("Machine"), "processors 2");
     assert_eq!(fact("Level"), "locks for 9.50 min");
-    assert_eq!(fact("Command"), "pgbench -T 600 (exit code 3)");
+    assert_eq!(fact("Command"), "pgbench -T 600 (exit status 3)");
     assert_eq!(read.text("run-1").unwrap().text, "tps = 571\n");
     let settings = &read.table("settings").unwrap().rows;
     assert!(settings

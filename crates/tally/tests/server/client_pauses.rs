@@ -321,7 +321,7 @@ fn a_recording_of_server_and_client_has_the_pauses_and_its_report_shows_both() {
     let mut command = tally();
     command.arg("report").arg(&recording).arg("--client").arg(&recording);
     let complaint = complaint(&mut command, 1);
-    assert!(complaint.contains("no pauses of a Java client"), "{complaint}");
+    assert!(complaint.contains("is not a recording of a Java client"), "{complaint}");
 }
 
 #[test]

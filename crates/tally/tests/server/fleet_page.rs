@@ -40,7 +40,7 @@ fn findings(report: &Value) -> String {
 
 fn is_complete(report: &Value) -> bool {
     let findings = findings(report);
-    findings.contains("questions have answers.") && findings.contains("All ")
+    findings.contains("queries have results.") && findings.contains("All ")
 }
 
 fn table<'r>(report: &'r Value, id: &str) -> &'r Value {
@@ -179,7 +179,7 @@ fn an_engine_that_fails_is_named_and_the_last_answer_stays() {
         |report: &Value| findings(report).matches("Out of Memory Error").count() == QUESTIONS;
     let report = until(&serving, "/report.json", failed);
     assert_eq!(report["findings"][0]["weight"], "warning");
-    assert!(findings(&report).contains("The page has the answer of "));
+    assert!(findings(&report).contains("The page shows the result of "));
     assert_eq!(rows(&report, "hosts").len(), 2);
     assert_eq!(table(&report, "statements")["rows"], table(&before, "statements")["rows"]);
     assert!(serving.get("/").unwrap().contains("Out of Memory Error"));

@@ -273,6 +273,6 @@ fn bad_addresses_and_options_are_usage_errors_that_repeat_no_credential() {
     refused(&["record", "-o", "s3://bucket/x", "--spool-limit", "2"], "kB, MB, GB or TB");
     let client = ["record", "-o", "file:///nowhere", "--client", "1", "--duty", "1s/2s"];
     refused(&client, "cannot be used with");
-    refused(&["report", "directory", "--cluster", "x"], "--cluster needs the address");
+    refused(&["report", "directory", "--cluster", "x"], "--cluster requires the URL");
     assert!(!folder.path().join("directory").exists());
 }
