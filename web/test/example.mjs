@@ -331,7 +331,7 @@ function statementTable(count) {
             column("share", "Share", "share"),
             column("mean_seconds", "Mean", "seconds"),
             ...parts.map((part) => column(`${part}_share`, part, "share")),
-            column("queryid", "Query id", "id"),
+            column("queryid", "Query ID", "id"),
         ],
         rows,
         classes: rows.map(() => "cpu"),

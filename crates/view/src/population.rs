@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The number of sessions by kind and state: all that is known about a recorded interval's sessions.
+//! The number of sessions by kind and state, which is all that is known about the sessions of a recorded
+//! interval.
 
 use segment::Interval;
 
 use super::rows::{accepts, left, right, texts, RowOptions};
 use super::table::{Row, Table, Tone};
 
-/// The table; idle sessions and background processes only if asked for.
+/// The table; idle sessions and background processes only on request.
 pub fn population(interval: &Interval, wish: &RowOptions) -> Table {
     let shown = interval.population.iter().filter(|it| {
         let busy = it.state != "idle" && it.state != "background";

@@ -228,7 +228,7 @@ fn a_plan_that_does_not_fit_is_cut_at_a_line() {
         assert_eq!(json["plans"][0]["cut"], is_cut, "{tables} tables");
         assert_eq!(json["plans"][0]["plan"], text);
         let page = output(tally().args(["statements", "--id", &id]).arg(segment(&cluster)));
-        assert_eq!(page.contains("... cut"), is_cut, "{page}");
+        assert_eq!(page.contains("... truncated"), is_cut, "{page}");
     }
     assert!((2..5).contains(&cut), "{cut} are cut");
 }

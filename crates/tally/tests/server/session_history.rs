@@ -271,14 +271,14 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
     let tmux = Tmux::run(160, 40, &format!("{tally} top {from}"));
     tmux.until_seen("BEHIND");
     tmux.press(&["p", "Enter"]);
-    let seen = tmux.until_seen("A recording has no accounts of single sessions.");
+    let seen = tmux.until_seen("A recording does not contain the accounts of individual");
     for part in ["client local", "transaction open for", "update orders set v", "Blocks"] {
         assert!(seen.contains(part), "{part}: {seen}");
     }
     tmux.press(&["Escape"]);
     tmux.until_seen("BEHIND");
     tmux.press(&["Down", "Enter"]);
-    let seen = tmux.until_seen("It waits for ");
+    let seen = tmux.until_seen("Waits for ");
     assert!(seen.contains("Blocked by") && seen.contains(", postgres@postgres), "), "{seen}");
 }
 

@@ -174,7 +174,7 @@ fn a_load_is_shown_statement_by_statement() {
         &format!("Statement {id}, database postgres, user postgres"),
         "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2",
         "P99.9",
-        "One execution",
+        "Per execution",
         "Execution times since the last reset",
         "Where its time went since the last reset",
         "Blocks of 8 kB",

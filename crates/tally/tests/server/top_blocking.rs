@@ -89,7 +89,7 @@ fn the_text_begins_with_who_waits_for_whom_and_has_the_tree_at_level_waits() {
         lines[2].starts_with("    ") && lines[2].contains("row (0,1) of relation orders"),
         "{tree}"
     );
-    assert!(tree.contains("Lock statistics need level locks"), "{tree}");
+    assert!(tree.contains("lock statistics require level locks"), "{tree}");
     root.batch_execute("rollback").unwrap();
     for (_, thread) in waiters {
         thread.join().unwrap().unwrap();
@@ -189,11 +189,11 @@ fn enter_opens_a_session_with_what_it_did_and_whom_it_blocks() {
     let tmux = top(&cluster, cluster.user(), &segment(&cluster).display().to_string());
     tmux.press(&["Enter"]);
     let seen = tmux.until("all of the page", |seen| {
-        seen.contains("What it did since it began") && seen.contains("query ID")
+        seen.contains("Activity since it started") && seen.contains("query ID")
     });
     for part in [
         &format!("Session {pid} (forgetful, postgres@postgres)"),
-        "client backend, client local, began ",
+        "client backend, client local, started ",
         "idle in transaction for ",
         "; transaction open for ",
         "Last statement",
@@ -205,7 +205,7 @@ fn enter_opens_a_session_with_what_it_did_and_whom_it_blocks() {
     tmux.press(&["Escape"]);
     tmux.until_seen("BEHIND");
     tmux.press(&["Down", "Enter"]);
-    let seen = tmux.until_seen("It waits for transaction ");
+    let seen = tmux.until_seen("Waits for transaction ");
     assert!(seen.contains(&format!("Session {waiting} (waiter, ")), "{seen}");
     assert!(
         seen.contains(&format!(

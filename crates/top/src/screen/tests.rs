@@ -206,7 +206,7 @@ fn the_tree_of_those_who_wait_is_above_the_locks() {
     screen.step(Step::Interval(Box::new(reading)));
     let seen = drawn(&mut screen, 120, 32);
     assert!(
-        seen.contains("4304 psql") && seen.contains("Lock statistics need level locks"),
+        seen.contains("4304 psql") && seen.contains("lock statistics require level locks"),
         "{seen}"
     );
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
@@ -491,7 +491,7 @@ fn the_storage_page_scrolls_and_all_its_rows_open_together() {
     press(&mut screen, "\n");
     assert!(drawn(&mut screen, 100, 24).contains("  extend"));
     press(&mut screen, "\n/fsync\n");
-    assert!(drawn(&mut screen, 100, 24).contains("none contains the filter's text"));
+    assert!(drawn(&mut screen, 100, 24).contains("no row matches the filter"));
     press(&mut screen, "\x1b");
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     let foot = drawn(&mut screen, 100, 24);

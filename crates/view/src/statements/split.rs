@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Split([f64; WaitClass::ALL.len()]);
 
 impl Split {
-    /// Sums these activities by class.
+    /// Adds up these activities by class.
     pub fn from_activities(activities: &[ActivityRow]) -> Split {
         Split(WaitClass::ALL.map(|class| {
             let of_class = activities.iter().filter(|row| row.class.shown_as() == class);
@@ -43,7 +43,7 @@ pub struct ActivityRow {
     /// The activity's class.
     #[serde(skip)]
     pub class: WaitClass,
-    /// How many times it occurred.
+    /// Number of times that it occurred.
     pub count: u64,
     /// Total time, seconds.
     pub seconds: f64,
