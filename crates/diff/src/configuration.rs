@@ -53,9 +53,9 @@ fn between(a: &SettingValues, b: &SettingValues) -> Vec<Setting> {
             place: LOCATIONS.contains(&&*name.1) || same_but_for_path(a.get(name), b.get(name)),
         })
         .collect();
-    settings.sort_by_key(|it| {
-        let group = ["machine", "recording"].iter().position(|group| **group == *it.group);
-        (it.place, &*it.name != "version", group.unwrap_or(2))
+    settings.sort_by_key(|setting| {
+        let group = ["machine", "recording"].iter().position(|group| **group == *setting.group);
+        (setting.place, &*setting.name != "version", group.unwrap_or(2))
     });
     settings
 }

@@ -311,7 +311,9 @@ fn set_up(it: &Comparison) -> Option<String> {
     let named: Vec<String> = differ
         .iter()
         .take(SETTINGS)
-        .map(|it| format!("{} (A {}, B {})", it.name, value(&it.a), value(&it.b)))
+        .map(|setting| {
+            format!("{} (A {}, B {})", setting.name, value(&setting.a), value(&setting.b))
+        })
         .collect();
     let others = differ.len().saturating_sub(SETTINGS);
     let rest = if others > 0 { format!(", and {others} more") } else { String::new() };

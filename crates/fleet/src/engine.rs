@@ -179,8 +179,8 @@ fn answer(command: &mut Command, sql: &str, running: &Running) -> Result<String,
     }
     let mut err = Vec::new();
     let out = std::thread::scope(|scope| {
-        scope.spawn(|| complaint.map(|mut it| it.read_to_end(&mut err)));
-        output.map_or(Ok(Vec::new()), |it| files::read_all(it, ANSWER))
+        scope.spawn(|| complaint.map(|mut pipe| pipe.read_to_end(&mut err)));
+        output.map_or(Ok(Vec::new()), |pipe| files::read_all(pipe, ANSWER))
     });
     let child = running.state().child.take();
     let out = out.map_err(|error| {

@@ -83,7 +83,7 @@ fn parts(path: &str) -> String {
 
 /// A column's name in views.
 fn renamed(name: &'static str) -> &'static str {
-    RENAMED.iter().find(|(it, _)| *it == name).map_or(name, |(_, renamed)| renamed)
+    RENAMED.iter().find(|(own, _)| *own == name).map_or(name, |(_, renamed)| renamed)
 }
 
 impl Source {

@@ -140,7 +140,7 @@ fn one(
     let arguments: Vec<&str> = arguments.split('|').map(str::trim).collect();
     let first = arguments[0];
     let second = arguments.get(1).copied().unwrap_or_default();
-    let of = |it: fn(&Values) -> &String| values.map(it).cloned().unwrap_or_default();
+    let of = |part: fn(&Values) -> &String| values.map(part).cloned().unwrap_or_default();
     match name {
         "rows" => {
             let rows = Source::of_name(first).zip(files).map(|(source, files)| source.rows(files));

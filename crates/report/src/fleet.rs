@@ -276,17 +276,17 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
         SECTIONS.iter().find(has).map_or("questions", |section| section.0)
     };
     let mut findings = Vec::new();
-    for (it, failure) in known.iter().filter_map(|it| Some((it, it.failure?))) {
-        let kept = match it.answer {
+    for (status, failure) in known.iter().filter_map(|status| Some((status, status.failure?))) {
+        let kept = match status.answer {
             Some(((_, to), ..)) => format!("The page shows the result of {}.", time(to, zone)),
             None => "There is no earlier result.".to_string(),
         };
         findings.push(Finding {
-            section: section(it.name),
+            section: section(status.name),
             weight: Weight::Warning,
             text: format!(
                 "query {} failed at {}: {}",
-                it.name,
+                status.name,
                 time(failure.time, zone),
                 failure.text
             ),
@@ -334,17 +334,17 @@ fn questions(known: &[QueryStatus<'_>]) -> Table {
         "Run time of each query, and the time that its result covers",
         columns,
     );
-    for it in known {
-        let answer = it.answer;
+    for status in known {
+        let answer = status.answer;
         table.push(
             Tone::Plain,
             vec![
-                it.name.into(),
+                status.name.into(),
                 answer.map(|((_, to), ..)| to).into(),
                 answer.map(|(_, seconds, _)| seconds).into(),
                 answer.map(|(.., rows)| rows as u64).into(),
-                it.failure.map(|it| it.time).into(),
-                it.failure.map(|it| it.text.clone()).into(),
+                status.failure.map(|failure| failure.time).into(),
+                status.failure.map(|failure| failure.text.clone()).into(),
             ],
         );
     }

@@ -15,18 +15,18 @@ const SLOW: usize = 200;
 pub fn marks(material: &Material) -> Vec<Mark> {
     let mut marks: Vec<Mark> = checkpoints(&material.events, material.from)
         .into_iter()
-        .filter_map(|it| {
-            let ended = it.ended?;
+        .filter_map(|checkpoint| {
+            let ended = checkpoint.ended?;
             Some(Mark {
-                time: ended - it.seconds,
+                time: ended - checkpoint.seconds,
                 until: Some(ended),
                 kind: "checkpoint".to_string(),
                 text: format!(
                     "checkpoint ({}), {}: {} buffers, sync {}",
-                    it.reason,
-                    duration(it.seconds),
-                    whole(it.buffers),
-                    duration(it.sync_seconds)
+                    checkpoint.reason,
+                    duration(checkpoint.seconds),
+                    whole(checkpoint.buffers),
+                    duration(checkpoint.sync_seconds)
                 ),
             })
         })

@@ -166,7 +166,7 @@ fn frame(at: usize) -> Frame {
         level_end: None,
         server: like.server,
         cores: like.cores,
-        wall: accounts.map(|it| it.total.change.total).sum(),
+        wall: accounts.map(|account| account.total.change.total).sum(),
         locks_ticks: if at < 60 { 1_000_000_000 } else { 0 },
         torn_sessions: 0,
         nameless: 0,

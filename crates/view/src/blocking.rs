@@ -654,7 +654,7 @@ impl Forest {
         let columns = vec![
             left("SESSION", 0),
             right("BEHIND", 2),
-            left("STATE, OR LOCK WAITED FOR", 0),
+            left("STATE OR AWAITED LOCK", 0),
             left("MODE", 4),
             Column::new("seconds", "FOR", Unit::Seconds),
             Column::new("transaction", "XACT", Unit::Seconds).expendable(3),

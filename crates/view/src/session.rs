@@ -172,19 +172,19 @@ fn activities(accounts: &[SessionAccount]) -> Table {
         right("ENDED", 1),
     ];
     let sum: f64 = accounts.iter().map(|account| account.seconds).sum();
-    let row = |it: &SessionAccount| {
+    let row = |account: &SessionAccount| {
         let cells = vec![
-            (&it.phase).into(),
-            (&it.activity).into(),
-            it.seconds.into(),
-            (it.seconds / sum.max(1e-9)).into(),
-            whole(it.count).into(),
+            (&account.phase).into(),
+            (&account.activity).into(),
+            account.seconds.into(),
+            (account.seconds / sum.max(1e-9)).into(),
+            whole(account.count).into(),
         ];
-        let tone = match it.idle {
+        let tone = match account.idle {
             true => Tone::Faint,
-            false => Tone::from_class(WaitClass::of_name(&it.activity)),
+            false => Tone::from_class(WaitClass::of_name(&account.activity)),
         };
-        Row { tone, ..Row::new(format!("{} {}", it.phase, it.activity), cells) }
+        Row { tone, ..Row::new(format!("{} {}", account.phase, account.activity), cells) }
     };
     Table::from_rows(columns, accounts.iter().map(row).collect())
 }

@@ -73,12 +73,12 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     if found.is_empty() {
         return vec![note("ledger", "Healthy: nothing is wrong.".into())];
     }
-    let finding = |it: Diagnosis| {
-        let mut details = it.details();
-        if let Some(blocker) = blocker.filter(|_| it.rule == Rule::Locks) {
+    let finding = |diagnosis: Diagnosis| {
+        let mut details = diagnosis.details();
+        if let Some(blocker) = blocker.filter(|_| diagnosis.rule == Rule::Locks) {
             details.insert(0, when(blocker, zone));
         }
-        Finding { details, ..warning(it.section, it.headline()) }
+        Finding { details, ..warning(diagnosis.section, diagnosis.headline()) }
     };
     found.into_iter().map(finding).collect()
 }

@@ -127,11 +127,11 @@ impl Sums {
         };
         let before = sum.get_mut();
         for account in &before.accounts {
-            let same = |it: &&mut SessionAccount| {
-                (&it.phase, &it.activity) == (&account.phase, &account.activity)
+            let same = |other: &&mut SessionAccount| {
+                (&other.phase, &other.activity) == (&account.phase, &account.activity)
             };
             match now.accounts.iter_mut().find(same) {
-                Some(it) => it.seconds += account.seconds,
+                Some(other) => other.seconds += account.seconds,
                 None => now.accounts.push(account.clone()),
             }
         }

@@ -48,7 +48,14 @@ fn details(row: &StatementFigures, all: &StatementsTable) -> Details {
         activities: row
             .activities
             .iter()
-            .map(|it| (it.phase.clone(), it.activity.clone(), it.seconds.into(), it.count))
+            .map(|activity| {
+                (
+                    activity.phase.clone(),
+                    activity.activity.clone(),
+                    activity.seconds.into(),
+                    activity.count,
+                )
+            })
             .collect(),
     }
 }

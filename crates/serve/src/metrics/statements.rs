@@ -139,8 +139,8 @@ impl NamedStatements {
         let absent = |labels: &Labels| !there.contains(labels);
         let known =
             self.series.iter().filter(|(labels, sery)| sery.known && absent(labels)).count();
-        self.series.retain(|labels, it| {
-            !absent(labels) || it.shown.is_some() || (it.known && known <= REMEMBERED)
+        self.series.retain(|labels, series| {
+            !absent(labels) || series.shown.is_some() || (series.known && known <= REMEMBERED)
         });
     }
 
@@ -208,13 +208,13 @@ impl NamedStatements {
                 "Executions that ended with an error or were cancelled, by statement.",
             ),
         ];
-        for (it, series) in self.series.iter().filter(|(_, series)| series.shown.is_some()) {
-            let id = it.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
+        for (names, series) in self.series.iter().filter(|(_, series)| series.shown.is_some()) {
+            let id = names.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
             let labels = [
                 ("queryid", id.as_str()),
-                ("database", &it.database),
-                ("user", &it.user),
-                ("toplevel", if it.toplevel { "true" } else { "false" }),
+                ("database", &names.database),
+                ("user", &names.user),
+                ("toplevel", if names.toplevel { "true" } else { "false" }),
             ];
             for (family, value) in own.iter_mut().zip(series.total) {
                 family.number_since(labels, value, series.since);

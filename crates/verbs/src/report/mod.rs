@@ -26,7 +26,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     // `tally record --client` puts it there.
     let client = args.client.clone().or_else(|| {
         Some(source.directory().join(CLIENT_DIRECTORY))
-            .filter(|it| recording::About::read(it).is_ok())
+            .filter(|directory| recording::About::read(directory).is_ok())
     });
     let wanted = RecordingSelection {
         directory: source.directory(),

@@ -74,9 +74,9 @@ impl Status {
                 .map(|relations| RelationTable::from_relations(&relations)),
             files_given_up: segment.files_given_up()?,
             statements_paused,
-            processes: coverage.map(|it| Processes {
-                covered: it.covered.len(),
-                not_covered: it.uncovered.iter().map(ProcessRow::from).collect(),
+            processes: coverage.map(|coverage| Processes {
+                covered: coverage.covered.len(),
+                not_covered: coverage.uncovered.iter().map(ProcessRow::from).collect(),
             }),
             overflow: segment.overflows()?,
             exact: interval.exact

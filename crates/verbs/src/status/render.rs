@@ -75,7 +75,7 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
         format!(
             "{}, {}at most {}{}{}, format {}, {} old, written by {}",
             server.segment,
-            file.resident_bytes.map_or(String::new(), |it| mebibytes(it) + " in memory ("),
+            file.resident_bytes.map_or(String::new(), |bytes| mebibytes(bytes) + " in memory ("),
             mebibytes(file.limit_bytes.unwrap_or(file.file_bytes)),
             match file.limit_bytes {
                 Some(limit) if limit < file.file_bytes => ", a quarter of its file system",

@@ -21,7 +21,11 @@ impl Split {
     /// The time of one class, seconds.
     pub fn class(&self, class: WaitClass) -> f64 {
         let shown = class.shown_as();
-        WaitClass::ALL.iter().zip(self.0).find(|(it, _)| **it == shown).map_or(0.0, |(_, s)| s)
+        WaitClass::ALL
+            .iter()
+            .zip(self.0)
+            .find(|(class, _)| **class == shown)
+            .map_or(0.0, |(_, s)| s)
     }
 }
 
