@@ -208,8 +208,8 @@ fn halves_of_one_recording_can_be_compared() {
     assert!(findings(&diff).contains("A and B have 20 s in common"));
 }
 
-/// Readings of statements follow the clock, whenever a recording or a part of it begins: each is divided by the transactions
-/// of its own intervals.
+/// Readings of statements follow the clock, whenever a recording or a part of it starts: each is divided by the
+/// transactions of its own intervals.
 #[test]
 fn every_reading_of_statements_counts_and_is_divided_by_its_own_intervals() {
     let recordings = Recordings::new();
@@ -269,7 +269,7 @@ fn a_wait_for_a_standby_that_ended_comes_first() {
     assert_eq!(back["accounts"][0]["verdict"], "absent");
 }
 
-/// Five statements, of which the first takes `first` times as long, and their own noise.
+/// Five statements, the first of which takes `first` times as long, and their own noise.
 fn five(seed: u64, first: f64) -> FakeServer {
     let names = ["select $1", "update t set x = $1", "insert into u", "delete from u", "fetch c"];
     let shares = [0.2 * first, 0.4, 0.2, 0.15, 0.05];
@@ -283,8 +283,9 @@ fn five(seed: u64, first: f64) -> FakeServer {
     }
 }
 
-/// Of so many pairs of recordings of 20 or 60 s, up to 5 s longer by chance: how many have a changed row, how many statements'
-/// changes are outside of their intervals, and how often that of the first statement is found, and was reported as detectable.
+/// Of this many pairs of recordings of 20 or 60 s, up to 5 s longer by chance: how many have a changed row, how
+/// many statements' changes are outside their intervals, and how often the change of the first statement is found
+/// and was reported as detectable.
 fn pairs(number_of: u64, seconds: u64, first: f64) -> [usize; 5] {
     const SEED: u64 = 3600;
     let recordings = Recordings::new();
@@ -483,7 +484,7 @@ fn server(buffers: &str) -> Cluster {
     let settings = [("shared_preload_libraries", "pg_tally"), ("shared_buffers", buffers)];
     let cluster = support::start(support::plain().settings(settings));
     cluster.pgbench_init(8).unwrap();
-    // By the index: a sequential scan would not keep the table in shared buffers.
+    // By index, because a sequential scan would not keep the table in shared buffers.
     let read = "set enable_seqscan = off; select sum(abalance) from pgbench_accounts where aid > 0";
     cluster.psql(read).unwrap();
     cluster
@@ -500,7 +501,7 @@ fn record(name: &str, cluster: &Cluster, interval_ms: u64) -> Fixture {
     fixtures::record(name, cluster, 40, [interval_ms, 2 * interval_ms], load)
 }
 
-/// A short recording has few blocks with statements; the executions of the statement tell.
+/// A short recording has few blocks with statements, so the executions of the statement decide.
 #[test]
 fn a_statement_that_lost_its_index_is_named_first() {
     lost_index_is_first(|name| Fixture::open(&format!("index-{name}")));
@@ -562,7 +563,7 @@ fn lost_index_is_first(recording: impl Fn(&str) -> Fixture) {
         first.contains(&format!("its plan has {} instead of {}", plans[1], plans[0])),
         "{first}"
     );
-    // The others, and the same server again: nothing.
+    // The other statements, and the same server again: no changes.
     let real = |row: &&Value| !["noise", "unknown"].contains(&row["verdict"].as_str().unwrap());
     assert_eq!(rows(&diff, "statements").iter().filter(real).count(), 1);
     let diff = recordings.json("before", "again", &[]);
@@ -630,8 +631,8 @@ fn memory_explains(recording: impl Fn(&str) -> Fixture) {
     assert_eq!(rows(&diff, "statements")[0]["toplevel"], true);
 }
 
-/// Not a test but a measurement (docs/results.md): how often halves of a recording and runs of the same
-/// server are reported as different, and what explains the difference of two servers. Needs an otherwise
+/// A measurement rather than a test (docs/results.md): how often halves of a recording and runs of the same
+/// server are reported as different, and what explains the difference between two servers. Requires an otherwise
 /// idle machine.
 #[test]
 #[ignore = "takes four minutes"]

@@ -128,10 +128,10 @@ fn enable_needs_a_superuser() {
     assert!(text.contains("role poor is not a superuser"), "{text}");
 }
 
-/// What `enable` and `disable` change: the lines of ALTER SYSTEM, and the comment of the extension if there is one.
+/// What `enable` and `disable` change: the lines of ALTER SYSTEM, and the comment of the extension if it exists.
 type Changes = (Vec<String>, Option<Option<String>>);
 
-/// What the command has changed, when the server has ended its sessions, which may go on without it.
+/// The state after the command's changes, once the server has ended its sessions, which may go on without it.
 fn changes(cluster: &scratch::Cluster, admin: &mut postgres::Client) -> Changes {
     let others = "select count(*) from pg_stat_activity \
                   where backend_type = 'client backend' and pid <> pg_backend_pid()";
@@ -145,7 +145,8 @@ fn changes(cluster: &scratch::Cluster, admin: &mut postgres::Client) -> Changes 
     (lines, admin.query_opt(comment, &[]).unwrap().map(|row| row.get(0)))
 }
 
-/// The answer to each message is lost in turn: before it the server has done all, after it nothing.
+/// The response to each message is lost in turn: before the loss the server has done everything, after it
+/// nothing.
 #[test]
 fn a_command_that_loses_its_connection_at_any_step_is_completed_by_running_it_again() {
     let cluster = installed(Installation::shared(), "");

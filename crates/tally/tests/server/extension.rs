@@ -52,7 +52,7 @@ fn a_schema_of_another_role_is_refused_and_gives_its_owner_no_rights() {
         .unwrap();
     let mut admin = client(&app);
     let created = admin.batch_execute("create extension pg_tally");
-    // What an administrator does next.
+    // The administrator's next step.
     let _ = admin.batch_execute("select tally.reset(0, 0, 42)");
     let text = created.as_ref().map_err(|e| e.as_db_error().unwrap().message().to_string());
     assert!(
@@ -88,7 +88,7 @@ fn a_lock_that_another_keeps_is_not_waited_for_without_end() {
     assert!(text.contains("lock timeout"), "{text}");
     mallory.batch_execute("rollback").unwrap();
     output(tally().args(["enable", "--database", "app", &app]));
-    // What everybody may do.
+    // The objects that PUBLIC may use.
     mallory.batch_execute("begin; select from tally.status").unwrap();
     let refused = tally().args(["disable", &app]).assert().code(1).get_output().clone();
     let text = String::from_utf8(refused.stderr).unwrap();
@@ -104,7 +104,7 @@ fn an_extension_in_another_roles_schema_is_refused() {
     let app = create_mallorys_database(&cluster);
     let mut admin = client(&app);
     admin.batch_execute("create extension pg_tally").unwrap();
-    // As an older version of the script left it.
+    // As left by an older version of the script.
     admin.batch_execute("alter extension pg_tally drop schema tally").unwrap();
     admin.batch_execute("alter schema tally owner to mallory").unwrap();
     let text = complaint(tally().args(["enable", "--database", "app", &app]), 1);

@@ -161,7 +161,7 @@ fn a_load_is_shown_statement_by_statement() {
     let id = update["queryid"].as_str().unwrap();
     let text = statements(&cluster, &["--limit", "3"]);
     assert!(text.starts_with("DATABASE  USER "), "{text}");
-    // With the heading, the last line and the one of tally's own.
+    // With the title, the last line and the line of tally's own statements.
     assert_eq!(text.lines().count(), 6, "{text}");
     assert!(text.contains("UPDATE pgbench_") && text.contains("3 of "), "{text}");
     assert!(statements(&cluster, &["--sort", "calls"]).contains(id));
@@ -191,7 +191,7 @@ fn a_load_is_shown_statement_by_statement() {
 
 #[test]
 fn a_statement_counts_while_it_runs() {
-    // Its check for deadlocks would interrupt the wait.
+    // Its deadlock check would interrupt the wait.
     let preloaded = plain().setting("shared_preload_libraries", "pg_tally");
     let cluster = start(preloaded.setting("deadlock_timeout", "1h"));
     let waiter = Waiter::new(&cluster);
@@ -210,7 +210,7 @@ fn a_statement_counts_while_it_runs() {
     let last = read();
     let max = last.2.duration_since(first.0).as_secs_f64();
     within("in flight", last.1 - first.1, (min, max));
-    // All of it is the wait, and what was before the interval is not in it.
+    // All of it is the wait, and nothing before the interval is included.
     let began = Instant::now();
     let during = json(&cluster, &["--interval", "0.5"]);
     let waits = row(&during, WAITS).unwrap();
@@ -307,7 +307,7 @@ fn an_empty_list_comes_with_a_remedy() {
     complaint(tally().args(["statements", "--limit", "0"]), 2);
 }
 
-/// The server is new, so that all statements that appear are those of the verbs.
+/// The server is new, so all statements that appear belong to the verbs.
 #[test]
 fn what_tally_asks_the_server_is_one_row() {
     let cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally top` names the session that others wait for.
+//! `tally top` names the session for which others wait.
 
 use std::thread::JoinHandle;
 
@@ -96,7 +96,7 @@ fn the_text_begins_with_who_waits_for_whom_and_has_the_tree_at_level_waits() {
     }
 }
 
-/// The full-screen view by this connection.
+/// The full-screen view through this connection.
 fn top(cluster: &Cluster, user: &str, target: &str) -> Tmux {
     let tally = env!("CARGO_BIN_EXE_tally");
     let command = format!("PGUSER={user} {tally} top --no-witness --view locks '{target}'");
@@ -118,7 +118,7 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
         cluster.psql(&sql).unwrap().trim() == "1"
     };
 
-    // Without the right: what the server says is shown, and nothing happens.
+    // Without the privilege: the server's message is shown, and nothing happens.
     let by_path = segment(&cluster).display().to_string();
     let poor = top(&cluster, "poor", &by_path);
     poor.press(&["k"]);
@@ -127,7 +127,7 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
     let seen = poor.until_seen("did not terminate session");
     assert!(seen.to_lowercase().contains("superuser"), "{seen}");
     assert!(alive(pid));
-    // A role that does not exist: there is no connection, and how to give one.
+    // A role that does not exist: there is no connection, and the message says how to specify one.
     let nobody = top(&cluster, "nobody", &by_path);
     nobody.press(&["k", "y"]);
     let seen = nobody.until_seen("cannot connect to ");
@@ -158,7 +158,7 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
     thread.join().unwrap().unwrap();
 }
 
-/// A stopped postmaster accepts no connection: nobody waits for it but the request.
+/// A stopped postmaster accepts no connection: only the request waits for it.
 #[test]
 fn a_server_that_does_not_accept_does_not_freeze_the_screen() {
     let cluster = server();
@@ -275,7 +275,7 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
         let from = (0..=now).find(close).unwrap_or_else(|| panic!("{diagnosed} s in line {now}"));
         assert!(diagnosed >= 0.999 * all.min(LAST), "{diagnosed} of {all}");
         assert!(diagnosed <= 1.001 * (LAST * 1.2 + longest), "{diagnosed}, {longest}");
-        // The rule wants waits that are a tenth of the load; nobody does anything else.
+        // The rule requires waits of a tenth of the load; nobody does anything else.
         let waited: f64 = seen[from..=now].iter().map(waited).sum();
         if waited == 0.0 || waited > 0.5 * diagnosed {
             assert_eq!(wrong(&seen[now]), waited > 0.0, "line {now}: {:#}", seen[now]["diagnoses"]);

@@ -217,7 +217,8 @@ fn a_closed_terminal_ends_it_even_without_a_signal() {
     let mut ours = File::from(ours);
     let mut seen = [0; 64];
     assert!(ours.read(&mut seen).unwrap() > 0);
-    // Right after it has found the terminal open, as it asks for keys. On other processors that is the same call.
+    // Right after it has found the terminal open, when it asks for keys. On other processors this is the same
+    // call.
     #[cfg(target_arch = "x86_64")]
     let held = Strace::hold("poll", top.id() as i32);
     #[cfg(target_arch = "x86_64")]
