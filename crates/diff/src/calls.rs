@@ -205,7 +205,7 @@ mod tests {
         calls: Vec<f64>,
     }
 
-    /// `n` calls in each block of what `each` returns for it.
+    /// `n` calls in each block, whose times `each` returns.
     fn made(blocks: usize, n: f64, each: impl FnMut(usize) -> f64) -> Made {
         let seconds: Vec<f64> = (0..blocks).map(each).map(|it| it * n).collect();
         Made { calls: vec![n; blocks], seconds }
@@ -219,8 +219,8 @@ mod tests {
         changes(&courses(a), &courses(b), 0.0025)
     }
 
-    /// Five statements on a machine that is now faster and now slower, and `times` as slow; the first one takes `first` times
-    /// as long.
+    /// Five statements on a machine whose speed varies and that is `times` as slow in B; the first statement
+    /// takes `first` times as long.
     fn side(dice: &mut Normal, times: f64, first: f64) -> Vec<Made> {
         let machine: Vec<f64> = (0..20).map(|_| times * (0.25 * dice.normal()).exp()).collect();
         let one = |n: usize| {

@@ -495,7 +495,7 @@ mod tests {
         let sessions = change.per_second.unwrap();
         assert!(sessions.a_sessions == 0.0 && (sessions.b_sessions - 7.9).abs() < 0.1);
         assert!(sessions.half_width_sessions.unwrap() < 1.0);
-        // The half-width of the time per commit is as wide as that is uncertain.
+        // The half-width of the time per commit is as large as its uncertainty.
         assert!(change.half_width_seconds.unwrap() > change.change_seconds);
         assert_eq!(change.half_width(), None);
         let back = verdict([steady(7.9), vec![0.0; 20]], [once(160.0), steady(100.0)]);

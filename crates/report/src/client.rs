@@ -185,7 +185,7 @@ mod tests {
             java: String::new(),
             points: vec![point(0.5, 1.0, 1.0), point(1.5, 0.75, 0.0)],
         };
-        // Half of the first one is not more than half; a quarter of the last one is too little.
+        // Half of the first point is not more than half; a quarter of the last one is too little.
         assert_eq!(share(&client, &points, COLLECTION), [None, Some(0.5), None]);
     }
 

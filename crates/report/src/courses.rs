@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A side of `n` seconds with so many commits and active sessions in each.
+    /// A side of `n` seconds with this many commits and active sessions in each second.
     fn course(n: usize, commits: u64, active: f64, ticks: u64) -> Course {
         let figures =
             Figures { commits, activities: vec![("cpu".into(), active)], ..Figures::default() };
@@ -154,7 +154,8 @@ mod tests {
     fn each_percentile_is_of_its_part_and_rates_are_of_what_is_counted() {
         let mut a = course(2, 10, 1.0, 1);
         let mut histogram = Histogram::new();
-        // Of 100 commands 60 take 8 ticks, 37 take 64, two take 512, one takes 4096: each begins a bucket.
+        // Of 100 commands, 60 take 8 ticks, 37 take 64, two take 512, and one takes 4096: each of these starts a
+        // bucket.
         for (ticks, count) in [(8, 60), (64, 37), (512, 2), (4096, 1)] {
             histogram.add(ticks, count);
         }

@@ -101,7 +101,8 @@ mod tests {
 
     use super::*;
 
-    /// An idle server that is watched through a connection has no commands; `tally diff` of its recording counts none either.
+    /// An idle server that is watched through a connection has no commands; `tally diff` of its recording counts
+    /// none either.
     #[test]
     fn what_tally_asks_is_no_command_of_the_load() {
         let of = |process: &str, count| FrameStat {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A report of a recording that never was: its parts agree with each other, and with golden/,
-//! the files by which web/ knows what it will be given.
+//! A report on a made-up recording: its parts agree with each other, and with golden/, the files that tell web/
+//! what it will receive.
 
 use jiff::tz::TimeZone;
 
@@ -237,8 +237,8 @@ fn no_width_is_too_narrow_for_the_text() {
     }
 }
 
-/// web/ draws what is in golden/. After a change that is meant, PGTALLY_GOLDEN=write in the
-/// environment writes it anew.
+/// web/ draws the files in golden/. After an intended change, PGTALLY_GOLDEN=write in the environment writes them
+/// anew.
 #[test]
 fn web_knows_what_it_will_be_given() {
     let document = document();

@@ -392,7 +392,7 @@ mod tests {
 
     use super::*;
 
-    /// An interval that ends then and is so long, seconds.
+    /// An interval that ends at this time and has this length, seconds.
     fn frame(end: f64, length: f64) -> Frame {
         let ticks = (length * 1e9) as u64;
         let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
@@ -446,7 +446,7 @@ mod tests {
         let gaps: Vec<_> =
             history.gaps.iter().map(|it| (ms(it.from), ms(it.to), it.reason.as_str())).collect();
         assert_eq!((gaps, history.silence()), (vec![(101_000, 101_750, "it is absent")], None));
-        // With a reason, a short one is a gap as well: the time that is covered and the gaps are all of it.
+        // With a reason, a short time is a gap as well: covered time and gaps add up to everything.
         history.silent("it stopped");
         history.push(&frame(103.35, 0.5), None, None);
         let gap = history.gaps.back().unwrap();

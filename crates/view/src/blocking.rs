@@ -820,7 +820,7 @@ mod tests {
             waits_for(8, &[9], 2.0),
         ];
         let forest = arranged(&waits, &[]);
-        // Depth, process and how many wait for it; 5 and 6 wait for each other.
+        // Depth, process and number of waiters; 5 and 6 wait for each other.
         let shape: Vec<_> =
             forest.everybody().iter().map(|(at, it)| (*at, it.pid, it.waiters)).collect();
         let expected = [
@@ -836,7 +836,7 @@ mod tests {
         assert_eq!(shape, expected);
         assert_eq!((forest.blocked, forest.longest_seconds()), (6, 9.0));
         assert_eq!(forest.deadlocks, [Deadlock { pids: vec![5, 6] }]);
-        // Somebody else blocks one of a circle: it has no root of its own.
+        // Another session blocks one of a cycle, so the cycle has no root of its own.
         let below = arranged(&[waits_for(5, &[6, 1], 1.0), waits_for(6, &[5], 1.0)], &[]);
         assert_eq!(below.roots.iter().map(|root| root.pid).collect::<Vec<_>>(), [1]);
         assert_eq!(below.deadlocks.len(), 1);
@@ -885,7 +885,7 @@ mod tests {
             let blocks = |one: i32, other: i32| {
                 waits.get(&other).is_some_and(|wait| wait.blockers.contains(&one))
             };
-            // Who waits for whom directly or not: until no step adds a pair.
+            // Who waits for whom, directly or indirectly: repeated until no step adds a pair.
             let mut reach: BTreeSet<(i32, i32)> = waits
                 .iter()
                 .flat_map(|(pid, wait)| wait.blockers.iter().map(|blocker| (*blocker, *pid)))

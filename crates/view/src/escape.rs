@@ -278,7 +278,7 @@ mod tests {
             writeln!(out, "\nliteral").unwrap();
         });
         assert_eq!(plain, format!("{shown} is\tit\n{shown}, one\ntwo\n\nliteral\n"));
-        // Colours are kept where renderers set some.
+        // Colours that renderers set are kept.
         let coloured = written(Lines::coloured(Vec::new(), true), |out| {
             writeln!(out, "\x1b[1;31mx\x1b[0m\x1b[2J\x1b[\x1b[3").unwrap();
         });

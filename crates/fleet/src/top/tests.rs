@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Keys and answers, and what is then drawn.
+//! Keys and results, and what is drawn afterwards.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::backend::TestBackend;
@@ -64,7 +64,7 @@ fn drawn(screen: &mut FleetScreen, width: u16, height: u16) -> String {
     (0..height).map(|y| line(y).trim_end().to_string() + "\n").collect()
 }
 
-/// With an answer about the load.
+/// With a result about the load.
 fn answered() -> FleetScreen {
     let mut screen = screen();
     let wanted = screen.wanted(Instant::now()).unwrap();
@@ -85,7 +85,7 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     let begin = Instant::now();
     let wanted = screen.wanted(begin).unwrap();
     assert_eq!(wanted, PaneQuery { pane: 1, only: Only::default() });
-    // One question at a time, even about another pane.
+    // One query at a time, even for another pane.
     press(&mut screen, "2");
     assert_eq!(screen.wanted(begin), None);
     assert!(drawn(&mut screen, 80, 24).contains("querying Load"));
@@ -93,7 +93,7 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     let wanted = screen.wanted(begin).unwrap();
     assert_eq!(wanted.pane, 2);
     screen.take(&wanted, answer(Table::default()));
-    // The first pane has its answer, until an interval later.
+    // The first pane has its result, until an interval later.
     press(&mut screen, "1");
     assert_eq!(screen.wanted(begin + INTERVAL / 2), None);
     press(&mut screen, "p");
@@ -114,7 +114,7 @@ fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
     assert_eq!(screen.only, one);
     let wanted = screen.wanted(Instant::now()).unwrap();
     assert_eq!(wanted.only, one);
-    // An answer about all hosts comes too late.
+    // A result about all hosts arrives too late.
     screen.take(&PaneQuery { pane: 1, only: Only::default() }, answer(load()));
     assert!(hosts(&mut screen).is_empty());
     screen.take(&wanted, answer(load()));
@@ -131,7 +131,7 @@ fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
     assert_eq!(hosts(&mut screen).len(), 3);
     press(&mut screen, "\x1b");
     assert_eq!(screen.only, Only::default());
-    // What the command line names is not left.
+    // The selection of the command line is never left.
     press(&mut screen, "\x1b");
     assert_eq!(screen.only, Only::default());
 }

@@ -139,7 +139,7 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
-    /// Noise of this strength, each value a part of the one before it.
+    /// Noise of this strength, in which each value contains a part of the previous one.
     fn noise(seed: u64, n: usize, carry: f64, level: impl Fn(usize) -> f64) -> Vec<Sample> {
         let mut random = StdRng::seed_from_u64(seed);
         let mut last = 0.0;
@@ -166,7 +166,8 @@ mod tests {
         let found = |carry: f64| {
             (0..100).filter(|&seed| step(&noise(seed, 900, carry, |_| 5.0), 1).is_some()).count()
         };
-        // One of a hundred is promised; what resembles itself over a minute is the harder part.
+        // At most one in a hundred is promised; series that resemble themselves over a minute are the harder
+        // part.
         for (carry, most) in [(0.0, 3), (0.8, 3), (0.95, 6)] {
             let found = found(carry);
             assert!(found <= most, "{found} of 100 with {carry}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording is written of the sample's frames and read back: what the report then says must
-//! be what it says of the frames themselves.
+//! A recording is written from the sample's frames and read back: the report on it must equal the report on the
+//! frames themselves.
 
 use std::path::Path;
 use std::time::Duration;

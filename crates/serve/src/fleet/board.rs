@@ -182,7 +182,7 @@ mod tests {
         }
         assert!(board.view(&host("one-more")).unwrap_err().contains("too many"));
         assert!(board.view(&host("1")).is_ok());
-        // What nobody views any more makes space; the whole fleet stays.
+        // Parts that nobody views any more make space; the whole fleet stays.
         for part in &mut board.state().parts {
             part.viewed = None;
         }

@@ -300,7 +300,7 @@ mod tests {
         reading(time, rows.iter().map(|(id, s)| statement(*id, (10, "app"), 1.0, *s)).collect())
     }
 
-    /// Id, user, seconds and beginning of each series, as written.
+    /// ID, user, seconds and start of each series, as written.
     fn shown(named: &NamedStatements) -> Vec<(String, String, f64, f64)> {
         let mut families = Vec::new();
         named.metrics(&StatementsTable::default(), &mut families);
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(seconds(&named), entries(&[("1", 9.0), ("2", 8.0), ("other", 6.25)]));
         named.note(&of_app(1000.0 + 60.0 * MINUTE, &later));
         assert_eq!(seconds(&named), entries(&[("1", 9.0), ("3", 10.5), ("other", 6.25)]));
-        // What was replaced counts among the others.
+        // A replaced statement counts among the others.
         let last = [(1, 9.0), (2, 8.5), (3, 10.5), (4, 1.5), (5, 0.25)];
         named.note(&of_app(1000.0 + 61.0 * MINUTE, &last));
         assert_eq!(seconds(&named)[2].1, 6.75);
@@ -390,7 +390,7 @@ mod tests {
         // The server was restarted and has loaded what it had saved, with half a second since the last reading.
         named.note(&of(140.0, 125.0, 7.5));
         assert_eq!(value(&named), 18.5, "restarted");
-        // Time of what runs without an id, which it takes along when it gets one.
+        // Time of a statement that runs without an ID, and takes the time along when it gets one.
         named.note(&of(150.0, 125.0, 7.0));
         named.note(&of(160.0, 125.0, 7.5));
         assert_eq!(value(&named), 18.5);
@@ -411,7 +411,8 @@ mod tests {
         let mut labels = BTreeSet::new();
         let mut totals = vec![0.0; hot as usize];
         let mut first = vec![1.0; hot as usize];
-        // 24 scrapes, a minute apart, of a table that forgets most of what is not executed all the time.
+        // 24 scrapes, one minute apart, of a table that forgets most statements that are not executed all the
+        // time.
         for scrape in 0..24 {
             let time = 1e6 + f64::from(scrape) * MINUTE;
             let mut rows = Vec::new();
@@ -443,7 +444,7 @@ mod tests {
             let mut state = seed;
             let mut named = NamedStatements::new(number);
             let mut values: BTreeMap<(String, String), f64> = BTreeMap::new();
-            // What a statement of a role has in the table, and since when.
+            // The time of a role's statement in the table, and since when it counts.
             let mut table: BTreeMap<(u64, u32), (f64, f64)> = BTreeMap::new();
             let mut names = BTreeMap::from([(10, "a"), (20, "b"), (30, "a")]);
             let mut truth = 0.0;

@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_bucket_has_the_values_above_its_lower_edge_up_to_its_upper_edge() {
-        // By OTLP bucket i has the values in (base^i, base^(i + 1)], base = 2^(2^-scale).
+        // In OTLP, bucket i contains the values in (base^i, base^(i + 1)], base = 2^(2^-scale).
         let base = 2f64.powf(0.125);
         let values = [1e-6, 0.999, 1.0, 1.001, 2.0, 3.7, 100.0];
         for value in values {

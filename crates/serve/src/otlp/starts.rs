@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(starts.start_of("m", &a, 3.0), 30, "it keeps its new start");
     }
 
-    /// A receiver would add all that was handed on once more if its series had a new start.
+    /// If the series had a new start, a receiver would add everything that was passed on once more.
     #[test]
     fn another_run_starts_all_series_again_but_what_was_handed_on() {
         let mut starts = Starts::default();

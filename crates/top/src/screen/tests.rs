@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Keys, clicks and intervals, and what is then drawn.
+//! Keys, clicks and intervals, and what is drawn afterwards.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::backend::TestBackend;
@@ -12,7 +12,7 @@ use live::follower::Absent;
 use terminal::{Action, Form};
 use view::sample;
 
-/// As without options.
+/// The same as without options.
 pub fn args() -> TopArgs {
     TopArgs { no_config: true, ..TopArgs::default() }
 }
@@ -43,7 +43,7 @@ pub fn press(screen: &mut Screen, keys: &str) -> Option<Ask> {
     keys.chars().map(press).last().flatten()
 }
 
-/// What a terminal of this size shows.
+/// The contents of a terminal of this size.
 pub fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw::draw(frame, screen)).unwrap();
@@ -80,7 +80,7 @@ fn on_eighty_by_twenty_four_the_head_has_four_lines_and_the_panes_have_names() {
     assert!(lines[3].starts_with("cpu 0.48 s/s  kernel: on CPU"), "{seen}");
     let names = " 0Diag 1Ledger 2Waits 3Cmds 4Sess 5LWLocks 6Locks 7Funcs 8Stmts 9IO";
     assert!(lines[4].starts_with(names) && lines[4].ends_with("every 1 s"), "{seen}");
-    // A head that says that the figures are incomplete is not cut.
+    // Lines that say that the figures are incomplete are not cut off.
     let mut reading = sample::reading();
     reading.interval.kernel.unexplained_share = 0.05;
     screen.step(Step::Interval(Box::new(reading)));
@@ -140,7 +140,7 @@ fn it_begins_with_what_is_wrong_and_keeps_that_of_past_intervals() {
         seen.contains("The last 1 s.") && seen.contains("Healthy: nothing is wrong."),
         "{seen}"
     );
-    // What is wrong in the last seconds, though not in the last interval.
+    // Diagnoses of the last seconds, though not of the last interval.
     let mut wrong = healthy(1.0);
     let mut interval = sample::interval();
     interval.interval_seconds = 10.0;
@@ -213,7 +213,7 @@ fn the_tree_of_those_who_wait_is_above_the_locks() {
     assert!(drawn(&mut screen, 80, 12).contains("4317 shop"), "the cursor moves in the tree");
 }
 
-/// What the screen asks its owner for, and the question before.
+/// What the screen requests from its owner, and the question before.
 fn asked(screen: &mut Screen, key: &str) -> (String, Option<Ask>) {
     assert_eq!(press(screen, key), None, "not without a question");
     let seen = drawn(screen, 120, 30);
@@ -251,7 +251,7 @@ fn enter_opens_the_page_of_a_session_and_esc_leaves_it() {
     press(&mut screen, "6\n");
     assert_eq!(screen.session.map(|it| it.pid), Some(4304));
     insta::assert_snapshot!(drawn(&mut screen, 100, 40));
-    // What keys do to the session under the cursor they do to this one.
+    // Keys act on this session as on the session under the cursor.
     let (question, _) = asked(&mut screen, "k");
     assert!(question.starts_with("Terminate session 4304 ("), "{question}");
     press(&mut screen, "n\x1b");
@@ -284,7 +284,7 @@ fn a_session_is_cancelled_or_terminated_after_a_question() {
     let Some(Ask::Session(request)) = ask else { panic!("{ask:?}") };
     let session = SessionId::from_row(&row);
     assert_eq!((request.deed, request.session), (SessionAction::Cancel, session));
-    // Anything but y leaves it.
+    // Any key but y cancels it.
     for key in ["n", "\x1b", "\n", "c"] {
         press(&mut screen, "k");
         assert_eq!(press(&mut screen, key), None);
@@ -496,7 +496,7 @@ fn the_storage_page_scrolls_and_all_its_rows_open_together() {
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     let foot = drawn(&mut screen, 100, 24);
     assert!(foot.contains("pg_xact/000C") && !foot.contains("FILES"), "{foot}");
-    // Before the storage side is read, the rest is shown.
+    // Until the storage figures have been read, the rest is shown.
     let mut later = sample::reading();
     later.io = None;
     screen.step(Step::Interval(Box::new(later)));

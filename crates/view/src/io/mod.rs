@@ -102,7 +102,7 @@ mod tests {
         events.note(row(number, pid, kind, text));
     }
 
-    /// With the clients' sums, which a text does not have.
+    /// With the clients' totals, which a text does not contain.
     fn checkpoint(number: u64, text: &str, clients: ClientTotals) -> Row {
         let mut row = row(number, 4210, EventKind::Checkpoint, text);
         match row.payload.as_mut() {

@@ -265,7 +265,7 @@ mod tests {
         for tail in ["\0\0", "  Seq\x7f", "\u{fffd}\u{fffd}U"] {
             plan.text.text = (lines(200) + tail).into();
             assert_eq!(shown(&plan), (lines(200), true));
-            // Not so many as to have no space: a name in another encoding.
+            // Not enough to fill the space: a name in another encoding.
             plan.text.text = (lines(20) + tail).into();
             assert_eq!(shown(&plan), (lines(20) + tail, false));
         }
