@@ -104,7 +104,7 @@ fn queries(json: bool) -> Result<(), Error> {
         };
         return output::json(&QUERIES.iter().map(listed).collect::<Vec<_>>());
     }
-    let mut table = Table::with_headings(&["QUERY", "ANSWERS"], 0..0);
+    let mut table = Table::with_headings(&["QUERY", "SHOWS"], 0..0);
     for query in QUERIES {
         table.push_texts([query.name, query.about]);
     }

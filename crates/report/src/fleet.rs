@@ -323,7 +323,7 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
 fn questions(known: &[QueryStatus<'_>]) -> Table {
     let columns = vec![
         Column::new("question", "QUESTION", Unit::Id),
-        Column::new("answered", "ANSWER OF", Unit::Time),
+        Column::new("answered", "RESULT OF", Unit::Time),
         Column::new("seconds", "TOOK", Unit::Seconds),
         Column::new("rows", "ROWS", Unit::Count).help("Rows of a table, series of a chart"),
         Column::new("failed", "FAILED", Unit::Time),

@@ -149,10 +149,10 @@ mod tests {
     fn errors_in_the_file_are_reported() {
         for (text, problem) in [
             ("view = ledger", "string"),
-            ("view = \"all\"", "\"all\" is not a pane"),
-            ("sort = \"colour\"", "\"colour\" is no order"),
-            ("interval_seconds = 0.0", "not 0.1 to 3600"),
-            ("interval_seconds = nan", "not 0.1 to 3600"),
+            ("view = \"all\"", "\"all\" does not exist"),
+            ("sort = \"colour\"", "\"colour\" is not a sort order"),
+            ("interval_seconds = 0.0", "not between 0.1 and 3600"),
+            ("interval_seconds = nan", "not between 0.1 and 3600"),
             ("idle = 3", "expected a boolean"),
             ("view", "expected"),
         ] {
@@ -173,6 +173,6 @@ mod tests {
         let path = folder.path().join("file/top.toml");
         fs::write(folder.path().join("file"), "").unwrap();
         let error = save(&Saved::default(), &path).unwrap_err();
-        assert!(error.contains("file/top.toml") && error.contains("not saved"), "{error}");
+        assert!(error.contains("file/top.toml") && error.contains("could not save"), "{error}");
     }
 }

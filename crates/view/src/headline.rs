@@ -226,7 +226,7 @@ mod tests {
                 format!("{server}  level locks (for 90 s, then off)  clock tsc"),
                 "processes 4: 2 active, 1 idle in transaction, 1 background".into(),
                 "active on average 0.88 on 1 core  commands 0/s".into(),
-                "cpu 0.48 s/s  kernel: not available: not asked".into(),
+                "cpu 0.48 s/s  kernel: not available: not read".into(),
             ]
         );
     }

@@ -281,7 +281,8 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     for ([how], total) in &whole {
         commits.push([("how", how)], spread(total, frame));
     }
-    let mut parts = Family::new("pgtally_commit_part_seconds", Summary, "What commits waited for.");
+    let mut parts =
+        Family::new("pgtally_commit_part_seconds", Summary, "Waits of commits, by kind of wait.");
     let it = &interval.commits;
     for (part, timing) in [
         ("insert", &it.insert),

@@ -97,7 +97,9 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         assert_eq!(json["exact"], true);
 
         let text = output(tally().arg("calls").arg(client.segment()));
-        for expected in ["(N+1): select max(a)", "12000 rows at once", "ELAPSED", "of the pool"] {
+        for expected in
+            ["(N+1 problem): select max(a)", "12000 rows at once", "ELAPSED", "of the pool"]
+        {
             assert!(text.replace(',', "").contains(expected), "{expected}: {text}");
         }
         let left_out = output(tally().arg("status").arg(client.segment()));

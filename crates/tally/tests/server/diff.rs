@@ -122,7 +122,7 @@ fn statements_are_matched_by_their_texts() {
     assert_eq!(verdict("select $1"), "noise");
     assert_eq!(verdict("delete from t"), "new");
     assert_eq!(verdict("update t set x = $1"), "absent");
-    assert!(findings(&diff).contains("Statements that ran in A only: 1; in B only: 1."));
+    assert!(findings(&diff).contains("Statements that ran only in A: 1; only in B: 1."));
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn times_can_be_compared_per_command() {
     assert_eq!(by_commit["totals"][1]["a_seconds"], by_command["totals"][0]["a_seconds"]);
     recordings.make("idle", 30, &FakeServer { transactions: 0.0, ..FakeServer::default() });
     let message = complaint(&mut recordings.diff("a", "idle"), 1);
-    assert!(message.contains("no command of a client was recorded in B"), "{message}");
+    assert!(message.contains("no client command was recorded in B"), "{message}");
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_load_is_shown_statement_by_statement() {
     assert_eq!(rows(&json(&cluster, &["--id", id])).len(), 1);
     let message =
         complaint(tally().args(["statements", "--id", "-12", &cluster.connection_string()]), 1);
-    assert!(message.contains("no statement with query id -12"), "{message}");
+    assert!(message.contains("no statement with query ID -12"), "{message}");
 }
 
 #[test]

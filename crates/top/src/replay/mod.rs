@@ -334,7 +334,7 @@ mod tests {
         assert!(screen.notice.as_ref().unwrap().contains("the end"));
         act(&mut player, &mut screen, "t2020-01-01 00:00\n");
         assert_eq!(shown(&screen), 0);
-        assert!(screen.notice.as_ref().unwrap().contains("not within"));
+        assert!(screen.notice.as_ref().unwrap().contains("outside the replay"));
     }
 
     #[test]

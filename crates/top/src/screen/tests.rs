@@ -394,7 +394,7 @@ fn the_user_goes_to_a_time() {
     assert_eq!(press(&mut screen, "t22:13\n"), Some(Ask::Seek(time - 20.0)));
     assert!(drawn(&mut screen, 120, 30).contains("interval 1 of 40"), "the nearest there is");
     press(&mut screen, "tnoon\n");
-    assert!(drawn(&mut screen, 120, 30).contains("noon: not a time; type 14:03"));
+    assert!(drawn(&mut screen, 120, 30).contains("\"noon\" is not a time; enter 14:03"));
     press(&mut screen, "t\x1b");
     assert_eq!(screen.notice, None);
 }
@@ -439,7 +439,9 @@ fn typing_a_filter_and_an_interval() {
     assert_eq!(screen.length, Duration::from_millis(2500));
     press(&mut screen, "dnan\n");
     assert_eq!(screen.length, Duration::from_millis(2500));
-    assert!(drawn(&mut screen, 80, 24).contains("nan: not 0.1 to 3600 seconds"));
+    assert!(
+        drawn(&mut screen, 80, 24).contains("\"nan\" is not a length between 0.1 and 3600 seconds")
+    );
     press(&mut screen, "↓");
     assert_eq!(screen.notice, None, "until the next key");
 }
