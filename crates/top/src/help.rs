@@ -28,24 +28,24 @@ m             mouse: click a pane, a column (sort), a row; wheel
 ? h F1        this page
 q F10 Ctrl-C  quit
 
-Diagnoses: problems in the last 10 s, the most severe first, with their share
-of the sessions' time, the evidence, and what to do.
+Diagnoses: problems in the last 10 s, the most severe first, with their
+share of the sessions' time, the evidence, and what to do.
 
-HISTORY one character for each interval, the newest on the right, scaled from
-        zero to the maximum shown; blank if there is no interval
+HISTORY one character for each interval, the newest on the right, scaled
+        from zero to the maximum shown; blank if there is no interval
 %TIME   share of the time in which sessions were not idle
 S/S     seconds per second: the average number of sessions doing this
 US/CMD  microseconds per handled command
-Rates are per second of the time in which the level was not off (for locks, in
-which the level was locks). A wait in progress counts up to now, also for the
-maximum.
+Rates are per second of the time in which the level was not off (for locks,
+in which the level was locks). A wait in progress counts up to now, also for
+the maximum.
 
 Idle: waiting for the client between commands, the main loops of
 background processes, and unmeasured time. This time is hidden unless i
 shows it.
 
-unexplained: share of busy time in which a process was blocked where there is
-no probe, estimated from samples and the kernel's own accounts.";
+unexplained: share of busy time in which a process was blocked where there
+is no probe, estimated from samples and the kernel's own accounts.";
 
 #[cfg(test)]
 mod tests {

@@ -59,7 +59,7 @@ fn paused_statements_are_reported_and_resume_when_a_level_is_set() {
     assert_eq!(status()["statements_paused"], true);
     let text = output(tally().arg("status").arg(&path));
     assert!(
-        text.contains("paused by a `tally cost`") && text.contains("`tally level waits`"),
+        text.contains("paused by `tally cost`") && text.contains("`tally level waits`"),
         "{text}"
     );
     output(tally().args(["level", "waits"]).arg(&path));

@@ -66,14 +66,14 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
         Some(false) => sheet.problem("state", "the server has stopped; this is its last state")?,
         None => sheet.problem(
             "state",
-            "unknown: the server's processes are not visible from here (another container?)",
+            "unknown: its processes are not visible from here (another container?)",
         )?,
     }
     let file = &status.segment;
     sheet.line(
         "segment",
         format!(
-            "{}, {}at most {}{}{}, format {}, {} old, written by {}",
+            "{}, {}at most {}{}{}, format {}, {} old, by {}",
             server.segment,
             file.resident_bytes.map_or(String::new(), |bytes| mebibytes(bytes) + " in memory ("),
             mebibytes(file.limit_bytes.unwrap_or(file.file_bytes)),
@@ -88,10 +88,9 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
         ),
     )?;
     match status.level {
-        Level::Off => sheet.problem(
-            "level",
-            "off: nothing is measured; to start measuring, run `tally level waits`",
-        )?,
+        Level::Off => {
+            sheet.problem("level", "off: nothing is measured; start with `tally level waits`")?
+        }
         level => match (status.level_left_seconds, status.level_then) {
             (Some(left), Some(then)) => {
                 sheet.line("level", format!("{level}, for another {}, then {then}", age(left)))?
@@ -115,7 +114,7 @@ fn covered<W: Write>(
     if status.statements_paused {
         sheet.problem(
             "statements",
-            "paused by a `tally cost` that is running or was killed; `tally level waits` resumes",
+            "paused by `tally cost`, running or killed; `tally level waits` resumes",
         )?;
     }
     sheet.line("relations", relations(status))?;
