@@ -443,15 +443,19 @@ mod tests {
         history.silent("it is absent");
         assert_eq!(history.silence(), Some("it is absent"));
         history.push(&frame(102.75, 1.0), None, None);
-        let gaps: Vec<_> =
-            history.gaps.iter().map(|it| (ms(it.from), ms(it.to), it.reason.as_str())).collect();
+        let gaps: Vec<_> = history
+            .gaps
+            .iter()
+            .map(|gap| (ms(gap.from), ms(gap.to), gap.reason.as_str()))
+            .collect();
         assert_eq!((gaps, history.silence()), (vec![(101_000, 101_750, "it is absent")], None));
         // With a reason, a short time is a gap as well: covered time and gaps add up to everything.
         history.silent("it stopped");
         history.push(&frame(103.35, 0.5), None, None);
         let gap = history.gaps.back().unwrap();
         assert_eq!((ms(gap.from), ms(gap.to)), (102_750, 102_850));
-        let (all, gaps) = (history.all().unwrap(), history.gaps.iter().map(|it| it.to - it.from));
+        let (all, gaps) =
+            (history.all().unwrap(), history.gaps.iter().map(|gap| gap.to - gap.from));
         let covered = all.sum.clock.seconds(all.sum.ticks);
         assert_eq!(ms(covered + gaps.sum::<f64>()), ms(all.to - all.from));
         (1..=12).for_each(|n| history.push(&frame(103.35 + f64::from(n), 1.0), None, None));

@@ -83,7 +83,7 @@ fn main() -> Result<()> {
             sessions.swap(0, 1);
             let (_, options, before) = ARMS[arm];
             let pid = sessions[0].pid;
-            let mut trace = options.map(|it| start(&segment, pid, it)).transpose()?;
+            let mut trace = options.map(|option| start(&segment, pid, option)).transpose()?;
             for (at, (_, query, fours)) in QUERIES.iter().enumerate() {
                 let sql = [format!("{before}{query}"), query.to_string()];
                 let [with, without] = turns(&mut sessions, &sql, *fours)?;

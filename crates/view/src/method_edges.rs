@@ -165,7 +165,7 @@ mod tests {
         let functions = [function("A.a()", 3, 10), function("B.b(int)", 7, 8)];
         let edges = [edge("p::A.a()", "p::B.b(int)", 4, 6.0)];
         let rows = callers(&functions, &edges, "B.b");
-        let found: Vec<_> = rows.iter().map(|it| (caller(it), it.calls, it.share)).collect();
+        let found: Vec<_> = rows.iter().map(|row| (caller(row), row.calls, row.share)).collect();
         assert_eq!(found, [("p::A.a()", 4, Some(0.75)), (APPLICATION, 3, Some(0.25))]);
         assert_eq!(callers(&functions, &edges, "*").len(), 3);
     }

@@ -314,7 +314,7 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
     eventually("all wait, and say for what", || {
         shown = blocking(&cluster);
         let behind = shown["roots"][0]["blocks"].as_array().cloned().unwrap_or_default();
-        let text = |it: &Value| it["query"].as_str().unwrap_or_default().to_string();
+        let text = |value: &Value| value["query"].as_str().unwrap_or_default().to_string();
         for it in &behind {
             assert!(!text(it).starts_with("update"), "{it:#}");
         }

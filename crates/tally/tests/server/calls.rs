@@ -12,12 +12,12 @@ use serde_json::Value;
 
 /// Rounds of the program, each of about 20 executions: 20, or PGTALLY_CALLS.
 fn rounds() -> u64 {
-    std::env::var("PGTALLY_CALLS").map_or(20, |it| it.parse::<u64>().unwrap().div_ceil(20))
+    std::env::var("PGTALLY_CALLS").map_or(20, |text| text.parse::<u64>().unwrap().div_ceil(20))
 }
 
 fn row<'v>(json: &'v Value, text: &str) -> &'v Value {
     let rows = json["calls"].as_array().unwrap();
-    rows.iter().find(|it| it["text"] == text).unwrap_or_else(|| panic!("{text}: {json:#}"))
+    rows.iter().find(|row| row["text"] == text).unwrap_or_else(|| panic!("{text}: {json:#}"))
 }
 
 /// Messages that the server has read.
@@ -51,7 +51,7 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         assert_eq!(counted, 12, "{lines:?}");
         let sum = |key: &str| -> u64 {
             let rows = json["calls"].as_array().unwrap();
-            rows.iter().map(|it| it[key].as_u64().unwrap()).sum()
+            rows.iter().map(|row| row[key].as_u64().unwrap()).sum()
         };
         // Two connections have ended, each by a message that belongs to no statement; the last one may not have
         // been read yet.

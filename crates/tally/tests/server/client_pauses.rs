@@ -89,7 +89,7 @@ fn logged(log: &Path) -> [f64; 2] {
 fn sleeps(client: &Running) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", client.child.id())).unwrap();
     let read = |task: &Path, file| std::fs::read_to_string(task.join(file)).unwrap_or_default();
-    let mut tasks = tasks.flatten().map(|it| it.path());
+    let mut tasks = tasks.flatten().map(|entry| entry.path());
     let task = tasks.find(|task| read(task, "comm").trim() == "pgtally").unwrap();
     let status = read(&task, "status");
     let line = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
@@ -128,8 +128,9 @@ fn collected(client: &mut Running, log: &Path) -> ([[f64; 2]; 2], [f64; 2]) {
 fn stopped(client: &Running, reason: &str) -> [f64; 2] {
     let json = client.methods();
     let pauses = json["pauses"].as_array().unwrap();
-    let of = |it: &&Value| it["reason"] == reason;
-    let figures = |it: &Value| ["count", "seconds"].map(|figure| it[figure].as_f64().unwrap());
+    let of = |value: &&Value| value["reason"] == reason;
+    let figures =
+        |value: &Value| ["count", "seconds"].map(|figure| value[figure].as_f64().unwrap());
     pauses.iter().find(of).map_or([0.0; 2], figures)
 }
 

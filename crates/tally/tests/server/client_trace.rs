@@ -19,7 +19,7 @@ use serde_json::Value;
 /// Rounds of the program, each of about 33 calls; all kinds of calls occur in the first 76. PGTALLY_JOIN_CALLS
 /// sets another number of calls.
 fn rounds() -> u64 {
-    std::env::var("PGTALLY_JOIN_CALLS").map_or(80, |it| it.parse::<u64>().unwrap() * 3 / 100)
+    std::env::var("PGTALLY_JOIN_CALLS").map_or(80, |text| text.parse::<u64>().unwrap() * 3 / 100)
 }
 
 /// Rounds after which the program waits, so that the rings have space for its calls, however late they are read.
@@ -58,8 +58,8 @@ fn interrupt(trace: &mut Child) {
 fn calls(client: &Running) -> u64 {
     let json = client.calls();
     let rows = json["calls"].as_array().unwrap();
-    let count = |it: &Value| it["count"].as_u64().unwrap();
-    rows.iter().map(|it| count(&it["execute"]) + count(&it["fetch"])).sum()
+    let count = |value: &Value| value["count"].as_u64().unwrap();
+    rows.iter().map(|row| count(&row["execute"]) + count(&row["fetch"])).sum()
 }
 
 /// Messages that the server has read, by kind.

@@ -83,7 +83,7 @@ impl Measured {
 
     fn row(&self, function: &str) -> &Value {
         let rows = self.0["methods"].as_array().unwrap();
-        rows.iter().find(|it| it["method"] == function).unwrap_or(&Value::Null)
+        rows.iter().find(|row| row["method"] == function).unwrap_or(&Value::Null)
     }
 
     fn number(&self, function: &str, key: &str) -> u64 {
@@ -118,7 +118,7 @@ fn server() -> Cluster {
 /// Number of statements with this prefix that the server has logged for the measured clients.
 fn logged(cluster: &Cluster, begins: &str) -> u64 {
     let log = cluster.log();
-    log.lines().filter(|it| it.starts_with(&format!("measured LOG:  {begins}"))).count() as u64
+    log.lines().filter(|line| line.starts_with(&format!("measured LOG:  {begins}"))).count() as u64
 }
 
 /// Runs the program of client/libpq/test: preloaded, and under sanitizers. Returns its output.
@@ -478,7 +478,7 @@ fn psycopg2_is_measured_in_each_process() {
     }
     let python = Path::new("/usr/bin/python3");
     let has = Command::new(python).args(["-c", "import psycopg2"]).output();
-    if !has.is_ok_and(|it| it.status.success()) {
+    if !has.is_ok_and(|output| output.status.success()) {
         return eprintln!("left out: there is no python3-psycopg2");
     }
     let cluster = server();

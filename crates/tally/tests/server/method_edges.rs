@@ -80,7 +80,7 @@ fn calls_between_methods_are_counted_exactly() {
 fn shortened(json: &Value, method: &str) -> String {
     let end = format!("{}(#", &method[method.len() - 20..]);
     let rows = json["methods"].as_array().unwrap();
-    let mut names = rows.iter().map(|it| it["method"].as_str().unwrap());
+    let mut names = rows.iter().map(|row| row["method"].as_str().unwrap());
     let name = names.find(|it| it.contains(&end)).unwrap();
     let name = format!("org.pgtally.test::{name}");
     name.strip_prefix(CALLS).unwrap_or(&name).to_string()
@@ -104,7 +104,7 @@ fn times_of_edges_are_those_that_the_program_reads_around_and_within_its_calls()
         let name = |it: &str| Value::from(format!("org.pgtally.test::Abc.{it}()"));
         let rows = json["edges"].as_array().unwrap();
         let found =
-            rows.iter().find(|it| it["caller"] == name(caller) && it["callee"] == name(callee));
+            rows.iter().find(|row| row["caller"] == name(caller) && row["callee"] == name(callee));
         let found = found.unwrap_or_else(|| panic!("{caller} {callee}: {json:#}"));
         (found["calls"].as_u64().unwrap(), found["seconds"].as_f64().unwrap())
     };

@@ -182,15 +182,15 @@ fn cpu_time_and_waits() -> Trial {
     let mut checks = Checks::new();
     // The share of a statement's samples in the code that the statement exercises.
     let mut share = |text: &'static str, min: f64, is_there: &dyn Fn(&Value) -> bool| {
-        let within = |it: &Value| profile.query(it).contains(text);
+        let within = |value: &Value| profile.query(value).contains(text);
         let all = profile.samples(within);
         let there = profile.samples(|it| within(it) && is_there(it));
         checks.push((text, all > 100.0 && there > min * all));
         format!("{text} {there} of {all}")
     };
-    let in_kernel = |it: &Value| profile.innermost(it).0 == "kernel";
-    let in_libc = |it: &Value| profile.innermost(it).0.starts_with("libc.so");
-    let in_hash = |it: &Value| profile.innermost(it) == ("postgres", "hash_bytes");
+    let in_kernel = |value: &Value| profile.innermost(value).0 == "kernel";
+    let in_libc = |value: &Value| profile.innermost(value).0.starts_with("libc.so");
+    let in_hash = |value: &Value| profile.innermost(value) == ("postgres", "hash_bytes");
     let result = [
         share("function */", 0.8, &in_hash),
         share("libc */", 0.8, &in_libc),
@@ -245,7 +245,7 @@ fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), profile.0);
     let page = std::fs::read_to_string(page).unwrap();
     // The function with the most samples, whichever it is.
-    let of_server = |it: &&Value| profile.samples(|other| other == *it) > 0.0;
+    let of_server = |value: &&Value| profile.samples(|other| other == *value) > 0.0;
     let most = profile.rows("stacks").iter().filter(of_server);
     let most = most
         .max_by(|a, b| a["samples"].as_f64().unwrap().total_cmp(&b["samples"].as_f64().unwrap()));
@@ -258,7 +258,7 @@ fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
         bytes
     };
     let pprof = unpack(pprof);
-    let found = pprof.windows(name.len()).any(|it| it == name.as_bytes());
+    let found = pprof.windows(name.len()).any(|window| window == name.as_bytes());
     assert!(found, "{name}: {} bytes", pprof.len());
     let firefox: Value = serde_json::from_slice(&unpack(firefox)).unwrap();
     let threads = firefox["threads"].as_array().unwrap();
@@ -275,7 +275,7 @@ fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
     // Nothing else can be used as the divisor if no command has ended in that second.
     let per = if profile.0["commands"].as_f64() > Some(0.0) { "command" } else { "second" };
     assert_eq!(same["per"], per);
-    let beyond = |it: &Value| it["beyond_chance"] == true;
+    let beyond = |value: &Value| value["beyond_chance"] == true;
     assert!(!same["functions"].as_array().unwrap().iter().any(beyond), "{same:#}");
 }
 
@@ -376,7 +376,7 @@ fn shares_of_functions() -> Trial {
         process["name"] == "client backend" && !is_load(it)
     };
     let of_ours = profile.samples(is_tiny);
-    let in_kernel = |it: &Value| is_tiny(it) && profile.innermost(it).0 == "kernel";
+    let in_kernel = |value: &Value| is_tiny(value) && profile.innermost(value).0 == "kernel";
     checks.push(("enough samples of the kernel", of_theirs > 50.0 && of_ours > 50.0));
     checks.push((
         "the kernel's share",

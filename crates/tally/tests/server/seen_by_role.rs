@@ -182,7 +182,7 @@ impl Reader {
         let [Some(mark), Some(raw_size), Some(changes)] = &rows[0][..] else { panic!("{rows:?}") };
         self.mark = mark.parse().unwrap();
         let digits = changes.as_bytes().chunks_exact(2);
-        let bytes = digits.map(|it| u8::from_str_radix(std::str::from_utf8(it).unwrap(), 16));
+        let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16));
         let bytes: Vec<u8> = bytes.map(Result::unwrap).collect();
         live::remote::apply(&self.image, &bytes, raw_size.parse().unwrap()).unwrap();
         let words = extents(&self.image).into_iter().flat_map(|(at, bytes)| {
@@ -200,7 +200,7 @@ impl Reader {
     /// Through a view: the other role's data.
     fn view(&mut self, sql: &str, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
         let fields = self.rows(sql, stopped).into_iter().flatten().flatten();
-        fields.filter(|it| is_secret(it.as_bytes())).collect()
+        fields.filter(|field| is_secret(field.as_bytes())).collect()
     }
 
     fn sessions(&mut self, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
@@ -215,8 +215,9 @@ impl Reader {
     /// next one, except those with which the image stores its input, and which read nothing from the segment.
     fn instructions(&mut self, read: Read, function: &str, anchor: &str) -> Vec<Vec<u64>> {
         let (function, anchor) = (self.address_of(function), self.address_of(anchor));
-        let library =
-            self.stepped.functions(|it| it.size > 0 && !it.name.starts_with("remote_image_"));
+        let library = self
+            .stepped
+            .functions(|function| function.size > 0 && !function.name.starts_with("remote_image_"));
         let ranges: BTreeMap<u64, u64> = library.iter().map(|it| (it.address, it.size)).collect();
         let in_library = |at: u64| {
             ranges.range(..=at).next_back().is_some_and(|(begin, size)| at - begin < *size)
@@ -286,7 +287,7 @@ impl Reader {
 
 /// Whether it belongs to the other role.
 fn is_secret(bytes: &[u8]) -> bool {
-    bytes.windows(4).any(|it| it == &SECRET.as_bytes()[..4])
+    bytes.windows(4).any(|window| window == &SECRET.as_bytes()[..4])
 }
 
 fn connect(cluster: &Cluster, role: &str, application: &str) -> Client {
@@ -420,7 +421,7 @@ fn nothing_is_sent_of_a_statement_that_is_being_entered() {
     let mut other = others.other.take().unwrap();
     let Some(mut writer) = Stepped::attach(pid_of(&mut other), "pg_tally.so") else { return };
     let writes = ["tally_statement_insert", "tally_statement_remove", "tally_text_store"];
-    let functions = writer.functions(|it| writes.contains(&&*it.name));
+    let functions = writer.functions(|function| writes.contains(&&*function.name));
     let mut instructions = BTreeSet::new();
     others.prepare(Change::Statement);
     writer.stop_at(functions.iter().map(|function| function.address));

@@ -118,7 +118,8 @@ fn no_counter_falls_when_a_statement_is_cancelled() {
     let stop = client.cancel_token();
     let cancelled = std::thread::spawn(move || client.batch_execute("select pg_sleep(60)"));
     let seconds = |metrics: &str| -> f64 {
-        let lines = metrics.lines().filter(|it| it.starts_with("pgtally_statement_seconds_total{"));
+        let lines =
+            metrics.lines().filter(|line| line.starts_with("pgtally_statement_seconds_total{"));
         lines.map(serve::value).sum()
     };
     let mut before = String::new();

@@ -124,7 +124,7 @@ fn the_bucket_has_what_was_recorded_and_a_report_reads_it() {
     assert_eq!((frames, statistics), contents(&spool));
     for path in files(folder.path()) {
         let bytes = std::fs::read(&path).unwrap();
-        assert!(!bytes.windows(6).any(|it| it == b"SECRET"), "{}", path.display());
+        assert!(!bytes.windows(6).any(|window| window == b"SECRET"), "{}", path.display());
     }
     // The report from the bucket has the figures of the spool's.
     let report = |place: &str| -> Value {

@@ -35,8 +35,9 @@ fn each_can_be_interrupted() {
         client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
     let Some(mut stepped) = Stepped::attach(pid, "pg_tally.so") else { return };
-    let address =
-        |stepped: &Stepped, name: &str| stepped.functions(|it| it.name == name)[0].address;
+    let address = |stepped: &Stepped, name: &str| {
+        stepped.functions(|function| function.name == name)[0].address
+    };
     let row = address(&stepped, "rows_end");
     for (function, sql) in all {
         // It returns no rows, and waits for 20 ms at most.

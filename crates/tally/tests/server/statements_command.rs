@@ -72,7 +72,7 @@ impl Waiter {
             let json = json(cluster, &[]);
             let current = json["current"].as_array().unwrap().iter();
             let mut activities = current.flat_map(|it| it["activities"].as_array().unwrap());
-            let waits = activities.any(|it| it["activity"] == "Lock:advisory");
+            let waits = activities.any(|activity| activity["activity"] == "Lock:advisory");
             let counted = row(&json, WAITS).is_some_and(|it| it["calls"] == 1);
             if waits && counted {
                 Ok(())

@@ -178,7 +178,7 @@ fn has_loop_devices() -> bool {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     let made = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output();
-    let Some(made) = made.ok().filter(|it| it.status.success()) else { return false };
+    let Some(made) = made.ok().filter(|output| output.status.success()) else { return false };
     let device = String::from_utf8(made.stdout).unwrap();
     assert!(Command::new("losetup").args(["--detach", device.trim()]).status().unwrap().success());
     true
@@ -245,8 +245,8 @@ fn traced_fio(workspace: &Workspace) -> Option<std::ffi::OsString> {
 /// The number of calls of this name that moved 8 kB.
 fn traced(workspace: &Workspace, name: &str) -> u64 {
     let entries = std::fs::read_dir(workspace.folder.path()).unwrap().flatten();
-    let files = entries.filter(|it| it.file_name().to_string_lossy().starts_with("calls."));
-    let texts = files.map(|it| std::fs::read_to_string(it.path()).unwrap());
+    let files = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("calls."));
+    let texts = files.map(|file| std::fs::read_to_string(file.path()).unwrap());
     let of = |line: &&str| line.contains(name) && line.ends_with(" = 8192");
     texts.map(|text| text.lines().filter(of).count() as u64).sum()
 }

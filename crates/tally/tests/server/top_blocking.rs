@@ -253,13 +253,13 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
     for (_, thread) in waiters {
         thread.join().unwrap().unwrap();
     }
-    let wrong = |it: &Value| it["diagnoses"][0]["rule"] == "locks";
+    let wrong = |value: &Value| value["diagnoses"][0]["rule"] == "locks";
     eventually("the waits are within the last seconds no more", || {
         seen.push(top.interval());
         !wrong(&seen[seen.len() - 1])
     });
 
-    let length = |it: &Value| it["interval_seconds"].as_f64().unwrap();
+    let length = |value: &Value| value["interval_seconds"].as_f64().unwrap();
     let waited = |it: &Value| -> f64 {
         let accounts = it["ledger"].as_array().unwrap().iter();
         let waits = accounts.filter(|row| row["activity"].as_str().unwrap().starts_with("Lock:"));
@@ -281,6 +281,6 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
             assert_eq!(wrong(&seen[now]), waited > 0.0, "line {now}: {:#}", seen[now]["diagnoses"]);
         }
     }
-    let ended = |it: &&Value| waited(it) == 0.0 && wrong(it);
+    let ended = |value: &&Value| waited(value) == 0.0 && wrong(value);
     assert!(seen.iter().any(|it| ended(&it)), "no wait was diagnosed after its end");
 }

@@ -376,7 +376,7 @@ fn cursors_outlive_the_trace_and_errors_leave_no_node_behind() {
     let lines = tracer.stop(&cluster);
     let waits = lines_about(&lines, "wait");
     let reads = waits.iter().filter(|wait| wait["activity"] == "IO:DataFileRead");
-    assert!(reads.filter(|it| it["node"].is_u64()).count() > 2_000);
+    assert!(reads.filter(|read| read["node"].is_u64()).count() > 2_000);
     let idle: Vec<_> =
         waits.iter().filter(|wait| wait["activity"] == "Client:ClientRead").collect();
     // The one between the two messages, at least.
@@ -613,7 +613,7 @@ fn a_text_and_a_file_for_perfetto_have_the_same_story() {
     assert!(perfetto.child.wait().unwrap().success());
     let bytes = std::fs::read(&file).unwrap();
     let names = [&b"Query"[..], b"Client:ClientRead", b"run"];
-    assert!(names.iter().all(|name| bytes.windows(name.len()).any(|it| it == *name)));
+    assert!(names.iter().all(|name| bytes.windows(name.len()).any(|window| window == *name)));
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn until_at(file: &File, reader: &TraceReader) -> u64 {
 #[test]
 fn it_may_end_between_the_records_of_two_nodes() {
     let Some(mut session) = Session::start() else { return };
-    let put = session.stepped.functions(|it| it.name == "trace_put");
+    let put = session.stepped.functions(|function| function.name == "trace_put");
     session.stepped.stop_at(put.iter().map(|it| it.address));
     for end in ENDS {
         for nodes in 0.. {

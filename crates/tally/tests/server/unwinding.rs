@@ -84,7 +84,7 @@ fn sum(stacks: &HashMap<Vec<String>, f64>, wanted: impl Fn(&[String]) -> bool) -
 /// Whether these functions are in the stack in this order, the innermost first.
 fn leads(stack: &[String], through: &[&str]) -> bool {
     let mut frames = stack.iter();
-    through.iter().all(|name| frames.any(|it| it == name))
+    through.iter().all(|name| frames.any(|frame| frame == name))
 }
 
 /// Stacks that perf unwound of a process, in the same form.
@@ -94,7 +94,7 @@ fn by_perf(data: &Path, pid: i32, files: &[&str]) -> HashMap<Vec<String>, f64> {
     let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let mut found = HashMap::new();
     for sample in text.split("\n\n") {
-        let mut lines = sample.lines().filter(|it| !it.trim().is_empty());
+        let mut lines = sample.lines().filter(|line| !line.trim().is_empty());
         if lines.next().and_then(|it| it.trim().parse().ok()) != Some(pid) {
             continue;
         }

@@ -30,7 +30,7 @@ pub fn agent() -> PathBuf {
 /// OpenTelemetry's agent.
 pub fn opentelemetry() -> PathBuf {
     let files = std::fs::read_dir(built().join("opentelemetry")).into_iter().flatten().flatten();
-    files.map(|it| it.path()).next().expect("OpenTelemetry's agent is missing (make agent)")
+    files.map(|file| file.path()).next().expect("OpenTelemetry's agent is missing (make agent)")
 }
 
 fn classes() -> PathBuf {
@@ -53,7 +53,8 @@ pub fn java() -> Option<Java> {
 pub fn all() -> Vec<Java> {
     let Some(first) = java() else { return Vec::new() };
     let folders = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
-    let others = folders.map(|it| Java { program: it.path().join("bin/java"), old_driver: false });
+    let others =
+        folders.map(|folder| Java { program: folder.path().join("bin/java"), old_driver: false });
     let newest =
         others.filter_map(|it| Some((it.version()?, it))).max_by_key(|(version, _)| *version);
     let newest = newest.filter(|(version, _)| Some(*version) > first.version()).map(|(_, it)| it);
@@ -194,7 +195,7 @@ impl Running {
     /// The CPU time of its main thread so far, as the kernel charged it, seconds.
     pub fn cpu_time(&self) -> f64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let main = tasks.flatten().map(|it| it.path()).filter(|task| {
+        let main = tasks.flatten().map(|entry| entry.path()).filter(|task| {
             std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "java")
         });
         let seconds = main.map(|task| {
@@ -270,5 +271,5 @@ impl Drop for Running {
 /// A method's row.
 pub fn row<'v>(json: &'v Value, method: &str) -> &'v Value {
     let rows = json["methods"].as_array().unwrap();
-    rows.iter().find(|it| it["method"] == method).unwrap_or(&Value::Null)
+    rows.iter().find(|row| row["method"] == method).unwrap_or(&Value::Null)
 }
