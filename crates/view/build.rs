@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Puts the pages of reports, profiles and traces where the command takes them in: those that web/ has built, or
-//! bare ones without charts where there are none.
+//! Puts the pages of reports, profiles and traces where the command includes them from: the pages that web/ has
+//! built or, if there are none, bare ones without charts.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -22,6 +22,6 @@ fn main() -> io::Result<()> {
 }
 
 fn missing(bare: &Path, lost: &str) -> PathBuf {
-    println!("cargo:warning=the page is not built (make build/web/report.html): {lost} will have no charts");
+    println!("cargo:warning=the page has not been built (make build/web/report.html), so {lost} will have no charts");
     bare.to_path_buf()
 }

@@ -95,7 +95,7 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
         },
         findings: [
             { section: "waits", weight: "note", text: "The largest wait is IO:WALSync." },
-            { section: "activity", weight: "warning", text: "Lock:transactionid changed most over time." },
+            { section: "activity", weight: "warning", text: "Lock:transactionid changed the most over time." },
         ],
         axes,
         charts: [
@@ -271,7 +271,7 @@ function waitTable(main) {
     rows.sort((a, b) => b.row[1] - a.row[1]);
     return {
         id: "waits",
-        title: "Waits, all phases together",
+        title: "Waits, over all phases",
         note: "Of busy time.",
         sort: "seconds",
         columns: [
@@ -331,7 +331,7 @@ function statementTable(count) {
             column("share", "Share", "share"),
             column("mean_seconds", "Mean", "seconds"),
             ...parts.map((part) => column(`${part}_share`, part, "share")),
-            column("queryid", "Query id", "id"),
+            column("queryid", "Query ID", "id"),
         ],
         rows,
         classes: rows.map(() => "cpu"),

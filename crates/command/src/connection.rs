@@ -6,18 +6,19 @@ use error::Error;
 use live::spec;
 use pq::Conninfo;
 
-/// Which server, as psql has it. What is not given comes from the environment, a service file, or libpq's defaults.
+/// Connection parameters, as in psql. Parameters that are not given come from the environment, a service file, or
+/// libpq's defaults.
 #[derive(Debug, Default, Args)]
-#[command(disable_help_flag = true, next_help_heading = "Connection, as psql")]
+#[command(disable_help_flag = true, next_help_heading = "Connection options, as in psql")]
 pub struct ConnectionFlags {
-    /// Server's host, or directory of its socket [default: PGHOST, else the socket]; with --replay of several
-    /// machines: the machine to show
+    /// Database server host or socket directory [default: PGHOST, else the local socket]; with --replay of a
+    /// recording of several machines: the machine to show
     #[arg(short = 'h', long, value_name = "HOST")]
     pub host: Option<String>,
-    /// Server's port [default: PGPORT, else 5432]
+    /// Database server port [default: PGPORT, else 5432]
     #[arg(short = 'p', long, value_name = "PORT")]
     pub port: Option<String>,
-    /// Role to connect as [default: PGUSER, else your name]
+    /// Role to connect as [default: PGUSER, else the operating system user]
     #[arg(short = 'U', long, value_name = "NAME")]
     pub username: Option<String>,
     /// Database to connect to, or a connection string or URI [default: PGDATABASE, else the role's name]
@@ -29,13 +30,13 @@ pub struct ConnectionFlags {
 }
 
 impl ConnectionFlags {
-    /// TARGET with the flags: a connection string in TARGET or --dbname wins over them, as in psql.
+    /// Merges the flags into TARGET. A connection string in TARGET or --dbname wins over the flags, as in psql.
     pub fn complete(&self, target: &mut Option<String>) -> Result<(), Error> {
         let mut flags = Conninfo::default();
         for (keyword, value) in
             [("host", &self.host), ("port", &self.port), ("user", &self.username)]
         {
-            // An empty one is as none.
+            // An empty value counts as not given.
             if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
                 flags.set(keyword, value);
             }
@@ -52,7 +53,7 @@ impl ConnectionFlags {
         if let Some(text) = target.as_deref() {
             if !spec::is_connection(text) {
                 return Err(Error::Usage(format!(
-                    "{text}: a file or directory names its server by itself; give either it or -h, -p, \
+                    "{text} is a file or directory, which already identifies the server; give either it or -h, -p, \
                      -U and -d"
                 )));
             }
@@ -66,7 +67,7 @@ impl ConnectionFlags {
     }
 }
 
-/// In psql a database's name that looks like a connection string is one.
+/// psql treats a database name that looks like a connection string as one.
 fn is_string(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://") || text.contains('=')
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a document goes, and in which form.
+//! Where a document is written, and in which format.
 
 use clap::Args;
 use error::Error;
@@ -11,10 +11,10 @@ use view::document::Document;
 use view::escape::Lines;
 use view::{escape, output, page, text};
 
-/// Where a document goes, and in which form.
+/// Where a document is written, and in which format.
 #[derive(Debug, Args)]
 pub struct DocumentOutput {
-    /// Write to this file: an HTML page unless --text or --json is given
+    /// Write to this file, as an HTML page unless --text or --json is given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print text [default without -o]
@@ -26,12 +26,12 @@ pub struct DocumentOutput {
 }
 
 impl DocumentOutput {
-    /// Whether a page is written.
+    /// Whether the output is an HTML page.
     pub fn is_page(&self) -> bool {
         self.output.is_some() && !self.text && !self.json
     }
 
-    /// Writes `data` as JSON, or the document that `document` makes of it.
+    /// Writes `data` as JSON, or as the document that `document` makes from it.
     pub fn write<D: Borrow<Document>>(
         &self,
         data: &impl Serialize,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How much is measured.
+//! The measuring level.
 
 use clap::ValueEnum;
 
-/// How much is measured.
+/// The measuring level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Level {
-    /// Nothing; a probe is one load and one branch
+    /// Nothing; a probe costs one load and one branch
     Off,
-    /// Ledger: phases, waits, commands, statements, files
+    /// The ledger: phases, waits, commands, statements, files
     Waits,
-    /// Also lightweight and heavyweight locks: held, acquired, waited for
+    /// Also lightweight and heavyweight locks: acquired, held, waited for
     Locks,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What verbs share: arguments, the flags of a connection, where a document goes, the terminal, and the end by a signal.
+//! What the verbs share: arguments, connection flags, output of documents, the terminal, and termination by a
+//! signal.
 
 mod connection;
 mod document_output;
@@ -20,20 +21,20 @@ pub use document_output::DocumentOutput;
 pub use level::Level;
 pub use workload::Workload;
 
-/// Parses the length of an interval: 100 ms to an hour.
+/// Parses the length of an interval, from 100 ms to one hour.
 pub fn interval(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_millis(100), Duration::from_secs(3600))
 }
 
-/// Parses a number above 0 and up to `max`.
+/// Parses a number greater than 0 and at most `max`.
 pub fn positive(text: &str, max: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= max => Ok(number),
-        _ => Err(format!("must be a number above 0 and up to {max}")),
+        _ => Err(format!("must be a number greater than 0 and at most {max}")),
     }
 }
 
-/// A size from the command line: a number with kB, MB, GB or TB, of 1024.
+/// Parses a size: a number with kB, MB, GB or TB, in powers of 1024.
 pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor: u64 = match &text[digits.len()..] {
@@ -48,14 +49,14 @@ pub fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).filter(|size| *size > 0).ok_or_else(|| "not a size".to_string())
 }
 
-/// Width of the terminal, in columns; `None`: standard output is no terminal, or it has no size.
+/// Width of the terminal in columns; `None` if standard output is not a terminal or its size is unknown.
 pub fn terminal_width() -> Option<usize> {
     let size =
         view::escape::process_stdout().is_terminal().then(|| crossterm::terminal::size().ok());
     size.flatten().map(|(width, _)| usize::from(width))
 }
 
-/// Is set by the first signal that asks for the end; the command then ends by itself.
+/// Installs signal handlers that set the returned flag, so that the command can end in an orderly way.
 pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Error> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

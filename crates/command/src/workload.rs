@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A workload for pgbench.
+//! Workloads for pgbench.
 
 use std::path::PathBuf;
 
 /// A workload for pgbench.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Workload {
-    /// pgbench's select-only
+    /// pgbench's built-in select-only script
     Select,
-    /// pgbench's TPC-B-like transaction
+    /// pgbench's built-in TPC-B-like script
     TpcB,
-    /// Assigns transaction ids only: one contended lock
+    /// Only assigns transaction IDs, which contend for one lock
     Txid,
-    /// 5,000 distinct statements at random, which all fit into the table
+    /// 5,000 distinct statements in random order, all of which fit into the table
     Distinct,
-    /// 10,000, of which 5,000 fit
+    /// 10,000 distinct statements, of which 5,000 fit into the table
     Evicting,
-    /// Select-only with almost no shared buffers: pages come from the kernel's cache
+    /// Select-only with almost no shared buffers, so that pages come from the kernel's cache
     Misses,
-    /// The user's pgbench script
+    /// A pgbench script of the user
     File(PathBuf),
 }
 
 impl Workload {
-    /// As written on the command line.
+    /// Its name on the command line.
     pub fn name(&self) -> String {
         match self {
             Self::Select => "select".into(),
@@ -36,7 +36,7 @@ impl Workload {
         }
     }
 
-    /// pg_tally.max_statements, if the workload requires a value.
+    /// The pg_tally.max_statements that this workload requires, if any.
     pub fn max_statements(&self) -> Option<u32> {
         match self {
             Self::Distinct => Some(6_000),

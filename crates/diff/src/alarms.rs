@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Simulates how often a comparison of equal recordings finds a change, and how often it finds one that is there.
+//! Simulates how often a comparison of equal recordings reports a change, and how often it finds a real one.
 
 use super::call_change::CallChange;
 use super::calls::{changes, CallCourse as Calls};
@@ -10,14 +10,14 @@ use stats::simulation::Normal;
 /// Simulates a row's time in `n` blocks.
 type Course = fn(&mut Normal, usize) -> Vec<f64>;
 
-/// Rows that are compared, in addition to their total.
+/// Rows that are compared, besides their total.
 const ROWS: usize = 20;
 
 fn independent(dice: &mut Normal, n: usize) -> Vec<f64> {
     (0..n).map(|_| 10.0 + dice.normal()).collect()
 }
 
-/// Rare and large, as checkpoints.
+/// Rare and large, like checkpoints.
 fn rare(dice: &mut Normal, n: usize) -> Vec<f64> {
     let one = |dice: &mut Normal| match dice.uniform() < 0.1 {
         true => (2.0 * dice.normal()).exp(),
@@ -56,7 +56,7 @@ fn drift(dice: &mut Normal, n: usize) -> Vec<f64> {
     (0..n).map(|i| 10.0 + 3.0 * i as f64 / n as f64 + dice.normal()).collect()
 }
 
-/// Another program that runs, stops and runs again on the same machine.
+/// Another program on the same machine that runs, stops and runs again.
 fn neighbour(dice: &mut Normal, n: usize) -> Vec<f64> {
     let mut there = dice.uniform() < 0.3;
     (0..n)
@@ -67,7 +67,7 @@ fn neighbour(dice: &mut Normal, n: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Units that come in bursts: commits that wait for each other, nightly jobs.
+/// Units that come in bursts, such as commits that wait for each other, or nightly jobs.
 fn bursts(dice: &mut Normal, n: usize) -> Vec<f64> {
     let one = |dice: &mut Normal| match dice.uniform() < 0.25 {
         true => 20.0 + (180.0 * dice.uniform()).round(),
@@ -95,11 +95,11 @@ const KINDS: [(&str, Course); 7] = [
 enum Sides {
     /// Two separate courses.
     Two,
-    /// The halves of one course, which do differ if it drifts.
+    /// The halves of one course, which do differ if the course drifts.
     One,
 }
 
-/// Whether a comparison of equal sides with `blocks` blocks each, counted by these units, finds a change.
+/// Whether a comparison of equal sides with `blocks` blocks each, counted by these units, reports a change.
 fn alarms(
     dice: &mut Normal,
     (course, units): (Course, Course),
@@ -110,7 +110,7 @@ fn alarms(
     if by.iter().any(|units| units.iter().sum::<f64>() == 0.0) {
         return false;
     }
-    // What comes in bursts is not for each unit.
+    // Time that comes in bursts does not scale with the units.
     let each_unit = by.iter().flatten().all(|units| *units > 0.0);
     let mut total = [vec![0.0; blocks], vec![0.0; blocks]];
     let mut rows = Rows::default();
@@ -141,7 +141,9 @@ fn alarms(
     rows.totals.push(Total { per: Per::Commit, change, a_per_second: 1.0, b_per_second: 1.0 });
     rows.judge();
     let verdicts = rows.accounts.iter().map(|row| row.change.verdict);
-    verdicts.chain(rows.totals.iter().map(|total| total.change.verdict)).any(|it| it.is_real())
+    verdicts
+        .chain(rows.totals.iter().map(|total| total.change.verdict))
+        .any(|verdict| verdict.is_real())
 }
 
 fn share(course: Course, blocks: usize, from: Sides, runs: usize) -> f64 {
@@ -162,29 +164,30 @@ fn bursts_of_units_make_no_changes() {
     }
 }
 
-/// Statements on a machine that is now faster and now slower.
+/// Statements on a machine whose speed varies.
 #[derive(Clone, Copy)]
 struct Load {
-    /// Seconds, and up to how many more by chance.
+    /// Seconds, and by up to how many more they vary at random.
     seconds: usize,
     more: usize,
     /// How much longer a call of the first of the five statements takes in B.
     planted: f64,
     /// Calls of a statement in a second.
     calls: f64,
-    /// Standard deviations: of a call, of a statement's own noise in a second, of the machine in a second, and of the machine
-    /// from one recording to the next.
+    /// Standard deviations: of a call, of a statement's own noise in a second, of the machine in a second, and of
+    /// the machine from one recording to the next.
     call: f64,
     own: f64,
     machine: f64,
     lasting: f64,
 }
 
-/// The share of a second's deviation of the machine that is left in the next one, and of a statement's own.
+/// The share of the machine's deviation in one second that remains in the next one, and the same for a
+/// statement's own.
 const KEPT: (f64, f64) = (0.6, 0.3);
 const STATEMENTS: usize = 5;
 
-/// Time and calls of each statement in each of the blocks that a recorder reads: of a second, and later of two.
+/// Time and calls of each statement in each block that a recorder reads: one second long, later two.
 type Blocks = Vec<(Vec<f64>, Vec<f64>)>;
 
 fn recorded(dice: &mut Normal, load: &Load, means: &[f64]) -> Blocks {
@@ -218,7 +221,7 @@ fn recorded(dice: &mut Normal, load: &Load, means: &[f64]) -> Blocks {
     blocks
 }
 
-/// What is found of the calls of the statements of two recordings.
+/// The changes that are found in the calls of the statements of two recordings.
 fn pair(dice: &mut Normal, load: &Load) -> Vec<CallChange> {
     let means: Vec<f64> = (0..STATEMENTS).map(|_| 1e-3 * dice.normal().exp()).collect();
     let mut changed = means.clone();
@@ -230,8 +233,8 @@ fn pair(dice: &mut Normal, load: &Load) -> Vec<CallChange> {
     changes(&a, &b, 0.0025).into_iter().flatten().collect()
 }
 
-/// Of many pairs: false verdicts, statements whose change is outside of its interval, the planted change found, the same where
-/// it was detectable, and how often it was.
+/// Counts over many pairs: false verdicts, statements whose change is outside its interval, planted changes that
+/// were found, the same if detectable, and how often they were detectable.
 #[derive(Debug, Default)]
 struct AlarmTally {
     pairs: usize,
@@ -267,7 +270,8 @@ fn found(seed: u64, pairs: usize, load: Load) -> AlarmTally {
 
 const SEED: u64 = 36;
 
-/// A busy server, on a machine whose speed varies by a quarter from second to second and by a tenth between recordings.
+/// A busy server on a machine whose speed varies by a quarter from second to second and by a tenth between
+/// recordings.
 const BUSY: Load = Load {
     seconds: 20,
     more: 5,

@@ -5,16 +5,16 @@ use super::verdict::ChangeVerdict;
 use serde::Serialize;
 use stats::calls::LIKENESS;
 
-/// How the time of a call changed, less what the machine did to all statements.
+/// How the time of a call changed, adjusted for the change that all statements share (the machine).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CallChange {
-    /// B relative to A, less one.
+    /// B relative to A, minus one.
     #[serde(rename = "call_relative")]
     pub relative: f64,
     /// Half-width of its 95 % confidence interval.
     #[serde(rename = "call_half_width")]
     pub half_width: f64,
-    /// Probability of such a change by chance.
+    /// Probability that chance alone causes such a change.
     #[serde(rename = "call_p")]
     pub p: f64,
     /// A change of this size would have been found in nine of ten comparisons.
@@ -28,13 +28,13 @@ pub struct CallChange {
 /// Executions of a statement, seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Calls {
-    /// How many there were.
+    /// Number of executions.
     pub count: u64,
-    /// Their mean.
+    /// Mean, seconds.
     pub mean: f64,
-    /// Their standard deviation.
+    /// Standard deviation, seconds.
     pub deviation: f64,
-    /// Their median.
+    /// Median, seconds.
     pub median: f64,
 }
 
@@ -42,7 +42,7 @@ pub struct Calls {
 pub(super) const HALF_WIDTH: f64 = 1.96;
 
 impl Calls {
-    /// Half of the 95 % confidence interval of the mean, seconds.
+    /// Half-width of the 95 % confidence interval of the mean, seconds.
     pub fn half_width(&self) -> f64 {
         HALF_WIDTH * LIKENESS * self.deviation / (self.count.max(1) as f64).sqrt()
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whether a call of a statement takes longer.
+//! Tests whether a call of a statement takes longer.
 //!
-//! What the machine does, it does to all statements. So a call is compared with those of the other statements in the same
-//! block of time ([`changes`]): that is the noise of the machine, and what is left is the statement's own. What all
-//! statements changed from A to B, in the median, is taken for the machine as well.
+//! A slower machine slows down all statements. A call is therefore compared with the calls of the other
+//! statements in the same block of time ([`changes`]); the rest is the statement's own change. The median change
+//! of all statements from A to B is attributed to the machine as well.
 //!
-//! Where there are too few blocks for that, the executions may still tell ([`judge`]): they are many. If mean and median of
-//! a call at least double, against those of the other statements, and the mean by far more than its standard error, no
-//! machine that is busy in one of the recordings explains it.
+//! If there are too few blocks for that, the executions may still decide ([`judge`]), because there are many of
+//! them. If the mean and the median of a call at least double relative to the other statements, and the mean
+//! changes by far more than its standard error, a machine that was busy during one recording does not explain it.
 
 use super::call_change::{CallChange, Calls};
 use super::comparison::{ChangeVerdict, ComparisonRow};
@@ -23,10 +23,10 @@ pub struct CallCourse<'s> {
     pub calls: &'s [f64],
 }
 
-/// The time of a call of one statement on both sides.
+/// Time of a call of one statement on both sides.
 #[derive(Debug, Clone, Copy)]
 struct Call {
-    /// The logarithm of B's mean to A's.
+    /// Logarithm of the ratio of B's mean to A's.
     change: f64,
     precision: Precision,
 }
@@ -35,11 +35,12 @@ fn sum(all: &[f64]) -> f64 {
     all.iter().sum()
 }
 
-/// The mean time of a call of each statement of a side, and its relative error: by itself, and by what the calls of the
-/// other statements took in the same block, of what they take on average.
+/// The mean time of a call of each statement of a side, and its relative error: by itself, and relative to the
+/// time that calls of the other statements took in the same block compared with their average.
 fn means(side: &[CallCourse<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> {
-    let means: Vec<f64> = side.iter().map(|it| sum(it.seconds) / sum(it.calls).max(1.0)).collect();
-    let blocks = side.first().map_or(0, |it| it.seconds.len());
+    let means: Vec<f64> =
+        side.iter().map(|course| sum(course.seconds) / sum(course.calls).max(1.0)).collect();
+    let blocks = side.first().map_or(0, |course| course.seconds.len());
     let (mut spent, mut usual) = (vec![0.0; blocks], vec![0.0; blocks]);
     for (course, mean) in side.iter().zip(&means) {
         let figures = course.seconds.iter().zip(course.calls);
@@ -49,7 +50,7 @@ fn means(side: &[CallCourse<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> 
         }
     }
     let relative = |ratio: Option<Ratio>| {
-        let ratio = ratio.filter(|it| it.value > 0.0)?;
+        let ratio = ratio.filter(|ratio| ratio.value > 0.0)?;
         Some(ratio.known?.precision().scaled(1.0 / ratio.value))
     };
     let one = |(course, mean): (&CallCourse<'_>, &f64)| {
@@ -71,8 +72,8 @@ fn means(side: &[CallCourse<'_>]) -> Vec<Option<(f64, [Option<Precision>; 2])>> 
 /// Relative rounding error of a sum of many figures.
 const ROUNDING: f64 = 1e-9;
 
-/// How a call of each statement changed from A to B; `None` where there are too few blocks or calls to tell. `alpha`: the
-/// probability that one of them is called changed by chance.
+/// How a call of each statement changed from A to B; `None` if there are too few blocks or calls to tell. `alpha`
+/// is the probability that any of them is reported as changed by chance.
 pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Option<CallChange>> {
     let calls: Vec<Option<Call>> = means(a)
         .into_iter()
@@ -81,7 +82,7 @@ pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Op
             let ((a_mean, a), (b_mean, b)) = (a?, b?);
             let both = |at: usize| Some((a[at]?, b[at]?));
             let (plain, against) = (both(0)?, both(1)?);
-            // Not the smaller one of each side: their noise is to be the same.
+            // Not the smaller one of each side, because both sides must have the same kind of noise.
             let less = against.0.error <= plain.0.error && against.1.error <= plain.1.error;
             let (a, b) = if less { against } else { plain };
             let precision = Precision::both(a, b);
@@ -117,7 +118,7 @@ pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Op
     changes
 }
 
-/// What these statements changed in the median, and its standard error; nothing of fewer than two.
+/// The median change of these statements, and its standard error; zero for fewer than two statements.
 fn common(others: &[Call]) -> (f64, f64) {
     let n = others.len();
     if n + 1 < COMMON {
@@ -128,8 +129,8 @@ fn common(others: &[Call]) -> (f64, f64) {
         (all[(n - 1) / 2] + all[n / 2]) / 2.0
     };
     let median = middle(others.iter().map(|other| other.change).collect());
-    // The variance of a median is pi / 2 times that of a mean. Of figures with different errors it is between that of the
-    // best ones (by the sum of their densities) and that of a usual one.
+    // The variance of a median is pi / 2 times that of a mean. For figures with different errors it lies between
+    // that of the most precise ones (by the sum of their densities) and that of a typical one.
     let factor = std::f64::consts::FRAC_PI_2;
     let densities: f64 = others.iter().map(|other| 1.0 / other.precision.error).sum();
     let best = factor * n as f64 / densities.powi(2);
@@ -137,14 +138,14 @@ fn common(others: &[Call]) -> (f64, f64) {
     (median, best.max(factor * usual / n as f64).sqrt())
 }
 
-/// The half-width of the change of a statement's time per unit, by its executions on each side and how many
-/// there are per unit; `None` if there are none on one.
+/// The half-width of the change of a statement's time per unit, from its executions on each side and their number
+/// per unit; `None` if a side has none.
 pub fn half_width(calls: [Option<Calls>; 2], per_unit: [f64; 2]) -> Option<f64> {
     let [a, b] = calls;
     Some((per_unit[0] * a?.half_width()).hypot(per_unit[1] * b?.half_width()))
 }
 
-/// How many times as long a call takes in B.
+/// By which factor a call takes longer in B.
 struct Factor {
     mean: f64,
     median: f64,
@@ -155,13 +156,14 @@ fn factor(a: &Calls, b: &Calls) -> Option<Factor> {
     if a.count < FEWEST || b.count < FEWEST || a.mean <= 0.0 || b.mean <= 0.0 || a.median <= 0.0 {
         return None;
     }
-    let error = |it: &Calls| it.deviation / it.mean / (it.count as f64).sqrt() * LIKENESS;
+    let error =
+        |calls: &Calls| calls.deviation / calls.mean / (calls.count as f64).sqrt() * LIKENESS;
     let z = (b.mean / a.mean).ln() / error(a).hypot(error(b)).max(1e-9);
     Some(Factor { mean: b.mean / a.mean, median: b.median / a.median, p: normal_two_sided(z) })
 }
 
-/// Sets the verdict of rows of statements that the blocks did not decide, and whether they stand out from their
-/// own noise, whatever the machine did; `whole`: the probability that one of them is called changed by chance.
+/// Sets the verdict of those statements that the blocks did not decide, and whether they stand out from their own
+/// noise regardless of the machine. `whole` is the probability that any of them is reported as changed by chance.
 pub fn judge(rows: &mut [ComparisonRow], whole: f64) {
     let factors: Vec<Option<Factor>> =
         rows.iter().map(|row| factor(row.a_calls.as_ref()?, row.b_calls.as_ref()?)).collect();
@@ -179,8 +181,10 @@ pub fn judge(rows: &mut [ComparisonRow], whole: f64) {
         if !row.stands_out {
             continue;
         }
-        let at_least = |factor: f64| [mean, median].iter().all(|it| it / common.max(1.0) >= factor);
-        let at_most = |factor: f64| [mean, median].iter().all(|it| it / common.min(1.0) <= factor);
+        let at_least =
+            |factor: f64| [mean, median].iter().all(|change| change / common.max(1.0) >= factor);
+        let at_most =
+            |factor: f64| [mean, median].iter().all(|change| change / common.min(1.0) <= factor);
         if at_least(FACTOR) {
             row.change.verdict = ChangeVerdict::More;
         } else if at_most(1.0 / FACTOR) {
@@ -201,7 +205,7 @@ mod tests {
         calls: Vec<f64>,
     }
 
-    /// `n` calls in each block of what `each` returns for it.
+    /// `n` calls in each block, whose times `each` returns.
     fn made(blocks: usize, n: f64, each: impl FnMut(usize) -> f64) -> Made {
         let seconds: Vec<f64> = (0..blocks).map(each).map(|it| it * n).collect();
         Made { calls: vec![n; blocks], seconds }
@@ -215,8 +219,8 @@ mod tests {
         changes(&courses(a), &courses(b), 0.0025)
     }
 
-    /// Five statements on a machine that is now faster and now slower, and `times` as slow; the first one takes `first` times
-    /// as long.
+    /// Five statements on a machine whose speed varies and that is `times` as slow in B; the first statement
+    /// takes `first` times as long.
     fn side(dice: &mut Normal, times: f64, first: f64) -> Vec<Made> {
         let machine: Vec<f64> = (0..20).map(|_| times * (0.25 * dice.normal()).exp()).collect();
         let one = |n: usize| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The charts of a comparison's page: both sides over the time since each one's beginning, and the mean times of
-//! the statements that changed most.
+//! The charts of a comparison's page: both sides over time, each from its own start, and the mean times of the
+//! statements that changed the most.
 
 use report::courses;
 use report::source::course::{course, step};
@@ -10,10 +10,10 @@ use super::comparison::{Comparison, ComparisonRow, Per, What};
 use super::side::ComparedSide;
 use error::Error;
 
-/// Statements whose mean times are drawn, at most.
+/// Maximum number of statements whose mean times are drawn.
 const STATEMENTS: usize = 8;
 
-/// Adds them to the page, after the total time.
+/// Adds the charts to the page, after the total time.
 pub fn add(
     document: &mut Document,
     comparison: &Comparison,
@@ -29,7 +29,7 @@ pub fn add(
         let section = Section {
             id: courses::SECTION,
             title: "Over time",
-            note: Some("Both sides from their own beginning on.".to_string()),
+            note: Some("Both sides, each from its own start.".to_string()),
             charts: document.charts.iter().map(|chart| chart.id).collect(),
             ..Section::default()
         };
@@ -45,7 +45,7 @@ pub fn add(
     Ok(())
 }
 
-/// The mean times of the statements that changed most.
+/// The mean times of the statements that changed the most.
 fn means(rows: &[ComparisonRow]) -> Pairs {
     let bar = |value: Option<f64>, half_width| Some(Bar { value: value?, half_width });
     let pair = |row: &ComparisonRow| {
@@ -57,10 +57,10 @@ fn means(rows: &[ComparisonRow]) -> Pairs {
     };
     Pairs {
         id: "statement_means",
-        title: "Mean time of a call of the statements that changed most",
+        title: "Mean time of a call, for the statements that changed the most",
         note: Some(
-            "The line at a bar's end is the 95 % confidence interval of the mean, three times as wide as for \
-             independent executions, since neighbouring ones resemble each other. Each statement has \
+            "The line at the end of a bar is the 95 % confidence interval of the mean, three times as wide as for \
+             independent executions because consecutive executions resemble each other. Each statement has \
              its own axis."
                 .to_string(),
         ),

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Divides a recording's time into columns, short enough to estimate its noise and long enough to be
+//! Divides the time of a recording into columns that are short enough to estimate its noise and long enough to be
 //! few, and selects those that can be compared.
 
 use recording::{FrameRow, Range};
 
-/// Min. number of columns: blocks from which the noise is estimated.
+/// Minimum number of columns, that is, of blocks from which the noise is estimated.
 const FEW: u64 = 32;
-/// Max. number of columns.
+/// Maximum number of columns.
 const MANY: u64 = 1024;
-/// Older statements are kept once a minute.
+/// Older statements are stored once a minute.
 const ROLLED_UP_US: u64 = 3_600_000_000;
 const MINUTE_US: u64 = 60_000_000;
 
 /// Bounds and states of the columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
-    /// One more than there are columns; microseconds since 1970, rising.
+    /// One more than there are columns; microseconds since 1970, ascending.
     pub bounds_us: Vec<i64>,
     /// One per column.
     pub states: Vec<State>,
@@ -32,12 +32,12 @@ pub struct State {
     pub functions_ns: u64,
     /// Session time while the level was off, ns.
     pub off_ns: u64,
-    /// Whether one of its intervals is not exact.
+    /// Whether any of its intervals is not exact.
     pub torn: bool,
 }
 
 impl State {
-    /// Whether it was recorded, and exactly.
+    /// Whether it was recorded completely and exactly.
     pub fn is_whole(&self) -> bool {
         self.covered_ns > 0 && !self.torn
     }
@@ -54,7 +54,7 @@ impl Columns {
         };
         let detail = us(detail_ns).max(oldest).max(interval);
         let step = step(length, interval, detail);
-        // Half an interval later, so that an interval that ends a little late is still in its column.
+        // Shifted by half an interval, so that an interval that ends a little late still falls into its column.
         let late = (interval / 2) as i64;
         let mut bounds_us = vec![range.from_us];
         let mut bound = range.from_us.saturating_add(step as i64 + late);
@@ -76,8 +76,8 @@ impl Columns {
         Columns { bounds_us, states }
     }
 
-    /// The columns to compare, and whether they are exact: all exact ones or, if there are none, all
-    /// in which anything was recorded.
+    /// The columns to compare, and whether they are exact: all exact ones or, if there are none, all columns in
+    /// which anything was recorded.
     pub fn kept(&self) -> (Vec<usize>, bool) {
         let those = |wanted: fn(&State) -> bool| -> Vec<usize> {
             (0..self.states.len()).filter(|at| wanted(&self.states[*at])).collect()

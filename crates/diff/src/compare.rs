@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Compares two sides and separates changes from noise.
 //!
-//! Each side's noise is estimated from its own blocks ([`stats::Ratio`]). The totals are tested by
-//! themselves, all rows as one family and all calls of statements as another, at a half and two quarters of [`FALSE`]: if
-//! nothing has changed, the comparison finds nothing in 99 of 100 cases, and on average fewer than 1 % of the rows called
-//! changed are so by chance. Where units come unevenly, time per second is tested, too ([`change`]). Blocks that are far apart are a change however much they vary ([`separation`]).
-//! What the blocks of a short recording do not decide about a statement, its executions may ([`calls`]).
+//! Each side's noise is estimated from its own blocks ([`stats::Ratio`]). The totals are tested by themselves,
+//! all rows as one family and all calls of statements as another, at one half and two quarters of [`FALSE`]. If
+//! nothing has changed, the comparison reports nothing in 99 of 100 cases, and on average fewer than 1 % of the
+//! rows reported as changed are so by chance. If units come unevenly, time per second is tested too ([`change`]).
+//! Blocks that are far apart are a change however much they vary ([`separation`]). Statements that the blocks of
+//! a short recording do not decide may be decided by their executions ([`calls`]).
 
 use std::collections::BTreeSet;
 
@@ -19,31 +20,32 @@ use super::statements::{SideStatements, StatementBlocks};
 use stats::calls::FALSE_ALARMS;
 use stats::{discoveries, separation, Difference, Precision, Ratio};
 
-/// Probability that a comparison of equal sides finds a change, and max. share of rows called changed
+/// Probability that a comparison of equal sides reports a change, and maximum share of rows reported as changed
 /// that are so by chance.
 pub const FALSE: f64 = 0.01;
 
-/// Shares of that for totals, for rows and for calls of statements.
+/// Its shares for totals, for rows and for calls of statements.
 const OF_TOTALS: f64 = FALSE / 2.0;
 const OF_ROWS: f64 = FALSE / 4.0;
 const OF_CALLS: f64 = FALSE / 4.0;
 
-/// The relative standard error of units per second from which they are uneven.
+/// Units are uneven if the relative standard error of units per second is at least this.
 const UNEVEN: f64 = 0.1;
-/// A side without time in a row shows that only if it has at least this many units, against the other side.
+/// A side without time in a row counts as evidence only if it has at least this many units relative to the other
+/// side.
 const ENOUGH: f64 = 0.5;
 
-/// Time is counted by commits if there is at least one in this many commands.
+/// Time is counted by commits if there is at least one commit in this many commands.
 const COMMANDS_A_COMMIT: u64 = 50;
 
-/// What both sides measured in addition to what every level measures.
+/// What both sides measured beyond what every level measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Looked {
     pub locks: bool,
     pub functions: bool,
 }
 
-/// Two sides, and the unit that their time is counted by.
+/// Two sides, and the unit by which their time is counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'s> {
     pub a: &'s ComparedSide,
@@ -51,7 +53,7 @@ pub struct Pair<'s> {
     pub per: Per,
 }
 
-/// The units of work that both sides can be counted by, the one closest to a transaction first.
+/// The units of work by which both sides can be counted, the one closest to a transaction first.
 pub fn units(a: &ComparedSide, b: &ComparedSide) -> Vec<Per> {
     let both = |per| [a, b].iter().all(|side| side.count(&Key::Unit(per)) > 0);
     let often = [a, b].iter().all(|side| {
@@ -74,8 +76,8 @@ fn number(side: &ComparedSide, per: Per) -> Vec<f64> {
 type RowSeries<'k> = Vec<&'k Key>;
 
 impl Pair<'_> {
-    /// The rows of all tables, largest changes first. There is a total for each of `units`; `looked`
-    /// says what can be compared.
+    /// The rows of all tables, largest changes first. There is a total for each of `units`; `looked` says what
+    /// can be compared.
     pub fn rows(&self, units: &[Per], looked: Looked) -> Rows {
         let keys: BTreeSet<&Key> = self.a.lines.keys().chain(self.b.lines.keys()).collect();
         let mut rows = Rows::default();
@@ -96,7 +98,7 @@ impl Pair<'_> {
             table.extend(self.row(what, key));
         }
         rows.statements = self.statements();
-        // Without clients: all processes.
+        // Without clients, count all processes.
         let clients = self.a.has_clients() || self.b.has_clients();
         let is_summed = |key: &Key| match key {
             Key::Row(What::Account { .. }) => true,
@@ -109,8 +111,7 @@ impl Pair<'_> {
         rows
     }
 
-    /// Whether this exclusive time equals the inclusive one, because the function called no probed
-    /// function.
+    /// Whether this exclusive time equals the inclusive time, because the function called no probed function.
     fn repeats(&self, what: &What) -> bool {
         let What::Function { process, function, part: EXCLUSIVE } = what else { return false };
         let time = |side: &ComparedSide, part| -> u64 {
@@ -192,7 +193,7 @@ impl Pair<'_> {
             });
             let count =
                 |at: usize| lines[at].calls.iter().sum::<f64>() / by[at].iter().sum::<f64>();
-            let calls = |at: usize| lines[at].executions.filter(|it| it.count > 0);
+            let calls = |at: usize| lines[at].executions.filter(|calls| calls.count > 0);
             let mut change = change(&seconds, &by, &lengths)?;
             if change.half_width_seconds.is_none() {
                 change.half_width_seconds =
@@ -205,10 +206,10 @@ impl Pair<'_> {
                 b_plan: plans.map(|(a, b)| b.unlike(a)),
                 a_count: count(0),
                 b_count: count(1),
-                a_mean_half_width_seconds: calls(0).map(|it| it.half_width()),
-                b_mean_half_width_seconds: calls(1).map(|it| it.half_width()),
-                a_mean_seconds: calls(0).map(|it| it.mean),
-                b_mean_seconds: calls(1).map(|it| it.mean),
+                a_mean_half_width_seconds: calls(0).map(|calls| calls.half_width()),
+                b_mean_half_width_seconds: calls(1).map(|calls| calls.half_width()),
+                a_mean_seconds: calls(0).map(|calls| calls.mean),
+                b_mean_seconds: calls(1).map(|calls| calls.mean),
                 a_calls: calls(0),
                 b_calls: calls(1),
                 ..ComparisonRow::new(name.clone(), change)
@@ -221,7 +222,7 @@ impl Pair<'_> {
     }
 }
 
-/// Compares the calls of statements that clients sent and that have enough of them on both sides.
+/// Compares the calls of statements that clients sent and that have enough calls on both sides.
 fn compare_calls(rows: &mut [ComparisonRow], sides: [&SideStatements; 2]) {
     let lines = |row: &ComparisonRow| -> Option<[&StatementBlocks; 2]> {
         let lines = sides.map(|side| side.lines.get(&row.what));
@@ -246,11 +247,13 @@ fn compare_calls(rows: &mut [ComparisonRow], sides: [&SideStatements; 2]) {
     }
 }
 
-/// How much more seconds there are for each unit on the second side, both by blocks, whose recorded time is `lengths`; still
-/// without a verdict: all rows are judged together. `None` if a side has no unit.
+/// How many more seconds per unit there are on the second side. Both sides are given by blocks, whose recorded
+/// time is `lengths`. The verdict is still missing, because all rows are judged together. `None` if a side has no
+/// units.
 ///
-/// If units come unevenly, such as commits that are all released at once, their own scatter hides any time per unit. Time
-/// per second is then tested as well, against what units per second explain; of two tests each counts half.
+/// If units come unevenly, such as commits that are all released at once, their own scatter hides any time per
+/// unit. Then time per second is tested as well, relative to what units per second explain; each of the two tests
+/// counts half.
 pub fn change(
     seconds: &[Vec<f64>; 2],
     units: &[Vec<f64>; 2],
@@ -259,7 +262,7 @@ pub fn change(
     let [a, b] = [0, 1].map(|at| Ratio::estimate(&seconds[at], &units[at]));
     let (a, b) = (a?, b?);
     let difference = Difference::between(&a, &b);
-    // Of few blocks it says nothing.
+    // With few blocks it says nothing.
     let apart =
         separation([&seconds[0], &seconds[1]], [&units[0], &units[1]]).filter(|p| *p < FALSE);
     let by_unit = difference.p.into_iter().chain(apart).reduce(f64::min);
@@ -284,8 +287,8 @@ pub fn change(
     })
 }
 
-/// The p-value of the change of time per second beyond that of units per second; `None` if units are even, or if it cannot
-/// tell.
+/// The p-value of the change of time per second beyond that of units per second; `None` if units are even, or if
+/// it cannot be computed.
 fn by_second(
     seconds: &[Vec<f64>; 2],
     units: &[Vec<f64>; 2],
@@ -294,7 +297,7 @@ fn by_second(
     let ratios = |what: &[Vec<f64>; 2]| -> Option<[Ratio; 2]> {
         Some([Ratio::estimate(&what[0], &lengths[0])?, Ratio::estimate(&what[1], &lengths[1])?])
     };
-    let relative = |it: &Ratio| Some(it.known?.precision().scaled(1.0 / it.value));
+    let relative = |ratio: &Ratio| Some(ratio.known?.precision().scaled(1.0 / ratio.value));
     let ([a, b], [a_rate, b_rate]) = (ratios(seconds)?, ratios(units)?);
     let rates = [relative(&a_rate)?, relative(&b_rate)?];
     if rates.iter().all(|rate| rate.error < UNEVEN) {
@@ -307,7 +310,7 @@ fn by_second(
             let time = Precision::both(relative(&a)?, relative(&b)?);
             Precision::both(time, Precision::both(rates[0], rates[1])).p(change)
         }
-        // None per second is none per unit.
+        // No time per second means no time per unit.
         (false, true) if a_rate.value >= ENOUGH * b_rate.value => difference.p?,
         (true, false) if b_rate.value >= ENOUGH * a_rate.value => difference.p?,
         _ => return None,
@@ -321,9 +324,9 @@ fn by_second(
 }
 
 impl Change {
-    /// `alpha`: the level at which it was tested.
+    /// `alpha`: the level at which the change was tested.
     fn judge(&mut self, found: bool, alpha: f64) {
-        self.detectable_seconds = self.precision.map(|it| it.detectable(alpha));
+        self.detectable_seconds = self.precision.map(|precision| precision.detectable(alpha));
         self.per_second = self.per_second.filter(|_| found);
         self.verdict = match (self.p, found) {
             (None, _) => ChangeVerdict::Unknown,
@@ -337,7 +340,7 @@ impl Change {
 }
 
 impl ComparisonRow {
-    /// If a call takes more or less, that explains a change of the time per unit in the same direction.
+    /// If a call takes more or less time, that explains a change of the time per unit in the same direction.
     fn judge_call(&mut self) {
         let Some(call) = self.call.filter(|call| call.verdict.is_real()) else { return };
         let agrees = call.relative * self.change.change_seconds > 0.0;
@@ -358,7 +361,7 @@ impl Rows {
         [accounts, processes, locks, files, functions, statements]
     }
 
-    /// Set the verdicts, and sort changes beyond the noise first.
+    /// Sets the verdicts, and sorts changes beyond the noise first.
     pub fn judge(&mut self) {
         let each = OF_TOTALS / self.totals.len().max(1) as f64;
         for total in &mut self.totals {
@@ -370,7 +373,7 @@ impl Rows {
             .tables()
             .iter()
             .flat_map(|table| table.iter())
-            .filter_map(|it| it.change.p)
+            .filter_map(|row| row.change.p)
             .collect();
         let each = OF_ROWS / p.len().max(1) as f64;
         let mut found = discoveries(&p, OF_ROWS).into_iter();
@@ -492,7 +495,7 @@ mod tests {
         let sessions = change.per_second.unwrap();
         assert!(sessions.a_sessions == 0.0 && (sessions.b_sessions - 7.9).abs() < 0.1);
         assert!(sessions.half_width_sessions.unwrap() < 1.0);
-        // The half-width of the time per commit is as wide as that is uncertain.
+        // The half-width of the time per commit is as large as its uncertainty.
         assert!(change.half_width_seconds.unwrap() > change.change_seconds);
         assert_eq!(change.half_width(), None);
         let back = verdict([steady(7.9), vec![0.0; 20]], [once(160.0), steady(100.0)]);

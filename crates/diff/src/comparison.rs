@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The result of a comparison. Its JSON form is described in docs/reference-json.md.
+//! The result of a comparison. docs/reference-json.md describes its JSON form.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ pub struct Comparison {
     pub version: u32,
     /// The program that made it, and when.
     pub made: Made,
-    /// The unit that time is counted by.
+    /// The unit by which time is counted.
     pub per: Per,
-    /// What B is compared with.
+    /// The baseline.
     pub a: Compared,
-    /// What is compared.
+    /// The side that is compared with it.
     pub b: Compared,
-    /// Findings, a sentence each.
+    /// Findings, one sentence each.
     pub findings: Vec<Finding>,
     /// Differences of settings, versions and hardware.
     pub configuration: Vec<Setting>,
-    /// What could not be compared, a sentence each.
+    /// What could not be compared, one sentence each.
     pub left_out: Vec<String>,
     /// The changes.
     #[serde(flatten)]
@@ -40,9 +40,9 @@ pub struct Comparison {
 /// The changes in all tables.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Rows {
-    /// Busy time of client sessions per unit, for each unit; `per` first.
+    /// Busy time of client sessions per unit, for each unit; that of `per` first.
     pub totals: Vec<Total>,
-    /// The same by account, largest change first. The changes add up to the total's.
+    /// The same by account, largest change first. The changes add up to that of the total.
     pub accounts: Vec<ComparisonRow>,
     /// Busy time of the server's own processes.
     pub processes: Vec<ComparisonRow>,
@@ -56,7 +56,7 @@ pub struct Rows {
     pub statements: Vec<ComparisonRow>,
 }
 
-/// The unit that time is counted by.
+/// The unit by which time is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Per {
@@ -64,7 +64,7 @@ pub enum Per {
     Commit,
     /// Client messages that were handled
     Command,
-    /// Seconds: for recordings without clients, and loads of a fixed rate
+    /// Seconds, for recordings without clients and loads with a fixed rate
     Second,
 }
 
@@ -84,9 +84,9 @@ impl Per {
 pub struct Compared {
     /// The recording's directory.
     pub recording: String,
-    /// The host that it was made on.
+    /// The host on which it was made.
     pub host: String,
-    /// "PostgreSQL 15.20".
+    /// For example "PostgreSQL 15.20".
     pub server: String,
     /// Start of the compared time, seconds since 1970.
     pub from: f64,
@@ -152,7 +152,7 @@ pub struct Change {
     pub p: Option<f64>,
     /// A change of this size would have been found in nine of ten comparisons; `None` if there are too few blocks.
     pub detectable_seconds: Option<f64>,
-    /// The same time per second, where that has decided: units come too unevenly to tell by them.
+    /// The same time per second, if that decided because units come too unevenly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<PerSecond>,
     /// The verdict.
@@ -163,7 +163,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Half-width of the change where that has decided: if it was time per second, the change per unit is as uncertain as
+    /// Half-width of the change if it decided. If time per second decided, the change per unit is as uncertain as
     /// the number of units.
     pub fn half_width(&self) -> Option<f64> {
         let decides =
@@ -172,7 +172,7 @@ impl Change {
     }
 }
 
-/// Time per second: sessions, or threads, on average.
+/// Time per second, that is, the average number of sessions or threads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PerSecond {
     /// In A.
@@ -192,8 +192,8 @@ pub struct ComparisonRow {
     /// How it changed.
     #[serde(flatten)]
     pub change: Change,
-    /// Share of the total's change; `None` if that is inconclusive, and for rows that are not part of
-    /// the total.
+    /// Share of the total's change; `None` if the total is inconclusive, and for rows that are not part of the
+    /// total.
     pub share: Option<f64>,
     /// Count per unit in A.
     pub a_count: f64,
@@ -203,7 +203,7 @@ pub struct ComparisonRow {
     pub a_bytes: f64,
     /// Bytes per unit in B.
     pub b_bytes: f64,
-    /// Of a statement: mean time of an execution in A, seconds.
+    /// For a statement: mean time of an execution in A, seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub a_mean_seconds: Option<f64>,
     /// The same in B.
@@ -215,28 +215,28 @@ pub struct ComparisonRow {
     /// The same in B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_mean_half_width_seconds: Option<f64>,
-    /// Of a statement with another plan in B: what it has in A that the plan in B does not have.
+    /// For a statement whose plan changed: what the plan in A has that the plan in B does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub a_plan: Option<String>,
-    /// And in B.
+    /// The same for the plan in B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_plan: Option<String>,
-    /// Of a statement: how the time of a call changed.
+    /// For a statement: how the time of a call changed.
     #[serde(flatten)]
     pub call: Option<CallChange>,
-    /// Of a statement: whether the time of a call changed by far more than its own noise.
+    /// For a statement: whether the time of a call changed by far more than its own noise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands_out: bool,
-    /// Of a statement: its executions in A.
+    /// For a statement: its executions in A.
     #[serde(skip)]
     pub a_calls: Option<Calls>,
-    /// And in B.
+    /// The same in B.
     #[serde(skip)]
     pub b_calls: Option<Calls>,
 }
 
 impl ComparisonRow {
-    /// Whether a change is beyond the noise: of its time per unit, or of the time of a call.
+    /// Whether a change is beyond the noise, in its time per unit or in the time of a call.
     pub fn is_real(&self) -> bool {
         self.change.verdict.is_real() || self.call.is_some_and(|call| call.verdict.is_real())
     }
@@ -251,7 +251,7 @@ impl ComparisonRow {
             (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(ChangeVerdict::Less)) => {
                 "a call takes less"
             }
-            // The blocks do not tell: the machine may explain it.
+            // The blocks do not decide: the machine may explain it.
             (ChangeVerdict::Noise | ChangeVerdict::Unknown, None) if self.stands_out => {
                 "unconfirmed"
             }

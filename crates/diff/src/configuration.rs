@@ -37,7 +37,7 @@ pub fn differences(a: &ComparedSide, b: &ComparedSide) -> Result<Vec<Setting>, E
 }
 
 fn between(a: &SettingValues, b: &SettingValues) -> Vec<Setting> {
-    // A group that is unknown on one side cannot be compared.
+    // A group of settings that is unknown on one side cannot be compared.
     let groups = |known: &SettingValues| known.keys().map(|(group, _)| group.clone()).collect();
     let (of_a, of_b): (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) = (groups(a), groups(b));
     let names: BTreeSet<_> = a.keys().chain(b.keys()).collect();
@@ -53,9 +53,9 @@ fn between(a: &SettingValues, b: &SettingValues) -> Vec<Setting> {
             place: LOCATIONS.contains(&&*name.1) || same_but_for_path(a.get(name), b.get(name)),
         })
         .collect();
-    settings.sort_by_key(|it| {
-        let group = ["machine", "recording"].iter().position(|group| **group == *it.group);
-        (it.place, &*it.name != "version", group.unwrap_or(2))
+    settings.sort_by_key(|setting| {
+        let group = ["machine", "recording"].iter().position(|group| **group == *setting.group);
+        (setting.place, &*setting.name != "version", group.unwrap_or(2))
     });
     settings
 }
@@ -75,13 +75,13 @@ pub fn unknown(a: &ComparedSide, b: &ComparedSide) -> Result<Vec<String>, Error>
         Ok(known(side)?.keys().any(|(group, _)| &**group == "server"))
     };
     let of = |side: &ComparedSide| {
-        format!("The settings of {} are not known: its recorder could not read them.", side.name)
+        format!("The settings of {} are unknown: its recorder could not read them.", side.name)
     };
     Ok(match (has(a)?, has(b)?) {
         (true, true) => Vec::new(),
         (false, true) => vec![of(a)],
         (true, false) => vec![of(b)],
-        (false, false) => vec!["The settings of neither are known.".to_string()],
+        (false, false) => vec!["The settings of both are unknown.".to_string()],
     })
 }
 
@@ -102,8 +102,9 @@ fn known(side: &ComparedSide) -> Result<SettingValues, Error> {
     add("interval", format!("{} s", about.interval_ns as f64 * 1e-9));
     if let Some(head) = side.heads.last() {
         add("processors", head.cores.to_string());
-        let server = side.recording.servers()?.into_iter().find(|it| it.server == head.server);
-        let clock = server.map_or_else(|| "-".into(), |it| it.clock);
+        let server =
+            side.recording.servers()?.into_iter().find(|server| server.server == head.server);
+        let clock = server.map_or_else(|| "-".into(), |server| server.clock);
         add("clock", format!("{clock}, {:.2} GHz", head.ticks_per_second * 1e-9));
     }
     let levels: BTreeSet<&str> = side.heads.iter().map(|head| &*head.level).collect();

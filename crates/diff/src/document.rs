@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A comparison as a [`Document`], from which the text and the page are made.
+//! A comparison as a [`Document`], from which its text and page are made.
 
 use jiff::tz::TimeZone;
 use segment::statements::WaitClass;
@@ -12,17 +12,17 @@ use super::findings;
 use view::document::{span, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Unit};
 use view::units::{count, duration, whole};
 
-/// Rows of one kind, and how they are shown.
+/// Rows of one kind, and how to show them.
 struct Kind {
-    /// The table's key and its section's.
+    /// Key of the table and of its section.
     id: &'static str,
-    /// The key of the table of inconclusive rows.
+    /// Key of the table of inconclusive rows.
     noise: &'static str,
-    /// The section's title.
+    /// Title of the section.
     section: &'static str,
     title: &'static str,
     note: &'static str,
-    /// The columns that name a row.
+    /// The columns that identify a row.
     names: &'static [Column],
     rows: fn(&Rows) -> &Vec<ComparisonRow>,
 }
@@ -42,7 +42,7 @@ const KINDS: [Kind; 6] = [
         noise: "statements_noise",
         section: "Statements",
         title: "Statements",
-        note: "Server time: parse, plan, execute, commit. A call: an execution, against the other statements'.",
+        note: "Server time: parse, plan, execute, commit. A call is one execution, relative to the other statements.",
         names: &[
             text("query", "Statement").elastic(),
             text("database", "Database").expendable(9),
@@ -54,7 +54,7 @@ const KINDS: [Kind; 6] = [
         id: "files",
         noise: "files_noise",
         section: "Files",
-        title: "Operations on files",
+        title: "File operations",
         note: "This time is part of the accounts' time; do not add the two.",
         names: &[text("file", "File"), text("operation", "Operation"), text("process", "By")],
         rows: |rows| &rows.files,
@@ -64,7 +64,7 @@ const KINDS: [Kind; 6] = [
         noise: "locks_noise",
         section: "Locks",
         title: "Locks",
-        note: "Held: from acquisition to release; overlaps all else.",
+        note: "Held: from acquisition to release; overlaps all other times.",
         names: &[text("lock", "Lock"), text("part", "What")],
         rows: |rows| &rows.locks,
     },
@@ -74,8 +74,8 @@ const KINDS: [Kind; 6] = [
         section: "Functions",
         title: "Probed functions",
         note:
-            "Inclusive: including what it called; exclusive: without other probed functions. Both \
-               overlap all else.",
+            "Inclusive: with the functions that it called; exclusive: without other probed functions. Both \
+               overlap all other times.",
         names: &[text("function", "Function"), text("part", "Time"), text("process", "By")],
         rows: |rows| &rows.functions,
     },
@@ -84,7 +84,7 @@ const KINDS: [Kind; 6] = [
         noise: "processes_noise",
         section: "The server's own processes",
         title: "The server's own processes",
-        note: "Busy time. Clients do not wait for it, except for the CPUs.",
+        note: "Busy time. Clients do not wait for it, except by competing for CPUs.",
         names: &[text("activity", "Activity"), text("process", "Process")],
         rows: |rows| &rows.processes,
     },
@@ -94,10 +94,10 @@ const fn text(key: &'static str, title: &'static str) -> Column {
     Column::new(key, title, Unit::Text)
 }
 
-/// Statements that are listed even if chance could explain their change.
+/// Number of statements that are listed even if chance could explain their change.
 const LISTED: usize = 5;
 
-/// Whether to list the inconclusive rows and the locations: a page does, a text only sums them up.
+/// Whether to list the inconclusive rows and the locations: a page lists them, a text only adds them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
     Shown,
@@ -109,7 +109,7 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     let mut tables = vec![configuration(it, noise), totals(it)];
     for kind in &KINDS {
         let rows = (kind.rows)(&it.rows);
-        // They are sorted: the changes beyond the noise, then the largest ones.
+        // They are sorted: changes beyond the noise first, then the largest changes.
         let listed = if kind.id == "statements" { LISTED } else { 0 };
         let (_, rest) = rows.split_at(listed.min(rows.len()));
         let noisy: Vec<&ComparisonRow> = rest.iter().filter(|row| is_noise(row)).collect();
@@ -120,7 +120,7 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     }
     let section = |id, title, tables| Section { id, title, tables, ..Section::default() };
     let mut sections = vec![
-        section("configuration", "Set up differently", vec!["configuration"]),
+        section("configuration", "Differences in configuration", vec!["configuration"]),
         section("totals", "Total time", vec!["totals"]),
     ];
     sections.extend(KINDS.iter().map(|kind| section(kind.id, kind.section, vec![kind.id])));
@@ -151,15 +151,15 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
 fn facts(it: &Comparison, zone: &TimeZone) -> Vec<Fact> {
     let counted = match it.per {
         Per::Commit => {
-            "commits: client transactions that wrote WAL; time of read-only ones is included"
+            "commits: client transactions that wrote WAL; the time of read-only ones is included"
         }
         Per::Command => "commands: handled client messages",
-        Per::Second => "seconds: the sessions or threads on average in each activity",
+        Per::Second => "seconds: the average number of sessions or threads in each activity",
     };
     let noise = format!(
         "estimated from {} blocks of A and {} of B; ± is the half-width of a 95 % confidence \
-         interval. Fewer than 1 % of the rows called changed are so by chance. Variation between \
-         runs does not show in single recordings",
+         interval. Fewer than 1 % of the rows reported as changed are so by chance. Variation between \
+         runs does not show in a single recording",
         it.a.blocks, it.b.blocks
     );
     vec![
@@ -188,10 +188,10 @@ fn side(side: &Compared, zone: &TimeZone) -> String {
     )
 }
 
-/// Max. characters of a setting's value in a text.
+/// Maximum length of a setting's value in a text, in characters.
 const VALUE: usize = 48;
 
-/// Different settings; a text leaves out those that are only locations.
+/// Settings that differ; a text leaves out those that are only locations.
 fn configuration(it: &Comparison, noise: Noise) -> Table {
     let columns = vec![
         Column::new("group", "Of", Unit::Text).expendable(1),
@@ -199,7 +199,7 @@ fn configuration(it: &Comparison, noise: Noise) -> Table {
         Column::new("a", "A", Unit::Text),
         Column::new("b", "B", Unit::Text),
     ];
-    let mut table = Table::new("configuration", "Set up differently", columns);
+    let mut table = Table::new("configuration", "Differences in configuration", columns);
     let page = noise == Noise::Shown;
     let value = |value: &Option<String>| match value {
         Some(text) if !page && text.chars().count() > VALUE => {
@@ -229,7 +229,7 @@ fn totals(it: &Comparison) -> Table {
         Column::new("b_per_second", "B a second", Unit::PerSecond).expendable(2),
     ]);
     let whose = if it.rows.accounts.is_empty() { "all processes" } else { "client sessions" };
-    let note = format!("Busy time of {whose}, waits included.");
+    let note = format!("Busy time of {whose}, including waits.");
     let mut table = Table::new("totals", "Total time", columns).noted(Some(note));
     table.note = by_second(
         table.note,
@@ -244,10 +244,10 @@ fn totals(it: &Comparison) -> Table {
     table
 }
 
-/// Rows whose verdict is by time per second that a note names, at most.
+/// Maximum number of rows, judged by time per second, that a note names.
 const NAMED: usize = 3;
 
-/// The note, and the rows whose verdict is by time per second: their half-widths are of that.
+/// Adds a note about rows whose verdict is based on time per second, because their half-widths are of that.
 fn by_second<'c>(
     note: Option<String>,
     rows: impl Iterator<Item = (String, &'c Change)>,
@@ -260,7 +260,7 @@ fn by_second<'c>(
         return note;
     }
     let by = format!(
-        "There are too few units, or they come too unevenly, to tell these by them; by time per second: {}.",
+        "For these rows, units are too few or come too unevenly, so time per second was tested: {}.",
         named.join("; ")
     );
     Some([note.unwrap_or_default(), by].join(" "))
@@ -287,12 +287,12 @@ fn cells(change: &Change, verdict: &'static str) -> [Cell; 6] {
     ]
 }
 
-/// Rows of unknown significance are not summed up, nor statements that changed by more than their own noise.
+/// Neither rows of unknown significance nor statements that changed by more than their own noise are added up.
 fn is_noise(row: &ComparisonRow) -> bool {
     row.change.verdict == ChangeVerdict::Noise && !row.is_real() && !row.stands_out
 }
 
-/// The cells of the columns that name a row.
+/// The cells of the columns that identify a row.
 fn name_cells(what: &What) -> Vec<Cell> {
     match what {
         What::Account { phase, activity } => vec![activity.into(), phase.into()],
@@ -339,23 +339,23 @@ const CALLS: [Column; 2] = [
 ];
 const CALL: [Column; 3] = [
     Column::new("call_relative", "A call", Unit::Share).help(
-        "time of an execution in B against A, less what all statements changed (the machine)",
+        "time of an execution in B relative to A, adjusted for the change common to all statements (the machine)",
     ),
     Column::new("call_half_width", "CALL +-", Unit::Share)
-        .help("half-width of the 95 % confidence interval of that"),
+        .help("half-width of the 95 % confidence interval of that change"),
     Column::new("call_detectable", "Found from", Unit::Share)
-        .help("a change of a call that would have been found in nine of ten comparisons")
+        .help("smallest change of a call that nine of ten comparisons would detect")
         .expendable(1),
 ];
 const PLAN: Column = Column::new("plan", "Plan", Unit::Text)
-    .help("where A and B have another plan: a node of it, A then B")
+    .help("if the plan changed, a node that differs: A -> B")
     .expendable(3);
 const BYTES: [Column; 2] = [
     Column::new("a_bytes", "A bytes", Unit::Bytes).expendable(6),
     Column::new("b_bytes", "B bytes", Unit::Bytes).expendable(5),
 ];
 
-/// Columns, with that of plans if any has changed.
+/// The columns, including the one for plans if any plan changed.
 fn columns(id: &str, names: &[Column], rows: &[&ComparisonRow]) -> Vec<Column> {
     let mut columns = names.to_vec();
     if id == "statements" {
@@ -416,7 +416,8 @@ fn table(kind: &Kind, it: &Comparison, rows: &[ComparisonRow], noisy: &[&Compari
     let named = rows.iter().map(|row| (findings::name(&row.what), &row.change));
     let note = by_second(Some(note), named);
     let mut table = Table::new(id, title, columns(id, names, &all)).noted(note);
-    let summed = |row: &ComparisonRow| noisy.iter().any(|it| std::ptr::eq(*it, row));
+    let summed =
+        |row: &ComparisonRow| noisy.iter().any(|inconclusive| std::ptr::eq(*inconclusive, row));
     for shown in rows.iter().filter(|row| !summed(row)) {
         table.push(tone(&shown.what), row(id, name_cells(&shown.what), shown, plans));
     }
@@ -427,7 +428,7 @@ fn table(kind: &Kind, it: &Comparison, rows: &[ComparisonRow], noisy: &[&Compari
         };
         let mut cells: Vec<Cell> = vec![number.into()];
         cells.resize(names.len(), Cell::Empty);
-        // In a table with classes every row has one.
+        // In a table with classes, every row has one.
         let tone = match tone(&sum.what) {
             Tone::Plain => Tone::Plain,
             _ => Tone::OTHER,

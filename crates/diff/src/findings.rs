@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The findings of a comparison, in sentences.
+//! The findings of a comparison, as sentences.
 
 use super::comparison::{
     Change, ChangeVerdict, Comparison, ComparisonRow, Per, PerSecond, Total, What,
@@ -9,14 +9,14 @@ use stats::FEWEST;
 use view::document::{Finding, Weight};
 use view::units::{count, duration, two};
 
-/// Max. number of accounts that are named, and the share of the change after which to stop.
+/// Maximum number of accounts that are named, and the share of the change after which to stop naming more.
 const REASONS: usize = 3;
 const ENOUGH: f64 = 0.9;
-/// Max. number of settings that are named.
+/// Maximum number of settings that are named.
 const SETTINGS: usize = 6;
-/// The noise of shorter recordings is underestimated; seconds.
+/// The noise of recordings shorter than this is underestimated; seconds.
 const SHORT: f64 = 120.0;
-/// If commands per commit differ by more than this share, the work may not be the same.
+/// If commands per commit differ by more than this share, the two workloads may not be the same.
 const OTHER_WORK: f64 = 0.1;
 
 /// All findings.
@@ -48,7 +48,7 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
             found.push(warning(
                 "totals",
                 format!(
-                    "{} has only {} intervals to estimate its noise; {FEWEST} or more are needed. \
+                    "{} has only {} intervals to estimate its noise from; at least {FEWEST} are required. \
                      All changes are inconclusive.",
                     side.recording, side.blocks
                 ),
@@ -68,12 +68,12 @@ fn more(change: f64) -> &'static str {
     }
 }
 
-/// " +-1.2 us", right behind the change; empty if unknown, or if time per second has decided.
+/// " +-1.2 us", to follow the change; empty if unknown, or if time per second decided.
 fn half_width(change: &Change) -> String {
     change.half_width().map_or(String::new(), |width| format!(" +-{}", duration(width)))
 }
 
-/// Whether the total is inconclusive although an account has changed that is most of a side.
+/// Whether the total is inconclusive although an account that is most of a side has changed.
 fn hides(it: &Comparison, total: &Total) -> bool {
     let whole = total.change;
     let most = |row: &ComparisonRow| {
@@ -103,7 +103,7 @@ fn change(total: &Total) -> String {
     match (change.verdict, change.detectable_seconds) {
         (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(size)) if change.a_seconds > 0.0 => {
             let share = size / change.a_seconds * 100.0;
-            format!("{what}: inconclusive; {share:.1} % would have been found.")
+            format!("{what}: inconclusive; a change of {share:.1} % would have been detected.")
         }
         (ChangeVerdict::Noise | ChangeVerdict::Unknown, _) => format!("{what}: inconclusive."),
         _ => format!("{what}{}.", change.per_second.map_or(String::new(), sessions)),
@@ -112,7 +112,7 @@ fn change(total: &Total) -> String {
 
 /// ", 7.90 sessions on average, were 0.06, +-0.10".
 pub fn sessions(it: PerSecond) -> String {
-    let width = it.half_width_sessions.map_or(String::new(), |it| format!(", +-{}", two(it)));
+    let width = it.half_width_sessions.map_or(String::new(), |width| format!(", +-{}", two(width)));
     format!(", {} sessions on average, were {}{width}", two(it.b_sessions), two(it.a_sessions))
 }
 
@@ -128,9 +128,9 @@ pub fn name(what: &What) -> String {
     }
 }
 
-/// The statement whose change is the largest part of the whole, or large although the whole is inconclusive.
+/// The statement whose change is the largest part of the whole, or large even though the whole is inconclusive.
 fn culprit(it: &Comparison, total: &Total) -> Option<String> {
-    /// Part of the whole change, or of A's whole time.
+    /// As a share of the whole change, or of A's whole time.
     const LARGE: f64 = 0.2;
 
     let whole = total.change;
@@ -146,7 +146,7 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     let words = view::statements::one_line(&name(&row.what));
     enough.then(|| {
         format!(
-            "The statement that changed most takes {} {} per {}; {each}{plan}: {words}",
+            "The statement that changed the most takes {} {} per {}; {each}{plan}: {words}",
             duration(change.abs()),
             more(change),
             it.per.name()
@@ -154,18 +154,20 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     })
 }
 
-/// "a call takes 1.2 ms, was 1.0 ms (+20.1 % +-3.0 %, apart from what all statements changed)".
+/// "a call takes 1.2 ms, was 1.0 ms (+20.1 % +-3.0 %, adjusted for the change of all statements)".
 fn call(row: &ComparisonRow) -> Option<String> {
     Some(match (row.a_mean_seconds, row.b_mean_seconds) {
         (Some(a), Some(b)) if a > 0.0 => {
             let call = row.call.map_or(String::new(), |call| {
                 let (change, width) = (call.relative * 100.0, call.half_width * 100.0);
-                format!(" ({change:+.1} % +-{width:.1} %, apart from what all statements changed)")
+                format!(
+                    " ({change:+.1} % +-{width:.1} %, adjusted for the change of all statements)"
+                )
             });
             format!("a call takes {}, was {}{call}", duration(b), duration(a))
         }
-        (None, Some(b)) => format!("it is new, {} a call", duration(b)),
-        (Some(a), None) => format!("it is absent in B, was {} a call", duration(a)),
+        (None, Some(b)) => format!("it is new and takes {} per call", duration(b)),
+        (Some(a), None) => format!("it is absent in B; in A, a call took {}", duration(a)),
         _ => return None,
     })
 }
@@ -174,7 +176,7 @@ fn is_sent(row: &ComparisonRow) -> bool {
     matches!(&row.what, What::Statement { toplevel: true, .. })
 }
 
-/// The statements that changed; if none has: what would have been found.
+/// The statements that changed or, if none has, the smallest change that would have been detected.
 fn statements(it: &Comparison) -> Option<String> {
     let rows = &it.rows.statements;
     let words = |row: &ComparisonRow| view::statements::one_line(&name(&row.what));
@@ -193,13 +195,13 @@ fn statements(it: &Comparison) -> Option<String> {
     let row = known.max_by(|a, b| time(a).total_cmp(&time(b)))?;
     let share = row.call?.detectable * 100.0;
     Some(format!(
-        "No statement changed by more than the noise. Of the one with most time, a change of a call by {share:.1} % would \
-         have been found in nine of ten comparisons: {}",
+        "No statement changed by more than the noise. For the one with the most time, nine of ten comparisons would have \
+         detected a change of {share:.1} % per call: {}",
         words(row)
     ))
 }
 
-/// "; of the largest, cpu in execute, 12.1 % would have been found".
+/// "; for the largest, cpu in execute, a change of 12.1 % would have been detected".
 fn detectable(accounts: &[ComparisonRow]) -> String {
     let time = |row: &ComparisonRow| row.change.a_seconds + row.change.b_seconds;
     let largest = accounts.iter().max_by(|a, b| time(a).total_cmp(&time(b)));
@@ -207,11 +209,14 @@ fn detectable(accounts: &[ComparisonRow]) -> String {
     let size = known.and_then(|row| Some((row, row.change.detectable_seconds?)));
     size.map_or(String::new(), |(row, size)| {
         let share = size / row.change.a_seconds * 100.0;
-        format!("; of the largest, {}, {share:.1} % would have been found", name(&row.what))
+        format!(
+            "; for the largest, {}, a change of {share:.1} % would have been detected",
+            name(&row.what)
+        )
     })
 }
 
-/// The accounts that explain most of the change, and the largest ones against it.
+/// The accounts that explain most of the change, and the largest ones that go against it.
 fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
     if total.change.verdict == ChangeVerdict::Unknown {
@@ -245,15 +250,15 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
         })
         .collect();
     let mut text = match main.is_empty() {
-        true => "No single account explains it".to_string(),
-        false if explained >= 0.5 => format!("Most of it: {}", in_words(main.into_iter())),
+        true => "No single account explains the change".to_string(),
+        false if explained >= 0.5 => format!("Most of the change: {}", in_words(main.into_iter())),
         false => format!("Changes beyond the noise: {}", in_words(main.into_iter())),
     };
-    // A tenth of the change or more.
+    // At least a tenth of the change.
     let large = |row: &&ComparisonRow| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
     let against: Vec<&ComparisonRow> = against.into_iter().filter(large).take(REASONS).collect();
     if !against.is_empty() {
-        text.push_str(&format!("; against it: {}", in_words(against.into_iter())));
+        text.push_str(&format!("; in the opposite direction: {}", in_words(against.into_iter())));
     }
     Some(text + ".")
 }
@@ -306,11 +311,14 @@ fn set_up(it: &Comparison) -> Option<String> {
     let named: Vec<String> = differ
         .iter()
         .take(SETTINGS)
-        .map(|it| format!("{} (A {}, B {})", it.name, value(&it.a), value(&it.b)))
+        .map(|setting| {
+            format!("{} (A {}, B {})", setting.name, value(&setting.a), value(&setting.b))
+        })
         .collect();
     let others = differ.len().saturating_sub(SETTINGS);
     let rest = if others > 0 { format!(", and {others} more") } else { String::new() };
-    (!named.is_empty()).then(|| format!("Set up differently: {}{rest}.", named.join(", ")))
+    (!named.is_empty())
+        .then(|| format!("Differences in configuration: {}{rest}.", named.join(", ")))
 }
 
 /// Statements that ran on one side only.
@@ -320,18 +328,18 @@ fn one_sided(it: &Comparison) -> Option<String> {
     let in_b = count(|row| row.b_count > 0.0 && row.a_count == 0.0);
     match (in_a, in_b) {
         (0, 0) => None,
-        (a, b) => Some(format!("Statements that ran in A only: {a}; in B only: {b}.")),
+        (a, b) => Some(format!("Statements that ran only in A: {a}; only in B: {b}.")),
     }
 }
 
-/// Variation that is slower than a recording does not show in its blocks.
+/// Warns about short recordings: variation that is slower than a recording does not show in its blocks.
 fn short(it: &Comparison) -> Option<String> {
     let shorter = it.a.compared_seconds.min(it.b.compared_seconds);
     let few = it.a.blocks.min(it.b.blocks) < FEWEST;
     (shorter < SHORT && !few).then(|| {
         format!(
-            "Only {} are compared. Slower variation looks like a change in so short a recording; \
-             record minutes.",
+            "Only {} are compared. In such a short recording, slow variation looks like a change; \
+             record for some minutes.",
             duration(shorter)
         )
     })
@@ -345,7 +353,7 @@ fn other_work(it: &Comparison) -> Option<String> {
     let differ = (b / a - 1.0).abs() > OTHER_WORK && it.per == Per::Commit;
     differ.then(|| {
         format!(
-            "A has {} commands per commit and B {}: the work may differ; --per command compares \
+            "A has {} commands per commit and B has {}, so the workloads may differ; use --per command to compare \
              per command.",
             count(a),
             count(b)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Maps the series of a recording to what is compared.
+//! Maps the series of a recording to the rows that are compared.
 
 use recording::Series;
 use segment::directory::StatKind;
@@ -13,17 +13,17 @@ pub const INCLUSIVE: &str = "inclusive";
 pub const EXCLUSIVE: &str = "exclusive";
 pub const COUNTED: &str = "counted";
 
-/// What a series is for.
+/// The use of a series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// It counts the units.
+    /// It counts units of work.
     Unit(Per),
-    /// It is compared.
+    /// It is compared as this row.
     Row(What),
 }
 
 impl Key {
-    /// The key of a series; `None` if it is not compared, as what tally itself does is not.
+    /// The key of a series; `None` if it is not compared, such as the activity of tally itself.
     pub fn from_series(series: &Series) -> Option<Key> {
         if own::is_process(&series.process) {
             return None;
@@ -32,7 +32,7 @@ impl Key {
         let clients = own::is_client(&series.process);
         let process = series.process.clone();
         if stat.kind == StatKind::Account {
-            // The servers may be of two versions.
+            // The two servers may have different versions.
             let activity = wait_names::canonical(stat.activity()).into();
             return match (interval::is_idle(stat), clients) {
                 (true, _) => None,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally diff`: compares two recordings and separates changes from noise.
 //!
-//! [`side`] reads each recording in [`columns`] of time, [`compare`] tests the changes,
-//! [`configuration`] lists different settings, [`findings`] sums up in sentences. The resulting
-//! [`comparison`] is printed as JSON or, through a [`document`], as text or a page.
+//! [`side`] reads each recording in [`columns`] of time, [`compare`] tests the changes, [`configuration`] lists
+//! settings that differ, and [`findings`] sums up in sentences. The resulting [`comparison`] is printed as JSON
+//! or, as a [`document`], as text or a page.
 
 #[cfg(test)]
 mod alarms;
@@ -42,10 +42,10 @@ use view::document::Made;
 
 pub use args::DiffArgs;
 
-/// Statements of less time than this share of what is compared are reported to be of a part.
+/// A warning is given if the statements cover less than this share of the compared time.
 const WHOLE: f64 = 0.95;
 
-/// Compare two recordings, and print the result or write it into a file.
+/// Compares two recordings, and prints the result or writes it to a file.
 pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     let (comparison, sides) = make(args)?;
     let zone = TimeZone::system();
@@ -58,7 +58,7 @@ pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     args.output.write(&comparison, || page, color)
 }
 
-/// Read both recordings and compare them.
+/// Reads both recordings and compares them.
 fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
@@ -82,7 +82,7 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
         Some(Per::Second) => Per::Second,
         Some(per) if units.contains(&per) => per,
         Some(per) => return Err(nothing_to_count_by(&a, &b, per)),
-        // Clients on one side only: what is the same work is for the user to say.
+        // Clients on one side only: the user must decide what counts as the same work.
         None if [&a, &b].iter().any(|side| side.has_clients()) => {
             *units.first().ok_or_else(|| nothing_to_count_by(&a, &b, Per::Command))?
         }
@@ -102,12 +102,12 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
     let locks = looked(
         |state| state.locks_ns,
         "Locks are not compared: the level was not locks throughout A and B. Measuring locks \
-         costs time, which is in the accounts.",
+         costs time, which is part of the accounts.",
     );
     let functions = looked(
         |state| state.functions_ns,
         "Functions are not compared: they were not probed throughout A and B. Timing them costs \
-         time, which is in the accounts.",
+         time, which is part of the accounts.",
     );
     left_out.extend([&a, &b].into_iter().filter(|_| functions).filter_map(not_timed));
     if a.statements.is_some() != b.statements.is_some() {
@@ -147,12 +147,12 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
     Ok((comparison, [a, b]))
 }
 
-/// A warning if the statements of a side are of much less time than is compared: a recorder that was killed has not read
-/// the last ones.
+/// A warning if the statements of a side cover much less time than is compared: a recorder that was killed did
+/// not read the last ones.
 fn of_statements(side: &ComparedSide) -> Option<String> {
     let (all, known) = (side.seconds(), side.statement_seconds()?);
     (known < all * WHOLE)
-        .then(|| format!("The statements of {} are of {known:.0} of {all:.0} s.", side.name))
+        .then(|| format!("The statements of {} cover only {known:.0} of {all:.0} s.", side.name))
 }
 
 /// Functions with calls that were counted but not timed.
@@ -171,7 +171,7 @@ fn not_timed(side: &ComparedSide) -> Option<String> {
     names.dedup();
     (!names.is_empty()).then(|| {
         format!(
-            "Some calls in {} were counted, not timed (called too often), and are missing here: \
+            "Some calls in {} were counted but not timed (too frequent) and are missing here: \
              {}.",
             side.name,
             names.join(", ")
@@ -203,7 +203,7 @@ fn shared(a: &ComparedSide, b: &ComparedSide) -> Result<Option<String>, Error> {
     }
     if a.range == b.range {
         return Err(Error::Usage(format!(
-            "A and B are the same time of the same recording, {}; give another one, or parts of \
+            "A and B are the same time range of the same recording, {}; specify another recording, or parts of \
              it: \
              DIR@FROM..TO",
             a.source.name()
@@ -212,8 +212,8 @@ fn shared(a: &ComparedSide, b: &ComparedSide) -> Result<Option<String>, Error> {
     let common = a.range.to_us.min(b.range.to_us) - a.range.from_us.max(b.range.from_us);
     Ok((common > 0).then(|| {
         format!(
-            "A and B have {:.0} s in common: their noise is underestimated, and so are \
-             differences.",
+            "A and B have {:.0} s in common, so their noise is underestimated, and so are \
+             their differences.",
             common as f64 * 1e-6
         )
     }))
@@ -224,8 +224,8 @@ fn partial(side: &ComparedSide) -> Option<String> {
     let (recorded, compared) = (side.recorded_seconds(), side.seconds());
     if !side.exact {
         return Some(format!(
-            "{} has no exact part (sessions, statistics or time are missing): what it has is \
-             compared and may be too small.",
+            "{} has no exact part (sessions, statistics or time are missing). The rest is \
+             compared, and its figures may be too small.",
             side.name
         ));
     }
@@ -250,11 +250,13 @@ fn nothing_to_count_by(a: &ComparedSide, b: &ComparedSide, per: Per) -> Error {
         _ => "A and B",
     };
     let remedy = match per {
-        Per::Commit => "--per command counts by commands",
-        Per::Command | Per::Second => "give a time in which clients were served, or --per second",
+        Per::Commit => "use --per command",
+        Per::Command | Per::Second => {
+            "specify a time range in which clients were served, or use --per second"
+        }
     };
     Error::Failed(format!(
-        "no {} of a client was recorded in {which}, so there is no time per unit; {remedy}",
+        "no client {} was recorded in {which}, so there is no time per unit; {remedy}",
         per.name()
     ))
 }

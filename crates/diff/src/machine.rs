@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use view::units::two;
 
-/// Report other processes if their CPU use differs by this share of the machine's CPUs,
+/// Other processes are reported if their CPU use differs by this share of the machine's CPUs,
 const OTHERS: f64 = 0.1;
-/// or if the sessions' share of time waiting for a CPU differs by this much.
+/// or if the share of time that sessions wait for a CPU differs by this much.
 const WAITING: f64 = 0.05;
 
 /// The CPUs of the machine while a side was recorded.
@@ -47,8 +47,8 @@ pub fn finding(a: &Processors, b: &Processors) -> Option<String> {
     let waiting = (b.waiting_share - a.waiting_share).abs() >= WAITING;
     (others || waiting).then(|| {
         format!(
-            "Other processes used {} CPUs in A and {} in B; sessions waited for a CPU {:.0} and \
-             {:.0} % of the time in which they needed one. That may explain differences.",
+            "Other processes used {} CPUs in A and {} in B; sessions waited for a CPU {:.0} % and \
+             {:.0} % of the time in which they needed one. This may explain differences.",
             two(a.others),
             two(b.others),
             a.waiting_share * 100.0,

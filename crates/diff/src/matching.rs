@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements that are the same on both sides although their texts differ: PostgreSQL 16 and later keep the END or
-//! the COMMIT that came first, 18 shortens lists after IN.
+//! Matches statements that are the same on both sides although their texts differ: PostgreSQL 16 and later keep a
+//! preceding END or COMMIT, and 18 shortens lists after IN.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,14 +10,14 @@ use super::call_change::Calls;
 use super::comparison::What;
 use super::statements::{SideStatements, StatementBlocks};
 
-/// What a statement is on every server: a fingerprint, database, user and level.
+/// The identity of a statement on every server: fingerprint, database, user and level.
 type Identity = (String, String, String, bool);
 
-/// Gives statements that are the same one name, the text of which is that of B.
+/// Gives statements that are the same one name, whose text is that of B.
 pub fn match_up(a: &mut SideStatements, b: &mut SideStatements) {
     let mut names: HashMap<Identity, What> = HashMap::new();
     for side in [b, a] {
-        // In order, so that of several texts always the same one is shown.
+        // In order, so that the same one of several texts is always shown.
         let lines: BTreeMap<What, StatementBlocks> =
             std::mem::take(&mut side.lines).into_iter().collect();
         for (what, line) in lines {
@@ -31,7 +31,7 @@ fn identity(what: &What) -> Identity {
     let What::Statement { query, database, user, toplevel } = what else {
         return Identity::default();
     };
-    // A text that was cut has its query id before it, and no fingerprint.
+    // A truncated text has its query ID before it, and no fingerprint.
     let is_cut = query.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     let statement = if is_cut { query.to_string() } else { comparable_fingerprint(query) };
     (statement, database.clone(), user.clone(), *toplevel)

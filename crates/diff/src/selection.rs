@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which part of which recording to compare: DIR or DIR@FROM..TO.
+//! Selects the part of a recording to compare: DIR or DIR@FROM..TO.
 
 use std::path::{Path, PathBuf};
 
 use report::Edge;
 
-/// One side of a comparison as named on the command line: DIR or DIR@FROM..TO.
+/// One side of a comparison, as given on the command line: DIR or DIR@FROM..TO.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     /// The recording's directory, or a bucket.
     pub directory: PathBuf,
-    /// Start; `None`: of the recording.
+    /// Start; `None` for the start of the recording.
     pub from: Option<Edge>,
-    /// End; `None`: of the recording.
+    /// End; `None` for the end of the recording.
     pub to: Option<Edge>,
 }
 
 impl Selection {
-    /// Whether it is in a bucket.
+    /// Whether the recording is in a bucket.
     pub fn is_url(&self) -> bool {
         self.directory.to_str().is_some_and(ship::is_url)
     }

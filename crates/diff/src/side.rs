@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One side of a comparison: reads what its sessions did, column by column.
+//! One side of a comparison: reads the activity of its sessions, column by column.
 
 use std::collections::HashMap;
 
@@ -60,7 +60,7 @@ impl ComparedSide {
         let (kept, exact) = columns.kept();
         if kept.is_empty() {
             return Err(Error::Failed(format!(
-                "{name}: nothing was recorded in {} from {} to {}; give another time",
+                "{name}: nothing was recorded in {} from {} to {}; specify another time range",
                 selection.directory.display(),
                 recording::format_utc(range.from_us),
                 recording::format_utc(range.to_us)
@@ -84,7 +84,7 @@ impl ComparedSide {
         })
     }
 
-    /// A figure in each compared column.
+    /// One figure in each compared column.
     pub fn line(&self, key: &Key, figure: fn(&StatTotals) -> u64) -> Vec<f64> {
         match self.lines.get(key) {
             Some(line) => line.iter().map(|amount| figure(amount) as f64).collect(),
@@ -92,12 +92,12 @@ impl ComparedSide {
         }
     }
 
-    /// The count in all compared columns.
+    /// The count over all compared columns.
     pub fn count(&self, key: &Key) -> u64 {
         self.lines.get(key).map_or(0, |line| line.iter().map(|amount| amount.count).sum())
     }
 
-    /// Whether there are figures of clients.
+    /// Whether there are figures of client sessions.
     pub fn has_clients(&self) -> bool {
         let of_clients = |key: &Key| match key {
             Key::Unit(_) | Key::Row(What::Account { .. }) => true,
@@ -116,7 +116,7 @@ impl ComparedSide {
         self.kept.iter().map(|at| self.columns.states[*at].covered_ns as f64 * 1e-9).collect()
     }
 
-    /// Recorded time that the compared statements are of, seconds.
+    /// Recorded time that the compared statements cover, seconds.
     pub fn statement_seconds(&self) -> Option<f64> {
         Some(self.statements.as_ref()?.seconds.iter().sum())
     }
@@ -126,10 +126,10 @@ impl ComparedSide {
         self.columns.states.iter().map(|state| state.covered_ns).sum::<u64>() as f64 * 1e-9
     }
 
-    /// Whether something was measured throughout the compared columns; `looked` returns for how long
-    /// it was measured in a column, ns.
+    /// Whether something was measured throughout the compared columns; `looked` returns how long it was measured
+    /// in a column, ns.
     pub fn has(&self, looked: fn(&State) -> u64) -> bool {
-        // The times come from two clock readings a little apart.
+        // The times come from two clock readings that are slightly apart.
         let whole = |at: &usize| {
             let state = self.columns.states[*at];
             looked(&state) as f64 >= state.covered_ns as f64 * 0.999

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The statements of one side, in blocks of time.
 //!
-//! Statements come with some intervals, and are of all intervals since those before ([`recording::Detail`]). A block is one
-//! or several of these details, and is divided by the commits and commands of the very same intervals.
+//! Statements are stored with some intervals only, and cover all intervals since the previous ones
+//! ([`recording::Detail`]). A block is one or several of these details, and is divided by the commits and
+//! commands of exactly the same intervals.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use super::key::Key;
 use error::Error;
 use view::statements::{self as model, PlanRow, StatementFigures};
 
-/// Max. number of blocks.
+/// Maximum number of blocks.
 const BLOCKS: usize = 64;
 
-/// What is known of a statement.
+/// The figures of one statement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StatementBlocks {
     /// Server time in each block, seconds.
@@ -27,9 +28,9 @@ pub struct StatementBlocks {
     pub calls: Vec<f64>,
     /// Their time, seconds.
     pub execution_seconds: Vec<f64>,
-    /// Their distribution, over all blocks.
+    /// Distribution of the executions, over all blocks.
     pub executions: Option<Calls>,
-    /// The plan that was noted last.
+    /// The plan that was recorded last.
     pub plan: Option<Arc<PlanRow>>,
 }
 
@@ -63,8 +64,11 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
     let blocks = blocks(&details);
     let number = blocks.last().map_or(0, |last| last + 1);
     let block_of = |frame: u64| {
-        let at = details.partition_point(|it| it.last < frame);
-        details.get(at).filter(|it| it.contains(frame)).and_then(|_| blocks.get(at).copied())
+        let at = details.partition_point(|detail| detail.last < frame);
+        details
+            .get(at)
+            .filter(|detail| detail.contains(frame))
+            .and_then(|_| blocks.get(at).copied())
     };
     let mut all = SideStatements { seconds: vec![0.0; number], ..SideStatements::default() };
     for (detail, block) in details.iter().zip(&blocks) {
@@ -77,12 +81,12 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
     };
     let grid =
         recording.grid_by(whole, (units.len(), number), unit_of, |row| block_of(row.frame))?;
-    let counts = |line: &Vec<StatTotals>| line.iter().map(|it| it.count as f64).collect();
+    let counts = |line: &Vec<StatTotals>| line.iter().map(|totals| totals.count as f64).collect();
     [all.commits, all.commands] = [0, 1].map(|at| grid.cells.get(at).map_or_else(Vec::new, counts));
     let Some(rows) = recording.statements(whole)? else { return Ok(None) };
     let plans = PlanRow::recorded(recording.plans(whole)?);
     let series = recording.statement_series(whole, number, block_of)?;
-    // Without tally's own: how often a recorder asks is no difference of servers.
+    // Without tally's own statements: how often a recorder polls is not a difference between servers.
     let rows = model::StatementsTable::between(None, &Arc::new(rows)).rows.into_iter();
     for row in rows.filter(|row| !row.own) {
         let key = (row.key.query_id(), row.key.database_id, row.key.user_id, row.toplevel);
@@ -98,21 +102,22 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
         let execution = series.exec_ns.iter().map(|ns| seconds(*ns as f64)).collect();
         add(&mut line.execution_seconds, execution);
         line.executions = calls(&row);
-        // The one used last comes first.
+        // The plan that was used last comes first.
         line.plan = plans.iter().find(|plan| plan.key == row.key).cloned().map(Arc::new);
     }
     Ok((!all.lines.is_empty()).then_some(all))
 }
 
-/// The details to compare: all exact ones or, if there are none, all.
+/// The details to compare: all exact ones or, if there are none, all of them.
 fn compared(mut details: Vec<Detail>) -> Vec<Detail> {
     if details.iter().any(|detail| detail.exact) {
-        details.retain(|it| it.exact);
+        details.retain(|detail| detail.exact);
     }
     details
 }
 
-/// The block of each detail: neighbours together, of about the same recorded time, and [`BLOCKS`] at most.
+/// The block of each detail. A block has neighbouring details of about the same recorded time; there are at most
+/// [`BLOCKS`].
 fn blocks(details: &[Detail]) -> Vec<usize> {
     let all: u64 = details.iter().map(|detail| detail.covered_ns).sum();
     let length = all.div_ceil(BLOCKS as u64);
@@ -125,14 +130,14 @@ fn blocks(details: &[Detail]) -> Vec<usize> {
         block
     };
     let mut blocks: Vec<usize> = details.iter().map(place).collect();
-    // A last one that is much shorter than others would be taken for one of little noise.
+    // A last block that is much shorter than the others would be mistaken for one with little noise.
     if block > 0 && covered < length / 2 {
-        blocks.iter_mut().for_each(|it| *it = (*it).min(block - 1));
+        blocks.iter_mut().for_each(|block_of| *block_of = (*block_of).min(block - 1));
     }
     blocks
 }
 
-/// Its executions; `None`: there were none, or their times are not known.
+/// Its executions; `None` if there were none, or if their times are unknown.
 fn calls(row: &StatementFigures) -> Option<Calls> {
     Some(Calls {
         count: row.execution.count,

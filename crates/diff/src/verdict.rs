@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which way something changed.
+//! The direction of a change.
 
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ impl ChangeVerdict {
         !matches!(self, ChangeVerdict::Noise | ChangeVerdict::Unknown)
     }
 
-    /// In words.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             ChangeVerdict::More => "more",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Errors of commands, and the exit status they lead to: 2 for an invalid command line, else 1.
+//! Errors of commands, and the exit statuses they lead to: 2 for an invalid command line, otherwise 1.
 //!
-//! A closed pipe (`tally ls | head -1`) is no error: the command ends without a message.
+//! A closed pipe (`tally ls | head -1`) is not an error: the command ends without a message.
 
 use std::io::ErrorKind;
 
@@ -11,30 +11,31 @@ pub enum Error {
     /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// Any other failure; holds the message.
+    /// Any other failure, with its message.
     #[error("{0}")]
     Failed(String),
     /// Reading input or writing output failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// A command run on behalf of the user ended with this exit status; it has printed the reason itself.
+    /// A command that was run on behalf of the user ended with this exit status; it has printed the reason
+    /// itself.
     #[error("the command ended with exit status {0}")]
     Command(u8),
     /// JSON could not be written.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// An error of one of the crates, each of which says how its error becomes this one (`From`).
+    /// An error of another crate. Each crate implements `From` to convert its errors to this one.
     #[error(transparent)]
     Cause(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// The error of a crate.
+    /// Wraps the error of another crate.
     pub fn from_cause(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
         Self::Cause(Box::new(cause))
     }
 
-    /// The cause, if it is an error of this type.
+    /// The cause, if it is an error of type `E`.
     pub fn cause<E: std::error::Error + 'static>(&self) -> Option<&E> {
         match self {
             Self::Cause(cause) => cause.downcast_ref(),

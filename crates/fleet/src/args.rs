@@ -14,7 +14,7 @@ use super::engine::Engine;
 /// Arguments of `tally fleet`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The recordings lie in a directory or bucket, as ROOT/v1/TABLE/cluster=C/host=H/date=D/NAME.parquet.
+The recordings are in a directory or bucket, as ROOT/v1/TABLE/cluster=C/host=H/date=D/NAME.parquet.
 
 Examples:
   tally fleet queries
@@ -33,7 +33,7 @@ pub struct FleetArgs {
     pub verb: Verb,
 }
 
-/// What to do.
+/// The verbs of `tally fleet`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// List the named queries
@@ -42,75 +42,76 @@ pub enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Print the statements that create the views
+    /// Print the SQL that creates the views
     Schema {
-        /// The engine: duckdb, clickhouse or spark
+        /// Engine: duckdb, clickhouse or spark
         #[arg(long, value_parser = Engine::parse)]
         engine: Engine,
-        /// The directory or bucket of the recordings
+        /// Directory or bucket of the recordings
         #[arg(long, value_parser = root)]
         root: Root,
-        /// For ClickHouse: create tables that `tally fleet refresh` fills, with a row a minute or hour, and views over them
+        /// ClickHouse only: create tables that `tally fleet refresh` fills, with one row per minute or hour, and
+        /// views on them
         #[arg(long, value_name = "minute|hour", value_parser = per)]
         tables: Option<Per>,
     },
-    /// Print the statements that add new recordings to the tables of a ClickHouse server
+    /// Print the SQL that adds new recordings to the tables of a ClickHouse server
     Refresh {
-        /// The directory or bucket of the recordings
+        /// Directory or bucket of the recordings
         #[arg(long, value_parser = root)]
         root: Root,
-        /// Which tables: those with a row a minute, or an hour
+        /// Which tables: those with one row per minute, or per hour
         #[arg(long, value_name = "minute|hour", value_parser = per)]
         tables: Per,
-        /// Only files from this time on: 14:30, 2026-03-01, or -2d (before now) [default: all]
+        /// Only files from this time on: 14:30, 2026-03-01, or -2d (before now) [default: all files]
         #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
         since: Option<Edge>,
-        /// Only files until this time [default: now]
+        /// Only files up to this time [default: now]
         #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
         until: Option<Edge>,
     },
-    /// Print the text of a query
+    /// Print the SQL of a query
     Sql {
-        /// The query
+        /// Name of the query
         #[arg(value_name = "QUERY", value_parser = query)]
         name: &'static Query,
-        /// The engine: duckdb, clickhouse or spark
+        /// Engine: duckdb, clickhouse or spark
         #[arg(long, value_parser = Engine::parse)]
         engine: Engine,
-        /// The directory or bucket of the recordings; without it, the query needs the views
+        /// Directory or bucket of the recordings; without it, the query uses the views
         #[arg(long, value_parser = root)]
         root: Option<Root>,
-        /// Of which time and hosts
+        /// Time range and hosts to query
         #[command(flatten)]
         period: Period,
     },
-    /// Ask an engine and print the answer
+    /// Run a query on an engine and print the result
     Ask(AskArgs),
-    /// What is wrong, on which hosts: the diagnoses of each one's recording
+    /// Diagnose each host from its recording: problems, and the hosts that have them
     Doctor(FleetDoctorArgs),
-    /// Show the answers in a terminal, a pane for each query, asked again at each interval
+    /// Show the queries live in a terminal, one pane each
     Top(FleetTopArgs),
 }
 
 /// Arguments of `tally fleet top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Full-screen on a terminal: a digit shows a pane, Enter on a host shows that host alone, h lists all \
-keys. The engine is asked about the pane that is shown. Without a terminal, and with --once, --count \
-or --json, the answers are printed, of all queries or that of --view.
+On a terminal, this is a full-screen view: a digit selects a pane, Enter on a host restricts the view \
+to that host, h lists all keys. Only the query of the visible pane is run. Without a terminal, or with \
+--once, --count or --json, the results are printed: of all queries, or of the one in --view.
 
 Examples:
   tally fleet top --engine duckdb --root /srv/fleet
   tally fleet top --engine http://clickhouse:8123 --since -1h --interval 1min --view statements
   tally fleet top --engine duckdb --root s3://bucket/fleet --once --view blocking")]
 pub struct FleetTopArgs {
-    /// The engine, as of `tally fleet ask`
+    /// Engine, as in `tally fleet ask`
     #[arg(long, value_parser = Engine::parse)]
     pub engine: Engine,
-    /// The directory or bucket of the recordings; without it, the server has the views
+    /// Directory or bucket of the recordings; without it, the server must have the views
     #[arg(long, value_parser = root)]
     pub root: Option<Root>,
-    /// From this time on, until now: 14:30, 2026-03-01, or -2h [default: -15min]
+    /// Start of the time range, which ends now: 14:30, 2026-03-01, or -2h [default: -15min]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
     pub since: Option<Edge>,
     /// Only this cluster
@@ -119,25 +120,25 @@ pub struct FleetTopArgs {
     /// Only this host
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// How often to ask
+    /// How often to run the query
     #[arg(long, short, value_name = "TIME", default_value = "30s", value_parser = pace)]
     pub interval: Duration,
-    /// Pane to show first; as text, the only one to print [default as text: all]
+    /// Pane to show first; in text output, the only query to print [default in text output: all]
     #[arg(long, value_name = "QUERY", value_parser = query)]
     pub view: Option<&'static Query>,
     /// Show only rows that contain this text
     #[arg(long, short, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Max. number of rows of an answer
+    /// Maximum rows to print
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
-    /// Print the answers once and exit
+    /// Print the results once and exit
     #[arg(long)]
     pub once: bool,
-    /// Print JSON, a line each time (docs/reference-json.md)
+    /// Print JSON, one line for each result (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
-    /// Exit after N times; prints text unless --json is given
+    /// Exit after N rounds; prints text unless --json is given
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "once", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 }
@@ -149,10 +150,10 @@ fn pace(text: &str) -> Result<Duration, String> {
 /// Arguments of `tally fleet doctor`.
 #[derive(Debug, Args)]
 pub struct FleetDoctorArgs {
-    /// The directory or bucket of the recordings
+    /// Directory or bucket of the recordings
     #[arg(long, value_parser = root)]
     pub root: Root,
-    /// Of which time and hosts
+    /// Time range and hosts to diagnose
     #[command(flatten)]
     pub scope: Scope,
     /// Print JSON (docs/reference-json.md)
@@ -160,13 +161,13 @@ pub struct FleetDoctorArgs {
     pub json: bool,
 }
 
-/// A time, and hosts.
+/// A time range and a choice of hosts.
 #[derive(Debug, Args)]
 pub struct Scope {
-    /// From this time on: 14:30, 2026-03-01, "2026-03-01 14:30", or -2h (before the end) [default: -1h]
+    /// Start of the time range: 14:30, 2026-03-01, "2026-03-01 14:30", or -2h (before the end) [default: -1h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
     pub since: Option<Edge>,
-    /// Until this time [default: now]
+    /// End of the time range [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
     pub until: Option<Edge>,
     /// Only this cluster
@@ -178,12 +179,12 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Its beginning and end, seconds since 1970.
+    /// Its start and end, seconds since 1970.
     pub fn window(&self) -> (f64, f64) {
         window(self.since, self.until)
     }
 
-    /// Which hosts.
+    /// The selected cluster and host.
     pub fn only(&self) -> Only {
         Only { cluster: self.cluster.clone(), host: self.host.clone() }
     }
@@ -192,17 +193,17 @@ impl Scope {
 /// Arguments of `tally fleet ask`.
 #[derive(Debug, Args)]
 pub struct AskArgs {
-    /// The query
+    /// Name of the query (see `tally fleet queries`)
     #[arg(value_name = "QUERY", value_parser = query)]
     pub name: &'static Query,
-    /// duckdb, clickhouse, the path of either program or of a Python that has chdb, or the URL of a ClickHouse
-    /// server (user and password: CLICKHOUSE_USER, CLICKHOUSE_PASSWORD)
+    /// duckdb, clickhouse, the path of either program or of a Python with chdb, or the URL of a ClickHouse server
+    /// (user and password: CLICKHOUSE_USER, CLICKHOUSE_PASSWORD)
     #[arg(long, value_parser = Engine::parse)]
     pub engine: Engine,
-    /// The directory or bucket of the recordings; without it, the server has the views
+    /// Directory or bucket of the recordings; without it, the server must have the views
     #[arg(long, value_parser = root)]
     pub root: Option<Root>,
-    /// Of which time and hosts
+    /// Time range and hosts to query
     #[command(flatten)]
     pub period: Period,
     /// Print JSON (docs/reference-json.md)
@@ -213,26 +214,26 @@ pub struct AskArgs {
     pub csv: bool,
 }
 
-/// Of which time and hosts.
+/// Time range and hosts to query.
 #[derive(Debug, Args)]
 pub struct Period {
-    /// Of which time and hosts
+    /// Time range and hosts to query
     #[command(flatten)]
     pub scope: Scope,
-    /// For regressions: the time to compare with [default: as long, just before --since]
+    /// For regressions: time range to compare with [default: equally long, just before --since]
     #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true, value_parser = Against::parse)]
     pub against: Option<Against>,
-    /// Max. number of rows
+    /// Maximum rows to print
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
 }
 
-/// Another time, to compare with.
+/// A time range to compare with.
 #[derive(Debug, Clone, Copy)]
 pub struct Against {
-    /// Its beginning; `None`: as long as the window before its end.
+    /// Its start; `None`: as long before its end as the window is long.
     pub from: Option<Edge>,
-    /// Its end; `None`: the beginning of the window.
+    /// Its end; `None`: the start of the window.
     pub to: Option<Edge>,
 }
 
@@ -248,31 +249,32 @@ impl Against {
     }
 }
 
-/// A query by its name.
+/// Looks up a query by name.
 fn query(name: &str) -> Result<&'static Query, String> {
     Query::of_name(name).ok_or_else(|| {
         let names: Vec<&str> = QUERIES.iter().map(|query| query.name).collect();
-        format!("no query has this name; there are {}", names.join(", "))
+        format!("no query has this name; the queries are {}", names.join(", "))
     })
 }
 
-/// The length of a row.
+/// Parses the length of a row.
 fn per(name: &str) -> Result<Per, String> {
-    Per::of_name(name).ok_or_else(|| "write minute or hour".into())
+    Per::of_name(name).ok_or_else(|| "must be minute or hour".into())
 }
 
-/// A root; a directory's path may be relative.
+/// Parses a root. The path of a directory may be relative.
 pub fn root(text: &str) -> Result<Root, String> {
     if text.contains("://") {
         return Root::parse(text);
     }
-    let path = std::fs::canonicalize(text)
-        .map_err(|error| format!("{text}: {error}; name the directory that has v1/"))?;
-    let root = Root::parse(path.to_str().ok_or("the directory's name is not UTF-8")?)?;
+    let path = std::fs::canonicalize(text).map_err(|error| {
+        format!("could not open {text}: {error}; specify the directory that contains v1/")
+    })?;
+    let root = Root::parse(path.to_str().ok_or("the name of the directory is not valid UTF-8")?)?;
     match std::path::Path::new(&root.of_table("frames")).is_dir() {
         true => Ok(root),
         false => Err(format!(
-            "{text}: has no {}; name the directory that has v1/",
+            "{text} has no {}; specify the directory that contains v1/",
             root.of_table("frames")
         )),
     }
@@ -296,7 +298,7 @@ mod tests {
     fn a_directory_without_recordings_is_no_root() {
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().to_str().unwrap();
-        assert!(root(text).unwrap_err().contains("name the directory that has v1/"));
+        assert!(root(text).unwrap_err().contains("specify the directory that contains v1/"));
         std::fs::create_dir_all(folder.path().join("v1/frames")).unwrap();
         assert!(root(text).unwrap().directory().is_some());
         assert!(root("s3://bucket/it").unwrap().directory().is_none());

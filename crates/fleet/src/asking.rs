@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An engine that is asked about recordings.
+//! An engine and the recordings that it queries.
 
 use std::fmt::{Display, Formatter};
 
@@ -10,7 +10,7 @@ use view::table::Table;
 
 use super::engine::{Engine, Running};
 
-/// An engine, and where the recordings lie that it reads.
+/// An engine, and the location of the recordings that it reads.
 #[derive(Debug)]
 pub struct Asking {
     engine: Engine,
@@ -19,13 +19,13 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Without a root the engine is a server that has the views.
+    /// Without a root, the engine must be a server that has the views.
     pub fn new(engine: Engine, root: Option<Root>) -> Result<Asking, Error> {
         if let Some(root) = &root {
             readable(engine.dialect(), root)?;
         } else if !engine.is_server() {
             return Err(Error::Usage(
-                "give --root, the directory or bucket of the recordings; only a ClickHouse server keeps the views \
+                "specify --root, the directory or bucket of the recordings; only a ClickHouse server stores the views \
                  of `tally fleet schema`"
                     .into(),
             ));
@@ -33,25 +33,25 @@ impl Asking {
         Ok(Asking { engine, root, running: Running::default() })
     }
 
-    /// Fails if the engine cannot be asked at all.
+    /// Fails if the engine cannot run queries at all.
     pub fn check(&self) -> Result<(), Error> {
         self.engine.check()
     }
 
-    /// The answer to a query.
+    /// Runs a query and returns its result.
     pub fn query(&self, query: &Query, asked: &QueryParams) -> Result<Table, Error> {
         let sql = query.sql(self.engine.dialect(), self.root.as_ref(), asked);
         table(query, &self.engine.ask(&sql, &self.running)?).map_err(Error::Failed)
     }
 
-    /// The figures of a chart; the limit is that of hosts with a series of their own.
+    /// The figures of a chart; the limit is the number of hosts with a series of their own.
     pub fn chart(&self, chart: &Chart, asked: &QueryParams) -> Result<Course, Error> {
         let sql = chart.sql(self.engine.dialect(), self.root.as_ref(), asked);
         let answer = self.engine.ask(&sql, &self.running)?;
         chart.course(&asked.window, &answer).map_err(Error::Failed)
     }
 
-    /// Ends what the engine does now; later questions fail.
+    /// Stops what the engine is doing; later queries fail.
     pub fn stop(&self) {
         self.running.stop();
     }
@@ -71,22 +71,22 @@ impl Display for Asking {
     }
 }
 
-/// Whether this engine reads such a root; the error has the remedy.
+/// Whether this engine can read this root; the error says what to do.
 pub fn readable(dialect: Dialect, root: &Root) -> Result<(), Error> {
     if root.is_read_by(dialect) {
         return Ok(());
     }
-    Err(Error::Usage(format!("{dialect} does not read http(s) addresses as object storage; give the root as s3://BUCKET/PREFIX")))
+    Err(Error::Usage(format!("{dialect} does not read object storage by http(s) URLs; specify the root as s3://BUCKET/PREFIX")))
 }
 
-/// A time's beginning and end, seconds since 1970: the last hour, unless others are named.
+/// Start and end of a time range, seconds since 1970; the last hour by default.
 pub fn window(since: Option<Edge>, until: Option<Edge>) -> (f64, f64) {
     let now = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
     let until = until.map_or(now, |edge| edge.resolve(now));
     (since.map_or(until - 3600.0, |edge| edge.resolve(until)), until)
 }
 
-/// A question of this time, compared with another; `None`: as long, just before.
+/// The parameters of a query for this window, compared with another; `None` for an equally long one just before.
 pub fn asked(
     (since, until): (f64, f64),
     against: Option<(f64, f64)>,

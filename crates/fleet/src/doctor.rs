@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally fleet doctor`: the diagnoses of each host's recording, by what they have found.
+//! `tally fleet doctor`: diagnoses each host from its recording, and groups the hosts by diagnosis.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ use report::RecordingPlace;
 /// Width if the output is not a terminal.
 const WIDTH: usize = 100;
 
-/// A host, and what is wrong there.
+/// A host and its problems.
 #[derive(Debug, Serialize)]
 struct Host {
     cluster: String,
@@ -30,7 +30,7 @@ struct Host {
     diagnoses: Vec<Diagnosis>,
 }
 
-/// The answer (docs/reference-json.md).
+/// The output of `--json` (docs/reference-json.md).
 #[derive(Debug, Serialize)]
 struct FleetDiagnosesJson {
     since: f64,
@@ -38,18 +38,21 @@ struct FleetDiagnosesJson {
     hosts: Vec<Host>,
 }
 
-/// Diagnose every host, one after the other, and print what was found.
+/// Diagnoses all hosts, one after the other, and prints the diagnoses.
 pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
     let (since, until) = args.scope.window();
     if since >= until {
-        let text = "the time range is empty: its beginning is not before its end";
+        let text = "the time range is empty: its start is not before its end";
         return Err(Error::Usage(text.into()));
     }
     let url = args.root.url();
     let bucket = Bucket::open(&url)?;
     let mut origins = ship::origins(&bucket)?;
-    let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|it| it == name);
-    origins.retain(|it| is(&args.scope.cluster, &it.cluster) && is(&args.scope.host, &it.host));
+    let is =
+        |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    origins.retain(|origin| {
+        is(&args.scope.cluster, &origin.cluster) && is(&args.scope.host, &origin.host)
+    });
     if origins.is_empty() {
         return Err(Error::Failed(format!("{url} has no recording of this cluster and host")));
     }
@@ -93,7 +96,7 @@ fn diagnosed(url: &str, of: &Origin, since: f64, until: f64) -> Result<Vec<Diagn
     })
 }
 
-/// By rule: those that take the most time of sessions first.
+/// Grouped by rule: those that take the most time of sessions first.
 fn text(answer: &FleetDiagnosesJson, width: usize, color: bool) -> String {
     let mut rules: Vec<(&'static str, f64, Vec<String>)> = Vec::new();
     for host in &answer.hosts {

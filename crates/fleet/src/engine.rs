@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An engine: a program that answers a query, or a ClickHouse server.
+//! An engine: a program that runs a query, or a ClickHouse server.
 
 use std::fmt::{Display, Formatter};
 use std::io::{Read, Write};
@@ -12,10 +12,10 @@ use error::Error;
 use fleet_sql::Dialect;
 use view::escape::visible;
 
-/// How an engine is reached.
+/// How to reach an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reach {
-    /// Only its SQL is known.
+    /// It cannot be run; only its SQL is known.
     None,
     /// DuckDB's command line.
     DuckDb(String),
@@ -27,18 +27,18 @@ enum Reach {
     Server(String),
 }
 
-/// An engine as `--engine` names it.
+/// An engine, as `--engine` names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     dialect: Dialect,
     reach: Reach,
 }
 
-/// A query may scan the recordings of a thousand hosts.
+/// Long, because a query may scan the recordings of a thousand hosts.
 const PATIENCE: Duration = Duration::from_secs(3600);
-/// Bytes of a server's answer.
+/// Maximum size of a server's response, bytes.
 const ANSWER: u64 = 256 << 20;
-/// Characters of an engine's complaint that are printed.
+/// Maximum length of an engine's error message that is printed, characters.
 const SHOWN: usize = 2000;
 
 impl Engine {
@@ -47,8 +47,8 @@ impl Engine {
         let of = |dialect, reach| Ok(Engine { dialect, reach });
         if text.starts_with("http://") || text.starts_with("https://") {
             if text.contains('@') {
-                return Err("give user and password in CLICKHOUSE_USER and CLICKHOUSE_PASSWORD, not in the address: \
-                            others see it in the list of processes"
+                return Err("set user and password in CLICKHOUSE_USER and CLICKHOUSE_PASSWORD, not in the URL: \
+                            other users can see it in the list of processes"
                     .into());
             }
             return of(Dialect::ClickHouse, Reach::Server(text.trim_end_matches('/').into()));
@@ -60,13 +60,13 @@ impl Engine {
             _ if name.starts_with("clickhouse") => of(Dialect::ClickHouse, Reach::ClickHouse(text.into())),
             _ if name.starts_with("python") => of(Dialect::ClickHouse, Reach::Chdb(text.into())),
             _ => Err(format!(
-                "\"{text}\" is not an engine; write duckdb, clickhouse or spark, the path of duckdb, clickhouse or of a \
-                 python that has chdb, or the http:// address of a ClickHouse server"
+                "\"{text}\" is not an engine; use duckdb, clickhouse or spark, the path of duckdb, clickhouse or a \
+                 python with chdb, or the http:// URL of a ClickHouse server"
             )),
         }
     }
 
-    /// Its SQL.
+    /// Its SQL dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -76,12 +76,12 @@ impl Engine {
         matches!(self.reach, Reach::Server(_))
     }
 
-    /// Fails if it cannot be asked at all.
+    /// Fails if it cannot run queries at all.
     pub fn check(&self) -> Result<(), Error> {
         self.ask("SELECT 1 AS one", &Running::default()).map(drop)
     }
 
-    /// The answer to a query, in JSON; the program that is run for it is `running`.
+    /// Runs a query and returns the result as JSON; `running` holds the program that runs it.
     pub fn ask(&self, sql: &str, running: &Running) -> Result<String, Error> {
         let command = |program: &str, arguments: &[&str]| {
             let mut command = Command::new(program);
@@ -90,7 +90,7 @@ impl Engine {
         };
         match &self.reach {
             Reach::None => Err(Error::Usage(format!(
-                "{} is not run from here; `tally fleet sql` prints the query for it",
+                "tally cannot run {}; `tally fleet sql` prints the query for it",
                 self.dialect
             ))),
             Reach::DuckDb(program) => {
@@ -120,7 +120,7 @@ impl Display for Engine {
     }
 }
 
-/// The program that answers now, so that another thread can end it.
+/// The program that is running, so that another thread can stop it.
 #[derive(Debug, Default)]
 pub struct Running(Mutex<EngineState>);
 
@@ -135,7 +135,7 @@ impl Running {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the program, and each that would be run later.
+    /// Stops the program, and each one that would be started later.
     pub fn stop(&self) {
         let mut state = self.state();
         state.ended = true;
@@ -149,7 +149,7 @@ impl Running {
     }
 }
 
-/// What a program prints about a query that it reads from standard input.
+/// Runs a program that reads a query from standard input, and returns its output.
 fn answer(command: &mut Command, sql: &str, running: &Running) -> Result<String, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |error: std::io::Error| {
@@ -174,17 +174,17 @@ fn answer(command: &mut Command, sql: &str, running: &Running) -> Result<String,
     };
     if let Some(mut input) = input {
         let text = format!("{sql};\n");
-        // A program that stops reading says why itself. Queries are shorter than a pipe's buffer.
+        // A program that stops reading reports the reason itself. Queries are shorter than a pipe's buffer.
         let _ = input.write_all(text.as_bytes());
     }
     let mut err = Vec::new();
     let out = std::thread::scope(|scope| {
-        scope.spawn(|| complaint.map(|mut it| it.read_to_end(&mut err)));
-        output.map_or(Ok(Vec::new()), |it| files::read_all(it, ANSWER))
+        scope.spawn(|| complaint.map(|mut pipe| pipe.read_to_end(&mut err)));
+        output.map_or(Ok(Vec::new()), |pipe| files::read_all(pipe, ANSWER))
     });
     let child = running.state().child.take();
     let out = out.map_err(|error| {
-        Error::Failed(format!("{program}: {error}: ask for fewer hosts, or for less time"))
+        Error::Failed(format!("{program}: {error}; query fewer hosts, or a shorter time"))
     });
     let status = child.map(|mut child| child.wait()).transpose().map_err(failed)?;
     if status.is_some_and(|status| status.success()) {
@@ -194,11 +194,11 @@ fn answer(command: &mut Command, sql: &str, running: &Running) -> Result<String,
     Err(Error::Failed(format!("{program}: {}", shown(&String::from_utf8_lossy(&err)))))
 }
 
-/// The answer of a ClickHouse server.
+/// Sends a query to a ClickHouse server and returns its response.
 fn server(url: &str, sql: &str) -> Result<String, Error> {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(PATIENCE))
-        // A redirection could take the credentials elsewhere.
+        // A redirect could send the credentials elsewhere.
         .max_redirects(0)
         .http_status_as_error(false)
         .build();
@@ -211,7 +211,9 @@ fn server(url: &str, sql: &str) -> Result<String, Error> {
         }
     }
     let failed = |error: ureq::Error| {
-        Error::Failed(format!("{url}: {error}; is a ClickHouse server's HTTP interface there?"))
+        Error::Failed(format!(
+            "could not query {url}: {error}; is this the HTTP interface of a ClickHouse server?"
+        ))
     };
     let mut response = request.send(format!("{sql}\nFORMAT JSONEachRow")).map_err(failed)?;
     let status = response.status();
@@ -224,7 +226,7 @@ fn server(url: &str, sql: &str) -> Result<String, Error> {
     }
 }
 
-/// A complaint from elsewhere, as it may be printed; ClickHouse's without the stack of the program that has it.
+/// Makes an error message from elsewhere safe to print; removes ClickHouse's stack trace.
 fn shown(text: &str) -> String {
     let text = text.find("DB::Exception").map_or(text, |at| &text[at..]);
     visible(text.trim()).chars().take(SHOWN).collect()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally fleet`: questions over the recordings of many servers, for engines that exist. What is asked is
-//! defined in crate `fleet_sql`.
+//! `tally fleet`: queries the recordings of many servers with existing engines. The crate `fleet_sql` defines the
+//! queries.
 
 mod args;
 mod asking;
@@ -35,7 +35,7 @@ struct Listed {
     columns: Vec<&'static str>,
 }
 
-/// An answer (docs/reference-json.md).
+/// The output of `--json` (docs/reference-json.md).
 #[derive(Debug, Serialize)]
 struct FleetQueryJson<'a> {
     query: &'static str,
@@ -59,7 +59,7 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
                 }
                 Some(_) => {
                     return Err(Error::Usage(
-                        "--tables is for ClickHouse; for the others leave it out".into(),
+                        "--tables is for ClickHouse only; omit it for other engines".into(),
                     ))
                 }
             };
@@ -104,14 +104,14 @@ fn queries(json: bool) -> Result<(), Error> {
         };
         return output::json(&QUERIES.iter().map(listed).collect::<Vec<_>>());
     }
-    let mut table = Table::with_headings(&["QUERY", "ANSWERS"], 0..0);
+    let mut table = Table::with_headings(&["QUERY", "SHOWS"], 0..0);
     for query in QUERIES {
         table.push_texts([query.name, query.about]);
     }
     Ok(escape::stdout().write_all(table.to_string().as_bytes())?)
 }
 
-/// The windows that a question is of.
+/// The windows of a query.
 fn of_period(period: &Period) -> Result<QueryParams, Error> {
     let (since, until) = period.scope.window();
     let against = period.against.as_ref().map(|against| {
@@ -146,7 +146,7 @@ fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
             seconds(asked.window.until_ms),
             &jiff::tz::TimeZone::system(),
         );
-        return Ok(writeln!(out, "none, {span}")?);
+        return Ok(writeln!(out, "no rows, {span}")?);
     }
     one_line(&mut table);
     let style = Style::of_terminal(color);

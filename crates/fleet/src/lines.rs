@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Texts of an answer as they fit into a line of a table.
+//! Makes the texts of a result fit into one line of a table.
 
 use view::table::{fit, Cell, Table};
 
-/// Max. characters of a statement in a table where something else takes the remaining width.
+/// Maximum length of a statement, in characters, if another column takes the remaining width.
 const STATEMENT: usize = 48;
 
-/// Makes a line of each text, and cuts statements that are not the column with the remaining width.
+/// Makes each text one line, and cuts statements whose column does not take the remaining width.
 pub fn one_line(table: &mut Table) {
     for (at, column) in table.columns.iter().enumerate() {
         let is_cut = column.key == "statement" && !column.elastic;

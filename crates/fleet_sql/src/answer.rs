@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An engine's answer as a typed table.
+//! The result of an engine as a typed table.
 
 use segment::WaitClass;
 use serde_json::{Deserializer, Map, Value};
@@ -13,7 +13,7 @@ fn cell(value: Option<&Value>, unit: Unit) -> Cell {
         Some(Value::String(text)) if !unit.is_figure() && unit != Unit::Time => {
             text.as_str().into()
         }
-        // Some engines write wide numbers as text.
+        // Some engines return wide numbers as text.
         Some(Value::String(text)) => text.parse::<f64>().ok().map(|n| figure(n, unit)).into(),
         Some(Value::Number(n)) if unit == Unit::Id => n.to_string().into(),
         Some(Value::Number(n)) => n.as_f64().map(|n| figure(n, unit)).into(),
@@ -21,7 +21,7 @@ fn cell(value: Option<&Value>, unit: Unit) -> Cell {
     }
 }
 
-/// A number; counts are whole.
+/// A number; counts are rounded to whole numbers.
 fn figure(n: f64, unit: Unit) -> Cell {
     match unit {
         Unit::Count if n >= 0.0 => Cell::Whole(n as u64),
@@ -29,7 +29,7 @@ fn figure(n: f64, unit: Unit) -> Cell {
     }
 }
 
-/// The rows of an answer in JSON: objects, or lists of them. The error says what is wrong.
+/// The rows of a result in JSON: objects, or arrays of objects. The error says what is wrong.
 pub(crate) fn rows(answer: &str) -> Result<Vec<Map<String, Value>>, String> {
     let mut rows: Vec<Map<String, Value>> = Vec::new();
     let mut add = |value: Value| match value {
@@ -37,11 +37,11 @@ pub(crate) fn rows(answer: &str) -> Result<Vec<Map<String, Value>>, String> {
             rows.push(row);
             Ok(())
         }
-        other => Err(format!("the engine's answer has {other} in place of a row")),
+        other => Err(format!("the engine's response has {other} in place of a row")),
     };
     for value in Deserializer::from_str(answer).into_iter::<Value>() {
         match value.map_err(|error| {
-            format!("the engine's answer is not JSON ({error}): {}", answer.trim())
+            format!("the engine's response is not JSON ({error}): {}", answer.trim())
         })? {
             Value::Array(all) => all.into_iter().try_for_each(&mut add)?,
             one => add(one)?,
@@ -50,7 +50,7 @@ pub(crate) fn rows(answer: &str) -> Result<Vec<Map<String, Value>>, String> {
     Ok(rows)
 }
 
-/// The table of an answer in JSON. The error says what is wrong.
+/// The table of a result in JSON. The error says what is wrong.
 pub fn table(query: &Query, answer: &str) -> Result<Table, String> {
     let cells = |row: &Map<String, Value>| {
         query.columns.iter().map(|column| cell(row.get(column.key), column.unit)).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Figures of hosts over time: of those with most of it, and of the others together.
+//! Figures of hosts over time: a series for each of the hosts with the highest figures, and one for all others.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::{Dialect, QueryParams, Root, Window};
 /// A figure of hosts over time.
 #[derive(Debug)]
 pub struct Chart {
-    /// Its name, and the key of the figure in an answer.
+    /// Its name, and the key of the figure in a result.
     pub name: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// Whether it is a share, 0 to 1; otherwise a number of sessions.
+    /// Whether it is a share, 0 to 1; otherwise it is a number of sessions.
     pub is_share: bool,
     sql: &'static str,
 }
@@ -27,40 +27,41 @@ pub struct Chart {
 pub const CHARTS: &[Chart] = &[
     Chart {
         name: "sessions",
-        title: "Average active sessions, the hosts with most",
+        title: "Average active sessions, top hosts",
         is_share: false,
         sql: include_str!("../sql/charts/sessions.sql"),
     },
     Chart {
         name: "cpu",
-        title: "CPU use of the machine, the hosts with most",
+        title: "CPU use of the machine, top hosts",
         is_share: true,
         sql: include_str!("../sql/charts/cpu.sql"),
     },
 ];
 
-/// The series of the hosts that have none of their own. No host is called so: their series have a blank.
+/// The series of all hosts without a series of their own. No host has this name, because the names of their
+/// series contain a space.
 pub const OTHERS: &str = "others";
 
-/// An answer: a value of each series for each step.
+/// A result: one value of each series for each step.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Course {
     /// When each step begins, seconds since 1970.
     pub time: Vec<f64>,
     /// How long it lasts.
     pub seconds: Vec<f64>,
-    /// Name and values of each series, the highest first, the others last; `None`: nothing was recorded.
+    /// Name and values of each series, the highest first, the others last; `None` if nothing was recorded.
     pub series: Vec<(String, Vec<Option<f64>>)>,
 }
 
 impl Chart {
-    /// Its text with these values: columns `time`, `series` and the figure.
+    /// Its SQL with these values; it has the columns `time`, `series` and the figure.
     pub(crate) fn with(&self, dialect: Dialect, values: &Values) -> String {
         expand(body(self.sql), dialect, None, Some(values))
     }
 
-    /// Its text for the window of a question, whose limit is that of hosts with a series of their own.
-    /// With a root it brings the views that it needs.
+    /// Its SQL for the window of a query, whose limit is the number of hosts with a series of their own. With a
+    /// root, the SQL includes the views that it needs.
     pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &QueryParams) -> String {
         let query = self.with(dialect, &Values::from_params(asked));
         let Some(root) = root else { return query };
@@ -68,7 +69,7 @@ impl Chart {
         with_views(self.sql, &query, &files)
     }
 
-    /// What an answer for this window says.
+    /// The series in a result for this window.
     pub fn course(&self, window: &Window, answer: &str) -> Result<Course, String> {
         let step = window.step_ms();
         let first = window.since_ms.div_euclid(step);
@@ -77,7 +78,7 @@ impl Chart {
         for row in rows(answer)? {
             let name = row.get("series").and_then(Value::as_str).unwrap_or_default();
             let time =
-                number(&row, "time").ok_or("the engine's answer has a step without a time")?;
+                number(&row, "time").ok_or("the engine's response has a step without a time")?;
             let place = ((time * 1e3).round() as i64).div_euclid(step) - first;
             let all = (last - first + 1) as usize;
             let values = series.entry(name.to_string()).or_insert_with(|| vec![None; all]);
@@ -101,7 +102,7 @@ impl Chart {
     }
 }
 
-/// Some engines write wide numbers as text.
+/// Some engines return wide numbers as text.
 fn number(row: &Map<String, Value>, key: &str) -> Option<f64> {
     match row.get(key)? {
         Value::String(text) => text.parse().ok(),

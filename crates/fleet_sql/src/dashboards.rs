@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a dashboard asks a ClickHouse server with the views. Grafana replaces the variables of the texts: `${__from}`,
-//! `${__to}`, `${__interval_ms}`, and the chosen clusters and hosts.
+//! The queries that a dashboard sends to a ClickHouse server with the views. Grafana replaces the variables in
+//! them: `${__from}`, `${__to}`, `${__interval_ms}`, and the selected clusters and hosts.
 
 use crate::template::Values;
 use crate::{Chart, Dialect, Query};
 
-/// Hosts with a series of their own, and rows of a table.
+/// Number of hosts with a series of their own, and of rows in a table.
 const SERIES: u32 = 20;
 const ROWS: u32 = 50;
 
@@ -37,14 +37,14 @@ fn variables(limit: u32) -> Values {
 }
 
 impl Chart {
-    /// Its text for a dashboard.
+    /// Its SQL for a dashboard.
     pub fn dashboard_sql(&self) -> String {
         self.with(Dialect::ClickHouse, &variables(SERIES))
     }
 }
 
 impl Query {
-    /// Its text for a dashboard; it compares with as long a time before.
+    /// Its SQL for a dashboard; it compares with an equally long time before.
     pub fn dashboard_sql(&self) -> String {
         self.with(Dialect::ClickHouse, &variables(ROWS))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the engines write differently.
+//! The differences between the engines' SQL.
 
 use std::fmt::{Display, Formatter};
 
@@ -17,7 +17,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Dialect; 3] = [Dialect::DuckDb, Dialect::ClickHouse, Dialect::Spark];
 
     /// Its name on the command line.
@@ -31,10 +31,10 @@ impl Dialect {
 
     /// The dialect of this name.
     pub fn of_name(name: &str) -> Option<Dialect> {
-        Dialect::ALL.into_iter().find(|it| it.name() == name)
+        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// An identifier, in quotes.
+    /// An identifier in quotes.
     pub(crate) fn quoted(self, name: &str) -> String {
         match self {
             Dialect::Spark => format!("`{name}`"),
@@ -42,7 +42,7 @@ impl Dialect {
         }
     }
 
-    /// The column of a file.
+    /// The type of a file's column.
     pub(crate) fn type_of(self, column: &Column) -> &'static str {
         if column.unit == recording::Unit::Time {
             return match self {
@@ -85,7 +85,7 @@ impl Dialect {
         }
     }
 
-    /// The value of `what` in the row with the highest `by`; of several such rows the highest value.
+    /// The value of `what` in the row with the highest `by`; if there are several such rows, the highest value.
     pub(crate) fn max_by(self, what: &str, by: &str) -> String {
         match self {
             Dialect::DuckDb => format!("arg_max({what}, row({by}, {what}))"),
@@ -94,7 +94,7 @@ impl Dialect {
         }
     }
 
-    /// The different values of a column, in order, separated by commas; nulls are left out.
+    /// The distinct values of a column, sorted, separated by commas; nulls are left out.
     pub(crate) fn names(self, column: &str) -> String {
         match self {
             Dialect::DuckDb => {
@@ -107,7 +107,8 @@ impl Dialect {
         }
     }
 
-    /// The beginning of the step that a time of day is in, both in milliseconds; the beginning does not belong to the step.
+    /// The start of the step that contains a time of day, both in milliseconds; the start itself is not part of
+    /// the step.
     pub(crate) fn step(self, time: &str, step: &str) -> String {
         match self {
             Dialect::DuckDb => format!("(({time} - 1) // {step} * {step})"),

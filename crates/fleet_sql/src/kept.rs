@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The rows that the tables of a ClickHouse server keep, and which of them count (ADR 70).
+//! The rows that the tables of a ClickHouse server store, and which of them count (ADR 70).
 
 use std::fmt::{Display, Formatter};
 
 use crate::valid::{grade, place};
 
-/// The length of time that a row of statistics and of statements has.
+/// The length of time that one row of statistics or statements covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
     /// A minute.
@@ -15,9 +15,9 @@ pub enum Per {
 }
 
 impl Per {
-    /// The one of this name.
+    /// Looks up a length by name.
     pub fn of_name(name: &str) -> Option<Per> {
-        [Per::Minute, Per::Hour].into_iter().find(|it| it.to_string() == name)
+        [Per::Minute, Per::Hour].into_iter().find(|per| per.to_string() == name)
     }
 
     /// Milliseconds.
@@ -43,7 +43,7 @@ pub(crate) fn table(per: Per, name: &str) -> String {
     format!("tally_{per}_{name}")
 }
 
-/// The columns of the table of files. What the rule on names needs is computed once, when a file is listed.
+/// The columns of the table of files. What the rule about names needs is computed once, when a file is listed.
 pub(crate) fn files_columns() -> String {
     let [_, hour, _] = place("path");
     format!(
@@ -64,8 +64,9 @@ pub(crate) fn complete(name: &str, per: Per) -> String {
     )
 }
 
-/// A query for the rows of a source that count, with the columns of `Source::rows`. The rule on names ([`crate::valid`]) is
-/// joined by date and hour, so that conditions on these leave out the files of other times before it is evaluated.
+/// A query for the rows of a source that count, with the columns of `Source::rows`. The rule about names
+/// ([`crate::valid`]) is joined by date and hour, so that conditions on these exclude the files of other times
+/// before it is evaluated.
 pub(crate) fn rows(name: &str, per: Per) -> String {
     format!(
         "SELECT * EXCEPT (file) FROM {table} LEFT SEMI JOIN (SELECT date, hour, file FROM \

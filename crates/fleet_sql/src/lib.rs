@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The recordings of many servers, asked with engines that exist: DuckDB, ClickHouse and Spark.
+//! Queries over the recordings of many servers, for existing engines: DuckDB, ClickHouse and Spark.
 //!
-//! Recordings lie as Parquet files under a [`Root`]. A [`View`] says which of their rows count and what its
-//! columns mean; a [`Query`] answers a question from views. Each is defined once, as SQL with a few
-//! expressions in braces that [`Dialect`]s write differently; the columns of files come from the recording's
-//! tables. Nothing here runs an engine. docs/fleet.md is the guide.
+//! Recordings are Parquet files under a [`Root`]. A [`View`] defines which of their rows count and what its
+//! columns mean; a [`Query`] answers a question from views. Each is defined once, as SQL with a few expressions
+//! in braces that are written differently for each [`Dialect`]; the columns of files come from the recording's
+//! tables. This crate does not run an engine. docs/fleet.md is the guide.
 
 mod answer;
 mod charts;

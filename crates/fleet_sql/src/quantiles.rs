@@ -3,26 +3,26 @@
 
 use crate::Dialect;
 
-/// What `{{quantiles SETS | AGGREGATES | QUANTILES | FROM}}` asks for: see [`quantiles`].
+/// The arguments of `{{quantiles SETS | AGGREGATES | QUANTILES | FROM}}`: see [`quantiles`].
 struct Quantiles<'a> {
     /// The columns of each set.
     sets: Vec<Vec<&'a str>>,
     /// Function, column, name.
     aggregates: Vec<[&'a str; 3]>,
-    /// Part of the counts, name.
+    /// Share of the counts, name.
     quantiles: Vec<[&'a str; 2]>,
     from: &'a str,
 }
 
-/// A query with a row for each group whose histograms have counts: its columns, `counted`, which is the sum of the counts, the
-/// aggregates, and as quantiles the middles of the buckets that they are in, nanoseconds. The arguments:
+/// A query with one row for each group whose histograms have counts: its columns; `counted`, the sum of the
+/// counts; the aggregates; and the quantiles, each as the middle of its bucket, in nanoseconds. The arguments:
 ///
-/// - sets of columns, separated by semicolons; each set makes groups of all rows. The first one has the columns of all others;
-///   columns that a row's set does not have are null;
-/// - aggregates, separated by commas: a function whose values can be aggregated by it again, a column, and a name;
-/// - quantiles, separated by commas: the part of the counts that is up to it, and a name;
-/// - a relation whose rows have a histogram, `buckets` and `counts` (docs/reference-recording.md), and the clock's `rate` in
-///   100,000 ticks a second.
+/// - sets of columns, separated by semicolons; each set groups all rows. The first set has the columns of all
+/// others; columns that a row's set does not have are null;
+/// - aggregates, separated by commas: a function that can aggregate its own results, a column, and a name;
+/// - quantiles, separated by commas: the share of the counts up to the quantile, and a name;
+/// - a relation whose rows have a histogram, `buckets` and `counts` (docs/reference-recording.md), and `rate`,
+/// the clock's rate in 100,000 ticks a second.
 pub(crate) fn quantiles(dialect: Dialect, arguments: &[&str]) -> String {
     let [sets, aggregates, quantiles, from] = arguments else {
         unreachable!("quantiles of {arguments:?}")
@@ -40,7 +40,7 @@ pub(crate) fn quantiles(dialect: Dialect, arguments: &[&str]) -> String {
 }
 
 fn listed(text: &str) -> Vec<&str> {
-    text.split(',').map(str::trim).filter(|it| !it.is_empty()).collect()
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect()
 }
 
 fn words<const N: usize>(text: &str) -> [&str; N] {
@@ -48,9 +48,9 @@ fn words<const N: usize>(text: &str) -> [&str; N] {
     words.try_into().unwrap_or_else(|_| unreachable!("not {N} words: {text}"))
 }
 
-/// Each one after a comma.
+/// Puts a comma before each.
 fn after_commas(all: impl IntoIterator<Item = String>) -> String {
-    all.into_iter().map(|it| format!(", {it}")).collect()
+    all.into_iter().map(|one| format!(", {one}")).collect()
 }
 
 /// The lowest value of a histogram's bucket, in ticks: docs/reference-recording.md.
@@ -71,24 +71,28 @@ impl Quantiles<'_> {
         self.sets[0].join(", ")
     }
 
-    /// One of each aggregate, after commas.
+    /// The SQL of each aggregate, each after a comma.
     fn each(&self, one: impl Fn(&[&str; 3]) -> String) -> String {
         after_commas(self.aggregates.iter().map(one))
     }
 
-    /// What follows GROUP BY, if each set has a further column.
+    /// The expression after GROUP BY, if each set has one more column.
     fn grouping(&self, further: Option<&str>) -> String {
-        let set = |it: &Vec<&str>| it.iter().copied().chain(further).collect::<Vec<_>>().join(", ");
+        let set = |columns: &Vec<&str>| {
+            columns.iter().copied().chain(further).collect::<Vec<_>>().join(", ")
+        };
         match &self.sets[..] {
             [one] => set(one),
             many => {
-                let sets: Vec<String> = many.iter().map(|it| format!("({})", set(it))).collect();
+                let sets: Vec<String> =
+                    many.iter().map(|columns| format!("({})", set(columns))).collect();
                 format!("GROUPING SETS ({})", sets.join(", "))
             }
         }
     }
 
-    /// The relation is read once, and histograms stay arrays: ClickHouse would evaluate it again for each use.
+    /// Reads the relation once and keeps histograms as arrays, because ClickHouse would evaluate the relation
+    /// again for each use.
     fn by_arrays(&self) -> String {
         let (keys, from) = (self.keys(), self.from);
         let parts: Vec<&str> = self.quantiles.iter().map(|[part, _]| *part).collect();
@@ -112,7 +116,7 @@ impl Quantiles<'_> {
         )
     }
 
-    /// A row for each bucket, and windows over these.
+    /// One row for each bucket, and window functions over these rows.
     fn by_windows(&self, dialect: Dialect) -> String {
         let (keys, from) = (self.keys(), self.from);
         let exploded = match dialect {

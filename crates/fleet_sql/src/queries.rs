@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The named queries: each is a file of `sql/queries/`, with the columns of its answer here.
+//! The named queries: each is a file in `sql/queries/`; the columns of its result are defined here.
 
 use view::table::{Column, Unit};
 
@@ -8,14 +8,14 @@ use crate::template::{expand, Values};
 use crate::views::{body, with_views};
 use crate::{Dialect, QueryParams, Root};
 
-/// A question that has a name.
+/// A named query.
 #[derive(Debug)]
 pub struct Query {
     /// Its name.
     pub name: &'static str,
-    /// What it answers, in a line.
+    /// The question that it answers, in one line.
     pub about: &'static str,
-    /// The columns of the answer.
+    /// The columns of the result.
     pub columns: &'static [Column],
     sql: &'static str,
 }
@@ -33,7 +33,7 @@ macro_rules! queries {
 }
 
 queries! {
-    "hosts": "which hosts have recorded, from when to when, and how completely", [
+    "hosts": "recorded hosts: from when to when, and how completely", [
         "cluster" "CLUSTER" Id,
         "host" "HOST" Id,
         "began" "FROM" Time.expendable(3),
@@ -44,7 +44,7 @@ queries! {
         "cpus" "CPUS" Count.expendable(1),
         "handled" "COMMANDS" Count,
     ];
-    "load": "where the time of each host goes: average sessions by activity", [
+    "load": "where each host's time goes: average sessions by activity", [
         "cluster" "CLUSTER" Id,
         "host" "HOST" Id,
         "activity" "ACTIVITY" Id,
@@ -54,7 +54,7 @@ queries! {
         "share" "%TIME" Share,
         "per_second" "EVENTS/S" PerSecond.expendable(2),
     ];
-    "waits": "what each host waits for: how often, how long, and quantiles of a wait", [
+    "waits": "wait events of each host: how often, how long, and quantiles", [
         "cluster" "CLUSTER" Id,
         "host" "HOST" Id,
         "activity" "WAIT EVENT" Id,
@@ -66,7 +66,7 @@ queries! {
         "p99_seconds" "P99" Seconds,
         "max_seconds" "MAX" Seconds,
     ];
-    "statements": "the statements that execute longest over all hosts", [
+    "statements": "statements with the most execution time over all hosts", [
         "statement" "STATEMENT" Text.elastic(),
         "fingerprint" "FINGERPRINT" Id.expendable(9),
         "hosts" "HOSTS" Count,
@@ -82,7 +82,7 @@ queries! {
         "errors" "ERRORS" Count.expendable(10),
         "top_host" "TOP HOST" Id.expendable(4),
     ];
-    "regressions": "statements that take at least twice as long, or half as long, as in another window, and on which hosts", [
+    "regressions": "statements that take twice or half as long as in another window, and on which hosts", [
         "statement" "STATEMENT" Text,
         "fingerprint" "FINGERPRINT" Id.expendable(9),
         "hosts_slower" "SLOWER ON" Count,
@@ -94,7 +94,7 @@ queries! {
         "sessions" "SESSIONS" Sessions.expendable(3),
         "slower_hosts" "SLOWER HOSTS" Text.elastic(),
     ];
-    "outliers": "hosts that differ from the others of their cluster, and in what", [
+    "outliers": "hosts that differ from the rest of their cluster, and in which figure", [
         "cluster" "CLUSTER" Id,
         "host" "HOST" Id,
         "figure" "FIGURE" Text,
@@ -117,7 +117,7 @@ queries! {
         "max_sessions" "MAX" Sessions,
         "commands_per_second" "COMMANDS/S" PerSecond,
     ];
-    "blocking": "sessions that others waited for: how many, how long, for which lock", [
+    "blocking": "sessions that blocked others: how many, how long, on which lock", [
         "cluster" "CLUSTER" Id,
         "host" "HOST" Id,
         "blocker" "PID" Id,
@@ -131,7 +131,7 @@ queries! {
         "user_name" "USER" Text.expendable(5),
         "last_state" "STATE" Text,
     ];
-    "checkpoints": "checkpoints of each host: how often, how long, how much of it syncs files", [
+    "checkpoints": "checkpoints of each host: how often, how long, time to write and to sync", [
         "cluster" "CLUSTER" Id,
         "host" "HOST" Id,
         "checkpoints" "CHECKPOINTS" Count,
@@ -141,7 +141,7 @@ queries! {
         "write_seconds" "WRITE" Seconds,
         "sync_seconds" "SYNC" Seconds,
     ];
-    "p99": "the statements with the worst p99 over all hosts, and the host where it is worst", [
+    "p99": "statements with the worst p99 over all hosts, and the host where it is worst", [
         "statement" "STATEMENT" Text.elastic(),
         "fingerprint" "FINGERPRINT" Id.expendable(9),
         "hosts" "HOSTS" Count,
@@ -156,12 +156,12 @@ queries! {
 }
 
 impl Query {
-    /// The query of this name.
+    /// Looks up a query by name.
     pub fn of_name(name: &str) -> Option<&'static Query> {
-        QUERIES.iter().find(|it| it.name == name)
+        QUERIES.iter().find(|query| query.name == name)
     }
 
-    /// Its text with these values.
+    /// Its SQL with these values.
     pub(crate) fn with(&self, dialect: Dialect, values: &Values) -> String {
         let settings = match dialect {
             Dialect::ClickHouse => {
@@ -172,7 +172,8 @@ impl Query {
         expand(body(self.sql), dialect, None, Some(values)) + settings
     }
 
-    /// Its text. With a root it brings the views that it needs; without, they have to be there ([`crate::schema`]).
+    /// Its SQL. With a root, it includes the views that it needs; without one, the views must exist
+    /// ([`crate::schema`]).
     pub fn sql(&self, dialect: Dialect, root: Option<&Root>, asked: &QueryParams) -> String {
         let query = self.with(dialect, &Values::from_params(asked));
         let Some(root) = root else { return query };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where the recordings of a fleet lie: `ROOT/v1/TABLE/cluster=C/host=H/date=D/NAME.parquet`.
+//! The location of a fleet's recordings: `ROOT/v1/TABLE/cluster=C/host=H/date=D/NAME.parquet`.
 
 use std::fmt::{Display, Formatter};
 
@@ -14,28 +14,30 @@ const LAYOUT: &str = "v1";
 pub struct Root(String);
 
 impl Root {
-    /// A directory's absolute path, `file:///PATH`, `s3://BUCKET/PREFIX`, `gs://...` or the URL of an S3 endpoint.
+    /// Parses the absolute path of a directory, `file:///PATH`, `s3://BUCKET/PREFIX`, `gs://...` or the URL of an
+    /// S3 endpoint.
     pub fn parse(text: &str) -> Result<Root, String> {
         let path = text.strip_prefix("file://").unwrap_or(text).trim_end_matches('/');
         if let Some(odd) = path.chars().find(|c| "'\"`*?[]{}\\;".contains(*c) || c.is_control()) {
-            return Err(format!("\"{text}\" has the character {odd:?}, which engines would interpret; rename the directory"));
+            return Err(format!("\"{text}\" contains the character {odd:?}, which engines would interpret; rename the directory"));
         }
-        let is_known =
-            ["s3", "gs", "http", "https"].iter().any(|it| path.starts_with(&format!("{it}://")));
+        let is_known = ["s3", "gs", "http", "https"]
+            .iter()
+            .any(|scheme| path.starts_with(&format!("{scheme}://")));
         if !is_known && !path.starts_with('/') {
             return Err(format!(
-                "\"{text}\" is neither an absolute path nor begins with s3:// or gs://"
+                "\"{text}\" is not an absolute path and does not begin with s3:// or gs://"
             ));
         }
         Ok(Root(path.to_string()))
     }
 
-    /// The directory, unless it is in object storage.
+    /// The directory, unless the root is in object storage.
     pub fn directory(&self) -> Option<&str> {
         self.0.starts_with('/').then_some(&*self.0)
     }
 
-    /// The address, as recordings are shipped to it.
+    /// The URL to which recordings are shipped.
     pub fn url(&self) -> String {
         self.directory().map_or_else(|| self.0.clone(), |path| format!("file://{path}"))
     }
@@ -45,15 +47,15 @@ impl Root {
         format!("{}/{LAYOUT}/{table}", self.0)
     }
 
-    /// A pattern for a table's files; with a window, those that may have its rows and few more.
+    /// A pattern for a table's files; with a window, those that may have its rows, and few others.
     pub(crate) fn pattern(&self, table: &str, window: Option<&Window>, dialect: Dialect) -> String {
         let any = || ["*"; 4].map(String::from);
-        let [cluster, host, date, hour] = window.map_or_else(any, |it| it.pattern(dialect));
+        let [cluster, host, date, hour] = window.map_or_else(any, |window| window.pattern(dialect));
         let directory = self.of_table(table);
         format!("{directory}/cluster={cluster}/host={host}/date={date}/{hour}.parquet")
     }
 
-    /// The function with which ClickHouse reads these files.
+    /// The ClickHouse table function that reads these files.
     pub(crate) fn clickhouse(&self, pattern: &str, format: &str, structure: &str) -> String {
         let structure = structure.replace('\'', "\\'");
         match self.0.split_once("://") {
@@ -70,7 +72,7 @@ impl Root {
         }
     }
 
-    /// Whether this engine reads such a root.
+    /// Whether this engine can read such a root.
     pub fn is_read_by(&self, dialect: Dialect) -> bool {
         dialect == Dialect::ClickHouse || !self.0.starts_with("http")
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The rows of a recording's table that count, from the files of all hosts.
 //!
-//! An hour's minutes are uploaded one by one, and later the hour as a whole, rolled up. Until upkeep has
-//! removed what was replaced, both are there. Which files count follows from their names alone: of each
-//! hour of a host those of the highest grade (ADR 66).
+//! The minutes of an hour are uploaded one by one, and later the hour as a whole, rolled up. Until upkeep has
+//! removed the files that were replaced, both are there. The names of the files alone decide which of them count:
+//! for each hour of a host, those of the highest grade (ADR 66).
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::{local, Dialect, Root};
 /// A table of recordings.
 #[derive(Debug)]
 pub struct Source {
-    /// Its name, and that of its directory.
+    /// Its name, which is also that of its directory.
     pub name: &'static str,
     columns: fn() -> Vec<Column>,
     rules: fn() -> &'static [(&'static str, &'static str)],
@@ -30,7 +30,7 @@ const fn source<T: Table>() -> Source {
     Source { name: T::NAME, columns: T::columns, rules: T::rules }
 }
 
-/// The tables that views are made of.
+/// The tables from which views are made.
 pub(crate) const SOURCES: [Source; 9] = [
     source::<FrameRow>(),
     source::<StatRow>(),
@@ -43,7 +43,7 @@ pub(crate) const SOURCES: [Source; 9] = [
     source::<PlanTextRow>(),
 ];
 
-/// Columns whose names are words of SQL, and their names in views.
+/// Columns whose names are SQL keywords, and their names in views.
 const RENAMED: [(&str, &str); 7] = [
     ("count", "events"),
     ("user", "user_name"),
@@ -54,7 +54,7 @@ const RENAMED: [(&str, &str); 7] = [
     ("max", "highest"),
 ];
 
-/// From the path of a file.
+/// Columns taken from the path of a file.
 const PARTS: [(&str, &str); 4] = [
     ("cluster", "/cluster=([^/]*)/"),
     ("host", "/host=([^/]*)/"),
@@ -62,20 +62,20 @@ const PARTS: [(&str, &str); 4] = [
     ("hour", HOUR),
 ];
 
-/// Which files are read, of which engine.
+/// The files to read, and the engine that reads them.
 #[derive(Debug, Clone, Copy)]
 pub struct Files<'a> {
     /// The engine's SQL.
     pub dialect: Dialect,
-    /// Where the files lie.
+    /// Where the files are.
     pub root: &'a Root,
-    /// At least those of this time.
+    /// The window; at least its files are read.
     pub window: Option<&'a Window>,
-    /// The tables that hold their rows; `None`: the files themselves.
+    /// The tables that store their rows; `None` to read the files themselves.
     pub tables: Option<Per>,
 }
 
-/// What the path of a file says of its rows.
+/// The columns that the path of a file gives its rows.
 fn parts(path: &str) -> String {
     let part = |(name, pattern)| format!("regexp_extract({path}, '{pattern}', 1) AS {name}");
     PARTS.map(part).join(", ")
@@ -83,16 +83,16 @@ fn parts(path: &str) -> String {
 
 /// A column's name in views.
 fn renamed(name: &'static str) -> &'static str {
-    RENAMED.iter().find(|(it, _)| *it == name).map_or(name, |(_, renamed)| renamed)
+    RENAMED.iter().find(|(own, _)| *own == name).map_or(name, |(_, renamed)| renamed)
 }
 
 impl Source {
-    /// The table of this name.
+    /// Looks up a table by name.
     pub fn of_name(name: &str) -> Option<&'static Source> {
-        SOURCES.iter().find(|it| it.name == name)
+        SOURCES.iter().find(|source| source.name == name)
     }
 
-    /// The columns as views have them.
+    /// The columns under their names in views.
     fn selected(&self, dialect: Dialect) -> String {
         let mut all = String::new();
         for column in (self.columns)() {
@@ -108,7 +108,7 @@ impl Source {
         all
     }
 
-    /// A relation with no rows and all columns: for columns that no file has, and tables without any file.
+    /// A relation with all columns and no rows, for columns that no file has and tables without any file.
     fn empty(&self, dialect: Dialect) -> String {
         let columns = (self.columns)().into_iter().map(|column| {
             let known = dialect.type_of(&column);
@@ -117,12 +117,13 @@ impl Source {
         columns.collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether a local root has no file of this table for the window. Of others that is not known.
+    /// Whether a local root has no file of this table for the window. This is unknown for other roots.
     fn is_missing(&self, root: &Root, window: Option<&Window>) -> bool {
         root.directory().is_some() && !local::has_file(Path::new(&root.of_table(self.name)), window)
     }
 
-    /// A query for the rows that count: `cluster`, `host`, `date`, `hour`, `time_ms` and the table's columns.
+    /// A query for the rows that count: `cluster`, `host`, `date`, `hour`, `time_ms` and the columns of the
+    /// table.
     pub fn rows(&self, files: &Files<'_>) -> String {
         let Files { dialect, root, window, tables } = *files;
         if let Some(per) = tables {
@@ -136,7 +137,7 @@ impl Source {
         let selected = self.selected(dialect);
         let pattern = root.pattern(self.name, window, dialect);
         let nothing = self.empty(dialect);
-        // ClickHouse has no rows where there is no file; for the others that is an error.
+        // Without a file, ClickHouse returns no rows; the other engines raise an error.
         if dialect != Dialect::ClickHouse && self.is_missing(root, window) {
             let parts = PARTS.map(|(name, _)| format!("'' AS {name}")).join(", ");
             return format!("SELECT {parts}{selected} FROM (SELECT {nothing}) missing WHERE 1 = 0");
@@ -190,10 +191,10 @@ impl Source {
         )
     }
 
-    /// ClickHouse's query for what is known of the files: `path`, `size`, `modified`.
+    /// ClickHouse's query for the list of files: `path`, `size`, `modified`.
     pub(crate) fn listed(&self, root: &Root, window: Option<&Window>) -> String {
         let pattern = root.pattern(self.name, window, Dialect::ClickHouse);
-        // A pattern says it coarsely: it may match a whole year.
+        // The pattern is coarse: it may match a whole year.
         let of_the_time = window.map_or(String::new(), |window| {
             let [first, last] = window.hours();
             let (date, hour) = (PARTS[2].1, HOUR);
@@ -208,7 +209,7 @@ impl Source {
         )
     }
 
-    /// The columns of a ClickHouse table that keeps the rows of views.
+    /// The columns of a ClickHouse table that stores the rows of views.
     pub(crate) fn kept_columns(&self) -> String {
         let mut all: Vec<String> =
             PARTS.map(|(name, _)| format!("{name} LowCardinality(String)")).into();
@@ -216,7 +217,7 @@ impl Source {
             if column.name == "time" {
                 all.push("time_ms Int64".into());
             }
-            // Texts of statements and plans differ too much for a dictionary.
+            // Texts of statements and plans vary too much for a dictionary.
             let known = match Dialect::ClickHouse.type_of(&column) {
                 "String" if !self.name.ends_with("_texts") => "LowCardinality(String)",
                 known => known,
@@ -226,7 +227,7 @@ impl Source {
         all.join(", ")
     }
 
-    /// The columns from `time_ms` on of rows that are merged by `keys` until `end_ms`, of a relation `it`.
+    /// The columns, from `time_ms` on, of rows that are merged by `keys` until `end_ms`, from a relation `it`.
     pub(crate) fn merged(&self, keys: &[&str]) -> String {
         let rules = (self.rules)();
         let added = "mapSort(sumMap(mapFromArrays(it.buckets, it.counts)))";
@@ -253,7 +254,7 @@ impl Source {
         (self.columns)().into_iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// The columns for ClickHouse, which then reads no file to know them.
+    /// The columns for ClickHouse, which then does not have to read a file to learn them.
     fn structure(&self) -> String {
         let column = |column: Column| {
             format!("\"{}\" {}", column.name, Dialect::ClickHouse.type_of(&column))

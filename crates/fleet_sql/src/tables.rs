@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Tables of a ClickHouse server that keep the rows of all hosts, so that a question opens no file.
+//! Tables of a ClickHouse server that store the rows of all hosts, so that a query opens no file.
 //!
-//! A refresh adds the files that are new in the bucket. Its rows are there before it is listed among the runs that are complete,
-//! and rows count by their file: so a refresh that was killed, or one that is run twice at once, counts nothing twice. Which files
-//! count is decided as in a bucket, by their names (ADR 70).
+//! A refresh adds the files that are new in the bucket. It inserts the rows before it lists itself among the
+//! complete runs, and rows count by their file. Therefore a refresh that was killed, or two at the same time,
+//! count nothing twice. As in a bucket, the names of the files decide which of them count (ADR 70).
 
 use crate::kept::{complete, files_columns, table, Per};
 use crate::source::{Files, Source, SOURCES};
@@ -11,7 +11,7 @@ use crate::valid::valid;
 use crate::views::create_views;
 use crate::{Dialect, Root, Window};
 
-/// What identifies a row that is merged, besides the file and the time; `None`: rows are kept as they are.
+/// The columns that identify a merged row, besides the file and the time; `None` if rows are stored unmerged.
 fn keys(source: &Source) -> Option<&'static [&'static str]> {
     match source.name {
         "statistics" | "histograms" => Some(&["process", "name", "kind", "unit"]),
@@ -22,7 +22,7 @@ fn keys(source: &Source) -> Option<&'static [&'static str]> {
     }
 }
 
-/// The statements that create the tables, unless they exist, and views over them.
+/// The SQL that creates the tables, unless they exist, and views on them.
 pub fn tables(root: &Root, per: Per) -> String {
     let mut all = format!(
         "CREATE TABLE IF NOT EXISTS {} ({})\nENGINE = MergeTree PARTITION BY date ORDER BY (source, path);\n\n\
@@ -44,7 +44,7 @@ pub fn tables(root: &Root, per: Per) -> String {
     all + &create_views(&files)
 }
 
-/// A source's rows of new files, with the number of each file.
+/// The rows of a source from new files, with the number of each file.
 fn fresh(source: &Source, root: &Root, window: Option<&Window>, per: Per, run: i64) -> String {
     let listed = format!(
         "SELECT path FROM {} WHERE source = '{}' AND run = {run}",
@@ -64,7 +64,8 @@ fn fresh(source: &Source, root: &Root, window: Option<&Window>, per: Per, run: i
     )
 }
 
-/// The statements that add what is new in the bucket; `run` is a number that no other refresh has, and later ones have higher ones.
+/// The SQL that adds what is new in the bucket. `run` is a number that no other refresh has; later refreshes have
+/// higher numbers.
 pub fn refresh(root: &Root, window: Option<&Window>, per: Per, run: i64) -> String {
     let [files, runs] = ["files", "runs"].map(|name| table(per, name));
     let many = "SETTINGS max_partitions_per_insert_block = 0, throw_on_max_partitions_per_insert_block = 0";
@@ -83,7 +84,7 @@ pub fn refresh(root: &Root, window: Option<&Window>, per: Per, run: i64) -> Stri
             fresh = fresh(source, root, window, per, run),
         )
     };
-    // Intervals come last, as in a bucket: rows always find theirs.
+    // Intervals come last, as in a bucket, so that rows always find theirs.
     SOURCES.iter().rev().map(one).collect()
 }
 

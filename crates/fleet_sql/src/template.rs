@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Expands what stands in double braces in the SQL of views and queries: `{{name arguments}}`, the arguments
-//! separated by `|`.
+//! Expands double braces in the SQL of views and queries: `{{name arguments}}`, with the arguments separated by
+//! `|`.
 
 use segment::directory::PAUSES;
 use segment::{wait_names, WaitClass};
@@ -10,20 +10,20 @@ use crate::source::{Files, Source};
 use crate::window::{QueryParams, Window};
 use crate::Dialect;
 
-/// What a question gives its query, as SQL.
+/// The values that a query is expanded with, as SQL.
 #[derive(Debug, Clone)]
 pub struct Values {
-    /// The condition for rows of the time that is asked about.
+    /// The condition for rows in the window.
     pub window: String,
-    /// The condition for rows of that time or the one to compare with.
+    /// The condition for rows in the window or in the one to compare with.
     pub either: String,
-    /// Of rows of either: whether they are of the time that is asked about.
+    /// For rows in either: whether they are in the window.
     pub in_window: String,
-    /// Whether they are of the time to compare with.
+    /// For rows in either: whether they are in the one to compare with.
     pub in_against: String,
-    /// Length of the time that is asked about.
+    /// Length of the window, seconds.
     pub seconds: String,
-    /// Max. number of rows; of a chart, of hosts with a series of their own.
+    /// Maximum number of rows; for a chart, of hosts with a series of their own.
     pub limit: String,
     /// Length of a chart's step, milliseconds.
     pub step: String,
@@ -32,10 +32,11 @@ pub struct Values {
 }
 
 impl Values {
-    /// Those of a question.
+    /// The values for these parameters.
     pub fn from_params(asked: &QueryParams) -> Values {
-        let within =
-            |it: &Window| format!("time_ms > {} AND time_ms <= {}", it.since_ms, it.until_ms);
+        let within = |window: &Window| {
+            format!("time_ms > {} AND time_ms <= {}", window.since_ms, window.until_ms)
+        };
         Values {
             window: asked.window.condition(),
             either: asked.window.with(&asked.against).condition(),
@@ -54,12 +55,12 @@ fn phase(name: &str) -> String {
     format!("regexp_extract({name}, '^([^:]*)', 1)")
 }
 
-/// Its activity, as the server names it.
+/// Its activity, under the name that the server uses.
 fn own_activity(name: &str) -> String {
     format!("regexp_extract({name}, '^[^:]*::(wait::)?(.*)$', 2)")
 }
 
-/// Its activity by one name for all versions: [`wait_names::canonical`] in SQL.
+/// Its activity, under the same name for all versions: [`wait_names::canonical`] in SQL.
 fn activity(name: &str) -> String {
     let own = own_activity(name);
     let mut cases = String::new();
@@ -69,7 +70,7 @@ fn activity(name: &str) -> String {
     format!("CASE {own}{cases} ELSE {own} END")
 }
 
-/// Whether an account is idling: [`segment::interval::is_idle`] in SQL.
+/// Whether an account is idle: [`segment::interval::is_idle`] in SQL.
 fn idle(name: &str) -> String {
     let pauses = PAUSES.map(|pause| format!("'{pause}'")).join(", ");
     let (phase, activity) = (phase(name), own_activity(name));
@@ -84,7 +85,7 @@ fn class(activity: &str) -> String {
     let mut cases = String::new();
     for prefix in WaitClass::prefixes() {
         let name = WaitClass::of_name(&prefix).shown_as().name();
-        // An underscore stands for any character, which makes no difference for these names.
+        // In LIKE, an underscore matches any character, which makes no difference for these names.
         cases.push_str(&match prefix.contains(':') {
             true => format!(" WHEN {activity} LIKE '{prefix}%' THEN '{name}'"),
             false => format!(" WHEN {activity} = '{prefix}' THEN '{name}'"),
@@ -93,7 +94,7 @@ fn class(activity: &str) -> String {
     format!("CASE{cases} ELSE '{}' END", WaitClass::Other.name())
 }
 
-/// A statement's fingerprint, by one name for commands that a version of the server takes for the same.
+/// A statement's fingerprint, with one name for commands that some version of the server does not distinguish.
 fn comparable(fingerprint: &str) -> String {
     let mut cases = String::new();
     for (own, comparable) in recording::synonyms() {
@@ -102,7 +103,7 @@ fn comparable(fingerprint: &str) -> String {
     format!("CASE {fingerprint}{cases} ELSE {fingerprint} END")
 }
 
-/// The rate of the clock, in 100,000 ticks a second, of each hour of a host with rows of a time.
+/// The rate of the clock, in 100,000 ticks a second, for each hour of a host with rows in a time range.
 fn rates(condition: &str) -> String {
     format!(
         "SELECT cluster AS of_cluster, host AS of_host, date AS of_date, hour AS of_hour, \
@@ -110,7 +111,7 @@ fn rates(condition: &str) -> String {
     )
 }
 
-/// Expands the text of a view or query; `values` are those of a question.
+/// Expands the text of a view or query; `values` are those of a query.
 pub fn expand(
     text: &str,
     dialect: Dialect,
@@ -139,7 +140,7 @@ fn one(
     let arguments: Vec<&str> = arguments.split('|').map(str::trim).collect();
     let first = arguments[0];
     let second = arguments.get(1).copied().unwrap_or_default();
-    let of = |it: fn(&Values) -> &String| values.map(it).cloned().unwrap_or_default();
+    let of = |part: fn(&Values) -> &String| values.map(part).cloned().unwrap_or_default();
     match name {
         "rows" => {
             let rows = Source::of_name(first).zip(files).map(|(source, files)| source.rows(files));
@@ -155,15 +156,19 @@ fn one(
         "first" => dialect.first(first),
         "max_by" => dialect.max_by(first, second),
         "quantiles" => quantiles(dialect, &arguments),
-        "window" => of(|it| &it.window),
-        "either" => of(|it| &it.either),
-        "in_window" => of(|it| &it.in_window),
-        "in_against" => of(|it| &it.in_against),
-        "seconds" => of(|it| &it.seconds),
-        "limit" => of(|it| &it.limit),
-        "step" => dialect.step(first, &of(|it| &it.step)),
-        "instant" => values.map_or_else(String::new, |it| (it.instant)(first)),
-        "rates" => rates(&of(if first == "either" { |it| &it.either } else { |it| &it.window })),
+        "window" => of(|values| &values.window),
+        "either" => of(|values| &values.either),
+        "in_window" => of(|values| &values.in_window),
+        "in_against" => of(|values| &values.in_against),
+        "seconds" => of(|values| &values.seconds),
+        "limit" => of(|values| &values.limit),
+        "step" => dialect.step(first, &of(|values| &values.step)),
+        "instant" => values.map_or_else(String::new, |values| (values.instant)(first)),
+        "rates" => rates(&of(if first == "either" {
+            |values| &values.either
+        } else {
+            |values| &values.window
+        })),
         "fewest_calls" => stats::calls::FEWEST.to_string(),
         "factor" => format!("{:?}", stats::calls::FACTOR),
         "likeness" => format!("{:?}", stats::calls::LIKENESS),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The views: which rows of which table, and what their columns mean. Each is a file of `sql/views/`.
+//! The views: which rows of which table count, and what their columns mean. Each is a file in `sql/views/`.
 
 use crate::source::Files;
 use crate::template::expand;
@@ -10,7 +10,7 @@ use crate::{Dialect, Root, Window};
 pub struct View {
     /// Its name.
     pub name: &'static str,
-    /// A row of it, in a few words.
+    /// What one of its rows is, in a few words.
     pub about: &'static str,
     sql: &'static str,
 }
@@ -28,35 +28,35 @@ macro_rules! views {
 
 views! {
     "intervals": "an interval of a host: length, CPUs, commands, sessions, CPU time of the machine",
-    "statistics": "what a statistic of a kind of process did in an interval",
+    "statistics": "a statistic of one kind of process in an interval",
     "histograms": "the distribution of a statistic's values in a detail interval",
-    "ledger": "the time of an account in an interval, with phase, activity, class and whether it is idle",
-    "waits": "the same of waits alone, without idle ones",
-    "files": "operations on a kind of file in an interval",
+    "ledger": "the time of an account in an interval, with phase, activity, class, and whether it is idle",
+    "waits": "the same, for waits that are not idle",
+    "files": "operations on one kind of file in an interval",
     "statements": "a statement in a detail interval, with its text and fingerprint",
     "events": "a notable event",
     "sessions": "a session that was not idle in an interval, with what it waited for and who blocked it",
     "plans": "executions of a plan in a detail interval, with its text",
 }
 
-/// The text of a file without its first line, which names the license.
+/// The text of a file without its first line, the license.
 pub(crate) fn body(sql: &str) -> &str {
     sql.split_once('\n').map_or(sql, |(_, body)| body).trim_end()
 }
 
 impl View {
-    /// The query that it stands for.
+    /// The query that defines the view.
     pub(crate) fn query(&self, files: &Files<'_>) -> String {
         expand(body(self.sql), files.dialect, Some(files), None)
     }
 }
 
-/// The statements that create all views, each with a semicolon.
+/// The SQL that creates all views, each statement with a semicolon.
 pub fn schema(dialect: Dialect, root: &Root) -> String {
     create_views(&Files { dialect, root, window: None::<&Window>, tables: None })
 }
 
-/// The statements that create all views over these files.
+/// The SQL that creates all views on these files.
 pub(crate) fn create_views(files: &Files<'_>) -> String {
     let create = match files.dialect {
         Dialect::Spark => "CREATE OR REPLACE TEMPORARY VIEW",
@@ -74,7 +74,7 @@ pub(crate) fn create_views(files: &Files<'_>) -> String {
     VIEWS.iter().map(one).collect()
 }
 
-/// The views that a text reads.
+/// The views that a query uses.
 pub(crate) fn views_of(sql: &str) -> Vec<&'static View> {
     let words: Vec<&str> = sql
         .split(|c: char| c.is_whitespace() || "(),".contains(c))
@@ -87,7 +87,7 @@ pub(crate) fn views_of(sql: &str) -> Vec<&'static View> {
     VIEWS.iter().filter(|view| read(view.name)).collect()
 }
 
-/// A query with the views that its text reads, over these files.
+/// A query with the views that it uses, on these files.
 pub(crate) fn with_views(text: &str, query: &str, files: &Files<'_>) -> String {
     let views: Vec<String> = views_of(text)
         .into_iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Of which time, cluster and host a question is.
+//! The time range, cluster and hosts of a query.
 
 use jiff::Timestamp;
 
@@ -14,27 +14,27 @@ pub struct Only {
     pub host: Option<String>,
 }
 
-/// The intervals that ended after `since_ms` and not after `until_ms`, milliseconds since 1970.
+/// The intervals that ended after `since_ms` and no later than `until_ms`, milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Its beginning, which does not belong to it.
+    /// Its start, which is excluded.
     pub since_ms: i64,
-    /// Its end.
+    /// Its end, which is included.
     pub until_ms: i64,
-    /// Of which hosts.
+    /// The selected cluster and host.
     pub only: Only,
 }
 
-/// A file has an hour or less, and is of the day on which its first interval ended.
+/// A file covers at most one hour and belongs to the day on which its first interval ended.
 const HOUR_MS: i64 = 3_600_000;
 
-/// Max. number of steps of a chart.
+/// Maximum number of steps in a chart.
 const STEPS: i64 = 60;
 /// Lengths of steps, seconds.
 const LENGTHS: [i64; 15] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
 
-/// A name in a file's path, as the recorder writes it.
+/// Whether this is a name in a file's path, as the recorder writes it.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
@@ -46,15 +46,15 @@ fn hour(ms: i64) -> String {
 }
 
 impl Window {
-    /// A window; the error says what is wrong.
+    /// Makes a window; the error says what is wrong.
     pub fn new(since_ms: i64, until_ms: i64, only: Only) -> Result<Window, String> {
         if since_ms >= until_ms {
-            return Err("the time range is empty: its beginning is not before its end".into());
+            return Err("the time range is empty: its start is not before its end".into());
         }
         for name in [&only.cluster, &only.host].into_iter().flatten() {
             if !is_plain(name) {
                 return Err(format!(
-                    "\"{name}\" cannot be the name of a cluster or host; as in paths, names have letters, digits, \"-\", \"_\" and \".\""
+                    "\"{name}\" cannot be the name of a cluster or host; names consist of letters, digits, \"-\", \"_\" and \".\""
                 ));
             }
         }
@@ -66,7 +66,7 @@ impl Window {
         (self.until_ms - self.since_ms) as f64 / 1e3
     }
 
-    /// The length of a step of charts, milliseconds: at most 60 of them, of a length that people use.
+    /// The length of a chart's step, milliseconds: a round length that gives at most 60 steps.
     pub(crate) fn step_ms(&self) -> i64 {
         let wanted = (self.until_ms - self.since_ms) / STEPS;
         let lengths = LENGTHS.map(|seconds| seconds * 1000);
@@ -77,7 +77,7 @@ impl Window {
             .unwrap_or((wanted + day - 1) / day * day)
     }
 
-    /// The first and the last hour of files with rows of it: "2026-03-02 11".
+    /// The first and the last hour of files with its rows: "2026-03-02 11".
     pub(crate) fn hours(&self) -> [String; 2] {
         [hour(self.since_ms - HOUR_MS), hour(self.until_ms)]
     }
@@ -86,14 +86,14 @@ impl Window {
         self.hours().map(|hour| hour[..10].to_string())
     }
 
-    /// Whether a file of this day ("2026-03-02"), whose name begins so, may have rows of it.
+    /// Whether a file of this day ("2026-03-02") whose name begins like this may contain rows of it.
     pub fn has_file(&self, day: &str, name: &str) -> bool {
         let [first, last] = self.hours();
         let hour = format!("{day} {}", name.get(..2).unwrap_or_default());
         (first..=last).contains(&hour)
     }
 
-    /// The same with a day before and a day after.
+    /// The same window with one more day before and after.
     pub(crate) fn with_days_around(&self) -> Window {
         let day = 24 * HOUR_MS;
         Window {
@@ -103,7 +103,7 @@ impl Window {
         }
     }
 
-    /// The smallest window that has both.
+    /// The smallest window that contains both.
     pub fn with(&self, other: &Window) -> Window {
         Window {
             since_ms: self.since_ms.min(other.since_ms),
@@ -112,7 +112,7 @@ impl Window {
         }
     }
 
-    /// Patterns for the names of cluster, host, date, and for the beginning of a file's name.
+    /// Patterns for the names of cluster, host and date, and for the start of a file's name.
     pub(crate) fn pattern(&self, dialect: Dialect) -> [String; 4] {
         let [first, last] = self.dates();
         let same = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
@@ -125,7 +125,8 @@ impl Window {
         let hours = match dialect {
             Dialect::ClickHouse => {
                 let all = (0..24).map(|hour| format!("{hour:02}"));
-                let wanted: Vec<String> = all.filter(|it| (&begin..=&end).contains(&it)).collect();
+                let wanted: Vec<String> =
+                    all.filter(|hour| (&begin..=&end).contains(&hour)).collect();
                 format!("{{{}}}*", wanted.join(","))
             }
             _ if begin[..1] == end[..1] => {
@@ -154,14 +155,14 @@ impl Window {
     }
 }
 
-/// Of what it is asked.
+/// The parameters of a query.
 #[derive(Debug, Clone)]
 pub struct QueryParams {
-    /// The time.
+    /// The window.
     pub window: Window,
-    /// The time to compare with.
+    /// The window to compare with.
     pub against: Window,
-    /// At most so many rows.
+    /// Maximum number of rows.
     pub limit: u32,
 }
 

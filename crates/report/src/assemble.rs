@@ -9,8 +9,7 @@ use super::{charts, client, cost, facts, latency, load, marks, tables, text_tabl
 use error::Error;
 use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
 
-/// The sections, in the order of the page: id, title, tables. Charts and heat maps name their
-/// section themselves.
+/// The sections, in the order of the page: id, title, tables. Charts and heat maps name their section themselves.
 const SECTIONS: [(&str, &str, &[&str]); 16] = [
     ("statements", "Statements", &["statements"]),
     ("activity", "Activity over time", &[]),
@@ -30,7 +29,7 @@ const SECTIONS: [(&str, &str, &[&str]); 16] = [
     ("recording", "The recording", &["gaps", "events", "settings"]),
 ];
 
-/// The document; times in sentences are in this zone.
+/// The document, with times in this zone.
 pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> {
     let interval = &material.whole;
     let mut texts = text_tables::texts(interval);
@@ -38,7 +37,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
     texts.extend(material.runs.iter().enumerate().map(|(at, run)| Plain {
         id: format!("run-{}", at + 1),
         title: run.command.clone(),
-        note: Some("what it printed".to_string()),
+        note: Some("output of the command".to_string()),
         text: run.output.clone(),
     }));
     let mut charts = charts::charts(&material);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The charts: the points of a report as series.
 //!
-//! What a chart has per second is per second that was measured, so that its values times the
-//! axis' `seconds` add up to what the tables have.
+//! Rates in charts are per second of measured time, so that values times the axis' `seconds` add up to the
+//! figures in the tables.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::material::{Material, Moment};
 use super::point::{Figures, Point};
 use view::document::{Axis, AxisName, Chart, ChartKind, Reference, Series, Unit};
 
-/// Activities that have a series of their own.
+/// Number of activities that have a series of their own.
 const ACTIVITIES: usize = 12;
-/// The part of all time below which an activity cannot be seen, and is shown as 0.0 %.
+/// The share of all time below which an activity cannot be seen, and would be shown as 0.0 %.
 const VISIBLE: f64 = 0.0005;
-/// The classes from the bottom of a stack up, and in the order of columns.
+/// The classes from the bottom of a stack to its top, which is also the order of columns.
 pub(crate) const ORDER: [WaitClass; 7] = [
     WaitClass::Cpu,
     WaitClass::Io,
@@ -37,7 +37,7 @@ pub fn main_axis(points: &[Point]) -> Axis {
     }
 }
 
-/// The times of the single intervals.
+/// The times of the individual intervals.
 pub fn fine_axis(moments: &[Moment]) -> Axis {
     Axis {
         time: moments.iter().map(|m| m.start).collect(),
@@ -100,7 +100,7 @@ pub(crate) fn lines(
     }
 }
 
-/// Sessions at work on average, by what they did.
+/// Average number of active sessions, by activity.
 fn activity(points: &[Point], cores: Reference) -> Chart {
     let mut sums: HashMap<&Arc<str>, f64> = HashMap::new();
     for (activity, seconds) in
@@ -148,7 +148,7 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
     Chart {
         kind: ChartKind::Stack,
         note: Some(
-            "Average number of busy sessions by activity. Above the line of cores, CPU demand \
+            "Average number of busy sessions by activity. CPU demand above the line of cores \
              cannot be met."
                 .to_string(),
         ),
@@ -158,7 +158,7 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
     }
 }
 
-/// Processors: wanted by the sessions, and what the kernel says of the machine.
+/// CPUs: demand of the sessions, and the kernel's figures for the machine.
 fn processors(points: &[Point], cores: Reference) -> Chart {
     let host =
         |of: fn(&HostMetrics) -> Option<f64>| values(points, move |f, _| of(f.host.as_ref()?));
@@ -178,8 +178,8 @@ fn processors(points: &[Point], cores: Reference) -> Chart {
     }
     Chart {
         note: Some(
-            "A session's cpu time includes the run queue. The machine's figures are the kernel's, \
-             for all processes."
+            "The cpu time of sessions includes the run queue. The machine's figures come from the \
+             kernel and include all processes."
                 .to_string(),
         ),
         reference: Some(cores),
@@ -188,7 +188,7 @@ fn processors(points: &[Point], cores: Reference) -> Chart {
     }
 }
 
-/// Commands and commits per second, each interval by itself.
+/// Commands and commits per second, for each interval.
 fn throughput(moments: &[Moment]) -> Chart {
     let rate = |of: fn(&Moment) -> Option<u64>| -> Vec<Option<f64>> {
         let value = |m: &Moment| Some(of(m)? as f64 / m.seconds);
@@ -212,8 +212,8 @@ fn read_and_handle(points: &[Point]) -> Chart {
     let handle = values(points, |f, seconds| Some(f.handle_seconds / seconds));
     Chart {
         note: Some(
-            "Seconds per second, all clients together: waiting for the next command, and handling \
-             it."
+            "Seconds per second, for all clients together: time to wait for the next command and to \
+             handle it."
             .to_string(),
         ),
         series: vec![
@@ -236,11 +236,11 @@ fn commits(points: &[Point]) -> Chart {
     }
 }
 
-/// How long commits took.
+/// Duration of commits.
 fn commit_times(points: &[Point]) -> Chart {
     Chart {
         series: vec![
-            line("commit as leader", values(points, |f, _| f.leader.mean_seconds)),
+            line("commit that flushes (leader)", values(points, |f, _| f.leader.mean_seconds)),
             line("its WAL sync", values(points, |f, _| f.sync.mean_seconds)),
         ],
         ..lines("commit_times", "commits", "Mean time of commits", Unit::Seconds)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A Java client of the server on the server's time axis: how long its virtual machine stopped all
-//! threads, and whether the server waited for commands meanwhile.
+//! A Java client of the server on the server's time axis: how long its virtual machine stopped all threads, and
+//! whether the server was waiting for commands meanwhile.
 
 use stats::{likeness, Likeness};
 use view::document::{Chart, Finding, Series, Unit, Weight};
@@ -15,17 +15,23 @@ pub const SECTION: &str = "client";
 /// The account of a virtual machine that has stopped all threads to collect garbage (client/java).
 pub const COLLECTION: &str = "garbage collection";
 const OTHER: &str = "other safepoint";
-/// Correlations that chance gives as often are not reported.
+/// Correlations that chance produces at least this often are not reported.
 const CHANCE: f64 = 0.05;
-/// The part of a point that the client's intervals must cover, or it is not compared.
+/// The share of a point that the client's intervals must cover for it to be compared.
 const COVERED: f64 = 0.5;
-/// Pauses of less than this part of the time are not worth a warning.
+/// Pauses that take less than this share of the time are not worth a warning.
 const WORTH: f64 = 0.01;
 
-/// An activity's share of the time, at each point of the server of which the client's intervals cover half.
+/// An activity's share of the time at each point of the server, if the client's intervals cover half of the
+/// point.
 fn share(client: &Client, points: &[Point], activity: &str) -> Vec<Option<f64>> {
     let of = |figures: &Figures| -> f64 {
-        figures.activities.iter().filter(|it| &*it.0 == activity).map(|it| it.1).sum()
+        figures
+            .activities
+            .iter()
+            .filter(|(name, _)| &**name == activity)
+            .map(|(_, seconds)| seconds)
+            .sum()
     };
     let at = |point: &Point| {
         let (mut covered, mut inside) = (0.0, 0.0);
@@ -42,14 +48,14 @@ fn share(client: &Client, points: &[Point], activity: &str) -> Vec<Option<f64>> 
     points.iter().map(at).collect()
 }
 
-/// Server and client on one axis.
+/// The server and the client on one axis.
 pub fn chart(material: &Material) -> Option<Chart> {
     let client = material.client.as_ref()?;
     let read = values(&material.points, |f, seconds| Some(f.read_seconds / seconds));
     Some(Chart {
         note: Some(format!(
-            "Of {} ({}): the part of the time for which its virtual machine stopped all threads. Of \
-             the server: sessions that wait for the next command, on average.",
+            "For {} ({}): share of the time for which its virtual machine stopped all threads. For \
+             the server: average number of sessions that wait for the next command.",
             client.program, client.java
         )),
         series: vec![
@@ -57,11 +63,16 @@ pub fn chart(material: &Material) -> Option<Chart> {
             line("client: garbage collection", share(client, &material.points, COLLECTION)),
             line("client: other safepoints", share(client, &material.points, OTHER)),
         ],
-        ..lines("client", SECTION, "The client's pauses and the server's reading", Unit::Sessions)
+        ..lines(
+            "client",
+            SECTION,
+            "Pauses of the client, and waits of the server for commands",
+            Unit::Sessions,
+        )
     })
 }
 
-/// What of the server's reading goes with the client's garbage collection.
+/// Reports how far the server's waits for commands coincide with the client's garbage collection.
 pub fn finding(material: &Material) -> Option<Finding> {
     let client = material.client.as_ref()?;
     let collecting = share(client, &material.points, COLLECTION);
@@ -75,7 +86,7 @@ pub fn finding(material: &Material) -> Option<Finding> {
     let mean = average(&pauses);
     let most = pauses.iter().copied().fold(0.0, f64::max);
     let mut text = format!(
-        "The client ({}) paused for garbage collection {} % of the time, max {} %",
+        "The client ({}) paused for garbage collection for {} % of the time, at most {} %",
         client.program,
         percent(mean),
         percent(most)
@@ -85,7 +96,7 @@ pub fn finding(material: &Material) -> Option<Finding> {
         Some(it) if it.r > 0.0 && it.chance <= CHANCE => {
             text.push_str(&with(&pauses, &reading, it))
         }
-        _ => text.push_str(". Whether the server waits for it then is inconclusive"),
+        _ => text.push_str(". It is inconclusive whether the server waits for it then"),
     }
     let weight = match alike {
         Some(it) if it.r > 0.0 && it.chance <= CHANCE && mean >= WORTH => Weight::Warning,
@@ -94,7 +105,7 @@ pub fn finding(material: &Material) -> Option<Finding> {
     Some(Finding { section: SECTION, weight, text: text + ".", details: Vec::new() })
 }
 
-/// The reading while the client collected much, and little.
+/// The reading time while the client collected much, and little.
 fn with(pauses: &[f64], reading: &[f64], likeness: Likeness) -> String {
     let mean = average(pauses);
     let of = |much: bool| {
@@ -107,8 +118,8 @@ fn with(pauses: &[f64], reading: &[f64], likeness: Likeness) -> String {
         average(&chosen)
     };
     format!(
-        ". The server waits for commands meanwhile: {} sessions on average while it collects more than \
-         that, else {} (correlation {:.2}; {} % of displaced series give as much)",
+        ". Meanwhile the server waits for commands: {} sessions on average while the client collects more than \
+         that, otherwise {} (correlation {:.2}; {} % of time-shifted series reach it by chance)",
         two(of(true)),
         two(of(false)),
         likeness.r,
@@ -174,7 +185,7 @@ mod tests {
             java: String::new(),
             points: vec![point(0.5, 1.0, 1.0), point(1.5, 0.75, 0.0)],
         };
-        // Half of the first one is not more than half; a quarter of the last one is too little.
+        // Half of the first point is not more than half; a quarter of the last one is too little.
         assert_eq!(share(&client, &points, COLLECTION), [None, Some(0.5), None]);
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the measuring cost: the figure of `tally cost` where its result was given. Nothing else is known: what the
-//! clock readings alone take is a small part of it.
+//! The overhead of measuring: the result of `tally cost`, if it was given. Otherwise it is unknown, because the
+//! clock readings alone are only a small part of it.
 
 use view::document::Cost;
 
@@ -15,18 +15,19 @@ fn setting<'s>(settings: &'s [Setting], (group, name): (&str, &str)) -> Option<&
     Some(found.value.as_str())
 }
 
-/// The cost of CPU time; `None`: not measured.
+/// The overhead in CPU time; `None` if it was not measured.
 pub fn cost(material: &Material) -> Option<Cost> {
     material.cost.as_ref().and_then(MeasuredCost::cost)
 }
 
-/// The cost as a sentence.
+/// The overhead as a sentence.
 pub fn words(material: &Material) -> String {
     let processor = setting(&material.settings, PROCESSOR);
-    let measured = material.cost.as_ref().and_then(|it| it.words(processor, material.whole.level));
+    let measured =
+        material.cost.as_ref().and_then(|cost| cost.words(processor, material.whole.level));
     measured.unwrap_or_else(|| {
         format!(
-            "not measured; `tally cost {}` measures it under a load of yours, and --cost shows its result here",
+            "not measured; run `tally cost {}` with your own load, and pass its result to --cost to show it here",
             material.whole.server.host
         )
     })
@@ -43,7 +44,7 @@ mod tests {
         let mut material = sample::material();
         assert_eq!(cost(&material), None);
         assert!(
-            words(&material).starts_with("not measured; `tally cost /"),
+            words(&material).starts_with("not measured; run `tally cost /"),
             "{}",
             words(&material)
         );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The charts of a comparison: both sides since each one's beginning, on one axis.
+//! The charts of a comparison: both sides on one axis, each from its own start.
 
 use view::document::{Axis, Chart, Reference, Series, Side, Unit};
 
@@ -18,7 +18,7 @@ const PERCENTILES: [(&str, &str, f64); 3] = [
     ("latency_p99", "Latency of commands: 99th percentile", 0.99),
 ];
 
-/// The points of both sides; one that only the longer side has is there, too.
+/// The points of both sides, including those that only the longer side has.
 pub fn axis(a: &Course, b: &Course) -> Axis {
     let number = a.points.len().max(b.points.len());
     let measured =
@@ -30,7 +30,8 @@ pub fn axis(a: &Course, b: &Course) -> Axis {
     }
 }
 
-/// The charts that have something to show; `commits`: whether transactions are commits that wrote WAL, or commands.
+/// The charts that have something to show; `commits` says whether transactions are counted as commits that wrote
+/// WAL or as commands.
 pub fn charts(a: &Course, b: &Course, commits: bool) -> Vec<Chart> {
     let mut charts = vec![load(a, b), rate(a, b, commits)];
     charts.extend(PERCENTILES.map(|percentile| latency(a, b, percentile)));
@@ -56,14 +57,14 @@ fn name(side: Side) -> &'static str {
     }
 }
 
-/// Sessions at work on average, and the cores, if both sides have as many.
+/// Average number of active sessions and, if both sides have the same number, the cores.
 fn load(a: &Course, b: &Course) -> Chart {
     let series = both(a, b, |figures, seconds| {
         Some(figures.activities.iter().map(|activity| activity.1).sum::<f64>() / seconds)
     });
     let cores = Reference { name: "cores", value: a.cores as f64 };
     Chart {
-        note: Some("Average number of busy sessions, waits included.".to_string()),
+        note: Some("Average number of busy sessions, including waits.".to_string()),
         reference: (a.cores == b.cores).then_some(cores),
         series,
         ..lines("load", SECTION, "Load: average active sessions", Unit::Sessions)
@@ -78,24 +79,26 @@ fn rate(a: &Course, b: &Course, commits: bool) -> Chart {
     Chart { series, ..lines("rate", SECTION, title, Unit::PerSecond) }
 }
 
-/// How long commands took: a percentile of those that ended within a reading of the histograms.
+/// Latency of commands: a percentile of those that ended within one reading of the histograms.
 fn latency(a: &Course, b: &Course, (id, title, q): (&'static str, &'static str, f64)) -> Chart {
     let number = a.points.len().max(b.points.len());
     let side = |side: Side, course: &Course| {
         let value = |at: usize| {
             let middle = (at as f64 + 0.5) * course.step;
-            let holds = |it: &&Latency| it.start <= middle && middle < it.start + it.seconds;
+            let holds = |latency: &&Latency| {
+                latency.start <= middle && middle < latency.start + latency.seconds
+            };
             let within = course.latency.iter().find(holds)?;
             Some(within.histogram.quantile(q, 0, u64::MAX)? as f64 * within.seconds_per_tick)
         };
         let values = (0..number).map(value).collect();
         Series { side: Some(side), ..line(name(side), values) }
     };
-    let readings = [a, b].into_iter().flat_map(|it| &it.latency);
-    let longest = readings.map(|it| it.seconds).fold(0.0, f64::max);
+    let readings = [a, b].into_iter().flat_map(|course| &course.latency);
+    let longest = readings.map(|latency| latency.seconds).fold(0.0, f64::max);
     Chart {
         note: Some(format!(
-            "Of the handling of clients' commands, those of {} together.",
+            "Time to handle client commands, each percentile over {}.",
             view::units::duration(longest)
         )),
         series: vec![side(Side::A, a), side(Side::B, b)],
@@ -109,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A side of `n` seconds with so many commits and active sessions in each.
+    /// A side of `n` seconds with this many commits and active sessions in each second.
     fn course(n: usize, commits: u64, active: f64, ticks: u64) -> Course {
         let figures =
             Figures { commits, activities: vec![("cpu".into(), active)], ..Figures::default() };
@@ -151,7 +154,8 @@ mod tests {
     fn each_percentile_is_of_its_part_and_rates_are_of_what_is_counted() {
         let mut a = course(2, 10, 1.0, 1);
         let mut histogram = Histogram::new();
-        // Of 100 commands 60 take 8 ticks, 37 take 64, two take 512, one takes 4096: each begins a bucket.
+        // Of 100 commands, 60 take 8 ticks, 37 take 64, two take 512, and one takes 4096: each of these starts a
+        // bucket.
         for (ticks, count) in [(8, 60), (64, 37), (512, 2), (4096, 1)] {
             histogram.add(ticks, count);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What was measured, in words: the head of a report.
+//! The facts at the head of a report: what was measured, in words.
 
 use jiff::tz::TimeZone;
 
@@ -8,7 +8,7 @@ use super::material::Material;
 use view::document::{span as words, time, Fact};
 use view::units::{duration, whole};
 
-/// All that there is to say, in order.
+/// All facts, in order.
 pub fn facts(material: &Material, zone: &TimeZone) -> Vec<Fact> {
     let interval = &material.whole;
     let fact = |name: &'static str, text: String| Fact { name, text };
@@ -32,7 +32,7 @@ pub fn facts(material: &Material, zone: &TimeZone) -> Vec<Fact> {
     for run in &material.runs {
         let end = match (run.to, run.exit_code) {
             (None, _) => "still running".to_string(),
-            (Some(_), Some(code)) => format!("exit code {code}"),
+            (Some(_), Some(code)) => format!("exit status {code}"),
             (Some(_), None) => "ended by a signal".to_string(),
         };
         facts.push(fact("Command", format!("{} ({end})", run.command)));
@@ -54,7 +54,7 @@ fn server(material: &Material, zone: &TimeZone) -> String {
 
 fn span(material: &Material, zone: &TimeZone) -> String {
     format!(
-        "{}: {} in {} intervals of {} or more",
+        "{}: {} in {} intervals of at least {}",
         words(material.from, material.to, zone),
         duration(material.whole.interval_seconds),
         whole(material.intervals),
@@ -70,12 +70,12 @@ fn exactness(material: &Material) -> String {
     let off = interval.uninstrumented_seconds;
     if off > 0.0 && interval.overflow_in_interval.is_zero() && interval.torn_sessions == 0 {
         return format!(
-            "partial: the level was off for {} of the sessions' time; rates and averages are of \
+            "partial: the level was off for {} of the sessions' time; rates and averages cover \
              the rest",
             duration(off)
         );
     }
-    "not exact: the findings say what is missing".to_string()
+    "not exact: see the findings for what is missing".to_string()
 }
 
 fn gaps(material: &Material) -> String {
@@ -84,5 +84,5 @@ fn gaps(material: &Material) -> String {
         1 => "one".to_string(),
         n => n.to_string(),
     };
-    format!("{number}, {} in total; nothing is interpolated", duration(lost))
+    format!("{number}, {} in total; not interpolated", duration(lost))
 }

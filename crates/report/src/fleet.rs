@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The document of a fleet: what an engine has answered about the recordings of many hosts.
+//! The document of a fleet: an engine's query results about the recordings of many hosts.
 //!
-//! Each question has the last answer, which stays if the engine fails later.
+//! Each query has its last result, which stays if a later run fails.
 
 use fleet_sql::{Chart as OfHosts, Course, Only, CHARTS, OTHERS, QUERIES};
 use jiff::tz::TimeZone;
@@ -21,29 +21,29 @@ const SECTIONS: [(&str, &str, &[&str], &[&str]); 11] = [
     ("statements", "Statements", &[], &["statements"]),
     ("regressions", "Statements that got slower or faster", &[], &["regressions"]),
     ("p99", "Slowest executions", &[], &["p99"]),
-    ("outliers", "Hosts that differ", &[], &["outliers"]),
+    ("outliers", "Hosts that differ from their cluster", &[], &["outliers"]),
     ("blocking", "Blocking", &[], &["blocking"]),
     ("checkpoints", "Checkpoints", &[], &["checkpoints"]),
-    ("questions", "The engine's answers", &[], &["questions"]),
+    ("questions", "Queries", &[], &["questions"]),
 ];
 
-/// Max. number of rows of a table; `tally fleet ask` has as many.
+/// Maximum number of rows of a table; the same as in `tally fleet ask`.
 pub const ROWS: u32 = 50;
-/// Max. number of hosts with a series of their own in a chart.
+/// Maximum number of hosts with a series of their own in a chart.
 pub const SERIES: u32 = 12;
 
-/// An answer of the engine.
+/// A result from the engine.
 #[derive(Debug, Clone)]
 pub struct FleetQueryResult<T> {
-    /// What it says.
+    /// The table or the series.
     pub value: T,
-    /// The time that was asked about, seconds since 1970.
+    /// The time range of the query, seconds since 1970.
     pub window: (f64, f64),
-    /// How long the engine took, seconds.
+    /// How long the query took, seconds.
     pub seconds: f64,
 }
 
-/// Why there is no newer answer.
+/// Why there is no newer result.
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// When it failed, seconds since 1970.
@@ -52,24 +52,24 @@ pub struct Failure {
     pub text: String,
 }
 
-/// A question and what is known of it.
+/// A query and its last result.
 #[derive(Debug, Clone)]
 pub struct Question<T> {
     /// The name of its query or chart.
     pub name: &'static str,
-    /// The last answer.
+    /// The last result.
     pub answer: Option<FleetQueryResult<T>>,
-    /// Why the last try gave none.
+    /// Why the last run failed, if it did.
     pub failure: Option<Failure>,
 }
 
 impl<T> Question<T> {
-    /// A question that was not asked yet.
+    /// A query that has not been run yet.
     pub fn new(name: &'static str) -> Question<T> {
         Question { name, answer: None, failure: None }
     }
 
-    /// Takes an answer, or why there is none.
+    /// Stores a result or an error.
     pub fn take(&mut self, result: Result<FleetQueryResult<T>, Failure>) {
         match result {
             Ok(answer) => (self.answer, self.failure) = (Some(answer), None),
@@ -78,33 +78,33 @@ impl<T> Question<T> {
     }
 }
 
-/// Whether a query is asked about this part: a single host has nothing to be compared with.
+/// Whether a query is run for this selection: a single host has nothing to be compared with.
 pub fn is_asked(query: &str, only: &Only) -> bool {
     query != "outliers" || only.host.is_none()
 }
 
-/// What is known of a fleet, or of a part.
+/// The known results about a fleet, or about a part of it.
 #[derive(Debug, Clone)]
 pub struct Fleet {
-    /// Which part.
+    /// The selected cluster and host.
     pub only: Only,
-    /// The engine, and where recordings lie if it reads files.
+    /// The engine and, if it reads files, the location of the recordings.
     pub engine: String,
-    /// How often it is asked, seconds.
+    /// How often the queries are run, seconds.
     pub interval: f64,
-    /// Questions with a table.
+    /// Queries whose result is a table.
     pub tables: Vec<Question<Table>>,
-    /// Questions about the hosts over time.
+    /// Queries about the hosts over time.
     pub courses: Vec<Question<Course>>,
 }
 
 impl Fleet {
-    /// Nothing was asked yet.
+    /// A fleet without results.
     pub fn new(only: Only, engine: String, interval: f64) -> Fleet {
-        let tables = QUERIES.iter().filter(|it| is_asked(it.name, &only));
+        let tables = QUERIES.iter().filter(|query| is_asked(query.name, &only));
         Fleet {
-            tables: tables.map(|it| Question::new(it.name)).collect(),
-            courses: CHARTS.iter().map(|it| Question::new(it.name)).collect(),
+            tables: tables.map(|query| Question::new(query.name)).collect(),
+            courses: CHARTS.iter().map(|chart| Question::new(chart.name)).collect(),
             only,
             engine,
             interval,
@@ -115,19 +115,21 @@ impl Fleet {
         self.tables.iter().find(|table| table.name == name)?.answer.as_ref()
     }
 
-    /// Of each question: name, window of the last answer, what it took, rows or series, failure.
+    /// For each query: name, window of the last result, run time, rows or series, failure.
     fn known(&self) -> Vec<QueryStatus<'_>> {
-        let table =
-            self.tables.iter().map(|it| QueryStatus::from_question(it, |table| table.rows.len()));
+        let table = self
+            .tables
+            .iter()
+            .map(|question| QueryStatus::from_question(question, |table| table.rows.len()));
         let course = self
             .courses
             .iter()
-            .map(|it| QueryStatus::from_question(it, |course| course.series.len()));
+            .map(|question| QueryStatus::from_question(question, |course| course.series.len()));
         table.chain(course).collect()
     }
 }
 
-/// What is known of a question, whatever its answer is.
+/// The status of a query, whatever the type of its result is.
 struct QueryStatus<'q> {
     name: &'static str,
     answer: Option<((f64, f64), f64, usize)>,
@@ -139,16 +141,16 @@ impl<'q> QueryStatus<'q> {
         let answer = it.answer.as_ref();
         QueryStatus {
             name: it.name,
-            answer: answer.map(|it| (it.window, it.seconds, rows(&it.value))),
+            answer: answer.map(|result| (result.window, result.seconds, rows(&result.value))),
             failure: it.failure.as_ref(),
         }
     }
 }
 
-/// The document; `None` if there is no answer yet. Times in sentences are in this zone.
+/// The document, with times in this zone; `None` if there is no result yet.
 pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
     let known = fleet.known();
-    let windows = known.iter().filter_map(|it| it.answer.map(|(window, ..)| window));
+    let windows = known.iter().filter_map(|status| status.answer.map(|(window, ..)| window));
     let (from, to) = windows.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let answered = fleet.tables.iter().filter_map(|table| table.answer.as_ref());
     let mut tables: Vec<Table> = answered.map(table).collect();
@@ -158,7 +160,8 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
         .zip(&fleet.courses)
         .filter_map(|(chart, course)| Some(drawn(chart, &course.answer.as_ref()?.value)))
         .collect();
-    let axis = |name| charts.iter().find(|(chart, _)| chart.axis == name).map(|it| it.1.clone());
+    let axis =
+        |name| charts.iter().find(|(chart, _)| chart.axis == name).map(|drawn| drawn.1.clone());
     let axes = Axes {
         main: axis(AxisName::Main).unwrap_or_default(),
         fine: axis(AxisName::Fine).unwrap_or_default(),
@@ -174,7 +177,7 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
         ..Section::default()
     };
     let mut sections: Vec<Section> = SECTIONS.iter().map(section).collect();
-    sections.retain(|it| !(it.charts.is_empty() && it.tables.is_empty()));
+    sections.retain(|section| !(section.charts.is_empty() && section.tables.is_empty()));
     let title = format!("{}, {}", subject(&fleet.only), span(from, to, zone));
     Some(Document {
         made: Made {
@@ -201,7 +204,7 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
     })
 }
 
-/// "Host db-1 of cluster shop", as a title begins.
+/// "Host db-1 of cluster shop", for the start of a title.
 pub fn subject(only: &Only) -> String {
     match (&only.host, &only.cluster) {
         (Some(host), Some(cluster)) => format!("Host {host} of cluster {cluster}"),
@@ -211,7 +214,7 @@ pub fn subject(only: &Only) -> String {
     }
 }
 
-/// The values of a column, each once.
+/// The distinct values of a column.
 fn values(table: &Table, key: &str) -> Vec<String> {
     let Some(at) = table.columns.iter().position(|column| column.key == key) else {
         return Vec::new();
@@ -223,13 +226,14 @@ fn values(table: &Table, key: &str) -> Vec<String> {
     values
 }
 
-/// All hosts, and the clusters if there are several.
+/// Links to all hosts and, if there are several, to the clusters.
 fn elsewhere(fleet: &Fleet) -> Vec<Link> {
     let mut links = Vec::new();
     if fleet.only.host.is_some() || fleet.only.cluster.is_some() {
         links.push(Link { title: "All hosts".into(), url: ".".into() });
     }
-    let clusters = fleet.table("hosts").map(|it| values(&it.value, "cluster")).unwrap_or_default();
+    let clusters =
+        fleet.table("hosts").map(|hosts| values(&hosts.value, "cluster")).unwrap_or_default();
     if clusters.len() > 1 || fleet.only.host.is_some() {
         links.extend(clusters.iter().map(|name| Link {
             title: format!("Cluster {name}"),
@@ -252,7 +256,7 @@ fn facts(fleet: &Fleet, (from, to): (f64, f64), zone: &TimeZone) -> Vec<Fact> {
     facts.push(Fact { name: "Time", text: span(from, to, zone) });
     facts.push(Fact {
         name: "Compared with",
-        text: format!("{before} (statements that got slower)"),
+        text: format!("{before} (statements that got slower or faster)"),
     });
     facts.push(Fact { name: "Engine", text: fleet.engine.clone() });
     let often = duration(fleet.interval);
@@ -263,26 +267,26 @@ fn facts(fleet: &Fleet, (from, to): (f64, f64), zone: &TimeZone) -> Vec<Fact> {
     facts
 }
 
-/// What the engine could not answer, then what its answers are about.
+/// Failed queries first, then what the results say.
 fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Finding> {
     let section = |name: &str| {
-        let has = |it: &&(&'static str, _, &[&str], &[&str])| {
-            it.2.contains(&name) || it.3.contains(&name)
+        let has = |section: &&(&'static str, _, &[&str], &[&str])| {
+            section.2.contains(&name) || section.3.contains(&name)
         };
-        SECTIONS.iter().find(has).map_or("questions", |it| it.0)
+        SECTIONS.iter().find(has).map_or("questions", |section| section.0)
     };
     let mut findings = Vec::new();
-    for (it, failure) in known.iter().filter_map(|it| Some((it, it.failure?))) {
-        let kept = match it.answer {
-            Some(((_, to), ..)) => format!("The page has the answer of {}.", time(to, zone)),
-            None => "There is no earlier answer.".to_string(),
+    for (status, failure) in known.iter().filter_map(|status| Some((status, status.failure?))) {
+        let kept = match status.answer {
+            Some(((_, to), ..)) => format!("The page shows the result of {}.", time(to, zone)),
+            None => "There is no earlier result.".to_string(),
         };
         findings.push(Finding {
-            section: section(it.name),
+            section: section(status.name),
             weight: Weight::Warning,
             text: format!(
-                "{} was not answered at {}: {}",
-                it.name,
+                "query {} failed at {}: {}",
+                status.name,
                 time(failure.time, zone),
                 failure.text
             ),
@@ -290,15 +294,15 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
         });
     }
     let note = |section, text| Finding { section, weight: Weight::Note, text, details: Vec::new() };
-    let answered = known.iter().filter(|it| it.answer.is_some()).count();
+    let answered = known.iter().filter(|status| status.answer.is_some()).count();
     findings.push(note(
         "questions",
         match known.len() - answered {
-            0 => format!("All {answered} questions have answers."),
-            _ => format!("{answered} of {} questions have answers.", known.len()),
+            0 => format!("All {answered} queries have results."),
+            _ => format!("{answered} of {} queries have results.", known.len()),
         },
     ));
-    let count = |name| fleet.table(name).map_or(0, |it| it.value.rows.len());
+    let count = |name| fleet.table(name).map_or(0, |result| result.value.rows.len());
     let mut found = |name, one: &str, more: &str| match count(name) {
         0 => {}
         1 => findings.push(note(section(name), format!("1 {one}."))),
@@ -308,50 +312,53 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
     found("regressions", "statement got slower or faster", "statements got slower or faster");
     found(
         "outliers",
-        "figure of a host differs",
-        "figures of hosts differ from those of their clusters",
+        "figure of a host differs from its cluster",
+        "figures of hosts differ from their clusters",
     );
-    found("blocking", "session made others wait for a lock", "sessions made others wait for locks");
+    found("blocking", "session blocked others on a lock", "sessions blocked others on locks");
     findings
 }
 
-/// How long each question took, and of when its answer is.
+/// How long each query took, and which time its result covers.
 fn questions(known: &[QueryStatus<'_>]) -> Table {
     let columns = vec![
         Column::new("question", "QUESTION", Unit::Id),
-        Column::new("answered", "ANSWER OF", Unit::Time),
+        Column::new("answered", "RESULT OF", Unit::Time),
         Column::new("seconds", "TOOK", Unit::Seconds),
         Column::new("rows", "ROWS", Unit::Count).help("Rows of a table, series of a chart"),
         Column::new("failed", "FAILED", Unit::Time),
         Column::new("failure", "WHY", Unit::Text),
     ];
-    let mut table =
-        Table::new("questions", "How long each question took, and of when its answer is", columns);
-    for it in known {
-        let answer = it.answer;
+    let mut table = Table::new(
+        "questions",
+        "Run time of each query, and the time that its result covers",
+        columns,
+    );
+    for status in known {
+        let answer = status.answer;
         table.push(
             Tone::Plain,
             vec![
-                it.name.into(),
+                status.name.into(),
                 answer.map(|((_, to), ..)| to).into(),
                 answer.map(|(_, seconds, _)| seconds).into(),
                 answer.map(|(.., rows)| rows as u64).into(),
-                it.failure.map(|it| it.time).into(),
-                it.failure.map(|it| it.text.clone()).into(),
+                status.failure.map(|failure| failure.time).into(),
+                status.failure.map(|failure| failure.text.clone()).into(),
             ],
         );
     }
     table
 }
 
-/// The table of an answer, whose hosts link to their pages.
+/// The table of a result, whose hosts link to their pages.
 fn table(answer: &FleetQueryResult<Table>) -> Table {
     let mut table = answer.value.clone();
     let title = table.title.split_at(table.title.chars().next().map_or(0, char::len_utf8));
     table.title = format!("{}{}", title.0.to_uppercase(), title.1).into();
-    // The others have a row for each host or statement.
+    // The other tables have a row for each host or statement.
     if matches!(table.id, "regressions" | "outliers" | "blocking" | "checkpoints") {
-        table.note = Some("Without a row: none in this time.".to_string());
+        table.note = Some("An empty table means that there were none in this time.".to_string());
     }
     let has_cluster = table.columns.iter().any(|column| column.key == "cluster");
     for column in &mut table.columns {
@@ -366,20 +373,20 @@ fn table(answer: &FleetQueryResult<Table>) -> Table {
     table
 }
 
-/// A chart of hosts. The answers may be of different times, so each has an axis of its own.
+/// A chart of hosts. Results may cover different times, so each chart has an axis of its own.
 fn drawn(of: &'static OfHosts, course: &Course) -> (Chart, Axis) {
     let (kind, axis, unit, note) = match of.is_share {
         false => (
             ChartKind::Stack,
             AxisName::Main,
             Unit::Sessions,
-            "Average number of busy sessions of each host. \"others\" is the sum of all other hosts.",
+            "Average number of busy sessions on each host. \"others\" is the sum of all other hosts.",
         ),
         true => (
             ChartKind::Lines,
             AxisName::Fine,
             Unit::Share,
-            "Share of the machine's CPUs that was busy. \"others\" is that of all other machines together.",
+            "Busy share of the machine's CPUs. \"others\" is the share of all other machines together.",
         ),
     };
     let series = course.series.iter().map(|(name, values)| Series {
@@ -389,7 +396,10 @@ fn drawn(of: &'static OfHosts, course: &Course) -> (Chart, Axis) {
         side: None,
         values: values.clone(),
     });
-    let section = SECTIONS.iter().find(|it| it.2.contains(&of.name)).map_or("", |it| it.0);
+    let section = SECTIONS
+        .iter()
+        .find(|(_, _, charts, _)| charts.contains(&of.name))
+        .map_or("", |(id, ..)| id);
     let chart = Chart {
         id: of.name,
         section,
@@ -430,7 +440,7 @@ mod tests {
         fleet.tables[0].take(Ok(answer(hosts(), 100.0)));
         fleet.tables[0].take(Err(Failure { time: 160.0, text: "out of memory".into() }));
         let document = document(&fleet, &TimeZone::UTC).unwrap();
-        assert!(document.findings[0].text.contains("hosts was not answered"));
+        assert!(document.findings[0].text.contains("query hosts failed"));
         assert!(document.findings[0].text.ends_with("out of memory"));
         assert!(document.findings[0].details[0].contains("00:01:40"), "{:?}", document.findings);
         assert_eq!(document.table("hosts").unwrap().rows.len(), 2);

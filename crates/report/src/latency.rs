@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Command latency, over time: a heat map of the histograms of their handling.
+//! Command latency over time: a heat map of the histograms of handling times.
 
 use segment::layout::bucket_low;
 
 use super::material::{Latency, Material};
 use view::document::{Heatmap, Unit};
 
-/// Columns, at most.
+/// Maximum number of columns.
 const COLUMNS: usize = 720;
-/// Rows, at most.
+/// Maximum number of rows.
 const ROWS: usize = 64;
 
-/// The heat map; `None` where no command was handled.
+/// The heat map; `None` if no command was handled.
 pub fn heatmap(material: &Material) -> Option<Heatmap> {
     let latency = &material.latency;
     let step = step(latency);
-    // A clock that was measured again differs by a millionth; buckets are a sixteenth wide.
+    // The clock's rate, when measured again, differs by a millionth; buckets are a sixteenth wide.
     let seconds_per_tick = latency.first()?.seconds_per_tick;
     let counts = columns(latency, step);
     let buckets = counts.iter().flat_map(|(_, column)| column.iter().flatten().map(|b| b.0));
@@ -47,8 +47,8 @@ pub fn heatmap(material: &Material) -> Option<Heatmap> {
         section: "latency",
         title: "Command latency",
         note: Some(format!(
-            "Clients' commands by handling time; each column is {}. Colour: number of commands, \
-             see the strip below.",
+            "Client commands by handling time; each column covers {}. Colour: number of commands, \
+             see the scale below.",
             view::units::duration(step)
         )),
         unit: Unit::Seconds,
@@ -59,7 +59,7 @@ pub fn heatmap(material: &Material) -> Option<Heatmap> {
     })
 }
 
-/// How long a column is: as recorded, or a multiple of it.
+/// The length of a column: as recorded, or a multiple of it.
 fn step(latency: &[Latency]) -> f64 {
     let (Some(first), Some(last)) = (latency.first(), latency.last()) else {
         return 1.0;
@@ -69,15 +69,15 @@ fn step(latency: &[Latency]) -> f64 {
     longest * (all / longest / COLUMNS as f64).ceil().max(1.0)
 }
 
-/// The start of each column, and its buckets with their counts, lowest first; `None`: nothing
-/// was measured in it.
+/// The start of each column, and its buckets with their counts, lowest first; `None` if nothing was measured in
+/// it.
 type Column = (f64, Option<Vec<(usize, u64)>>);
 
 fn columns(latency: &[Latency], step: f64) -> Vec<Column> {
     let Some(first) = latency.first().map(|l| l.start) else {
         return Vec::new();
     };
-    // By the middle, so that a begin that is late or early by a little changes nothing.
+    // Uses the middle, so that a slightly early or late start makes no difference.
     let place = |l: &Latency| ((l.start + l.seconds / 2.0 - first) / step).max(0.0) as usize;
     let number = latency.iter().map(place).max().unwrap_or(0) + 1;
     let mut sums: Vec<Option<segment::Histogram>> = vec![None; number];

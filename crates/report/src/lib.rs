@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Makes a report's document from a recording, or from a server's last minutes.
+//! Makes a report's document from a recording, or from a server's last few minutes.
 //!
-//! [`source`] reads a recording into [`material`]; [`assemble`] makes the document, which holds
-//! everything that text, page and JSON show.
+//! [`source`] reads a recording into [`material`]; [`assemble`] makes the document, which holds everything that
+//! text, page and JSON show.
 
 pub mod assemble;
 mod charts;
@@ -38,15 +38,15 @@ use error::Error;
 use jiff::tz::TimeZone;
 use view::document::Document;
 
-/// What was wrong in a recording's range, the worst first.
+/// The diagnoses of a recording's time range, the most severe first.
 pub fn diagnoses(
     wanted: &source::RecordingSelection<'_>,
 ) -> Result<Vec<diagnose::Diagnosis>, Error> {
     Ok(findings::diagnosed(&source::read(wanted, &|_| {})?))
 }
 
-/// The document of a recording's range; `cost` is a result of `tally cost --json`. `progress` is
-/// called with what is being done.
+/// The document of a recording's time range; `cost` is a result of `tally cost --json`. `progress` is called with
+/// the current step.
 pub fn of_recording(
     wanted: &source::RecordingSelection<'_>,
     cost: Option<&Path>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the server did, in a line each: the first figures of a report.
+//! The server's load, one line for each aspect: the first figures of a report.
 
 use segment::interval::Interval;
 use view::document::Fact;
@@ -7,7 +7,7 @@ use view::units::{count, duration, percent, two};
 
 use super::material::Material;
 
-/// Sessions, commands, commits, processors; what there was none of is left out.
+/// Sessions, commands, commits, CPUs; those that did not occur are left out.
 pub fn load(material: &Material) -> Vec<Fact> {
     let interval = &material.whole;
     let fact = |name, text: Option<String>| text.map(|text| Fact { name, text });
@@ -22,7 +22,7 @@ pub fn load(material: &Material) -> Vec<Fact> {
     .collect()
 }
 
-/// Time in which something was measured.
+/// The time in which something was measured.
 fn length(interval: &Interval) -> f64 {
     interval.instrumented_seconds.max(1e-9)
 }
@@ -35,11 +35,11 @@ fn sessions(interval: &Interval) -> String {
 
 /// ", 386 us each, 99 % within 6.87 ms".
 fn latency(mean: Option<f64>, p99: Option<f64>) -> String {
-    let mean = mean.map_or(String::new(), |it| format!(", {} each", duration(it)));
-    p99.map_or(mean.clone(), |it| format!("{mean}, 99 % within {}", duration(it)))
+    let mean = mean.map_or(String::new(), |mean| format!(", {} each", duration(mean)));
+    p99.map_or(mean.clone(), |p99| format!("{mean}, 99 % within {}", duration(p99)))
 }
 
-/// All commands, and how long those of the kind take that most time goes to.
+/// All commands, and the duration of the kind that takes the most time.
 fn commands(interval: &Interval) -> Option<String> {
     let rate = interval.commands_handled as f64 / length(interval);
     let seconds = |at: usize| interval.commands[at].handle.seconds;
@@ -57,7 +57,7 @@ fn commands(interval: &Interval) -> Option<String> {
     Some(format!("{}/s{latency}{of}{}", count(rate), own(interval)))
 }
 
-/// " (tally itself 9.91/s)", where it asked the server for something.
+/// " (tally itself 9.91/s)", if tally queried the server.
 fn own(interval: &Interval) -> String {
     match interval.own_commands {
         0 => String::new(),
@@ -80,13 +80,13 @@ fn commits(interval: &Interval) -> Option<String> {
     (all.count > 0).then(|| format!("{}/s{}", count(rate), latency(Some(mean), p99)))
 }
 
-/// "1.29 of 2 busy with sessions (64.5 %)".
+/// "sessions want 1.29 of 2 (64.5 %)".
 fn processors(material: &Material) -> Option<String> {
     let interval = &material.whole;
-    let cpu = interval.activities_where(|it| &*it.activity == "cpu");
-    let wanted = cpu.iter().map(|it| it.timing.seconds).sum::<f64>() / length(interval);
+    let cpu = interval.activities_where(|account| &*account.activity == "cpu");
+    let wanted = cpu.iter().map(|account| account.timing.seconds).sum::<f64>() / length(interval);
     let share = wanted / (interval.cores.max(1)) as f64;
-    Some(format!("sessions want {} of {} ({} %)", two(wanted), interval.cores, percent(share)))
+    Some(format!("sessions need {} of {} ({} %)", two(wanted), interval.cores, percent(share)))
 }
 
 #[cfg(test)]
@@ -101,7 +101,8 @@ mod tests {
 
     use super::*;
 
-    /// An idle server that is watched through a connection has no commands; `tally diff` of its recording counts none either.
+    /// An idle server that is watched through a connection has no commands; `tally diff` of its recording counts
+    /// none either.
     #[test]
     fn what_tally_asks_is_no_command_of_the_load() {
         let of = |process: &str, count| FrameStat {

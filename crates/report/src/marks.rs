@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is marked in all charts: checkpoints, what was slow, and what the recorder noted.
+//! The marks in all charts: checkpoints, slow operations, and what the recorder noted.
 
 use segment::EventKind;
 
@@ -8,25 +8,25 @@ use super::tables::checkpoints;
 use view::document::Mark;
 use view::units::{duration, whole};
 
-/// Slow operations that are marked, the longest of them: more would hide the charts.
+/// Maximum number of slow operations that are marked, the longest ones; more would hide the charts.
 const SLOW: usize = 200;
 
 /// All of them, in order of time.
 pub fn marks(material: &Material) -> Vec<Mark> {
     let mut marks: Vec<Mark> = checkpoints(&material.events, material.from)
         .into_iter()
-        .filter_map(|it| {
-            let ended = it.ended?;
+        .filter_map(|checkpoint| {
+            let ended = checkpoint.ended?;
             Some(Mark {
-                time: ended - it.seconds,
+                time: ended - checkpoint.seconds,
                 until: Some(ended),
                 kind: "checkpoint".to_string(),
                 text: format!(
                     "checkpoint ({}), {}: {} buffers, sync {}",
-                    it.reason,
-                    duration(it.seconds),
-                    whole(it.buffers),
-                    duration(it.sync_seconds)
+                    checkpoint.reason,
+                    duration(checkpoint.seconds),
+                    whole(checkpoint.buffers),
+                    duration(checkpoint.sync_seconds)
                 ),
             })
         })

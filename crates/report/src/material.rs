@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a report is made from, whatever its source: the sum as one interval, the statements, and
-//! the points in time.
+//! The material of a report, whatever its source: the sum as one interval, the statements, and the points in
+//! time.
 
 use segment::interval::SessionRow;
 use segment::{Histogram, Interval, RelationRow};
@@ -21,7 +21,7 @@ pub struct Client {
     pub program: String,
     /// Its virtual machine.
     pub java: String,
-    /// What it did, at points of its own.
+    /// Its activity, at points of its own.
     pub points: Vec<Point>,
 }
 
@@ -30,7 +30,7 @@ pub struct Client {
 pub struct Material {
     /// The recording's directory.
     pub recording: String,
-    /// The host that it was made on.
+    /// The host on which it was made.
     pub host: String,
     /// The start of the report, seconds since 1970.
     pub from: f64,
@@ -40,7 +40,7 @@ pub struct Material {
     pub interval_seconds: f64,
     /// The same for histograms and statements.
     pub detail_seconds: Option<f64>,
-    /// How many intervals there are.
+    /// Number of intervals.
     pub intervals: u64,
     /// Everything as one interval.
     pub whole: Interval,
@@ -48,21 +48,21 @@ pub struct Material {
     pub statements: Option<StatementsTable>,
     /// Who blocks whom now; `None` for a recording.
     pub blocking: Option<Forest>,
-    /// How far vacuum is behind now, or in a recording at its worst; `None`: the server was not asked.
+    /// How far vacuum is behind now or, for a recording, at its worst; `None` if the server was not asked.
     pub vacuum: Option<Vacuum>,
-    /// What the sessions did; `None`: not recorded.
+    /// The activity of the sessions; `None` if it was not recorded.
     pub sessions: Option<SessionHistory>,
     /// The points of the charts.
     pub points: Vec<Point>,
-    /// Every interval by itself: commands handled and commits.
+    /// Commands handled and commits of each interval.
     pub moments: Vec<Moment>,
-    /// Command latency to handle, over time.
+    /// Time to handle commands, over time.
     pub latency: Vec<Latency>,
     /// Events, oldest first.
     pub events: Vec<Row>,
     /// Other marks.
     pub marks: Vec<Mark>,
-    /// Where nothing was measured.
+    /// Times in which nothing was measured.
     pub gaps: Vec<Gap>,
     /// Facts from outside the intervals: the machine, the level over time, ...
     pub facts: Vec<Fact>,
@@ -72,9 +72,9 @@ pub struct Material {
     pub runs: Vec<Run>,
     /// I/O on the files of each relation, most time first; empty if not recorded.
     pub relations: Vec<RelationRow>,
-    /// Recorded time that they are of.
+    /// Recorded time that they cover.
     pub relations_seconds: f64,
-    /// The cost of the level, if it was measured.
+    /// The overhead of the level, if it was measured.
     pub cost: Option<MeasuredCost>,
     /// A Java client of the server, recorded at the same time.
     pub client: Option<Client>,
@@ -89,11 +89,11 @@ pub struct Material {
 pub struct Moment {
     /// When it began, seconds since 1970.
     pub start: f64,
-    /// Its length; 0: a gap.
+    /// Its length; 0 for a gap.
     pub seconds: f64,
     /// Commands of clients that were handled.
     pub commands: u64,
-    /// Commits that wrote WAL; `None`: not recorded per interval.
+    /// Commits that wrote WAL; `None` if they were not recorded per interval.
     pub commits: Option<u64>,
 }
 
@@ -104,9 +104,9 @@ pub struct Latency {
     pub start: f64,
     /// Their length.
     pub seconds: f64,
-    /// Of the histogram's values.
+    /// Seconds per tick of the histogram's values.
     pub seconds_per_tick: f64,
-    /// What ended in them.
+    /// The commands that ended in this time.
     pub histogram: Histogram,
 }
 
@@ -119,7 +119,7 @@ pub struct Setting {
     pub name: String,
     /// Its value, in the server's own words.
     pub value: String,
-    /// When it came into force within the report; `None`: it was so from the beginning.
+    /// When it came into force within the report; `None` if it was in force from the start.
     pub changed: Option<f64>,
 }
 
@@ -128,26 +128,28 @@ pub struct Setting {
 pub struct Run {
     /// The command line.
     pub command: String,
-    /// When it began, seconds since 1970.
+    /// When it started, seconds since 1970.
     pub from: f64,
-    /// When it ended; `None`: not yet.
+    /// When it ended; `None` if it is still running.
     pub to: Option<f64>,
-    /// How it ended; `None`: not yet, or by a signal.
+    /// Its exit status; `None` if it is still running or was ended by a signal.
     pub exit_code: Option<i64>,
     /// What it printed.
     pub output: String,
 }
 
-/// What the sessions did.
+/// The activity of the sessions.
 #[derive(Debug, Clone, Default)]
 pub struct SessionHistory {
-    /// Who was active, most time first.
+    /// The active sessions, most time first.
     pub active: Vec<Active>,
-    /// Sessions that blocked others and were not blocked, most time of others first.
+    /// Sessions that blocked others and were not blocked themselves, those with most waiting time of others
+    /// first.
     pub blockers: Vec<Blocker>,
     /// Sessions that were idle in a transaction, the longest first.
     pub open: Vec<Open>,
-    /// The sessions, those seen longest first: their exact busy and CPU time, commands, and activities from samples.
+    /// The sessions, those observed the longest first: exact busy and CPU time and commands, and activities from
+    /// samples.
     pub sessions: Vec<SessionRow>,
 }
 
@@ -162,7 +164,7 @@ pub struct Active {
     pub user: Option<String>,
     /// The database, if any.
     pub database: Option<String>,
-    /// How many processes.
+    /// Number of processes.
     pub sessions: u64,
     /// Their time that was not idle.
     pub busy_seconds: f64,
@@ -177,21 +179,21 @@ pub struct Active {
 /// A session that blocked others and was not blocked itself.
 #[derive(Debug, Clone, Default)]
 pub struct Blocker {
-    /// It, when most others waited for it.
+    /// The session, at the moment when most others waited for it.
     pub root: Party,
-    /// All who blocked and were blocked then, ...
+    /// All sessions that blocked or were blocked then, ...
     pub forest: Forest,
     /// ... and when that was, seconds since 1970.
     pub time: f64,
-    /// How many waited then, directly or not.
+    /// How many waited then, directly or indirectly.
     pub waiters: usize,
-    /// How long it blocked any, from samples.
+    /// How long it blocked at least one session, from samples.
     pub seconds: f64,
-    /// The time of all who waited, from samples.
+    /// The total time of all sessions that waited, from samples.
     pub waiting_seconds: f64,
-    /// The first of it, seconds since 1970.
+    /// When it first blocked a session, seconds since 1970.
     pub from: f64,
-    /// The last of it, seconds since 1970.
+    /// When it last blocked a session, seconds since 1970.
     pub to: f64,
 }
 
@@ -206,10 +208,10 @@ pub struct Open {
     pub user: Option<String>,
     /// The database, if any.
     pub database: Option<String>,
-    /// How long at most.
+    /// The longest time.
     pub seconds: f64,
-    /// When that was seen, seconds since 1970.
+    /// When that was observed, seconds since 1970.
     pub until: f64,
-    /// Its last statement, if it is known.
+    /// Its last statement, if known.
     pub query: Option<String>,
 }

@@ -8,7 +8,7 @@ use segment::Level;
 use serde::Deserialize;
 use view::document::Cost;
 
-/// Bytes of a file that are read at most.
+/// Maximum size of a file to read, bytes.
 const LARGEST: u64 = 1 << 30;
 
 /// The parts of the output of `tally cost --json` that a report shows.
@@ -41,35 +41,35 @@ struct Host {
 }
 
 impl MeasuredCost {
-    /// Read this file. An error names it, and says what it should be.
+    /// Reads this file. The error names it and says what is expected.
     pub fn read(path: &Path) -> Result<MeasuredCost, Error> {
         let named = |why: String| Error::Failed(format!("{}: {why}", path.display()));
         let text = files::read_named(path, LARGEST).map_err(|error| named(error.to_string()))?;
         let result: MeasuredCost = serde_json::from_slice(&text).map_err(|error| {
-            named(format!("not the output of `tally cost --json` ({error}); --cost needs that"))
+            named(format!("not the output of `tally cost --json`, which --cost requires ({error})"))
         })?;
         match (result.of.as_str(), result.cpu) {
             ("level", Some(_)) => Ok(result),
             ("level", None) => {
                 Err(named("this run of `tally cost` was too short for a figure".to_string()))
             }
-            (of, _) => {
-                Err(named(format!("this is the cost of {of}; the report needs that of the level")))
-            }
+            (of, _) => Err(named(format!(
+                "this is the cost of {of}; the report requires the cost of the level"
+            ))),
         }
     }
 
-    /// The share of CPU time, %.
+    /// The overhead as a share of CPU time, %.
     pub(crate) fn cost(&self) -> Option<Cost> {
         let Figure { percent, half_width } = self.cpu?;
         Some(Cost { percent, half_width })
     }
 
-    /// The cost as a sentence. It says where the processor or the level differ from those here.
+    /// The overhead as a sentence, which says if the processor or the level differ from those here.
     pub(crate) fn words(&self, processor: Option<&str>, level: Level) -> Option<String> {
         let figure = |f: Figure| format!("{:+.2} % ± {:.2}", f.percent, f.half_width);
         let placebo =
-            self.placebo.cpu.map_or(String::new(), |it| format!("placebo {}, ", figure(it)));
+            self.placebo.cpu.map_or(String::new(), |cpu| format!("A/A control {}, ", figure(cpu)));
         let mut text = format!(
             "measured by `tally cost`: level {} takes {} of the CPU time of a {} ({placebo}95 % \
              confidence intervals; {}; {})",
@@ -80,7 +80,10 @@ impl MeasuredCost {
             self.server
         );
         if let Some(here) = processor.filter(|here| *here != self.host.processor) {
-            text.push_str(&format!("; but on a {}, and this is a {here}", self.host.processor));
+            text.push_str(&format!(
+                "; but it was measured on a {}, and this machine has a {here}",
+                self.host.processor
+            ));
         }
         let level = level.to_string();
         if level != self.level {

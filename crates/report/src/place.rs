@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording that a command reads: a directory, or a copy of what a bucket has of the time that is wanted.
+//! A recording that a command reads: a directory, or a copy of the requested time range from a bucket.
 
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,14 @@ const HOUR_US: i64 = 3_600_000_000;
 /// The directory of a recording. A copy is removed when this is dropped.
 #[derive(Debug)]
 pub enum RecordingPlace {
-    /// The user's.
+    /// The user's directory.
     Directory(PathBuf),
-    /// A copy of what is at this address.
+    /// A copy of the recording at this URL.
     Copy(TempDir, String),
 }
 
 impl RecordingPlace {
-    /// A directory as it is; of a bucket, the server of this cluster and host from `from` to `to`.
+    /// Opens a directory as it is; from a bucket, copies the server of this cluster and host from `from` to `to`.
     pub fn open(
         place: &Path,
         (cluster, host): (Option<&str>, Option<&str>),
@@ -29,7 +29,7 @@ impl RecordingPlace {
     ) -> Result<RecordingPlace, Error> {
         let Some(url) = place.to_str().filter(|text| ship::is_url(text)) else {
             if cluster.is_some() {
-                let text = "--cluster needs the address of a bucket (s3://BUCKET/PREFIX)";
+                let text = "--cluster requires the URL of a bucket (s3://BUCKET/PREFIX)";
                 return Err(Error::Usage(text.into()));
             }
             return Ok(RecordingPlace::Directory(place.to_path_buf()));
@@ -38,7 +38,7 @@ impl RecordingPlace {
         let shipped = Shipped::find(bucket, cluster, host)?;
         let end = shipped.end_us() as f64 * 1e-6;
         let us = |edge: Edge| (edge.resolve(end) * 1e6).round() as i64;
-        // A time before the end may be up to an hour earlier, because the end is that of a file.
+        // A time relative to the end may be up to an hour earlier, because the end is that of a file.
         let from = from.map_or(i64::MIN, |edge| us(edge).saturating_sub(HOUR_US));
         let to = to.map_or(i64::MAX, us);
         let folder =
@@ -55,7 +55,7 @@ impl RecordingPlace {
         }
     }
 
-    /// The address, if it is a copy. A copy is of one host.
+    /// The URL, if it is a copy. A copy is of one host.
     pub fn url(&self) -> Option<&str> {
         match self {
             RecordingPlace::Directory(_) => None,
@@ -63,17 +63,17 @@ impl RecordingPlace {
         }
     }
 
-    /// What the user calls it.
+    /// The name by which the user specified it.
     pub fn name(&self) -> String {
         self.url().map_or_else(|| self.directory().display().to_string(), str::to_string)
     }
 
-    /// Open it; `host` selects one of several.
+    /// Opens it; `host` selects one of several machines.
     pub fn recording(&self, host: Option<&str>) -> Result<Recording, Error> {
         Ok(Recording::open(self.directory(), host.filter(|_| self.url().is_none()))?)
     }
 
-    /// Whether both are the same recordings.
+    /// Whether both are the same recording.
     pub fn is(&self, other: &RecordingPlace) -> bool {
         match (self, other) {
             (RecordingPlace::Directory(a), RecordingPlace::Directory(b)) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the charts show of one stretch of time: taken from its interval, so that it is the
-//! same figure as everywhere else.
+//! The figures of the charts for one stretch of time. They are taken from its interval, so that they are the same
+//! figures as everywhere else.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use view::HostMetrics;
 /// One point of the charts.
 #[derive(Debug, Clone, Default)]
 pub struct Point {
-    /// When it begins, seconds since 1970.
+    /// When it starts, seconds since 1970.
     pub start: f64,
-    /// How much of it was measured; 0 in a gap.
+    /// How much of it was measured, seconds; 0 in a gap.
     pub seconds: f64,
-    /// What happened; `None` in a gap.
+    /// The figures; `None` in a gap.
     pub figures: Option<Figures>,
 }
 
-/// What happened in a stretch of time.
+/// The figures of a stretch of time.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
-    /// Seconds by activity, what is idle left out; most first.
+    /// Seconds by activity, without idle ones, most time first.
     pub activities: Vec<(Arc<str>, f64)>,
     /// Commands of clients that were handled.
     pub commands: u64,
-    /// Handling them.
+    /// Time to handle them.
     pub handle_seconds: f64,
-    /// Waiting for them.
+    /// Time to wait for them.
     pub read_seconds: f64,
     /// Commits that wrote WAL.
     pub commits: u64,
-    /// Commits that leader (flushed).
+    /// Commits whose backend flushed the WAL itself.
     pub leader: Timing,
     /// Syncs of the WAL in commits.
     pub sync: Timing,
@@ -39,7 +39,7 @@ pub struct Figures {
     pub flushes: u64,
     /// Bytes read from files.
     pub read_bytes: u64,
-    /// Bytes written to files, WAL left out.
+    /// Bytes written to files, excluding WAL.
     pub written_bytes: u64,
     /// Bytes of WAL written.
     pub wal_bytes: u64,
@@ -50,7 +50,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of an interval.
+    /// The figures of an interval.
     pub fn from_interval(interval: &Interval) -> Figures {
         let activities = interval
             .activities_where(|account| !account.idle)

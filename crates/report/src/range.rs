@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `--from` and `--to`: a time of day, a date, both, or so long before the recording's end.
+//! `--from` and `--to`: a time of day, a date, both, or an offset from the recording's end.
 
 use jiff::tz::TimeZone;
 
 use view::moment::Moment;
 
-/// An end of a range, as it was asked for.
+/// One end of a time range, as the user specified it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Edge(Moment);
 
 impl Edge {
-    /// What the words say; dates and times are local.
+    /// Parses the argument; dates and times are local.
     pub fn parse(text: &str) -> Result<Edge, String> {
         match Moment::parse(text, &TimeZone::system()) {
             // There is nothing after the end.
             Some(moment) if !text.trim_start().starts_with('+') => Ok(Edge(moment)),
             _ => Err(format!(
-                "\"{text}\" is not a time; try 14:30, 2026-03-01, \"2026-03-01 14:30:00\", \
+                "\"{text}\" is not a time; use 14:30, 2026-03-01, \"2026-03-01 14:30:00\", \
                  2026-03-01T14:30:00Z, or -10m (before the end)"
             )),
         }
@@ -27,8 +27,8 @@ impl Edge {
         Edge(Moment::At(seconds))
     }
 
-    /// As an instant, for a recording that ends then; both in seconds since 1970. A time of day is
-    /// the last one before that end.
+    /// Resolves it for a recording that ends at `end`, both in seconds since 1970. A time of day is the last one
+    /// before that end.
     pub fn resolve(self, end: f64) -> f64 {
         self.0.resolve(end, end, &TimeZone::system()).unwrap_or(end)
     }

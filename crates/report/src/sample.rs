@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording that never was, for tests of the report: ten minutes of two processors, with a
-//! gap, three checkpoints and a step in one wait.
+//! A made-up recording for tests of the report: ten minutes on two CPUs, with a gap, three checkpoints and a step
+//! in one wait.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,11 +21,11 @@ use view::sample;
 
 pub const FROM: f64 = 1_700_000_000.0;
 const SECONDS: usize = 600;
-/// Nothing was measured from here to there.
+/// Nothing was measured in these seconds.
 const GAP: std::ops::Range<usize> = 360..390;
 const CHECKPOINTS: [(f64, f64); 3] = [(60.0, 118.0), (250.0, 310.0), (480.0, 545.0)];
 
-/// The document made of it.
+/// The document made from it.
 pub fn document(material: Material) -> Document {
     let mut document = assemble::document(material, &TimeZone::UTC).unwrap();
     document.made.time = FROM + 1_000.0;
@@ -36,7 +36,7 @@ fn in_checkpoint(at: usize) -> bool {
     CHECKPOINTS.iter().any(|&(from, to)| from <= at as f64 && (at as f64) < to)
 }
 
-/// Between 0 and 1, always the same for the same number.
+/// A number between 0 and 1 that depends only on the arguments.
 fn noise(at: usize, of: usize) -> f64 {
     let mut n = (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (of as u64 + 7) << 17;
     n ^= n >> 31;
@@ -45,7 +45,7 @@ fn noise(at: usize, of: usize) -> f64 {
     n as f64 / u64::MAX as f64
 }
 
-/// How often and how long something was, in one second: seconds, and times.
+/// How often and how long an activity took place in one second.
 struct Did {
     name: String,
     kind: StatKind,
@@ -64,7 +64,7 @@ impl Did {
         let total = (self.seconds * 1e9).round() as u64;
         let each = total.checked_div(self.count).unwrap_or(0);
         let mut histogram = Histogram::new();
-        // Half as long, as long, and twice as long.
+        // Half, once, and twice as long.
         if self.kind == StatKind::Timer || self.name.contains("::wait::") {
             for (of, part) in [(each / 2, self.count / 2), (each, self.count / 4)] {
                 histogram.add(of, part);
@@ -87,7 +87,7 @@ impl Did {
     }
 }
 
-/// What happened in one second.
+/// The statistics of one second.
 fn second(at: usize) -> Vec<FrameStat> {
     let slow = if in_checkpoint(at) { 1.8 } else { 1.0 };
     let step: f64 = if at >= 420 { 2.6 } else { 1.0 };
@@ -116,7 +116,7 @@ fn second(at: usize) -> Vec<FrameStat> {
         let seconds = seconds * (0.9 + 0.2 * noise(at, of));
         all.push(did(&format!("{phase}::{activity}"), StatKind::Account, count, seconds));
     }
-    let busy: f64 = all.iter().map(|it| it.seconds).sum::<f64>() - all[15].seconds;
+    let busy: f64 = all.iter().map(|did| did.seconds).sum::<f64>() - all[15].seconds;
     let idle = 8.0 - busy.min(8.0);
     all.push(did("idle::wait::Client:ClientRead", StatKind::Account, commands, idle));
     let timer = |name: &str, count, seconds| did(name, StatKind::Timer, count, seconds);
@@ -166,7 +166,7 @@ fn frame(at: usize) -> Frame {
         level_end: None,
         server: like.server,
         cores: like.cores,
-        wall: accounts.map(|it| it.total.change.total).sum(),
+        wall: accounts.map(|account| account.total.change.total).sum(),
         locks_ticks: if at < 60 { 1_000_000_000 } else { 0 },
         torn_sessions: 0,
         nameless: 0,
@@ -183,7 +183,7 @@ fn frame(at: usize) -> Frame {
     }
 }
 
-/// A frame a second; none in the gap.
+/// One frame a second, none in the gap.
 pub fn frames() -> impl Iterator<Item = (usize, Option<Frame>)> {
     (0..SECONDS).map(|at| (at, (!GAP.contains(&at)).then(|| frame(at))))
 }
@@ -242,7 +242,7 @@ fn latency() -> Vec<Latency> {
         .collect()
 }
 
-/// What it is all made of.
+/// The material of the report.
 pub fn material() -> Material {
     static MADE: OnceLock<Material> = OnceLock::new();
     MADE.get_or_init(make).clone()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A report of a recording that never was: its parts agree with each other, and with golden/,
-//! the files by which web/ knows what it will be given.
+//! A report on a made-up recording: its parts agree with each other, and with golden/, the files that tell web/
+//! what it will receive.
 
 use jiff::tz::TimeZone;
 
@@ -137,8 +137,8 @@ fn findings_name_what_stands_out() {
     let text = findings.join("\n");
     for part in [
         "There is a gap of 30 s: the server was down.",
-        "Most time went to IO:WALSync in phase commit: 24.",
-        "Lock:transactionid changed most over time: 0.31 sessions on average until",
+        "Most time was spent in IO:WALSync in phase commit: 24.",
+        "Lock:transactionid changed the most over time: 0.31 sessions on average until",
         "3 slow operations",
         "sync: 0.810 s: base/16384/16397",
         "45.2 % ±4.2 fewer commands than just before them",
@@ -222,7 +222,7 @@ fn the_text_of_the_sessions() {
     let mut out = Vec::new();
     text::write(&document, &style, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
-    let begin = text.find("Who was active").unwrap();
+    let begin = text.find("Active sessions\n").unwrap();
     let end = text[begin..].find("Files").unwrap();
     insta::assert_snapshot!(&text[begin..begin + end]);
 }
@@ -237,8 +237,8 @@ fn no_width_is_too_narrow_for_the_text() {
     }
 }
 
-/// web/ draws what is in golden/. After a change that is meant, PGTALLY_GOLDEN=write in the
-/// environment writes it anew.
+/// web/ draws the files in golden/. After an intended change, PGTALLY_GOLDEN=write in the environment writes them
+/// anew.
 #[test]
 fn web_knows_what_it_will_be_given() {
     let document = document();

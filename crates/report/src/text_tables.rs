@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Tables as plain text: locks and commands per second, accounts and commands by name, and
-//! functions with their callees.
+//! Tables as plain text: locks and commands per second, accounts and commands by name, and functions with their
+//! callees.
 
 use segment::interval::{Interval, Timing};
 
@@ -9,7 +9,7 @@ use view::rows::RowOptions;
 use view::table::Table;
 use view::{functions, locks};
 
-/// Those that have something to show.
+/// The tables that have something to show.
 pub fn texts(interval: &Interval) -> Vec<Plain> {
     let text = |id: &str, title: &str, note: &str, text: String| Plain {
         id: id.to_string(),
@@ -21,14 +21,14 @@ pub fn texts(interval: &Interval) -> Vec<Plain> {
         text(
             "locks-per-second",
             "Locks and commands, per second",
-            "Time held, acquiring and waiting, by lock and context; then reading and handling \
+            "Time to hold, acquire and wait, by lock and context; then time to read and handle \
              commands.",
             locks::per_second(interval, &RowOptions::default()),
         ),
         text(
             "by-name",
             "Accounts and commands by name",
-            "Times in microseconds; shortest first.",
+            "Times in microseconds, shortest first.",
             by_name(interval),
         ),
     ];

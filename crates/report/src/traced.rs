@@ -6,7 +6,7 @@ use std::path::Path;
 use error::Error;
 use view::document::{Document, Section, Trace};
 
-/// Bytes of a file that are read at most.
+/// Maximum size of a file to read, bytes.
 const LARGEST: u64 = 1 << 30;
 
 /// Adds the trace in `file` to a report, as its second section.
@@ -17,16 +17,16 @@ pub fn add(document: &mut Document, file: &Path) -> Result<(), Error> {
     for (at, line) in text.lines().enumerate() {
         trace.push(line).map_err(|error| {
             let at = at + 1;
-            failed(&format!("line {at} is none of `tally trace -o NAME.jsonl` ({error})"))
+            failed(&format!("line {at} is not output of `tally trace -o NAME.jsonl` ({error})"))
         })?;
     }
     if trace.lines.is_empty() {
-        return Err(failed(&"it is empty; `tally trace -o NAME.jsonl` writes such a file"));
+        return Err(failed(&"the file is empty; use `tally trace -o NAME.jsonl` to make one"));
     }
     let section = Section {
         id: Trace::SECTION,
         title: "Trace of sessions",
-        note: Some(format!("From {}; each message opens into its waterfall.", file.display())),
+        note: Some(format!("From {}; click a message to see its waterfall.", file.display())),
         ..Section::default()
     };
     document.sections.insert(document.sections.len().min(1), section);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where it serves, as it is printed at the start.
+//! The addresses that `tally serve` prints at its start.
 
 use crate::args::ServeArgs;
 use crate::listen::{Address, Listener};
@@ -27,7 +27,7 @@ pub(super) fn is_tcp(address: &Address) -> bool {
 /// The secret that clients must send.
 #[derive(Debug)]
 pub(super) enum Token {
-    /// None: a Unix-domain socket, or --no-token.
+    /// None is required: a Unix-domain socket, or --no-token.
     None,
     /// Random, printed once at the start.
     Random(String),
@@ -44,7 +44,7 @@ impl Token {
     }
 }
 
-/// The address of a path; a socket has one for all of them.
+/// The address of a path; a socket has one address for all paths.
 pub(super) fn address(
     args: &ServeArgs,
     listener: Option<&Listener>,
@@ -74,10 +74,14 @@ pub(super) fn print_addresses(
         return Ok(out.flush()?);
     }
     let (once, how) = match (token, &args.listen) {
-        (Token::None, Address::Tcp(_)) => ("", "; any user of this machine can read it"),
-        (Token::None, _) => ("", "; this user alone can read it"),
-        (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
-        (Token::File(_), _) => ("?token=...", ", with Authorization: Bearer and the file's token"),
+        (Token::None, Address::Tcp(_)) => ("", "; any user on this machine can read it"),
+        (Token::None, _) => ("", "; only this user can read it"),
+        (Token::Random(_), _) => {
+            (&*secret, ", with the header Authorization: Bearer and this token")
+        }
+        (Token::File(_), _) => {
+            ("?token=...", ", with the header Authorization: Bearer and the token in the file")
+        }
     };
     if let Some(url) = url {
         writeln!(out, "Open {url}{once}")?;
@@ -92,6 +96,6 @@ pub(super) fn print_addresses(
             writeln!(out, "{name}{what}")?;
         }
     }
-    writeln!(out, "Ctrl-C stops it")?;
+    writeln!(out, "Press Ctrl-C to stop")?;
     Ok(out.flush()?)
 }

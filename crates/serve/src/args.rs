@@ -16,22 +16,22 @@ use fleet::{root, Engine};
 /// Arguments of `tally serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The page shows the last minutes, from memory; /metrics has everything since the segment was made \
-(docs/reference-metrics.md). Clients can only read. With --allow-trace, /trace lists the sessions; a \
-link there traces one for three seconds and shows what it did, message by message.
+The page shows the last few minutes, from memory; /metrics has totals since the segment was created \
+(docs/reference-metrics.md). Clients can only read. With --allow-trace, /trace lists the sessions; each \
+link traces one session for three seconds and shows what it did, message by message.
 
-With --fleet the page is of many servers, as an engine answers from their recordings \
+With --fleet, the page shows many servers, from their recordings through a query engine \
 (docs/fleet.md): sessions and CPU use of the hosts over time, and a table for each query of \
-`tally fleet queries`. The engine is asked at each --interval while somebody has the page open. \
-/?host=H and /?cluster=C are pages of a part. There are no metrics of a fleet: each server has its \
+`tally fleet queries`. The queries run at each --interval while somebody has the page open. \
+/?cluster=C and /?cluster=C&host=H show one cluster or host. A fleet has no metrics: each server has its \
 own.
 
---otlp sends the same metrics, and the events as log records, to an OpenTelemetry receiver, by OTLP \
-over HTTP. OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the other variables of \
-OpenTelemetry's specification are read (docs/opentelemetry.md).
+--otlp sends the same metrics, and events as log records, to an OpenTelemetry receiver, by OTLP \
+over HTTP. It reads OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the other variables of \
+the OpenTelemetry specification (docs/opentelemetry.md).
 
 The page contains statement texts, so a token is required: a random one, printed with the page's \
-address, or the one in --token-file. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket \
+URL, or the one in --token-file. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket \
 (unix:PATH) is accessible to its owner only and needs no token. Only this machine can connect unless \
 --listen names another address; then --token-file is required.
 
@@ -44,39 +44,40 @@ Examples:
   tally serve --otlp http://127.0.0.1:4318 --listen none
   tally serve --fleet --engine duckdb --root s3://bucket/fleet --since -1h --interval 5min")]
 pub struct ServeArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Address to listen on, or unix:PATH; port 0 chooses a free one; with --otlp also none
+    /// Address to listen on, or unix:PATH; port 0 chooses a free port; with --otlp, also none
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: super::Address,
     /// Use the token in this file instead of a random one
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Do not require a token: any user of this machine can read page and metrics
+    /// Do not require a token: any user on this machine can read the page and the metrics
     #[arg(long, conflicts_with = "token_file")]
     pub no_token: bool,
-    /// Length of an interval, up to 1min; with --fleet, how often to ask the engine, 1s to 1day [default: 1s, 1min]
+    /// Length of an interval, up to 1min [default: 1s]; with --fleet, how often to run the queries, 1s to 1day
+    /// [default: 1min]
     #[arg(long, short, value_name = "TIME", value_parser = served_interval)]
     pub interval: Option<Duration>,
     /// The page of a fleet
     #[command(flatten)]
     pub fleet: FleetFlags,
-    /// How long to keep intervals for the page, at least
+    /// Minimum time to keep intervals for the page
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = served_history)]
     pub history: Duration,
-    /// Include the top N statements in the metrics, and all others as one
+    /// Include the top N statements in the metrics, and the sum of all others
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub statements: Option<u32>,
-    /// Send metrics and events to the OTLP/HTTP receiver at this URL, or the environment's
+    /// Send metrics and events to the OTLP/HTTP receiver at this URL [default: from the environment]
     #[arg(long, value_name = "URL", num_args = 0..=1)]
     pub otlp: Option<Option<String>>,
     /// How often to send metrics [default: OTEL_METRIC_EXPORT_INTERVAL, or 10s]
     #[arg(long, value_name = "TIME", value_parser = sent_interval, requires = "otlp")]
     pub otlp_interval: Option<Duration>,
-    /// Let clients trace a session for some seconds, at /trace (docs/trace.md)
+    /// Allow clients to trace a session for a few seconds, at /trace (docs/trace.md)
     #[arg(long)]
     pub allow_trace: bool,
     /// Print the addresses as JSON (docs/reference-json.md)
@@ -84,21 +85,21 @@ pub struct ServeArgs {
     pub json: bool,
 }
 
-/// The page of a fleet: --cluster and --host choose a part of it.
+/// The page of a fleet; --cluster and --host restrict it.
 #[derive(Debug, Args)]
 pub struct FleetFlags {
-    /// Serve a page of many servers instead: what an engine answers about their recordings; --host is one of them
+    /// Serve a page about many servers, queried from their recordings; --host then selects one of them
     #[arg(long, requires = "engine", conflicts_with_all = [
         "target", "port", "username", "dbname", "history", "statements", "otlp", "otlp_interval", "allow_trace",
     ])]
     pub fleet: bool,
-    /// With --fleet: the engine, as of `tally fleet ask`
+    /// With --fleet: engine, as in `tally fleet ask`
     #[arg(long, requires = "fleet", value_parser = Engine::parse)]
     pub engine: Option<Engine>,
-    /// With --fleet: the directory or bucket of the recordings; without it, the server has the views
+    /// With --fleet: directory or bucket of the recordings; without it, the server must have the views
     #[arg(long, requires = "fleet", value_parser = root)]
     pub root: Option<Root>,
-    /// With --fleet: from this time on, until now: 14:30, 2026-03-01, or -2h [default: -1h]
+    /// With --fleet: start of the time range, which ends now: 14:30, 2026-03-01, or -2h [default: -1h]
     #[arg(long, value_name = "TIME", requires = "fleet", allow_hyphen_values = true, value_parser = Edge::parse)]
     pub since: Option<Edge>,
     /// With --fleet: only this cluster
@@ -107,7 +108,7 @@ pub struct FleetFlags {
 }
 
 impl ServeArgs {
-    /// How often to read the server, or to ask the engine.
+    /// How often to read the server, or to run the queries.
     pub fn pace(&self) -> Result<Duration, Error> {
         let (usual, min, max) = match self.fleet.fleet {
             true => (60, Duration::from_secs(1), 86_400),
@@ -116,7 +117,7 @@ impl ServeArgs {
         let pace = self.interval.unwrap_or(Duration::from_secs(usual));
         match (min..=Duration::from_secs(max)).contains(&pace) {
             true => Ok(pace),
-            false => Err(Error::Usage(format!("--interval must be from {min:?} to {max}s"))),
+            false => Err(Error::Usage(format!("--interval must be between {min:?} and {max}s"))),
         }
     }
 }

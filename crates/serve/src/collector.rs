@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The only thread that reads the server: it takes an interval when one is due, keeps the last
-//! minutes, and answers requests. Many readers therefore cost no more than one.
+//! The only thread that reads the server: it takes an interval when one is due, keeps the last few minutes, and
+//! answers requests. Therefore many readers cost no more than one.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use live::machine::Processors;
 use live::target::SegmentSource;
 use view::HostMetrics;
 
-/// Min. time between two readings for metrics.
+/// Minimum time between two readings for metrics.
 const FRESH: Duration = Duration::from_millis(100);
 /// How often to read statements while nobody views the page.
 const STATEMENTS: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub struct CollectorSettings {
     pub statements: usize,
 }
 
-/// Min. number of columns of the heat map.
+/// Minimum number of columns of the heat map.
 const COLUMNS: u32 = 60;
 
 /// Reads the server and answers requests.
@@ -52,7 +52,7 @@ pub struct Collector {
     processors: Option<Processors>,
     pace: Pace,
     interval: Duration,
-    /// Start of this process, ns; distinguishes its ETags from an earlier one's.
+    /// Start of this process, ns; distinguishes its ETags from those of an earlier process.
     started: u64,
     /// Number of readings.
     look: u64,
@@ -64,7 +64,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// A collector for the segment at `place`, which also sends what it reads by `otlp`.
+    /// A collector for the segment at `place`, which also sends its readings by `otlp`.
     pub fn new(
         place: SegmentSource,
         settings: &CollectorSettings,
@@ -128,13 +128,13 @@ impl Collector {
         }
         let read = self.collect();
         let counted = self.run.as_ref().map(Run::counted);
-        // What cannot be read now is reported by the next look.
+        // Errors are reported by the next reading.
         if let (Some(otlp), Ok((_, families))) = (&mut self.otlp, read) {
             otlp.reading(&families, counted);
         }
     }
 
-    /// Sends what happened last.
+    /// Sends the last readings and events.
     fn finish(mut self) {
         if self.otlp.is_some() {
             self.look();
@@ -191,7 +191,7 @@ impl Collector {
 
     fn ended(&mut self, why: &str) {
         if let Some(mut run) = self.run.take() {
-            // What its server counted last. If it cannot be read, the reading before is the last.
+            // The last figures of its server. If they cannot be read, the previous reading is the last one.
             let _ = run.read_statements();
             self.history.end_statements(run.statements());
         }
@@ -236,7 +236,7 @@ impl Collector {
     fn make(&mut self, what: What) -> Result<HttpReply, Error> {
         let latest = self.run.as_ref().and_then(Run::statements);
         let latest = latest.cloned();
-        // If it cannot be read, the page has the rest.
+        // If this cannot be read, the page still has the rest.
         let now = self.run.as_mut().map(|run| page::Now {
             blocking: run.blocking().ok(),
             vacuum: run.vacuum(),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Decides which requests are accepted: only methods that change nothing, only host names of this
-//! machine, and only with the token if one is required.
+//! Decides which requests are accepted: only methods that change nothing, only host names of this machine, and
+//! only with the token if one is required.
 
 use hyper::header::{HeaderMap, HeaderValue, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST};
 use hyper::{Method, StatusCode, Uri, Version};
 
-/// Min. length of a token, so that it cannot be guessed.
+/// Minimum length of a token, so that it cannot be guessed.
 const MIN_TOKEN: usize = 16;
 
 /// The conditions for requests.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// Require a host name of this machine. Otherwise any page in a local browser could read us under
-    /// its own host name that resolves to this machine (DNS rebinding).
+    /// Require a host name of this machine. Otherwise any page in a local browser could read this server under
+    /// its own host name, by making that name resolve to this machine (DNS rebinding).
     pub own_names_only: bool,
     /// The cookie that holds the token ([`cookie_name`]).
     pub cookie: String,
@@ -54,25 +54,31 @@ impl Gate {
     pub fn verdict(&self, request: Request<'_>) -> GateVerdict {
         let headers = request.headers;
         if !matches!(*request.method, Method::GET | Method::HEAD) {
-            return GateVerdict::Refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+            return GateVerdict::Refuse(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only GET and HEAD are allowed",
+            );
         }
         let no_body = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0");
         if !no_body || headers.contains_key("transfer-encoding") {
             return GateVerdict::Refuse(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                "a request has no content here",
+                "requests must not have a body",
             );
         }
         let mut hosts = headers.get_all(HOST).iter();
         let (host, more) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next());
         if more.is_some() || (host.is_none() && request.version >= Version::HTTP_11) {
-            return GateVerdict::Refuse(StatusCode::BAD_REQUEST, "one Host is needed");
+            return GateVerdict::Refuse(
+                StatusCode::BAD_REQUEST,
+                "exactly one Host header is required",
+            );
         }
         let named = [host, request.uri.authority().map(|authority| authority.as_str())];
         if self.own_names_only && !named.iter().flatten().all(|name| is_own(name)) {
             return GateVerdict::Refuse(
                 StatusCode::MISDIRECTED_REQUEST,
-                "this is served as localhost, 127.0.0.1 or [::1] only",
+                "only the host names localhost, 127.0.0.1 and [::1] are served",
             );
         }
         match &self.token {
@@ -101,15 +107,16 @@ fn identify(token: &str, cookie: &str, request: Request<'_>) -> GateVerdict {
         return GateVerdict::Pass;
     }
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|it| it.split_once('='));
+    let mut pairs =
+        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     if pairs.any(|(name, value)| name.trim() == cookie && same(value.trim(), token)) {
         return GateVerdict::Pass;
     }
     let query = request.uri.query().unwrap_or("");
     let given = query.split('&').find_map(|pair| pair.strip_prefix("token="));
     if given.is_some_and(|given| same(given, token)) {
-        // Remove the token from the address, so that it does not stay in the browser's history. A
-        // path that starts with two slashes would lead to another host.
+        // Remove the token from the URL, so that it does not stay in the browser's history. A path that starts
+        // with two slashes would lead to another host.
         let path = request.uri.path().trim_start_matches('/');
         return GateVerdict::Welcome {
             location: format!("/{path}"),
@@ -118,7 +125,7 @@ fn identify(token: &str, cookie: &str, request: Request<'_>) -> GateVerdict {
     }
     GateVerdict::Refuse(
         StatusCode::UNAUTHORIZED,
-        "a token is needed: in the address once, as ?token=..., or as Authorization: Bearer ...",
+        "a token is required: in the URL once, as ?token=..., or in the header Authorization: Bearer ...",
     )
 }
 
@@ -132,7 +139,7 @@ fn same(given: &str, token: &str) -> bool {
     std::hint::black_box(differ) == 0
 }
 
-/// The name of the cookie contains the port, because browsers do not separate cookies by port: so one
+/// The name of the cookie contains the port, because browsers do not separate cookies by port. Therefore one
 /// `tally serve` does not replace the cookie of another.
 pub fn cookie_name(port: u16) -> String {
     format!("pgtally_token_{port}")
@@ -143,15 +150,15 @@ pub fn random_token() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
 
-/// The token in a file's text. It is used in headers and addresses without escaping.
+/// The token in the text of a file. It is used in headers and URLs without escaping.
 pub fn token(text: &str) -> Result<String, String> {
     let token = text.trim();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     if token.len() < MIN_TOKEN {
-        return Err(format!("a token of {MIN_TOKEN} characters or more is needed"));
+        return Err(format!("the token must have at least {MIN_TOKEN} characters"));
     }
     if !token.bytes().all(plain) {
-        return Err("a token is of letters, digits, and any of - . _ ~".to_string());
+        return Err("the token may contain only letters, digits and - . _ ~".to_string());
     }
     Ok(token.to_string())
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The last minutes in memory, for the page.
+//! The last few minutes in memory, for the page.
 //!
-//! Intervals are kept as points of the charts and summed in blocks; the oldest block is dropped when
-//! there are too many. So tables and charts cover the same time, and memory is bounded.
+//! Intervals are kept as points of the charts and added up in blocks; the oldest block is dropped when there are
+//! too many. Therefore tables and charts cover the same time, and memory is bounded.
 
 use std::collections::hash_map::{Entry, HashMap};
 use std::collections::VecDeque;
@@ -18,16 +18,16 @@ use report::point::{Figures, Point};
 use view::document::{Gap, Mark};
 use view::events::Row;
 
-/// Blocks that are kept in addition to the current one.
+/// Number of blocks to keep, besides the current one.
 const BLOCKS: u32 = 10;
-/// Events that are kept.
+/// Number of events to keep.
 const EVENTS: usize = 500;
-/// Marks and gaps that are kept.
+/// Number of marks and of gaps to keep.
 const NOTES: usize = 200;
-/// A clock that goes back by more than this was set, seconds.
+/// A clock that goes back by more than this has been set, seconds.
 const SET_BACK: f64 = 0.05;
-/// Time between two intervals is a gap if it is longer than this share of an interval, or if there is a reason and it is
-/// longer than this, seconds.
+/// Time between two intervals is a gap if it is longer than this share of an interval or, if there is a reason,
+/// longer than `MOMENT`, seconds.
 const SLACK: f64 = 0.5;
 const MOMENT: f64 = 0.001;
 
@@ -39,16 +39,17 @@ pub struct LiveHistory {
     /// Length of a column of the heat map, seconds.
     detail: f64,
     blocks: VecDeque<Block>,
-    /// Sum of all blocks but the current one.
+    /// Sum of all blocks except the current one.
     closed: Option<Frame>,
     latency: Option<Latency>,
-    /// Readings of the statements, oldest first: at the start of each block, and at both ends of a run of the server.
+    /// Readings of the statements, oldest first: at the start of each block, and at both ends of each run of the
+    /// server.
     statements: VecDeque<(f64, Arc<StatementsReading>)>,
     /// Events, oldest first.
     pub events: VecDeque<Row>,
     /// Marks on the charts.
     pub marks: VecDeque<Mark>,
-    /// Where nothing was measured.
+    /// Times in which nothing was measured.
     pub gaps: VecDeque<Gap>,
     /// Start of the current gap, and its reason.
     silence: Option<(f64, String)>,
@@ -106,12 +107,12 @@ impl LiveHistory {
             self.mark(
                 end,
                 "clock step",
-                "the time of day was set back; earlier intervals are dropped",
+                "the time of day was set back; earlier intervals were dropped",
             );
         }
         let begin = self.end.map_or(end - length, |last| last.max(end - length));
         let reason = self.silence.take().map(|(_, why)| why);
-        // Without a reason it may be a reading that came late.
+        // Without a reason, it may only be a late reading.
         let slack = if reason.is_some() { MOMENT } else { SLACK * length };
         if let Some(last) = self.end.filter(|last| begin - last > slack) {
             let reason = reason.unwrap_or_else(|| "the machine slept".to_string());
@@ -171,10 +172,10 @@ impl LiveHistory {
     /// Adds the times of commands to the current column of the heat map.
     fn spread(&mut self, frame: &Frame, begin: f64, length: f64) {
         let seconds_per_tick = 1.0 / frame.clock.ticks_per_second;
-        let done = |it: &mut Latency| {
-            it.seconds + length / 2.0 > self.detail || begin > it.start + self.detail
+        let done = |latency: &mut Latency| {
+            latency.seconds + length / 2.0 > self.detail || begin > latency.start + self.detail
         };
-        if let Some(full) = self.latency.take_if(|it| done(it)) {
+        if let Some(full) = self.latency.take_if(|latency| done(latency)) {
             if let Some(block) = self.blocks.back_mut() {
                 block.latency.push(full);
             }
@@ -202,12 +203,12 @@ impl LiveHistory {
         }
     }
 
-    /// Why there is nothing to read now.
+    /// Why nothing can be read now.
     pub fn silence(&self) -> Option<&str> {
         self.silence.as_ref().map(|(_, why)| why.as_str())
     }
 
-    /// Another run of the server is being read.
+    /// Records that another run of the server is being read.
     pub fn restarted(&mut self, what: &str) {
         self.latency = None;
         if self.end.is_some() {
@@ -215,7 +216,8 @@ impl LiveHistory {
         }
     }
 
-    /// A run of the server begins to be read: `start`, its statements at the server's start where that is known, and `now`.
+    /// Starts reading a run of the server: `start` holds its statements at the server's start if they are known,
+    /// and `now` the current ones.
     pub fn begin_statements(
         &mut self,
         start: Option<Arc<StatementsReading>>,
@@ -223,19 +225,20 @@ impl LiveHistory {
     ) {
         let Some(now) = now else { return };
         let last = self.statements.back();
-        // Those that the server has kept count on.
+        // Statements that the server has kept continue to count.
         let begun = start.filter(|_| last.is_some_and(|(_, last)| !now.continues(last)));
         let time = last.map_or(0.0, |(time, _)| *time);
-        self.statements.extend(begun.into_iter().chain([now.clone()]).map(|it| (time, it)));
+        self.statements
+            .extend(begun.into_iter().chain([now.clone()]).map(|reading| (time, reading)));
     }
 
-    /// The run that was read has ended, with these statements.
+    /// The run that was being read has ended, with these statements.
     pub fn end_statements(&mut self, last: Option<&Arc<StatementsReading>>) {
         let time = self.end.unwrap_or(0.0);
         self.statements.extend(last.map(|last| (time, last.clone())));
     }
 
-    /// What statements did since the first reading that is kept, in all runs of the server.
+    /// The activity of statements since the first reading that is kept, in all runs of the server.
     pub fn statements(
         &self,
         latest: Option<&Arc<StatementsReading>>,
@@ -244,10 +247,10 @@ impl LiveHistory {
             self.statements.iter().map(|(_, reading)| reading).chain(latest).collect();
         let (first, last) = (all.first()?, all.last()?);
         let pairs = || all.windows(2).map(|pair| (pair[0], pair[1]));
-        // Between two segments nothing was measured.
+        // Between two segments, nothing was measured.
         let seconds =
             pairs().map(|(a, b)| if a.is_of_segment_of(b) { b.seconds_since(a) } else { 0.0 });
-        let seconds = seconds.fold(0.0, |sum, it| sum + it);
+        let seconds = seconds.fold(0.0, |sum, more| sum + more);
         let mut found = if pairs().all(|(a, b)| b.continues(a)) {
             view::statements::StatementsTable::between(Some(first), last)
         } else {
@@ -290,7 +293,7 @@ impl LiveHistory {
         self.marks.drain(..self.marks.len().saturating_sub(NOTES));
     }
 
-    /// Adds a gap: nothing was measured in this time.
+    /// Adds a gap: a time in which nothing was measured.
     pub fn gap(&mut self, from: f64, to: f64, reason: String) {
         if let Some(block) = self.blocks.back_mut() {
             block.points.push(Point { start: from, seconds: 0.0, figures: None });
@@ -360,7 +363,7 @@ pub struct HistoryExtract {
     pub to: f64,
     /// Sum of all intervals.
     pub sum: Frame,
-    /// Where nothing was measured.
+    /// Times in which nothing was measured.
     pub gaps: Vec<Gap>,
     /// Figures of each interval.
     pub points: Vec<Point>,
@@ -373,8 +376,8 @@ pub struct HistoryExtract {
 /// Processes by state, as in recordings.
 fn sessions(frame: &Frame) -> Vec<(String, f64)> {
     let count = |state: &str| {
-        let of = frame.population.iter().filter(|it| it.state == state);
-        of.fold(0.0, |sum, it| sum + f64::from(it.sessions))
+        let of = frame.population.iter().filter(|row| row.state == state);
+        of.fold(0.0, |sum, row| sum + f64::from(row.sessions))
     };
     ["active", "idle", "idle in transaction"]
         .map(|state| (state.to_string(), count(state)))
@@ -389,7 +392,7 @@ mod tests {
 
     use super::*;
 
-    /// An interval that ends then and is so long, seconds.
+    /// An interval that ends at this time and has this length, seconds.
     fn frame(end: f64, length: f64) -> Frame {
         let ticks = (length * 1e9) as u64;
         let clock = ClockInfo { kind: "monotonic", ticks_per_second: 1e9 };
@@ -440,15 +443,19 @@ mod tests {
         history.silent("it is absent");
         assert_eq!(history.silence(), Some("it is absent"));
         history.push(&frame(102.75, 1.0), None, None);
-        let gaps: Vec<_> =
-            history.gaps.iter().map(|it| (ms(it.from), ms(it.to), it.reason.as_str())).collect();
+        let gaps: Vec<_> = history
+            .gaps
+            .iter()
+            .map(|gap| (ms(gap.from), ms(gap.to), gap.reason.as_str()))
+            .collect();
         assert_eq!((gaps, history.silence()), (vec![(101_000, 101_750, "it is absent")], None));
-        // With a reason, a short one is a gap as well: the time that is covered and the gaps are all of it.
+        // With a reason, a short time is a gap as well: covered time and gaps add up to everything.
         history.silent("it stopped");
         history.push(&frame(103.35, 0.5), None, None);
         let gap = history.gaps.back().unwrap();
         assert_eq!((ms(gap.from), ms(gap.to)), (102_750, 102_850));
-        let (all, gaps) = (history.all().unwrap(), history.gaps.iter().map(|it| it.to - it.from));
+        let (all, gaps) =
+            (history.all().unwrap(), history.gaps.iter().map(|gap| gap.to - gap.from));
         let covered = all.sum.clock.seconds(all.sum.ticks);
         assert_eq!(ms(covered + gaps.sum::<f64>()), ms(all.to - all.from));
         (1..=12).for_each(|n| history.push(&frame(103.35 + f64::from(n), 1.0), None, None));

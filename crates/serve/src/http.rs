@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! HTTP: connections, their limits, and responses.
 //!
-//! One thread drives all connections. The time and the size of a request's head and the life of a
-//! connection are limited; clients reconnect.
+//! One thread drives all connections. Time and size of a request's head and the life of a connection are limited;
+//! clients reconnect.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -31,18 +31,18 @@ use super::request::{self, HttpReply, Refusal, What};
 use super::tracing::Tracing;
 use error::Error;
 
-/// Time for the head of a request, and for the next request to start.
+/// Time limit for the head of a request, and for the next request to start.
 const HEAD: Duration = Duration::from_secs(10);
-/// Max. size of the head, bytes.
+/// Maximum size of the head, bytes.
 const HEAD_BYTES: usize = 16 * 1024;
-/// Max. life of a connection, so that a client that does not read does not block others.
+/// Maximum life of a connection, so that a client that does not read does not block others.
 const LIFE: Duration = Duration::from_secs(60);
-/// How long a clean end of a connection may take.
+/// Time limit for closing a connection cleanly.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// How long an answer may take.
+/// Time limit for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What answers need: the channel to the thread that knows the figures, and the gate.
+/// What responses need: the channel to the thread that has the figures, and the gate.
 #[derive(Debug, Clone)]
 struct Service {
     requests: Sender<request::Request>,
@@ -50,7 +50,7 @@ struct Service {
     tracing: Option<Arc<Tracing>>,
 }
 
-/// Serve until a signal asks for the end.
+/// Serves until a signal arrives.
 pub fn serve(
     listener: Listener,
     gate: Gate,
@@ -80,7 +80,7 @@ pub fn serve(
     Ok(served?)
 }
 
-/// Wait until a signal asks for the end.
+/// Waits until a signal arrives.
 pub fn until_signal() -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -146,7 +146,7 @@ async fn talk<S>(
         .max_headers(64)
         .serve_connection(TokioIo::new(stream), respond);
     let mut connection = std::pin::pin!(connection);
-    // Errors of a client end its connection only.
+    // Errors of a client end only its own connection.
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = Guest::sent_away(left, lobby::PATIENCE) => return,
@@ -215,7 +215,12 @@ impl Service {
                 let form = Form::wanted(&accept.join(","));
                 (What::Metrics(form), form.content_type())
             }
-            _ => return text(StatusCode::NOT_FOUND, "there are /, /report.json and /metrics"),
+            _ => {
+                return text(
+                    StatusCode::NOT_FOUND,
+                    "not found; the paths are /, /report.json and /metrics",
+                )
+            }
         };
         let query = address.query().unwrap_or("").to_string();
         let answer = match self.ask(what, query).await {
@@ -248,16 +253,16 @@ impl Service {
     async fn ask(&self, what: What, query: String) -> Result<HttpReply, Refusal> {
         let (answer, answered) = oneshot::channel();
         let unavailable = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, why.to_string());
-        let silent = || unavailable("the server is no longer read; restart `tally serve`");
+        let silent = || unavailable("the server is no longer being read; restart `tally serve`");
         self.requests.send(request::Request { what, query, answer }).map_err(|_| silent())?;
         match timeout(PATIENCE, answered).await {
             Ok(answer) => answer.map_err(|_| silent())?,
-            Err(_) => Err(unavailable("the answer takes too long")),
+            Err(_) => Err(unavailable("the response takes too long")),
         }
     }
 }
 
-/// A page of a trace has its own policy within.
+/// The page of a trace contains its own policy.
 fn traced(page: Result<String, Refusal>) -> Response<Full<Bytes>> {
     match page {
         Ok(page) => {

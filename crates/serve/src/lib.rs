@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve`: serves the last minutes as a live page, and everything since the segment was created
-//! as metrics. Clients can only read, and trace a session where that is allowed. [`otlp`] sends the same metrics, and the events, elsewhere.
+//! `tally serve`: serves the last few minutes as a live page, and totals since the segment was created as
+//! metrics. Clients can only read, and trace a session if that is allowed. [`otlp`] sends the same metrics, and
+//! the events, to a receiver.
 //!
 //! [`collector`] is the only thread that reads the server; [`http`] sends it requests. [`fleet`] answers the same
-//! requests of many servers.
+//! requests for many servers.
 
 mod addresses;
 mod args;
@@ -39,20 +40,20 @@ pub use args::ServeArgs;
 use addresses::{address, is_tcp, print_addresses, Serving, Token};
 pub use listen::Address;
 
-/// Serve until a signal asks for the end.
+/// Serves until a signal arrives.
 pub fn run(args: &ServeArgs) -> Result<(), Error> {
     let token = token(args)?;
     let otlp = otlp_settings(args)?;
     if otlp.is_none() && args.listen == Address::None {
         return Err(Error::Usage(
-            "--listen none leaves nothing to do without --otlp, which sends the metrics".into(),
+            "--listen none requires --otlp; otherwise there is nothing to do".into(),
         ));
     }
     if !args.listen.is_local() && args.token_file.is_none() {
         return Err(Error::Usage(
-            "anybody who reaches this address could read the server's statements: give \
-             --token-file a file with a secret (`openssl rand -hex 32 >FILE; chmod 600 FILE`), or \
-             --listen a loopback address such as 127.0.0.1:9188"
+            "anybody who can reach this address could read the server's statements; specify \
+             --token-file with a file that holds a secret (`openssl rand -hex 32 >FILE; chmod 600 FILE`), or \
+             --listen with a loopback address, such as 127.0.0.1:9188"
                 .into(),
         ));
     }
@@ -66,7 +67,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
 fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> Result<(), Error> {
     let interval = args.pace()?;
     let place = target::source(args.target.as_deref())?;
-    // Report errors now, rather than on the page.
+    // Report errors now rather than on the page.
     drop(place.open()?);
     let listener = Listener::open(&args.listen)?;
     let sent_to = otlp.as_ref().map(|otlp| otlp.metrics.shown());
@@ -134,7 +135,7 @@ fn read_token(path: &Path) -> Result<String, Error> {
     let named = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
     let meta = std::fs::metadata(path).map_err(|error| named(&error))?;
     if meta.is_file() && meta.permissions().mode() & 0o077 != 0 {
-        return Err(named(&"others can read this token; chmod 600 makes it yours alone"));
+        return Err(named(&"other users can read this token; run chmod 600 on the file"));
     }
     let text = files::read_named_text(path, 4096).map_err(|error| named(&error))?;
     gate::token(&text).map_err(|why| named(&why))

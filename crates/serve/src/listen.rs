@@ -34,15 +34,15 @@ impl std::str::FromStr for Address {
         }
         let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
         local.as_deref().unwrap_or(text).parse().map(Self::Tcp).map_err(|_| {
-            "an address and a port are needed, as in 127.0.0.1:9188 or [::1]:9188, or a socket's \
-             path, as in unix:/run/pgtally.sock, or none with --otlp"
+            "must be an address with a port, as in 127.0.0.1:9188 or [::1]:9188, the path of a \
+             socket, as in unix:/run/pgtally.sock, or none with --otlp"
                 .to_string()
         })
     }
 }
 
 impl Address {
-    /// Whether it is reachable from this machine only.
+    /// Whether it can be reached only from this machine.
     pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp(address) => match address.ip() {
@@ -61,7 +61,7 @@ impl Address {
 pub enum Listener {
     /// On an IP address.
     Tcp(TcpListener),
-    /// At a path; dropping it removes the file.
+    /// At a path; the file is removed on drop.
     Unix(UnixListener, Remove),
 }
 
@@ -77,7 +77,7 @@ impl Drop for Remove {
 }
 
 impl Listener {
-    /// Starts to listen, unless there is no address.
+    /// Starts to listen, unless the address is `none`.
     pub fn open(address: &Address) -> Result<Option<Listener>, Error> {
         match address {
             Address::Tcp(address) => TcpListener::bind(address)
@@ -88,7 +88,7 @@ impl Listener {
         }
     }
 
-    /// The port; 0 for a socket.
+    /// The port; 0 for a Unix-domain socket.
     pub fn port(&self) -> std::io::Result<u16> {
         match self {
             Self::Tcp(listener) => Ok(listener.local_addr()?.port()),
@@ -108,34 +108,36 @@ impl Listener {
 fn refused(address: SocketAddr, error: &std::io::Error) -> String {
     let remedy = match error.kind() {
         ErrorKind::AddrInUse => {
-            "another program listens there, perhaps another `tally serve`; --listen names another \
-             port (port 0: one that is free)"
+            "another program is listening there, perhaps another `tally serve`; use --listen to choose another \
+             port (0 chooses a free one)"
         }
-        ErrorKind::PermissionDenied => "ports below 1024 need root; --listen chooses another",
+        ErrorKind::PermissionDenied => "ports below 1024 require root; use --listen to choose another port",
         ErrorKind::AddrNotAvailable => "this machine has no such address",
-        _ => "--listen names another address",
+        _ => "use --listen to choose another address",
     };
-    format!("cannot listen on {address}: {error}; {remedy}")
+    format!("could not listen on {address}: {error}; {remedy}")
 }
 
 fn unix(path: &Path) -> Result<Listener, Error> {
     let named = |error: &dyn std::fmt::Display| {
-        Error::Failed(format!("cannot listen on {}: {error}", path.display()))
+        Error::Failed(format!("could not listen on {}: {error}", path.display()))
     };
-    // Before anything there is removed.
+    // Checked before anything there is removed.
     files::check(path).map_err(|error| named(&error))?;
     let is_socket =
-        |path: &Path| path.symlink_metadata().is_ok_and(|it| it.file_type().is_socket());
+        |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
     if is_socket(path) {
         if UnixStream::connect(path).is_ok() {
-            return Err(named(&"another program listens there; --listen names another path"));
+            return Err(named(
+                &"another program is listening there; use --listen to choose another path",
+            ));
         }
-        // Left behind by a killed process.
+        // It was left behind by a killed process.
         std::fs::remove_file(path).map_err(|error| named(&error))?;
     }
-    // Create it under another name, so that nobody can connect before its permissions are set.
+    // Create the socket under another name, so that nobody can connect before its permissions are set.
     let aside = path.with_extension(format!("new.{}", std::process::id()));
-    // Restrict it from the start, whatever the umask is: existing connections would stay.
+    // Restrict it from the start, whatever the umask is, because existing connections would remain.
     let umask = rustix::process::umask(Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(&aside);
     rustix::process::umask(umask);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who may keep a connection: a client whose request has passed the gate. Others are few and short: the newcomer takes the
-//! place of the one that has waited longest, so connections that say nothing keep nobody out.
+//! Decides who may keep a connection: clients whose request has passed the gate. There are few places for others,
+//! and for a short time: a newcomer takes the place of the one that has waited longest, so connections without a
+//! request keep nobody out.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -10,9 +11,9 @@ use std::time::Duration;
 use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Max. number of connections whose client has passed the gate.
+/// Maximum number of connections whose client has passed the gate.
 pub const ADMITTED: usize = 64;
-/// Max. number of others.
+/// Maximum number of other connections.
 pub const WAITING: usize = 32;
 /// How long a connection may last until a request on it passes the gate.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,11 +28,11 @@ pub struct Lobby {
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    /// By age; a message sends a connection away.
+    /// By age; a message closes a connection.
     all: VecDeque<(u64, oneshot::Sender<()>)>,
 }
 
-/// One connection's place.
+/// The place of one connection.
 #[derive(Debug)]
 pub struct Guest {
     lobby: Arc<Lobby>,
@@ -44,13 +45,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Lobby {
-    /// Nobody is there.
+    /// An empty lobby.
     pub fn new() -> Arc<Lobby> {
         let admitted = Arc::new(Semaphore::new(ADMITTED));
         Arc::new(Lobby { admitted, waiting: Mutex::default() })
     }
 
-    /// A new connection. The second part is for [`Guest::sent_away`].
+    /// Adds a new connection. The second part is for [`Guest::sent_away`].
     pub fn enter(self: &Arc<Self>) -> (Guest, oneshot::Receiver<()>) {
         let (leave, left) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
@@ -58,22 +59,23 @@ impl Lobby {
         waiting.next += 1;
         waiting.all.push_back((number, leave));
         if waiting.all.len() > WAITING {
-            // Fails if it has ended.
+            // Fails if that connection has ended.
             let _ = waiting.all.pop_front().map(|(_, leave)| leave.send(()));
         }
         (Guest { lobby: self.clone(), number, permit: Mutex::default() }, left)
     }
 
-    /// Wait until those who were admitted have left.
+    /// Waits until all admitted connections have ended.
     pub async fn emptied(&self) {
         let all = u32::try_from(ADMITTED).unwrap_or(u32::MAX);
-        // Fails if it was closed, which it never is.
+        // Fails if the semaphore was closed, which never happens.
         drop(self.admitted.acquire_many(all).await);
     }
 }
 
 impl Guest {
-    /// Its request has passed the gate: it may stay. False: too many have.
+    /// A request on this connection has passed the gate, so it may stay. Returns false if too many have been
+    /// admitted.
     pub fn admit(&self) -> bool {
         let mut permit = lock(&self.permit);
         if permit.is_none() {
@@ -85,9 +87,9 @@ impl Guest {
         permit.is_some()
     }
 
-    /// Until it has to go, at the latest after this time; for ever once it is admitted.
+    /// Waits until the connection has to be closed, at the latest after this time; forever once it is admitted.
     pub async fn sent_away(left: oneshot::Receiver<()>, patience: Duration) {
-        // An error: its place is given up, since it was admitted.
+        // An error means that its place was given up because it was admitted.
         if let Ok(Err(_)) = timeout(patience, left).await {
             pending().await
         }

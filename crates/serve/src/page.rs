@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The live page: a report of the last minutes.
+//! The live page: a report on the last few minutes.
 
 use jiff::tz::TimeZone;
 use maud::{html, DOCTYPE};
@@ -29,7 +29,7 @@ pub struct Pace {
     pub detail: f64,
 }
 
-/// What is known of this moment only.
+/// What is known only about the current moment.
 #[derive(Debug, Default)]
 pub struct Now {
     /// Who blocks whom.
@@ -40,7 +40,7 @@ pub struct Now {
     pub plans: Vec<PlanRow>,
 }
 
-/// The report of the history; `None` if it is empty.
+/// The report on the history; `None` if the history is empty.
 pub fn document(
     history: &LiveHistory,
     latest: Option<&std::sync::Arc<segment::StatementsReading>>,
@@ -70,19 +70,19 @@ fn material(
     let whole = Interval::with_others(&kept.sum);
     let statements = history.statements(latest);
     let mut facts = vec![
-        Fact { name: "Machine", text: format!("{} processors", whole.cores) },
+        Fact { name: "Machine", text: format!("{} CPUs", whole.cores) },
         Fact { name: "Level", text: whole.level.to_string() },
         Fact {
             name: "Live",
             text: format!(
-                "the last minutes, each interval of {} as it ends; nothing is kept on disk \
+                "the last few minutes, updated every {}; nothing is stored on disk \
                  (`tally record` does that)",
                 duration(pace.interval)
             ),
         },
     ];
     if let Some(why) = history.silence() {
-        facts.push(Fact { name: "Now", text: format!("nothing to read: {why}") });
+        facts.push(Fact { name: "Now", text: format!("no data: {why}") });
     }
     let measured = kept.points.iter().filter(|point| point.seconds > 0.0).count();
     Material {
@@ -116,12 +116,12 @@ fn material(
     }
 }
 
-/// A page that may connect only to the server that it came from, and its Content-Security-Policy.
+/// A page that may connect only to the server from which it was loaded, and its Content-Security-Policy.
 #[derive(Debug, Clone)]
 pub struct LivePage {
     /// HTML.
     pub html: String,
-    /// The policy for the header. It also forbids frames, which a policy within a page cannot.
+    /// The policy for the header. It also forbids frames, which a policy within a page cannot do.
     pub policy: String,
 }
 
@@ -136,14 +136,14 @@ impl LivePage {
         Ok(LivePage { html, policy })
     }
 
-    /// The policy within a page, for the header; without one, nothing is allowed.
+    /// Extracts the policy within a page, for the header; if there is none, nothing is allowed.
     pub fn policy_of(html: &str) -> String {
         let within = html.split_once(NOTHING).and_then(|(_, rest)| rest.split_once('"'));
         let rest = within.map_or("", |(rest, _)| rest);
         format!("{NOTHING}{rest}; frame-ancestors 'none'")
     }
 
-    /// A page that says why there is nothing to show yet, and reloads.
+    /// A page that says why there is nothing to show yet, and that reloads.
     pub fn waiting(why: &str) -> LivePage {
         let html = html! {
             (DOCTYPE)

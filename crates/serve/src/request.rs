@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What clients request, and the answers: between HTTP and the thread that knows the figures.
+//! Requests of clients and their responses, between HTTP and the thread that has the figures.
 
 use std::sync::Arc;
 
@@ -12,44 +12,44 @@ use view::escape;
 use super::metrics::Form;
 use super::page::LivePage;
 
-/// What can be requested.
+/// The resources that can be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The page.
     Page,
-    /// The page's report as JSON.
+    /// The report of the page as JSON.
     Report,
     /// The metrics, in a format.
     Metrics(Form),
 }
 
-/// A request, and the channel for its answer.
+/// A request, and the channel for its response.
 #[derive(Debug)]
 pub struct Request {
     /// What is requested.
     pub what: What,
-    /// What follows the question mark of the address.
+    /// The query string of the URL.
     pub query: String,
-    /// Receives the answer, or why there is none.
+    /// Receives the response, or why there is none.
     pub answer: oneshot::Sender<Result<HttpReply, Refusal>>,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 pub type Refusal = (StatusCode, String);
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct HttpReply {
     /// The content.
     pub body: Arc<[u8]>,
-    /// ETag, changes with the content; metrics have none.
+    /// ETag, which changes with the content; metrics have none.
     pub tag: Option<String>,
     /// Content-Security-Policy of the page.
     pub policy: Option<Arc<str>>,
 }
 
 impl HttpReply {
-    /// The page of a document; without one, a page that says why and reloads.
+    /// The page of a document; without a document, a page that says why and reloads.
     pub fn page(document: Option<&Document>, why: &str) -> Result<HttpReply, Error> {
         let page = document.map_or_else(|| Ok(LivePage::waiting(why)), LivePage::render)?;
         let policy = Some(page.policy.into());

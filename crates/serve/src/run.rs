@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The current run of the server since its start: the source of metrics and of the statements table.
+//! The current run of the server, since its start: the source of metrics and of the statements table.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ pub struct Run {
 /// Significant digits to which repeated measurements of the clock's rate agree.
 const DIGITS: i32 = 5;
 
-/// Rounds a rate. Counters must not fall: if a restarted `tally serve` measured the rate a millionth
-/// higher, constant counters would fall a little, and a scraper would take that for a reset.
+/// Rounds a rate. Counters must not fall: if a restarted `tally serve` measured the rate a millionth higher,
+/// constant counters would fall a little, and a scraper would take that as a reset.
 fn steady(rate: f64) -> f64 {
     if rate.is_finite() && rate > 0.0 {
         let unit = 10f64.powi(rate.log10().floor() as i32 - DIGITS + 1);
@@ -61,22 +61,23 @@ impl Run {
         Ok(run)
     }
 
-    /// How far vacuum is behind, as far as the server has reported.
+    /// How far vacuum is behind, as far as the server has reported it.
     pub fn vacuum(&mut self) -> Option<Vacuum> {
         self.vacuum.next(&self.segment)
     }
 
-    /// Since when the totals that were read last count, seconds since 1970: the segment's creation, or the last reset.
+    /// Since when the totals of the last reading count, seconds since 1970: the segment's creation, or the last
+    /// reset.
     pub fn counted(&self) -> f64 {
         self.counted.1
     }
 
-    /// Totals since the start, of which none falls.
+    /// Totals since the start, none of which ever falls.
     pub fn frame(&mut self) -> Result<Frame, segment::Error> {
         self.segment.refresh()?;
         let snapshot = self.segment.snapshot(self.previous.as_ref())?;
         if snapshot.resets != self.counted.0 {
-            // Once, because it is not exactly the same each time.
+            // Computed once, because it is not exactly the same each time.
             let ago = snapshot.clock.seconds(snapshot.tick.saturating_sub(snapshot.reset_tick));
             self.counted = (snapshot.resets, snapshot.realtime_ns as f64 * 1e-9 - ago);
         }
@@ -108,8 +109,8 @@ impl Run {
         Ok(())
     }
 
-    /// Totals of the statements. Times use the constant rate and are rounded to nanoseconds, so that a
-    /// constant total is always the same number.
+    /// Totals of the statements. Times use the constant rate and are rounded to nanoseconds, so that a constant
+    /// total always gives the same number.
     pub fn statements_so_far(&self) -> Option<view::statements::StatementsTable> {
         let latest = self.statements.as_ref()?;
         let to_ns = latest.clock().ticks_per_second() / self.ticks_per_second * 1e9;
@@ -120,7 +121,7 @@ impl Run {
         Some(so_far)
     }
 
-    /// The statements at the segment's creation; `None`: it began with those of an earlier one.
+    /// The statements at the segment's creation; `None` if it started with those of an earlier segment.
     pub fn statements_at_start(&self) -> Option<Arc<StatementsReading>> {
         self.segment.statements_at_creation().ok().flatten().map(Arc::new)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `/trace`, with `--allow-trace`: the sessions as links, and a trace of one of them as a page of waterfalls.
+//! `/trace`, with `--allow-trace`: the sessions as links, and the trace of one of them as a page of waterfalls.
 //!
-//! A trace costs the traced session something, so there is one at a time, of limited length.
+//! A trace has a cost for the traced session, so only one runs at a time, and its length is limited.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use view::page;
 
 use super::request::Refusal;
 
-/// Seconds of a trace: without a choice, and at most. An answer takes no longer than others may.
+/// Length of a trace in seconds: the default, and the maximum. The response takes no longer than others may.
 const USUAL: u64 = 3;
 const MOST: u64 = 20;
 const WHO: &str = "tally serve --allow-trace";
 
-/// What is asked for.
+/// What a URL requests.
 #[derive(Debug, PartialEq, Eq)]
 enum TraceQuery {
-    /// Which sessions there are.
+    /// The list of sessions.
     Sessions,
     /// A trace of this process.
     Trace { pid: i32, seconds: u64 },
 }
 
-/// Traces for clients.
+/// Makes traces for clients.
 #[derive(Debug)]
 pub struct Tracing {
     place: SegmentSource,
@@ -39,18 +39,18 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Of processes of the server at `place`, whose segment must be a file of this machine.
+    /// For processes of the server at `place`, whose segment must be a file on this machine.
     pub fn new(place: &SegmentSource) -> Result<Tracing, Error> {
         place.file(WHO)?;
         Ok(Tracing { place: place.clone(), turn: Semaphore::new(1) })
     }
 
-    /// The page that the query of an address asks for.
+    /// The page that the query string of a URL requests.
     pub async fn page(&self, query: &str) -> Result<String, Refusal> {
         let asked = asked(query).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
         let place = self.place.clone();
         let failed = |error: &dyn std::fmt::Display| {
-            (StatusCode::SERVICE_UNAVAILABLE, format!("no trace: {error}"))
+            (StatusCode::SERVICE_UNAVAILABLE, format!("could not trace: {error}"))
         };
         let Ok(_turn) = self.turn.try_acquire() else {
             return Err((
@@ -64,7 +64,7 @@ impl Tracing {
     }
 }
 
-/// `pid=N&seconds=N`; nothing asks for the sessions.
+/// Parses `pid=N&seconds=N`; an empty query string requests the list of sessions.
 fn asked(query: &str) -> Result<TraceQuery, String> {
     let mut asked = (None, USUAL);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -72,13 +72,14 @@ fn asked(query: &str) -> Result<TraceQuery, String> {
         match name {
             "pid" => {
                 let pid = value.parse::<i32>().ok().filter(|&pid| pid > 0);
-                asked.0 = Some(pid.ok_or("pid is not the number of a process")?);
+                asked.0 = Some(pid.ok_or("pid must be a process ID")?);
             }
             "seconds" => {
-                let seconds = value.parse::<u64>().ok().filter(|it| (1..=MOST).contains(it));
-                asked.1 = seconds.ok_or_else(|| format!("seconds must be from 1 to {MOST}"))?;
+                let seconds =
+                    value.parse::<u64>().ok().filter(|seconds| (1..=MOST).contains(seconds));
+                asked.1 = seconds.ok_or_else(|| format!("seconds must be between 1 and {MOST}"))?;
             }
-            _ => return Err("an address is /trace or /trace?pid=PID&seconds=SECONDS".into()),
+            _ => return Err("the URL must be /trace or /trace?pid=PID&seconds=SECONDS".into()),
         }
     }
     Ok(match asked {
@@ -98,7 +99,7 @@ fn make(place: &SegmentSource, asked: &TraceQuery) -> Result<String, Error> {
     }
 }
 
-/// Sessions of clients, those that work first.
+/// Client sessions, the active ones first.
 fn sessions(mut segment: Segment) -> Result<String, Error> {
     segment.refresh()?;
     let snapshot = segment.snapshot(None)?;
@@ -119,7 +120,7 @@ fn list(rows: &[&SessionRow]) -> Document {
         Column::new("activity", "Now", Unit::Text),
         Column::new("since", "Since", Unit::Seconds),
     ];
-    let mut table = Table::new("sessions", "Sessions of clients", columns);
+    let mut table = Table::new("sessions", "Client sessions", columns);
     for row in rows {
         table.push(
             Tone::Plain,
@@ -135,9 +136,9 @@ fn list(rows: &[&SessionRow]) -> Document {
         );
     }
     let note = match rows {
-        [] => "There are no sessions of clients.".to_string(),
+        [] => "There are no client sessions.".to_string(),
         _ => format!(
-            "The link of a process id traces that session for {USUAL} seconds, with the nodes of its plans, and then shows \
+            "Click a PID to trace that session for {USUAL} seconds, with the nodes of its plans, and then see \
              what it did."
         ),
     };

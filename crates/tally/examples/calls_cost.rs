@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the figures of a Java application's statements cost it: CPU time of its thread for a statement with a row.
+//! The overhead of statement figures in a Java application: CPU time of its thread for a statement that returns
+//! one row.
 //!
 //!     make agent; cargo run --release -p tally --example calls_cost [ROUNDS]
 //!
-//! A program executes statements on a scratch server. Measuring is switched off and on again in its segment after every
-//! 500, off-on-on-off or on-off-off-on, so that what disturbs the machine disturbs both. A round has 20 such fours for each of the
-//! agent's options, and for a program without the agent as control, each in a virtual machine of its own; 8 rounds take two minutes. Prints how much
-//! more CPU time a statement takes with measuring on, with the half-width of its 95 % interval.
+//! A program executes statements on a scratch server. After every 500 statements, measuring is switched off and
+//! on in its segment, off-on-on-off or on-off-off-on, so that disturbances of the machine affect both. A round
+//! has 20 such groups of four for each of the agent's options, and for a program without the agent as the
+//! control, each in a virtual machine of its own; 8 rounds take two minutes. Prints how much more CPU time a
+//! statement takes with measuring on, with the half-width of its 95 % interval.
 
 mod bench;
 
@@ -21,7 +23,7 @@ use stats::Estimate;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Options of the agent; `None`: without it, the control.
+/// Options of the agent; `None` for the control, which runs without it.
 const ARMS: [(&str, Option<&str>); 4] = [
     ("control", None),
     ("calls", Some("methods=none.None")),
@@ -30,7 +32,7 @@ const ARMS: [(&str, Option<&str>); 4] = [
 ];
 const BLOCK: u32 = 500;
 const FOURS: usize = 20;
-/// Blocks before what is measured: until the code is compiled.
+/// Number of blocks before the measured ones, so that the code is compiled.
 const WARM: usize = 40;
 
 fn main() -> Result<()> {
@@ -59,7 +61,7 @@ fn main() -> Result<()> {
                 fours.push(sums[1] - sums[0]);
                 off[arm].push(sums[0]);
             }
-            // Virtual machines differ by what they compiled.
+            // Virtual machines differ in what they have compiled.
             differences[arm].push(fours.iter().sum::<f64>() / FOURS as f64);
         }
         eprint!("\rround {} of {rounds} ", round + 1);
@@ -81,7 +83,7 @@ struct Program {
     child: Child,
     input: ChildStdin,
     lines: BufReader<ChildStdout>,
-    /// Where its segment is, if it has one.
+    /// The path of its segment, if it has one.
     segment: Option<tempfile::TempDir>,
 }
 
@@ -113,9 +115,9 @@ impl Program {
         Ok(Program { child, input, lines, segment })
     }
 
-    /// CPU time of a statement in a block that is measured, or not, us.
+    /// CPU time of a statement in a block, measured or not, us.
     fn block(&mut self, on: bool) -> Result<f64> {
-        // The agent makes its segment before the program begins, and that answers from then on.
+        // The agent creates its segment before the program starts, and the program answers from then on.
         if let Some(path) =
             self.segment.as_ref().map(|it| it.path().join("segment")).filter(|it| it.exists())
         {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Does `tally cost` find a known cost, and none where there is none?
+//! Tests whether `tally cost` finds a known overhead, and none if there is none.
 //!
 //!     make -C bench/peers/spin
 //!     cargo build --release -p tally
@@ -24,7 +24,7 @@ const WARM_UP: Duration = Duration::from_secs(5);
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The result of a run of `tally cost`.
+/// The result of one run of `tally cost`.
 struct Run {
     percent: f64,
     half_width: f64,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The cost of lock statistics by tool: CPU time and rate of pgbench's messages without any tool, with
-//! pg_tally, with bpftrace on the server's own probes, and with pg_lw_lock_tracer if available.
+//! The overhead of lock statistics by tool: CPU time and rate of pgbench's messages without any tool, with
+//! pg_tally, with bpftrace on the server's own probes, and with pg_lw_lock_tracer if it is available.
 //!
 //!     cargo run --release -p tally --example lock_peers [ROUNDS [select|tpcb]]
 //!
-//! PGTALLY_LW_LOCK_TRACER is the command of pg_lw_lock_tracer without its -p. Both tracers need root. The
-//! arms of a round run in random order, each with its own load. The effects are so large that the median
-//! of a few rounds suffices.
+//! PGTALLY_LW_LOCK_TRACER is the command of pg_lw_lock_tracer without its -p. Both tracers require root. The arms
+//! of a round run in random order, each with its own load. The effects are so large that the median of a few
+//! rounds is enough.
 
 mod bench;
 
@@ -72,8 +72,8 @@ fn main() -> Result<()> {
             };
             std::thread::sleep(ATTACH);
             let figure = window(&mut segment, &pids)?;
-            // A tracer that could not attach has ended by now; one that attached too late has left no
-            // time to measure.
+            // A tracer that could not attach has ended by now; one that attached too late would leave no time to
+            // measure.
             let attached =
                 arm < 3 || matches!(tracer.as_mut().map(Child::try_wait), Some(Ok(None)));
             if attached && figure.1 > 0.0 {

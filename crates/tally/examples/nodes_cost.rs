@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What `tally trace --nodes` costs the session that it traces, and what EXPLAIN ANALYZE costs: CPU time of the session's
-//! process by the kernel's count, for three queries of a table of 900,000 rows in memory.
+//! The overhead of `tally trace --nodes` for the traced session, and that of EXPLAIN ANALYZE: CPU time of the
+//! session's process as counted by the kernel, for three queries on a table of 900,000 rows in memory.
 //!
 //!     cargo run --release -p tally --example nodes_cost [ROUNDS]
 //!
-//! Two sessions on one processor execute the query in turns, one of them traced or asked to explain, so that what
-//! disturbs the processor disturbs both; which of them changes from round to round. 12 rounds take six minutes.
-//! Prints how much more CPU time the one took than the other, with the half-width of its 95 % interval; of the control neither is traced.
+//! Two sessions on one CPU execute the query in turn, one of them traced or with EXPLAIN ANALYZE, so that
+//! disturbances of the CPU affect both; which one it is alternates from round to round. 12 rounds take six
+//! minutes. Prints how much more CPU time that session took than the other, with the half-width of its 95 %
+//! interval; in the control, neither is traced.
 
 mod bench;
 
@@ -23,7 +24,7 @@ use stats::Estimate;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What is compared: its name, the options of the trace, and what is put before the query.
+/// The arms: name, options of the trace, and a prefix of the query.
 const ARMS: [(&str, Option<&[&str]>, &str); 5] = [
     ("control", None, ""),
     ("trace", Some(&[]), ""),
@@ -31,7 +32,7 @@ const ARMS: [(&str, Option<&[&str]>, &str); 5] = [
     ("EXPLAIN (ANALYZE, TIMING OFF)", None, "explain (analyze, timing off) "),
     ("EXPLAIN ANALYZE", None, "explain analyze "),
 ];
-/// Queries, and how many times four executions of each a round has.
+/// Queries, and how often a round has four executions of each.
 const QUERIES: [(&str, &str, u32); 3] = [
     ("count of 900,000 rows", "select count(*) from rows", 10),
     ("the same, grouped", "select a % 100, count(*) from rows group by 1", 2),
@@ -44,7 +45,7 @@ struct Session {
 }
 
 impl Session {
-    /// Its process stays on one processor.
+    /// Its process stays on one CPU.
     fn new(cluster: &Cluster) -> Result<Session> {
         let mut client = cluster.connect()?;
         let pid = client.query_one("select pg_backend_pid()", &[])?.get::<_, i32>(0);
@@ -82,7 +83,7 @@ fn main() -> Result<()> {
             sessions.swap(0, 1);
             let (_, options, before) = ARMS[arm];
             let pid = sessions[0].pid;
-            let mut trace = options.map(|it| start(&segment, pid, it)).transpose()?;
+            let mut trace = options.map(|option| start(&segment, pid, option)).transpose()?;
             for (at, (_, query, fours)) in QUERIES.iter().enumerate() {
                 let sql = [format!("{before}{query}"), query.to_string()];
                 let [with, without] = turns(&mut sessions, &sql, *fours)?;
@@ -112,7 +113,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// CPU time per execution of each session, ms. A four is first, second, second, first.
+/// CPU time per execution of each session, ms. The order of four is first, second, second, first.
 fn turns(sessions: &mut [Session; 2], sql: &[String; 2], fours: u32) -> Result<[f64; 2]> {
     for (session, sql) in sessions.iter_mut().zip(sql) {
         session.client.simple_query(sql)?; // the caches are warm, and the trace has begun

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The cost of a probe in a running server, in ns: acquiring and releasing a lock at each level, and calling
-//! a function without a probe, with pg_tally's, and with bpftrace's uprobes.
+//! The cost of a probe in a running server, in ns: to acquire and release a lock at each level, and to call a
+//! function without a probe, with a probe of pg_tally, and with bpftrace's uprobes.
 //!
 //!     cargo run --release -p tally --example probe_cost [ROUNDS]
 //!
@@ -21,7 +21,7 @@ use scratch::Cluster;
 use segment::{Level, LevelSwitch};
 
 const LOCKS_EACH: i64 = 20_000;
-/// Below the rate at which a function is too hot to be timed.
+/// Below the rate at which a function is called too often to be timed.
 const CALLS_EACH: i64 = 4_000;
 const FUNCTION: &str = "bench_callee";
 

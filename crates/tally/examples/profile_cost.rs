@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What `tally profile` costs the server that it samples: CPU time per command of the server's sessions, and
-//! the CPU time of the samplers themselves.
+//! The overhead of `tally profile` for the server that it samples: CPU time per command of the server's sessions,
+//! and the CPU time of the samplers themselves.
 //!
 //!     cargo run --release -p tally --example profile_cost [ROUNDS [CLIENTS]]
 //!
-//! Runs a scratch server with a select-only load of 4 clients, and the `tally profile` of the same build at 99 and 999 Hz, and at 999 Hz
-//! without copies of stacks. Its events are disabled and enabled again from here in slices of 50 ms, off-on-on-off or
-//! on-off-off-on, so that what disturbs the machine disturbs both. A round has 20 such fours of each way, and of no profile as control, in random order;
-//! 12 rounds take four minutes. Prints how much more CPU time a command takes with events than without, with the half-width of its 95 % interval.
-//! As root, or as the user that runs the server.
+//! Runs a scratch server with a select-only load of 4 clients, and `tally profile` of the same build at 99 and
+//! 999 Hz, and at 999 Hz without copies of stacks. The profile's events are disabled and enabled from here in
+//! slices of 50 ms, off-on-on-off or on-off-off-on, so that disturbances of the machine affect both. A round has
+//! 20 such groups of four for each way, and for no profile as the control, in random order; 12 rounds take four
+//! minutes. Prints how much more CPU time a command takes with events than without, with the half-width of its 95
+//! % interval. Run it as root, or as the user that runs the server.
 
 mod bench;
 
@@ -28,7 +29,7 @@ use stats::Estimate;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Samples per second, and how stacks are found; `None`: no profile, the control.
+/// Samples per second, and how stacks are found; `None` for the control, without a profile.
 const ARMS: [(&str, Option<(u32, &str)>); 4] = [
     ("control", None),
     ("99 Hz", Some((99, "auto"))),
@@ -53,7 +54,7 @@ fn main() -> Result<()> {
     let path = bench::segment(&mut cluster)?;
     cluster.start()?;
     cluster.pgbench_init(1)?;
-    // Each way takes its fours, and the start and end of a profile.
+    // Each way has its groups of four slices, between the start and the end of a profile.
     let length = (SLICE * 4 * FOURS as u32 + Duration::from_secs(5)) * ARMS.len() as u32 * rounds;
     let load = cluster.pgbench().load(Load::Select).clients(clients).duration(length);
     let mut load = load.spawn()?;
@@ -100,13 +101,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What happened in slices of one kind.
+/// The figures of slices of one kind.
 #[derive(Default)]
 struct Slices {
     commands: u64,
-    /// CPU time, ns, of the sessions.
+    /// CPU time of the sessions, ns.
     sessions: u64,
-    /// And of the profile.
+    /// CPU time of the profile, ns.
     profile: u64,
     took: Duration,
 }
@@ -135,7 +136,7 @@ impl Server {
         Server { segment, processes }
     }
 
-    /// Waits for a slice, in which the profile's events are enabled or not.
+    /// Waits for the end of a slice in which the profile's events are enabled or disabled.
     fn slice(&mut self, profile: Option<&Profile>, on: bool) -> Result<Slices> {
         profile.map(|it| it.enable(on)).transpose()?;
         let begun = Instant::now();
@@ -168,7 +169,7 @@ struct Profile {
 }
 
 impl Profile {
-    /// It samples already.
+    /// Waits until it takes samples.
     fn start(segment: &Path, (hertz, unwind): (u32, &str)) -> Result<Profile> {
         let mut child = Command::new(bench::program()?)
             .args(["profile", "--json", "--hertz", &hertz.to_string(), "--unwind", unwind])
@@ -214,7 +215,7 @@ impl Profile {
     }
 }
 
-/// Descriptors of our own for a process's performance events.
+/// Our own descriptors for a process's performance events.
 fn events(pid: u32) -> Result<Vec<OwnedFd>> {
     let process = pidfd_open(Pid::from_raw(pid as i32).ok_or("no process")?, PidfdFlags::empty())?;
     let mut events = Vec::new();

@@ -60,7 +60,7 @@ impl Recorder {
         Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Has it ended? Its figures stay readable until it is waited for.
+    /// Whether it has ended. Its figures stay readable until it is waited for.
     fn has_ended(&self) -> Result<bool, Failed> {
         Ok(self.stat()?.first().is_some_and(|state| state == "Z"))
     }

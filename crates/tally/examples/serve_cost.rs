@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     let mut load = load.spawn()?;
     std::thread::sleep(4 * SECOND);
     let serving = Serving::start(&root.join("target/release/tally"), &segment)?;
-    // So that the page has figures.
+    // Waits until the page has figures.
     std::thread::sleep(4 * SECOND);
     let mut shares = vec![Vec::new(); ARMS.len()];
     let mut sizes = vec![0; ARMS.len()];
@@ -101,7 +101,7 @@ impl Serving {
         Ok(Serving { child, address })
     }
 
-    /// Number of bytes of the answer.
+    /// Number of bytes of the response.
     fn get(&self, path: &str) -> Result<usize> {
         let mut stream = TcpStream::connect(&self.address)?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;

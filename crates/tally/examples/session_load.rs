@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What loading the extension adds to the time of a connection, compared with contrib libraries.
+//! The time that loading the extension adds to a connection, compared with contrib libraries.
 //!
 //!     cargo run --release -p tally --example session_load [CONNECTIONS]
 //!
-//! Connects to one scratch server with different session_preload_libraries, in random order: none,
-//! pg_tally, and from contrib passwordcheck (which only sets one pointer, so shows the minimum cost of a
-//! library) and auto_explain. Prints the time until the server is ready, and the difference to the
+//! Connects to one scratch server with different settings of session_preload_libraries, in random order: none,
+//! pg_tally, and two contrib libraries: passwordcheck, which only sets one pointer and so shows the minimum cost
+//! of a library, and auto_explain. Prints the time until the server is ready, and the difference from the
 //! connection without a library in the same round: medians with 95 % intervals.
 
 mod bench;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut cluster = Cluster::builder().library(library).start()?;
     bench::segment(&mut cluster)?;
 
-    // One session stays, so that the segment exists as it does on a busy server.
+    // One session stays connected, so that the segment exists as it does on a busy server.
     let _resident = arm(&cluster, "pg_tally").connect(NoTls)?;
 
     let mut times: [Vec<f64>; ARMS.len()] = Default::default();

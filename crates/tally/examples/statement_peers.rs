@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The cost of statement statistics: pg_tally's compared with pg_stat_statements's, by the same method.
+//! The overhead of statement statistics: pg_tally compared with pg_stat_statements, by the same method.
 //!
 //!     make -C bench/peers/statements
 //!     cargo build --release -p tally
 //!     cargo run --release -p tally --example statement_peers [MINUTES [RUNS [WORKLOAD ...]]]
 //!
-//! WORKLOAD is select, tpcb, distinct or evicting (default: all). With the suffix ":planning" planning is
-//! tracked as well. There are two servers: one with pg_tally only; one with pg_stat_statements, in which
-//! pg_tally only counts messages and provides the switch. Both compute the query id whether statements are
-//! on or off. Each workload is run RUNS times on each server, MINUTES each, alternately, with new
-//! connections for each run.
+//! WORKLOAD is select, tpcb, distinct or evicting (default: all). With the suffix ":planning", planning is
+//! tracked as well. There are two servers: one with pg_tally only, and one with pg_stat_statements, in which
+//! pg_tally only counts messages and provides the switch. Both compute the query ID whether statements are on or
+//! off. Each workload runs RUNS times on each server, MINUTES each, alternately, with new connections for each
+//! run.
 //!
 //! `tally cost` toggles and measures both, with the same code. Each should count about half of the messages,
 //! since it is off half of the time. When pg_stat_statements evicts a statement, its calls are lost.
@@ -211,7 +211,7 @@ fn counted(side: Side, cluster: &Cluster, path: &Path) -> Result<(f64, f64)> {
     Ok((statements, messages as f64))
 }
 
-/// Mean of the runs and its half-width, computed from those of the independent runs.
+/// Mean of the runs and its half-width, computed from the half-widths of the independent runs.
 fn pooled(runs: &[Run], what: impl Fn(&Run) -> (f64, f64)) -> (f64, f64) {
     let n = runs.len() as f64;
     let mean = runs.iter().map(|run| what(run).0).sum::<f64>() / n;

@@ -11,20 +11,20 @@ use verbs::{
     blocking, disable, doctor, enable, events, functions, level, ls, report, statements, status,
 };
 
-/// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
+/// Show where a PostgreSQL server's time goes, exactly and live, on an unmodified server
 #[derive(Debug, Parser)]
 #[command(name = "tally", version, max_term_width = 100, after_help = TARGET_HELP)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
-    /// When to use colour.
+    /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
 }
 
 impl Cli {
-    /// Whether to colour standard output. `NO_COLOR` is honoured.
+    /// Whether to colour standard output. Respects `NO_COLOR`.
     pub fn use_color(&self) -> bool {
         match self.color {
             ColorChoice::Always => true,
@@ -39,68 +39,68 @@ impl Cli {
 
 #[cfg(not(feature = "full"))]
 const TARGET_HELP: &str = "\
-This is the command that `make demo` builds. `make` builds the one with all verbs: object storage, many servers, \
-pages in the browser, metrics, traces, profiles, studies, comparisons.";
+This is the reduced command that `make demo` builds. `make` builds the full command, which adds object storage, fleets, \
+web pages, metrics, traces, profiles, studies and comparisons.";
 
 #[cfg(feature = "full")]
 const TARGET_HELP: &str = "\
-TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection \
-string or URI, with the flags -h, -p, -U, -d, the environment, service file and passfile of psql. You may \
-omit it if exactly one server with pg_tally runs on this machine. A server elsewhere is read \
-through the connection; its database needs the extension.
+TARGET is the path of a segment (/dev/shm/pg_tally.*), a server's data directory, or a connection \
+string or URI. The flags -h, -p, -U and -d, the PG* environment variables, service files and password \
+files work as in psql. You can omit TARGET if exactly one server with pg_tally runs on this machine. \
+A server on another machine is read through the connection; the extension must exist in that database.
 
 Exit status: 0 success, 1 failure, 2 usage error.
 
 Examples:
-  tally demo                              a scratch server, a load and the live view
+  tally demo                              try the live view on a scratch server
   tally enable --mode session             enable pg_tally on a server, without a restart
-  tally top                               the live view of that server
-  tally statements                        the statements that take most time
-  tally blocking                          who waits for whom, and what the culprit did
-  tally events --follow                   notable events, as they happen
-  tally level locks --for 60s             measure every lock, for a minute
+  tally top                               show the server's activity live
+  tally statements                        list the statements that take the most time
+  tally blocking                          show who waits for whom, and what the blocker did
+  tally events --follow                   print notable events as they happen
+  tally level locks --for 60s             measure every lock for a minute
   tally record -o run1 -- pgbench -T 60   record while a command runs
-  tally report DIR -o report.html         a recording as one page
-  tally profile -o flames.html            where the CPU time goes, and what sessions wait for
-  tally serve                             a live page, and metrics for Prometheus
-  tally diff A B                          what differs between two recordings
-  tally fleet queries                     what can be asked about many servers at once
-  tally cost                              what measuring costs
-  tally trace PID                         everything that a session does, in order
-  tally clock                             whether the machine's clock is reliable
+  tally report DIR -o report.html         write a recording's report as one HTML page
+  tally profile -o flames.html            show where CPU time goes and what sessions wait for
+  tally serve                             serve a live page, and metrics for Prometheus
+  tally diff A B                          compare two recordings
+  tally fleet queries                     list the queries about many servers
+  tally cost                              measure the overhead of pgtally
+  tally trace PID                         print everything that a session does, in order
+  tally clock                             test whether the machine's clocks are reliable
   tally study run NAME --quick            run a built-in experiment in minutes
   tally storage run NAME --quick          time a copy or a backup on busy storage";
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Show the live view on a scratch server loaded by pgbench
+    /// Try the live view on a scratch server with a pgbench load
     Demo(demo::DemoArgs),
-    /// Enable the extension on a server
+    /// Enable pg_tally on a server
     Enable(enable::EnableArgs),
-    /// Disable the extension and leave nothing behind
+    /// Disable pg_tally and remove everything it left on the server
     Disable(disable::DisableArgs),
-    /// Show what is measured, what is not, and whether anything is missing
+    /// Show what is measured, what is not, and whether any data is missing
     Status(status::StatusArgs),
     /// List the segments on this machine
     Ls(ls::LsArgs),
-    /// Show live where the time goes
+    /// Show live where the server's time goes
     Top(top::TopArgs),
-    /// Say what is wrong with a server: who or what it is, and what to do
+    /// Diagnose the server: problems, their causes, what to do
     Doctor(doctor::DoctorArgs),
-    /// Show who blocks whom: the session that others wait for, and what it did last
+    /// Show who blocks whom: the blocking session, what it did last, and who waits for it
     Blocking(blocking::BlockingArgs),
-    /// List the statements that take most time, and what each spends it on
+    /// List the statements that take the most time, and what they spend it on
     Statements(statements::StatementsArgs),
-    /// List notable events: slow operations, who blocked whom, checkpoints, warnings
+    /// List notable events: slow operations, blocked sessions, checkpoints, warnings
     Events(events::EventsArgs),
-    /// Record everything to Parquet files: permanently, for a time, or while a command runs
+    /// Record to Parquet files: continuously, for a limited time, or while a command runs
     Record(record::RecordArgs),
-    /// Report what a recording contains, as an HTML page, text or JSON
+    /// Report on a recording, as an HTML page, text or JSON
     Report(report::ReportArgs),
-    /// Show or set how much is measured: permanently, for a time, or periodically
+    /// Show or set the measuring level: until further notice, for a limited time, or periodically
     Level(level::LevelArgs),
-    /// Time functions of the server; list those that can be timed
+    /// Time functions of the server, or list those that can be timed
     Functions(functions::FunctionsArgs),
     /// Verbs that the command of `make demo` lacks
     #[cfg(feature = "full")]
@@ -109,13 +109,13 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// TARGET as the connection flags complete it.
+    /// Completes TARGET by the connection flags.
     pub fn complete_target(&mut self) -> Result<(), Error> {
         let (flags, target) = match self {
             Verb::Enable(args) => (&args.connection, &mut args.target),
             Verb::Disable(args) => (&args.connection, &mut args.target),
             Verb::Status(args) => (&args.connection, &mut args.target),
-            // Of a recording, --host is not the server's.
+            // With a recording, --host names one of its machines, not a server.
             Verb::Top(args) if args.replay.is_some() => return Ok(()),
             Verb::Top(args) => (&args.connection, &mut args.target),
             Verb::Doctor(args) => (&args.connection, &mut args.target),

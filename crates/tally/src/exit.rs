@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The end of a verb: prints its error and returns the exit status.
+//! Ends a verb: prints its error and returns the exit status.
 
 use std::process::ExitCode;
 
 use error::Error;
 use view::escape;
 
-/// Print the error, if any, and return the exit code.
+/// Prints the error, if any, and returns the exit status.
 pub fn code(result: Result<(), Error>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -19,9 +19,9 @@ pub fn code(result: Result<(), Error>) -> ExitCode {
     }
 }
 
-/// Print clap's message or help; the exit code is 0 for help and 2 for a usage error.
+/// Prints clap's message or help; the exit status is 0 for help and 2 for a usage error.
 pub fn usage(error: &clap::Error) -> ExitCode {
-    // It quotes arguments, which may be names of files of others.
+    // The message quotes arguments, which may be file names that other users chose.
     let text = error.render().to_string();
     if escape::visible(&text) == text {
         let _ = error.print();

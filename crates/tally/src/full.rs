@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Verbs that the command of `make demo` lacks: they need most of the libraries, and most of the time of compilation.
+//! Verbs that the command of `make demo` lacks: they need most of the libraries, and most of the compile time.
 
 use clap::{Command, Subcommand};
 use error::Error;
@@ -21,42 +21,42 @@ use crate::generate;
 pub enum FullVerb {
     /// Send a recording to object storage
     Ship(ship::ShipArgs),
-    /// Remove from object storage what is not needed any more
+    /// Apply retention and remove superseded files in object storage
     Upkeep(ship::UpkeepArgs),
     /// Serve a live report to browsers and metrics to Prometheus
     Serve(serve::ServeArgs),
-    /// Write Grafana dashboards and Prometheus alert rules for these metrics into a directory
+    /// Write Grafana dashboards and Prometheus alert rules for the metrics of `tally serve`
     Dashboards(dashboards::DashboardsArgs),
-    /// Compare two recordings: what changed by more than noise
+    /// Compare two recordings and separate changes from noise
     Diff(diff::DiffArgs),
-    /// Ask an engine about the recordings of many servers: load, statements, regressions, outliers
+    /// Query the recordings of many servers: load, statements, regressions, outliers
     Fleet(fleet::FleetArgs),
-    /// Measure what a level (or statements) costs, by toggling it on live backends
+    /// Measure the overhead of a level (or of statement statistics) by toggling it on live backends
     Cost(cost::CostArgs),
-    /// Test the machine's clocks: cost, resolution, steps back, skew, drift, gaps
+    /// Test the machine's clocks: cost, resolution, backward steps, skew, drift, gaps
     Clock(clock::ClockArgs),
     /// Run a controlled experiment: arms, a workload, randomised order, an A/A control
     Study(study::StudyArgs),
-    /// Time commands, such as a backup, during a steady load on storage
+    /// Time commands, such as a backup, while storage is under a steady load
     Storage(storage::StorageArgs),
-    /// Sample stacks and waits: where CPU time goes, by phase, activity, statement and function
+    /// Sample stacks and waits: CPU time by phase, activity, statement and function
     Profile(profile::ProfileArgs),
-    /// List the methods of a Java application that take most time: elapsed and CPU, with and without callees
+    /// List the methods of a Java application that take the most time: elapsed and CPU, inclusive and exclusive
     Methods(methods::MethodsArgs),
-    /// List the statements of a Java application: time of execution, fetching and decoding, round trips, rows
+    /// List the statements of a Java application: time to execute, fetch and decode, round trips, rows
     Calls(calls::CallsArgs),
-    /// Print everything that a session does, in order: each message, statement, wait and commit
+    /// Trace a session: print each message, statement, wait and commit, in order
     Trace(trace::TraceArgs),
-    /// Print the man page, or write all of them into a directory
+    /// Print the man page, or write all man pages into a directory
     #[command(hide = true)]
     Man(generate::ManArgs),
-    /// Print a shell's completions
+    /// Print completions for a shell
     #[command(hide = true)]
     Completions(generate::CompletionsArgs),
 }
 
 impl FullVerb {
-    /// Run it; `command` defines the command line.
+    /// Runs the verb; `command` returns the definition of the command line.
     pub fn run(&self, color: bool, command: fn() -> Command) -> Result<(), Error> {
         match self {
             Self::Ship(args) => ship::run(args),
@@ -81,7 +81,7 @@ impl FullVerb {
     /// The connection flags and the TARGET that they complete.
     pub fn connection_and_target(&mut self) -> Option<(&ConnectionFlags, &mut Option<String>)> {
         match self {
-            // Of a fleet, --host is one of its hosts.
+            // With --fleet, --host names one of the hosts, not a server.
             Self::Serve(args) if args.fleet.fleet => None,
             Self::Serve(args) => Some((&args.connection, &mut args.target)),
             Self::Profile(args) => Some((&args.connection, &mut args.target)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Man pages and shell completions, from the definition of the command line.
+//! Man pages and shell completions, made from the definition of the command line.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use error::Error;
 /// Arguments of `tally man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Write tally.1 and one page per verb into this folder
+    /// Directory to write tally.1 and one page for each verb into
     pub folder: Option<PathBuf>,
 }
 
 /// Arguments of `tally completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// For this shell
+    /// Shell to print completions for
     pub shell: clap_complete::Shell,
 }
 
@@ -40,7 +40,7 @@ pub fn man(args: &ManArgs, command: Command) -> Result<(), Error> {
 fn write(folder: &Path, command: &Command) -> Result<(), Error> {
     let path = folder.join(format!("{}.1", name(command)));
     files::write(&path, &page(command)?, files::Access::Everybody)
-        .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
+        .map_err(|error| Error::Failed(format!("could not write {}: {error}", path.display())))
 }
 
 /// "tally", "tally-top".
@@ -48,7 +48,8 @@ fn name(command: &Command) -> String {
     command.get_display_name().unwrap_or(command.get_name()).to_string()
 }
 
-/// A man page. Of the text after the options in `--help`, indented lines keep their breaks, the others are filled.
+/// Makes a man page. In the text after the options, indented lines keep their line breaks; other lines are
+/// filled.
 fn page(command: &Command) -> io::Result<Vec<u8>> {
     let notes = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
     let man = Man::new(command.clone());
@@ -70,7 +71,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
                 _ => ".fi",
             };
             writeln!(page, "{format}")?;
-            // roff takes a line that starts with a full stop or an apostrophe as a request.
+            // roff takes a line that starts with a period or an apostrophe as a request.
             let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
             if !line.is_empty() {
                 writeln!(page, "{guard}{}", line.replace('\\', "\\e").replace('-', "\\-"))?;

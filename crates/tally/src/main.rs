@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally`: shows where a PostgreSQL server's time goes, and what measuring costs.
+//! `tally`: shows where a PostgreSQL server's time goes, and what the measuring costs.
 //!
-//! Arguments and dispatch: verbs are crates, short ones modules of `verbs`. Without the feature `full` it is the command of
-//! `make demo` (Cargo.toml).
+//! Only arguments and dispatch: large verbs are crates of their own, short ones are modules of `verbs`. Without
+//! the feature `full`, this is the command of `make demo` (Cargo.toml).
 
 mod cli;
 mod exit;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The loop of a full-screen view, whatever it shows: draws it, passes on what the user does, and ends with a signal.
+//! The loop of a full-screen view: draws it, passes on the user's input, and ends on a signal.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::take::Terminal;
 pub trait App {
     /// Draws it.
     fn draw(&mut self, frame: &mut Frame<'_>);
-    /// Takes what is new at this time; whether to draw it.
+    /// Takes in what is new at this time; returns whether to draw it.
     fn advance(&mut self, now: Instant) -> bool;
-    /// When it advances next at the latest; `None`: when something is new.
+    /// When it has to advance next, at the latest; `None` if only when something is new.
     fn due(&self) -> Option<Instant>;
-    /// Handles a key or a mouse event; false: the user quits.
+    /// Handles a key or a mouse event; returns false if the user quits.
     fn event(&mut self, event: Event, terminal: &mut Terminal) -> Result<bool, Error>;
 }
 
@@ -55,5 +55,5 @@ pub fn drive(app: &mut dyn App, mouse: bool, until: Option<Instant>) -> Result<(
     }
 }
 
-/// How often a sleeping `top` checks whether it should end.
+/// How often a sleeping view checks whether it should end.
 pub const NAP: Duration = Duration::from_millis(100);

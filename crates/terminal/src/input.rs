@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Input from the terminal, and detection that the terminal was closed.
 //!
-//! The library that reads keys may wait for ever for those of a closed terminal if no signal reports it, for example
-//! if it was never the session's controlling terminal. So this module waits itself and notices a hangup. A terminal
-//! that closes right after that is an error of the library's read (feature `use-dev-tty`; its other source of events,
-//! mio's, tries that read again for ever).
+//! The library that reads keys may wait forever on a closed terminal if no signal reports the hangup, for example
+//! if it was never the controlling terminal of the session. Therefore this module waits by itself and notices a
+//! hangup. A terminal that closes right after that is a read error in the library (feature `use-dev-tty`; its
+//! other source of events, mio's, would retry that read forever).
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use rustix::termios::isatty;
 
 use live::hangup;
 
-/// How long the library looks for events: with zero it would not.
+/// How long the library looks for events; with zero it would not look at all.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The terminal from which keys are read.
@@ -26,7 +26,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Standard input if that is a terminal, else the controlling terminal, as the library does.
+    /// Standard input if it is a terminal, otherwise the controlling terminal, as in the library.
     pub fn open() -> io::Result<Input> {
         let standard = io::stdin();
         let terminal = match isatty(&standard) {
@@ -36,8 +36,8 @@ impl Input {
         Ok(Input { terminal })
     }
 
-    /// The next event, or `None` after `wait`, or earlier because of a
-    /// signal. A closed terminal is a broken pipe.
+    /// The next event, or `None` after `wait` or earlier if a signal arrives. A closed terminal is reported as a
+    /// broken pipe.
     pub fn next(&self, wait: Duration) -> io::Result<Option<Event>> {
         // The library may have read several keys at once; poll does not see those.
         for wait in [Duration::ZERO, wait] {

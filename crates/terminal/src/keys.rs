@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which key does what.
+//! The keys and their actions.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -15,7 +15,7 @@ pub enum Action {
     Session(SessionAction),
     /// Show this pane, counted from 0.
     Pane(usize),
-    /// Show the next pane, or the one before.
+    /// Show the next or the previous pane.
     NextPane(isize),
     /// Trace the session for a few seconds.
     Trace,
@@ -23,15 +23,15 @@ pub enum Action {
     Move(isize),
     /// Move the cursor by a number of pages.
     Page(isize),
-    /// Put the cursor on this row; if it is there already, open or close the row.
+    /// Put the cursor on this row; if it is already there, open or close the row.
     Point(usize),
     /// Open or close the row under the cursor.
     Toggle,
     /// Open or close all rows.
     ToggleAll,
-    /// The next sort order, or the one before.
+    /// Select the next or the previous sort order.
     Sort(isize),
-    /// This sort order; if it is set already, reverse it.
+    /// Select this sort order; if it is already selected, reverse it.
     Order(Sort),
     /// Reverse the sort order.
     Reverse,
@@ -59,7 +59,7 @@ pub enum Action {
     Save,
     /// Turn the mouse on or off.
     Mouse,
-    /// The help page.
+    /// Show the help page.
     Help,
 }
 

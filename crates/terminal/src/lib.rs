@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What full-screen views share: the terminal, keys, the loop that draws and waits, and rows, tabs and pages of text.
+//! What full-screen views share: the terminal, keys, the loop that draws and waits, rows, tabs and pages of text.
 
 mod drive;
 mod input;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Pages that any screen has: that the terminal is too small, and help.
+//! Pages that all screens have: help, and the message that the terminal is too small.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -10,14 +10,14 @@ use view::table::wrap;
 /// Minimum width and height of the terminal.
 pub const MIN_SIZE: (u16, u16) = (40, 8);
 
-/// Says so, if the terminal is too small to draw on.
+/// Draws a message if the terminal is too small, and returns whether it is.
 pub fn too_small(frame: &mut Frame<'_>, area: Rect) -> bool {
     if area.width >= MIN_SIZE.0 && area.height >= MIN_SIZE.1 {
         return false;
     }
     let (width, height) = MIN_SIZE;
     let text = format!(
-        "{} x {} is too small: {width} x {height} or more is needed. q quits.",
+        "{} x {} is too small: at least {width} x {height} is required. q quits.",
         area.width, area.height
     );
     let lines: Vec<Line<'_>> =
@@ -26,8 +26,8 @@ pub fn too_small(frame: &mut Frame<'_>, area: Rect) -> bool {
     true
 }
 
-/// Draws the help page from line `first`, or from an earlier one if the page would not be filled.
-/// Returns the first line drawn.
+/// Draws the help page from line `first`, or from an earlier line if the page would not fill the screen. Returns
+/// the first line that was drawn.
 pub fn help(frame: &mut Frame<'_>, area: Rect, (name, text): (&str, &str), first: usize) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     let wide = lines.iter().map(|l| l.chars().count()).max().unwrap_or(0) as u16 + 4;
@@ -44,7 +44,7 @@ pub fn help(frame: &mut Frame<'_>, area: Rect, (name, text): (&str, &str), first
     let shown = usize::from(high.saturating_sub(2));
     let first = first.min(lines.len().saturating_sub(shown));
     let title = match shown < lines.len() {
-        true => format!(" {name}: Up and Down for the rest, any other key goes back "),
+        true => format!(" {name}: Up and Down scroll, any other key goes back "),
         false => format!(" {name}: any key goes back "),
     };
     let text = lines.iter().skip(first).map(|line| Line::raw(format!(" {line}")));

@@ -28,7 +28,7 @@ impl Look {
     }
 }
 
-/// Cursor, first row and number of rows of what is seen of a list.
+/// Cursor, first visible row and number of rows of a list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Viewport {
     /// The row under the cursor.
@@ -38,7 +38,7 @@ pub struct Viewport {
 }
 
 impl Viewport {
-    /// The visible ones of so many rows: the cursor is among them, and the space is filled.
+    /// The visible range of a list of this many rows: it contains the cursor, and fills the space.
     pub fn shown(&mut self, space: usize, all: usize) -> Range<usize> {
         self.cursor = self.cursor.min(all.saturating_sub(1));
         self.top = self.top.clamp(self.cursor.saturating_sub(space.saturating_sub(1)), self.cursor);
@@ -47,7 +47,7 @@ impl Viewport {
     }
 }
 
-/// The line of headings.
+/// The line of column titles.
 pub fn heading<'a>(table: &Table, layout: &Layout, width: usize) -> Line<'a> {
     let style = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
     Line::styled(fit(&table.heading(layout), width, false), style)
@@ -73,7 +73,7 @@ fn tone_color(tone: Tone) -> Color {
     }
 }
 
-/// A row of a table; `cursor`: the cursor is on it.
+/// One row of a table; `cursor` says whether the cursor is on it.
 pub fn line<'a>(look: Look, table: &Table, row: &Row, layout: &Layout, cursor: bool) -> Line<'a> {
     let bar = bar(row.bar.unwrap_or(0.0), layout.bar, look.ascii);
     let [before, bar, after] = table.parts(row, layout, &bar);

@@ -14,12 +14,12 @@ pub struct Tab {
     pub key: usize,
     /// Its name.
     pub name: &'static str,
-    /// A shorter one, for 80 columns.
+    /// A shorter name, for 80 columns.
     pub short: &'static str,
 }
 
-/// The names, of which one is the current pane, and at the right what else is chosen, as long as it fits. Also the
-/// range of columns of each name.
+/// The names of all panes with the current one marked and, as far as it fits, the other choices at the right.
+/// Also returns the range of columns of each name.
 pub fn tabs<'a>(
     panes: &[Tab],
     current: usize,
@@ -37,7 +37,7 @@ pub fn tabs<'a>(
         } else if short + rest <= width {
             format!(" {}{}", tab.key, tab.short)
         } else {
-            // Only the current one has a name.
+            // Only the current one is shown with its name.
             format!(" {} {}", tab.key, if at == current { tab.name } else { "" })
         };
         let style = if at == current {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The terminal: set up, drawn on, restored.
+//! Sets up the terminal, draws on it, and restores it.
 //!
-//! A refresh is one write: only the changed cells, in a
-//! synchronized update, so that a terminal that supports it shows all changes at once. A slow line
-//! carries the changes only.
+//! A refresh is a single write of only the changed cells, within a synchronized update, so that a terminal that
+//! supports it shows all changes at once, and a slow line carries nothing but changes.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -21,7 +20,7 @@ use crossterm::{cursor, execute, queue};
 use ratatui::backend::CrosstermBackend;
 use ratatui::Frame;
 
-/// Output that is not sent yet.
+/// Output that has not been sent yet.
 #[derive(Debug, Clone, Default)]
 struct Batch(Rc<RefCell<Vec<u8>>>);
 
@@ -45,7 +44,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Sets it up. It is restored on drop, and before a panic's message.
+    /// Sets it up. It is restored on drop, and before the message of a panic.
     pub fn take(mouse: bool) -> io::Result<Terminal> {
         give_back_on_panic();
         let drawn = Batch::default();
@@ -60,7 +59,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Turns the mouse on or off. When off, the terminal uses it to select text.
+    /// Turns mouse events on or off. When they are off, the terminal itself uses the mouse to select text.
     pub fn listen(&mut self, mouse: bool) -> io::Result<()> {
         if mouse && !self.mouse {
             execute!(self.out, EnableMouseCapture)?;
@@ -71,7 +70,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Draws, and sends what has changed.
+    /// Draws, and sends the changes.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         queue!(self.drawn, BeginSynchronizedUpdate)?;
         self.inner.draw(draw)?;
@@ -90,18 +89,18 @@ impl Drop for Terminal {
 }
 
 fn give_back(out: &mut Stdout) {
-    // Each step, even if another failed.
+    // Each step is tried even if another failed.
     let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show);
     let _ = disable_raw_mode();
 }
 
-/// Otherwise the message of a panic would be overdrawn, and the shell would get no echo.
+/// Otherwise the screen would overwrite the message of a panic, and the shell would be left without echo.
 fn give_back_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let others = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            // Of a library that reads a damaged file.
+            // The panic of a library that reads a damaged file is expected.
             if recording::panic_is_expected() {
                 return;
             }

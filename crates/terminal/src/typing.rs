@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A line being typed.
+//! A line that is being typed.
 
 use crossterm::event::{KeyCode, KeyEvent};
 
@@ -15,7 +15,7 @@ pub enum Edit {
     Dropped,
 }
 
-/// Applies this key to the typed text.
+/// Applies a key to the typed text.
 pub fn edit(mut typed: String, key: KeyEvent) -> Edit {
     match key.code {
         KeyCode::Enter => return Edit::Done(typed),

@@ -22,13 +22,13 @@ Examples:
   tally top --replay /srv/recording --from 14:30 --speed 10
   tally top --replay /srv/recording --from -1h --once --view statements
 
-With --replay, --once prints the whole recording as one interval. T is a time of day (14:30), a date \
+With --replay, --once prints the whole recording as a single interval. T is a time of day (14:30), a date \
 (2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time before the \
 end (-10m).")]
 pub struct TopArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
     /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min) [default: 1s]
@@ -37,21 +37,21 @@ pub struct TopArgs {
     /// Print one interval as text and exit
     #[arg(long)]
     pub once: bool,
-    /// Print JSON, one line per interval (docs/reference-json.md)
+    /// Print JSON, one line for each interval (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
     /// Exit after N intervals; prints text unless --json is given
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "once",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Pane to show first; as text, the only one to print [default as text: all]
+    /// Pane to show first; in text output, the only one to print [default in text output: all]
     #[arg(long, value_enum)]
     pub view: Option<View>,
-    /// With --view lwlocks: one table by lock and context with HELD, ACQUIRE and WAIT per second at
-    /// level locks, then the commands
+    /// With --view lwlocks: print one table by lock and context, with HELD, ACQUIRE and WAIT per second at level
+    /// locks, then the commands
     #[arg(long, requires = "view", conflicts_with = "json")]
     pub per_second: bool,
-    /// Sort order; for statements also an activity, such as IO:DataFileRead [default: time]
+    /// Sort order; for statements, can also be an activity, such as IO:DataFileRead [default: time]
     #[arg(long, value_name = "KEY", value_parser = SortParser)]
     pub sort: Option<Sort>,
     /// Reverse the sort order
@@ -69,31 +69,31 @@ pub struct TopArgs {
     /// Do not compare with the kernel's figures (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,
-    /// Replay a recording of `tally record`, even an unfinished one; --interval merges its
-    /// intervals to this length
+    /// Replay a recording made by `tally record`, which may still be running; --interval merges its intervals to
+    /// this length
     #[arg(long, value_name = "DIR|URL", conflicts_with_all = ["target", "leaders", "no_witness"])]
     pub replay: Option<PathBuf>,
-    /// With --replay of a bucket that has several clusters: the cluster of the machine
+    /// With --replay of a bucket of several clusters: the cluster of the machine
     #[arg(long, value_name = "NAME", requires = "replay")]
     pub cluster: Option<String>,
-    /// With --replay: start here
+    /// With --replay: start of the time range
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
           requires = "replay")]
     pub from: Option<Edge>,
-    /// With --replay: end here
+    /// With --replay: end of the time range
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
           requires = "replay")]
     pub to: Option<Edge>,
-    /// With --replay: speed, from 0.125 to 1024 times the original [default: 1]
+    /// With --replay: speed relative to the original, 0.125 to 1024 [default: 1]
     #[arg(long, value_name = "TIMES", value_parser = speed, requires = "replay")]
     pub speed: Option<f64>,
-    /// Use the mouse: click a pane, a heading to sort, a row to open; as key m does
+    /// Use the mouse: click a pane, a column title to sort, a row to open it; the same as key m
     #[arg(long)]
     pub mouse: bool,
-    /// Ignore the saved view (key W, $XDG_CONFIG_HOME/pgtally/top.toml)
+    /// Ignore the saved view (saved by key W in $XDG_CONFIG_HOME/pgtally/top.toml)
     #[arg(long)]
     pub no_config: bool,
-    /// When the full-screen view ends by itself; `tally demo` sets it to the end of its load
+    /// When the full-screen view ends by itself; `tally demo` sets this to the end of its load.
     #[arg(skip)]
     pub until: Option<Instant>,
 }
@@ -101,15 +101,15 @@ pub struct TopArgs {
 /// A pane of the live view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum View {
-    /// What is wrong in the last 10 seconds, who or what it is, and what to do
+    /// Problems in the last 10 seconds, their causes, and what to do
     Diagnoses,
     /// Phases and activities
     Ledger,
-    /// Waits, all phases together
+    /// Waits, over all phases
     Waits,
-    /// Client messages by kind: read and handle times
+    /// Client messages by kind: time to read and handle them
     Commands,
-    /// Sessions and what each is doing now
+    /// Sessions and their current activity
     Sessions,
     /// Lightweight locks: held, acquired, waited for (level locks)
     Lwlocks,
@@ -129,11 +129,11 @@ fn speed(text: &str) -> Result<f64, String> {
     let speeds = SPEEDS;
     match text.parse::<f64>() {
         Ok(times) if speeds.contains(&times) => Ok(times),
-        _ => Err(format!("must be from {} to {}", speeds.start(), speeds.end())),
+        _ => Err(format!("must be between {} and {}", speeds.start(), speeds.end())),
     }
 }
 
-/// The time that diagnoses are of.
+/// The time that diagnoses cover.
 pub const DIAGNOSED: Duration = Duration::from_secs(10);
 
 /// Default length of an interval.

@@ -13,23 +13,23 @@ use super::screen::Screen;
 use super::{moment, text};
 use terminal::Form;
 
-/// Maximum number of names tried.
+/// Maximum number of names to try.
 const NAMES: u32 = 1000;
 /// Wide enough for most columns.
 const WIDTH: usize = 160;
 
-/// Writes what the screen shows to a new file in this directory: "tally-top-ledger-20260301-140330",
-/// with "-2" and so on if it exists. Returns its path.
+/// Writes what the screen shows to a new file in this directory: "tally-top-ledger-20260301-140330", with "-2"
+/// and so on appended if it exists. Returns its path.
 ///
 /// # Errors
 ///
-/// Which file could not be written, and why.
+/// Names the file that could not be written, and the reason.
 pub fn export(screen: &Screen, form: Form, folder: &Path) -> Result<PathBuf, String> {
-    let reading = screen.reading().ok_or("there is no interval to write yet")?;
+    let reading = screen.reading().ok_or("no interval has been measured yet")?;
     let text = match form {
         Form::Text => shown(screen),
         Form::Json => {
-            let answer = screen.answer().ok_or("there is no interval to write yet")?;
+            let answer = screen.answer().ok_or("no interval has been measured yet")?;
             let json = Json { reading, answer: &answer };
             let json = serde_json::to_string(&json).map_err(|error| error.to_string())?;
             json + "\n"
@@ -45,7 +45,7 @@ pub fn export(screen: &Screen, form: Form, folder: &Path) -> Result<PathBuf, Str
     write_new(folder, &name, ending, view::escape::json(&text).as_bytes())
 }
 
-/// What the screen shows, with all rows, and wide enough for them.
+/// What the screen shows, with all rows and wide enough for them.
 fn shown(screen: &Screen) -> String {
     let Some(reading) = screen.reading() else { return String::new() };
     let time = moment::full(reading.interval.time, &screen.zone);
@@ -70,10 +70,7 @@ fn shown(screen: &Screen) -> String {
 /// Writes a temporary file, then links it to the first free name.
 fn write_new(folder: &Path, name: &str, ending: &str, bytes: &[u8]) -> Result<PathBuf, String> {
     let problem = |path: &Path, error: std::io::Error| {
-        format!(
-            "{}: {error}; nothing is written (start tally in a writable directory)",
-            path.display()
-        )
+        format!("could not write {}: {error}; start tally in a writable directory", path.display())
     };
     let write = || -> std::io::Result<NamedTempFile> {
         let mut file = files::temporary(folder, ".tally-top.", "", Access::Owner)?;
@@ -91,7 +88,7 @@ fn write_new(folder: &Path, name: &str, ending: &str, bytes: &[u8]) -> Result<Pa
             Err(error) => return Err(problem(&path, error.error)),
         }
     }
-    Err(format!("{name}.{ending}: there are {NAMES} of that name; nothing is written"))
+    Err(format!("could not write {name}.{ending}: there are already {NAMES} files with this name"))
 }
 
 #[cfg(test)]
@@ -114,6 +111,6 @@ mod tests {
     #[test]
     fn an_error_names_the_directory() {
         let error = write_new(Path::new("/proc/nowhere"), "a", "txt", b"").unwrap_err();
-        assert!(error.contains("/proc/nowhere") && error.contains("nothing is written"), "{error}");
+        assert!(error.contains("/proc/nowhere") && error.contains("could not write"), "{error}");
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The intervals of the recent past, and which of them is shown.
 //!
-//! Limited by time and by memory. An interval keeps what the panes show, with a limited number of
-//! statements, those with most time. Each session's accounts and the whole statement table are kept for
-//! the newest interval only.
+//! The history is limited in time and in memory. Each interval stores what the panes show, with a limited number
+//! of statements, those with the most time. The accounts of each session and the whole table of statements are
+//! stored only for the newest interval.
 
 use std::collections::VecDeque;
 use std::mem::{size_of, size_of_val};
@@ -19,30 +19,30 @@ use view::blocking::Party;
 use view::statements::StatementFigures;
 use view::Reading;
 
-/// Intervals are kept for this time, seconds, ...
+/// Intervals are stored for this time, seconds, ...
 const SECONDS: f64 = 3600.0;
-/// ... or less, if they take more memory than this, bytes, as estimated.
+/// ... or less, if they take more memory than this by our estimate, bytes.
 const BYTES: usize = 256 << 20;
-/// How many statements are kept for an interval that is not the newest.
+/// Number of statements that are stored for an interval that is not the newest.
 pub const STATEMENTS: usize = 100;
-/// Estimated memory of a row beyond its own size: names, and perhaps a histogram.
+/// Estimated memory of a row beyond its own size, for names and perhaps a histogram.
 const PLAIN: usize = 64;
 const TIMED: usize = 512;
-/// Estimated memory of an answer.
+/// Estimated memory of the diagnoses.
 const ANSWER: usize = 4096;
 
-/// The kept intervals, oldest first, numbered from 1.
+/// The stored intervals, oldest first, numbered from 1.
 #[derive(Debug)]
 pub struct History {
     kept: VecDeque<KeptInterval>,
-    /// Number of the oldest kept interval.
+    /// Number of the oldest stored interval.
     first: u64,
     /// Total memory and total time of all of them.
     bytes: usize,
     seconds: f64,
-    /// The selected interval; `None`: always the newest.
+    /// The selected interval; `None` to follow the newest.
     at: Option<u64>,
-    /// Why the next interval does not follow directly on the last one.
+    /// Why the next interval does not directly follow the last one.
     gap: Option<String>,
     max_seconds: f64,
     max_bytes: usize,
@@ -51,10 +51,10 @@ pub struct History {
 #[derive(Debug)]
 struct KeptInterval {
     reading: Box<Reading>,
-    /// What was wrong then; `None` for a recorded interval, which has all that it takes to ask again.
+    /// The diagnoses at that time; `None` for a recorded interval, which has everything to compute them again.
     answer: Option<Diagnoses>,
     bytes: usize,
-    /// Why it does not follow directly on the one before.
+    /// Why it does not directly follow the previous one.
     gap: Option<String>,
 }
 
@@ -63,7 +63,7 @@ struct KeptInterval {
 pub struct Position {
     /// Number of the interval, from 1.
     pub number: u64,
-    /// Numbers of the oldest and the newest kept interval.
+    /// Numbers of the oldest and the newest stored interval.
     pub kept: (u64, u64),
     /// When it ended, seconds since 1970.
     pub time: f64,
@@ -95,7 +95,7 @@ impl History {
     /// Adds the next interval; drops old ones beyond the limits.
     pub fn push(&mut self, mut reading: Box<Reading>) {
         let answer = reading.recorded.is_none().then(|| Diagnoses::examine(&reading));
-        // It is large, and only the answer needs it.
+        // It is large, and only the diagnoses need it.
         reading.recent = None;
         if let Some(last) = self.kept.back_mut() {
             slim(&mut last.reading);
@@ -105,11 +105,14 @@ impl History {
         }
         let bytes = weight(&reading);
         self.bytes += bytes;
-        // By their lengths: after the system's clock was set, times of day would empty it or keep everything.
+        // Uses their lengths, because after the system's clock was set, times of day would empty the history or
+        // never limit it.
         self.seconds += reading.interval.interval_seconds;
         let gap = self.gap.take();
         self.kept.push_back(KeptInterval { reading, answer, bytes, gap });
-        let too_much = |it: &History| it.bytes > it.max_bytes || it.seconds > it.max_seconds;
+        let too_much = |history: &History| {
+            history.bytes > history.max_bytes || history.seconds > history.max_seconds
+        };
         while self.kept.len() > 1 && too_much(self) {
             if let Some(oldest) = self.kept.pop_front() {
                 self.bytes -= oldest.bytes;
@@ -121,13 +124,13 @@ impl History {
         self.at = self.at.map(|at| at.max(self.first));
     }
 
-    /// Marks a gap: the next interval does not follow directly on the last one, for this reason. The
-    /// first of several reasons is kept.
+    /// Marks a gap: the next interval does not directly follow the last one, for this reason. Only the first of
+    /// several reasons is stored.
     pub fn gap(&mut self, reason: String) {
         self.gap.get_or_insert(reason);
     }
 
-    /// Why the shown interval does not follow directly on the one before.
+    /// Why the shown interval does not directly follow the previous one.
     pub fn gap_before(&self) -> Option<&str> {
         self.kept.get(self.index()?)?.gap.as_deref()
     }
@@ -158,7 +161,7 @@ impl History {
         self.kept.get(self.index()?).map(|kept| &*kept.reading)
     }
 
-    /// What was wrong in the shown interval, if that was kept.
+    /// The diagnoses of the shown interval, if they are stored.
     pub fn answer(&self) -> Option<&Diagnoses> {
         self.kept.get(self.index()?)?.answer.as_ref()
     }
@@ -169,7 +172,7 @@ impl History {
         self.kept.get_mut(index).map(|kept| &mut *kept.reading)
     }
 
-    /// Whether the newest interval is shown, and newer ones will be.
+    /// Whether the newest interval is shown and will be replaced by newer ones.
     pub fn is_live(&self) -> bool {
         self.at.is_none()
     }
@@ -189,7 +192,7 @@ impl History {
         self.at = None;
     }
 
-    /// Moves by a number of intervals. Returns by how many that was beyond the kept ones.
+    /// Moves by a number of intervals. Returns by how many this goes beyond the stored ones.
     pub fn step(&mut self, by: i64) -> i64 {
         if self.kept.is_empty() {
             return by;
@@ -200,8 +203,8 @@ impl History {
         (wanted - number) as i64
     }
 
-    /// Shows the first interval that ended at this time or later, seconds since 1970. Returns whether
-    /// the time is within the kept intervals.
+    /// Shows the first interval that ended at this time or later, seconds since 1970. Returns whether the time is
+    /// within the stored intervals.
     pub fn seek(&mut self, time: f64) -> bool {
         let index = self.kept.partition_point(|kept| kept.reading.interval.time < time);
         let begun = |kept: &KeptInterval| {
@@ -215,7 +218,7 @@ impl History {
         within
     }
 
-    /// The current position; `None`: no interval yet.
+    /// The current position; `None` if there is no interval yet.
     pub fn position(&self) -> Option<Position> {
         let (shown, newest) = (self.shown()?, self.kept.back()?);
         Some(Position {
@@ -226,8 +229,7 @@ impl History {
         })
     }
 
-    /// The shown interval and those before it, newest first, at most `n`; a gap is
-    /// `None` and counts as one.
+    /// The shown interval and the ones before it, newest first, at most `n`; a gap is `None` and counts as one.
     pub fn back(&self, n: usize) -> impl Iterator<Item = Option<&Reading>> {
         let end = self.index().map_or(0, |index| (index + 1).min(self.kept.len()));
         self.kept
@@ -241,7 +243,7 @@ impl History {
     }
 }
 
-/// Drops what no pane shows.
+/// Drops everything that no pane shows.
 fn slim(reading: &mut Reading) {
     for session in &mut reading.interval.sessions {
         session.accounts = Vec::new();
@@ -260,14 +262,15 @@ fn weight(reading: &Reading) -> usize {
     let rows = |n: usize, row: usize, more: usize| n * (row + more);
     let accounts: usize =
         interval.sessions.iter().map(|s| s.accounts.len() + s.holding.len()).sum();
-    let statements = reading.statements.as_ref().map_or(0, |it| {
+    let statements = reading.statements.as_ref().map_or(0, |statements| {
         let of_row = |row: &StatementFigures| {
             let lists = size_of_val(&*row.activities) + size_of_val(&*row.histogram);
             size_of::<StatementFigures>() + PLAIN + lists
         };
-        it.rows.iter().map(of_row).sum::<usize>() + 256 * it.current.len()
+        statements.rows.iter().map(of_row).sum::<usize>() + 256 * statements.current.len()
     });
-    let blocked = reading.blocking.as_ref().map_or(0, |it| it.blocked + it.roots.len());
+    let blocked =
+        reading.blocking.as_ref().map_or(0, |blocking| blocking.blocked + blocking.roots.len());
     size_of::<Reading>()
         + ANSWER
         + rows(blocked, size_of::<Party>(), TIMED)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally top`: where the time goes, interval by interval; full-screen on a terminal, else as
-//! text or JSON.
+//! `tally top`: shows where the time goes, interval by interval; full-screen on a terminal, otherwise as text or
+//! JSON.
 //!
-//! The full-screen view: the crate `terminal` waits for the user and turns keys into actions, `mouse` clicks;
-//! `screen` is the state that actions change, `draw` draws it, and `main_loop` connects them.
+//! For the full-screen view, the crate `terminal` waits for the user and converts keys to actions, and `mouse`
+//! converts clicks. `screen` is the state that actions change, `draw` draws it, and `main_loop` connects them.
 
 mod args;
 pub mod draw;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Connects screen and source of the full-screen view: passes intervals and keys to the screen's state, and does what
-//! the screen requests.
+//! Connects the screen with the source of its intervals: passes intervals and keys to the screen's state, and
+//! does what the screen requests.
 
 use std::path::Path;
 use std::time::Instant;
@@ -65,7 +65,7 @@ impl App for Top<'_> {
     }
 }
 
-/// The screen as the command line and the saved view want it.
+/// The screen as the command line and the saved view specify it.
 pub fn screen(args: &TopArgs, color: bool) -> Screen {
     let path = saved::path().filter(|_| !args.no_config);
     match path.map_or(Ok(Saved::default()), |path| saved::load(&path)) {
@@ -78,7 +78,7 @@ pub fn screen(args: &TopArgs, color: bool) -> Screen {
     }
 }
 
-/// Does what the screen cannot do itself.
+/// Does what the screen cannot do by itself.
 fn answer(
     ask: Ask,
     screen: &mut Screen,
@@ -87,21 +87,21 @@ fn answer(
 ) -> Result<(), Error> {
     let notice = match ask {
         Ask::Export(form) => match export::export(screen, form, Path::new(".")) {
-            Ok(path) => format!("written: {}", path.display()),
+            Ok(path) => format!("wrote {}", path.display()),
             Err(problem) => problem,
         },
         Ask::Save => match saved::path() {
             Some(path) => match saved::save(&screen.saved(), &path) {
-                Ok(()) => format!("saved: {}", path.display()),
+                Ok(()) => format!("saved view to {}", path.display()),
                 Err(problem) => problem,
             },
-            None => "the view is not saved: set HOME or XDG_CONFIG_HOME".to_string(),
+            None => "could not save the view: set HOME or XDG_CONFIG_HOME".to_string(),
         },
         Ask::Mouse => {
             screen.mouse = !screen.mouse;
             terminal.listen(screen.mouse)?;
             match screen.mouse {
-                true => "mouse on; m returns it to the terminal".to_string(),
+                true => "mouse on; m gives it back to the terminal".to_string(),
                 false => "mouse off".to_string(),
             }
         }

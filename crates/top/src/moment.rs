@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Times as the view parses and prints them.
+//! Parses and prints times.
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
@@ -9,16 +9,16 @@ use view::moment::Moment;
 /// The accepted forms of a time.
 pub const FORMS: &str = "14:03, 14:03:30, 2026-03-01 14:03 or -5min";
 
-/// Parses a time to seconds since 1970: a time of day on the day of `shown`, or on the day before
-/// if it would be later than `last`; a date with a time; or an offset from `shown`.
+/// Parses a time to seconds since 1970: a time of day on the day of `shown`, or on the previous day if it would
+/// be later than `last`; a date with a time; or an offset from `shown`.
 ///
 /// # Errors
 ///
-/// What was typed, if it is none of these.
+/// Quotes what was typed, if it is none of these.
 pub fn parse(text: &str, shown: f64, last: f64, zone: &TimeZone) -> Result<f64, String> {
     Moment::parse(text, zone)
         .and_then(|moment| moment.resolve(shown, last, zone))
-        .ok_or_else(|| format!("{}: not a time; type {FORMS}", text.trim()))
+        .ok_or_else(|| format!("\"{}\" is not a time; enter {FORMS}", text.trim()))
 }
 
 /// The time of day, "14:03:30"; "-" if out of range.
@@ -26,12 +26,12 @@ pub fn of_day(seconds: f64, zone: &TimeZone) -> String {
     formatted(seconds, zone, "%H:%M:%S")
 }
 
-/// With date and zone, "2026-03-01 14:03:30 CET".
+/// The time with date and zone, "2026-03-01 14:03:30 CET".
 pub fn full(seconds: f64, zone: &TimeZone) -> String {
     formatted(seconds, zone, "%Y-%m-%d %H:%M:%S %Z")
 }
 
-/// For a file name, "20260301-140330".
+/// The time for a file name, "20260301-140330".
 pub fn stamp(seconds: f64, zone: &TimeZone) -> String {
     formatted(seconds, zone, "%Y%m%d-%H%M%S")
 }

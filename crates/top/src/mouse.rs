@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a click means, by where the panes' names, the columns and the rows were drawn.
+//! Converts clicks to actions, from where the names of panes, the columns and the rows were drawn.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ const WHEEL: isize = 3;
 /// What was drawn where, in cells from the upper left corner.
 #[derive(Debug, Default)]
 pub struct Spots {
-    /// The line with the panes' names.
+    /// The line with the names of the panes.
     pub tabs_line: u16,
     /// The columns of the names on that line.
     pub tabs: Vec<Range<u16>>,
-    /// The line with the headings, if there is a table.
+    /// The line with the column titles, if there is a table.
     pub heading_line: Option<u16>,
     /// The columns with a sort order.
     pub orders: Vec<(Range<u16>, Sort)>,

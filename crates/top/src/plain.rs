@@ -49,7 +49,7 @@ pub fn print(args: &TopArgs, mut follower: Follower, color: bool) -> Result<(), 
     Ok(())
 }
 
-/// How many intervals of a recording are read at once.
+/// Number of intervals of a recording to read at once.
 const BATCH: usize = 600;
 
 /// The same for a recording: its intervals without waiting, or all merged into one.
@@ -68,7 +68,7 @@ pub fn print_recording(
             let scenes = recording.read(begin..(begin + BATCH).min(end)).map_err(Error::Failed)?;
             for mut scene in scenes {
                 let last = &mut None;
-                scene.gap.iter().for_each(|gap| note(args, &format!("a gap: {gap}"), last));
+                scene.gap.iter().for_each(|gap| note(args, &format!("gap: {gap}"), last));
                 let views = if args.json { View::All } else { args.view.unwrap_or(View::All) };
                 recording.fill(&mut scene.reading, views).map_err(Error::Failed)?;
                 write(args, &scene.reading, &wish, color)?;
@@ -79,7 +79,7 @@ pub fn print_recording(
     Ok(())
 }
 
-/// Writes a message to standard error, unless it is the same as the last.
+/// Writes a message to standard error, unless it repeats the last one.
 fn note(args: &TopArgs, text: &str, last: &mut Option<String>) {
     if last.as_deref() != Some(text) {
         view::escape::say_of(args.target.as_deref(), text);
@@ -87,13 +87,13 @@ fn note(args: &TopArgs, text: &str, last: &mut Option<String>) {
     }
 }
 
-/// A line of JSON.
+/// One line of JSON.
 #[derive(Debug, Serialize)]
 pub struct Json<'r> {
     /// The interval.
     #[serde(flatten)]
     pub reading: &'r Reading,
-    /// What is wrong.
+    /// The diagnoses.
     #[serde(flatten)]
     pub answer: &'r Diagnoses,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The saved view: how the full-screen view starts, as key W saved it.
+//! The saved view: the state in which the full-screen view starts, as saved by key W.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::View;
 
-/// The shortest and the longest interval that can be typed, seconds.
+/// The shortest and the longest interval that can be entered, seconds.
 pub const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// The file, in the user's configuration directory.
@@ -36,7 +36,7 @@ pub struct Saved {
     pub mouse: bool,
 }
 
-/// The same as the file has it. Fields of later versions are ignored.
+/// The saved view as it is stored in the file. Fields of later versions are ignored.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct File {
@@ -49,37 +49,37 @@ struct File {
     mouse: bool,
 }
 
-/// The file's path; `None`: the environment names no configuration directory.
+/// The path of the file; `None` if the environment does not name a configuration directory.
 pub fn path() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let settings = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
     Some(settings.join(FILE))
 }
 
-/// Reads it; a missing file gives the defaults.
+/// Reads the file; a missing file gives the defaults.
 ///
 /// # Errors
 ///
-/// What is wrong with the file.
+/// Says what is wrong with the file.
 pub fn load(path: &Path) -> Result<Saved, String> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Saved::default()),
-        Err(error) => return Err(format!("{}: {error}; ignored", path.display())),
+        Err(error) => return Err(format!("ignored {}: {error}", path.display())),
     };
     read(&text)
-        .map_err(|problem| format!("{}: {problem}; ignored (W writes a new one)", path.display()))
+        .map_err(|problem| format!("ignored {}: {problem} (W writes a new file)", path.display()))
 }
 
 fn read(text: &str) -> Result<Saved, String> {
     let file: File = toml::from_str(text).map_err(|error| error.message().to_string())?;
     let view = |name: &String| match View::from_str(name, false) {
         Ok(view) if view != View::All => Ok(view),
-        _ => Err(format!("view \"{name}\" is not a pane")),
+        _ => Err(format!("view \"{name}\" does not exist")),
     };
     let interval = |seconds: f64| match INTERVALS.contains(&seconds) {
         true => Ok(Duration::from_secs_f64(seconds)),
-        false => Err(format!("interval_seconds {seconds} is not 0.1 to 3600")),
+        false => Err(format!("interval_seconds {seconds} is not between 0.1 and 3600")),
     };
     Ok(Saved {
         view: file.view.as_ref().map(view).transpose()?,
@@ -96,7 +96,7 @@ fn read(text: &str) -> Result<Saved, String> {
 ///
 /// # Errors
 ///
-/// Which file could not be written, and why.
+/// Names the file that could not be written, and the reason.
 pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
     let file = File {
         view: saved.view.and_then(|v| v.to_possible_value()).map(|v| v.get_name().to_string()),
@@ -109,13 +109,13 @@ pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
     };
     let figures = toml::to_string(&file).map_err(|error| error.to_string())?;
     let text = format!(
-        "# Start of the full-screen view of tally top; key W writes this file.\n\
+        "# Initial state of the full-screen view of tally top. Key W writes this file.\n\
          # Options on the command line take precedence.\n{figures}"
     );
     path.parent()
         .map_or(Ok(()), |folder| files::folder(folder, files::Access::Owner))
         .and_then(|()| view::output::replace(path, text.as_bytes()))
-        .map_err(|error| format!("{}: {error}; the view is not saved", path.display()))
+        .map_err(|error| format!("could not save the view to {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -149,10 +149,10 @@ mod tests {
     fn errors_in_the_file_are_reported() {
         for (text, problem) in [
             ("view = ledger", "string"),
-            ("view = \"all\"", "\"all\" is not a pane"),
-            ("sort = \"colour\"", "\"colour\" is no order"),
-            ("interval_seconds = 0.0", "not 0.1 to 3600"),
-            ("interval_seconds = nan", "not 0.1 to 3600"),
+            ("view = \"all\"", "\"all\" does not exist"),
+            ("sort = \"colour\"", "\"colour\" is not a sort order"),
+            ("interval_seconds = 0.0", "not between 0.1 and 3600"),
+            ("interval_seconds = nan", "not between 0.1 and 3600"),
             ("idle = 3", "expected a boolean"),
             ("view", "expected"),
         ] {
@@ -173,6 +173,6 @@ mod tests {
         let path = folder.path().join("file/top.toml");
         fs::write(folder.path().join("file"), "").unwrap();
         let error = save(&Saved::default(), &path).unwrap_err();
-        assert!(error.contains("file/top.toml") && error.contains("not saved"), "{error}");
+        assert!(error.contains("file/top.toml") && error.contains("could not save"), "{error}");
     }
 }

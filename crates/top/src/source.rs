@@ -18,13 +18,14 @@ const FIRST: Duration = Duration::from_millis(500);
 pub trait Source {
     /// When the next interval is due; `None`: none is coming.
     fn due(&self, screen: &Screen) -> Option<Instant>;
-    /// Called when it is due.
+    /// Called when the next interval is due.
     fn turn(&mut self, screen: &mut Screen);
     /// Does what the screen requests, if it concerns intervals.
     fn answer(&mut self, ask: Ask, screen: &mut Screen);
     /// Called after user input: checks what is needed now.
     fn wanted(&mut self, screen: &mut Screen);
-    /// Called again and again: whether the screen has changed by itself, as by a server's answer.
+    /// Called periodically: whether the screen has changed by itself, for example because the server has
+    /// responded.
     fn news(&mut self, _screen: &mut Screen) -> bool {
         false
     }
@@ -34,12 +35,12 @@ pub trait Source {
 #[derive(Debug)]
 pub struct Live {
     follower: Follower,
-    /// What the user named.
+    /// The target as the user specified it.
     target: Option<String>,
     due: Instant,
     /// Length of an interval.
     length: Duration,
-    /// What the server was asked to do, and where its answer will be.
+    /// The pending request to the server, and the channel for its response.
     asked: Option<(Request, Receiver<Result<(), Error>>)>,
     /// The trace in progress.
     tracing: Option<Tracing>,
@@ -56,10 +57,11 @@ impl Live {
         live
     }
 
-    /// Asks the server to cancel or to end a session, and returns the notice until it answers.
+    /// Asks the server to cancel a statement or terminate a session. Returns the notice to show until it
+    /// responds.
     fn send(&mut self, request: Request) -> String {
         if let Some((before, _)) = &self.asked {
-            return format!("the server has not answered yet: {}", before.asked());
+            return format!("the server has not responded yet: {}", before.asked());
         }
         let sent = match self.follower.segment() {
             Some(segment) => {
@@ -77,7 +79,7 @@ impl Live {
         }
     }
 
-    /// Begins a trace, and returns the notice until it is over.
+    /// Starts a trace, and returns the notice to show until it is over.
     fn trace(&mut self, pid: i32, name: String) -> String {
         let seconds = LENGTH.as_secs();
         if let Some(before) = &self.tracing {
@@ -88,7 +90,7 @@ impl Live {
         notice
     }
 
-    /// Whether the trace is over, and on the screen.
+    /// Shows the trace if it is over; returns whether it is.
     fn traced(&mut self, screen: &mut Screen) -> bool {
         let Some(tracing) = &mut self.tracing else { return false };
         let Some(result) = tracing.result() else { return false };
@@ -98,20 +100,20 @@ impl Live {
                 screen.show_trace(lines);
             }
             Err(error) => {
-                screen.notice = Some(format!("{} is not traced: {error}", tracing.name));
+                screen.notice = Some(format!("could not trace {}: {error}", tracing.name));
             }
         }
         self.tracing = None;
         true
     }
 
-    /// The server's answer to what it was asked to do.
+    /// Shows the server's response to the pending request; returns whether there is one.
     fn answered(&mut self, screen: &mut Screen) -> bool {
         let Some((request, answers)) = &self.asked else { return false };
         let result = match answers.try_recv() {
             Ok(Ok(())) => request.done(),
             Ok(Err(error)) => request.failed(&error.to_string()),
-            Err(TryRecvError::Disconnected) => request.failed("no answer"),
+            Err(TryRecvError::Disconnected) => request.failed("the server did not respond"),
             Err(TryRecvError::Empty) => return false,
         };
         self.asked = None;
@@ -119,11 +121,11 @@ impl Live {
         true
     }
 
-    /// Asks for what this pane shows. Returns whether that changed.
+    /// Requests what this pane shows. Returns whether that changed.
     fn ask_for_more(&mut self, screen: &Screen) -> bool {
         let view = screen.view();
         let another = self.follower.want_session(screen.session);
-        // A page shows its statement.
+        // The page of a session shows its statement.
         let statements = views::of_statements(view) || screen.session.is_some();
         let more = (statements && self.follower.want_statements())
             || (views::of_io(view) && self.follower.want_storage());
@@ -138,14 +140,14 @@ impl Source for Live {
 
     fn turn(&mut self, screen: &mut Screen) {
         self.follower.step(true).into_iter().for_each(|step| screen.step(step));
-        // Missed intervals are not caught up.
+        // Missed intervals are not made up for.
         self.due = (self.due + self.length).max(Instant::now());
     }
 
     fn answer(&mut self, ask: Ask, screen: &mut Screen) {
         match ask {
             Ask::Further(by) if by < 0 => {
-                screen.notice = Some("this is the oldest kept interval".into());
+                screen.notice = Some("this is the oldest stored interval".into());
             }
             Ask::Further(_) => {
                 screen.notice = Some("this is the newest interval; l resumes".into());
@@ -153,7 +155,7 @@ impl Source for Live {
             Ask::Trace { pid, name } => screen.notice = Some(self.trace(pid, name)),
             Ask::Session(request) => screen.notice = Some(self.send(request)),
             Ask::Seek(_) => {
-                screen.notice = Some("not among the kept intervals".into());
+                screen.notice = Some("this time is outside the stored intervals".into());
             }
             _ => {}
         }

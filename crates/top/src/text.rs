@@ -13,10 +13,10 @@ use view::table::{wrap, Table};
 use view::units::duration;
 use view::Reading;
 
-/// Wide enough for every column when the output is no terminal.
+/// Wide enough for every column if the output is not a terminal.
 const DEFAULT_WIDTH: usize = 160;
 
-/// The interval, `width` characters wide (`None`: natural width).
+/// The interval, `width` characters wide (`None` for its natural width).
 pub fn render(
     reading: &Reading,
     answer: &Diagnoses,
@@ -49,12 +49,12 @@ pub fn render(
         let table = views::table(at, reading, wish);
         let below = views::below(at, reading, wish);
         let note = views::remark(at, reading).filter(|_| below.is_none());
-        // Data that was not collected: the reason is printed only if asked for.
+        // Data that was not collected: the reason is printed only if this view was requested.
         let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
         if view == at || unasked {
             section(&mut out, &title, note.as_deref(), &table, width, color);
-            // Data that was not collected: the reason is printed only if asked for.
-            let asked = below.filter(|it| view == at || it.table.is_some());
+            // Data that was not collected: the reason is printed only if this view was requested.
+            let asked = below.filter(|section| view == at || section.table.is_some());
             out.push_str(&sections(asked.as_slice(), width, color));
         }
     }
@@ -66,7 +66,7 @@ pub fn render(
     out
 }
 
-/// How long was looked at, and what was not.
+/// The time that was diagnosed, and what was not covered.
 pub fn watched(answer: &Diagnoses) -> String {
     let missing = answer.uncovered().map_or_else(String::new, |text| format!(" {text}."));
     format!("The last {}.{missing}", duration(answer.diagnosed_seconds))
@@ -218,8 +218,8 @@ mod tests {
         );
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
         assert!(at("\nBlocked sessions\n") < at("\n4304 psql, joe@shop "));
-        assert!(at("  4310 shop") < at("Waits for locks in the interval"));
-        assert!(at("Waits for locks in the interval") < at("transactionid"));
+        assert!(at("  4310 shop") < at("Waits for locks in this interval"));
+        assert!(at("Waits for locks in this interval") < at("transactionid"));
     }
 
     fn names(text: &str) -> Vec<&str> {

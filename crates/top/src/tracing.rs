@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The trace of a session for a few seconds: made by a thread of its own, while the view goes on.
+//! Traces a session for a few seconds, in a thread of its own, while the view goes on.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ pub struct Tracing {
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
-/// What was written so far.
+/// The output so far.
 #[derive(Debug, Clone, Default)]
 struct Text(Arc<Mutex<Vec<u8>>>);
 
@@ -37,7 +37,7 @@ impl Write for Text {
 }
 
 impl Tracing {
-    /// Begins to trace a process of TARGET.
+    /// Starts to trace a process of TARGET.
     pub fn start(pid: i32, name: String, target: Option<&str>) -> Tracing {
         let (text, stop) = (Text::default(), Arc::new(AtomicBool::new(false)));
         let (out, stopped) = (Box::new(text.clone()), Arc::clone(&stop));
@@ -51,14 +51,14 @@ impl Tracing {
     /// The trace, line by line, if it is over.
     pub fn result(&mut self) -> Option<Result<Vec<String>, Error>> {
         let thread = self.thread.take_if(|thread| thread.is_finished())?;
-        let done = thread.join().unwrap_or_else(|_| Err(Error::Failed("it was not made".into())));
+        let done = thread.join().unwrap_or_else(|_| Err(Error::Failed("the trace failed".into())));
         let bytes = self.text.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = String::from_utf8_lossy(&bytes).lines().map(String::from).collect();
         Some(done.map(|()| lines))
     }
 }
 
-/// The command of `make demo` has no traces.
+/// The command of `make demo` cannot trace.
 #[cfg(not(feature = "trace"))]
 mod trace {
     use super::{AtomicBool, Duration, Error, Write};
@@ -71,13 +71,14 @@ mod trace {
         _: &AtomicBool,
     ) -> Result<(), Error> {
         Err(Error::Failed(
-            "the command of `make demo` has no traces; `make` builds the whole".into(),
+            "the command that `make demo` builds cannot trace; `make` builds the full command"
+                .into(),
         ))
     }
 }
 
 impl Drop for Tracing {
-    /// Gives its rings back.
+    /// Releases its rings.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

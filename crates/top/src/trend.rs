@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The history of a row's figures, interval by interval, up to the one shown.
+//! The history of a row's figures, interval by interval, up to the one that is shown.
 
 use segment::interval::{AccountRow, Interval};
 
@@ -8,7 +8,7 @@ use super::View;
 use view::session::SessionId;
 use view::Reading;
 
-/// One value per interval, oldest first; `None`: no interval.
+/// One value for each interval, oldest first; `None` if there is no interval.
 pub type Series = Vec<Option<f64>>;
 
 /// Whether the rows of a view have a history.
@@ -28,44 +28,48 @@ fn instrumented(interval: &Interval) -> f64 {
 
 /// Average number of active sessions.
 pub fn active(history: &History, n: usize) -> Series {
-    series(history, n, |it| it.interval.busy_seconds / instrumented(&it.interval))
+    series(history, n, |reading| reading.interval.busy_seconds / instrumented(&reading.interval))
 }
 
 /// Commands handled per second.
 pub fn commands(history: &History, n: usize) -> Series {
-    series(history, n, |it| it.interval.commands_handled as f64 / instrumented(&it.interval))
+    series(history, n, |reading| {
+        reading.interval.commands_handled as f64 / instrumented(&reading.interval)
+    })
 }
 
-/// The row with this key. Accounts, waits and statements: seconds per second; commands: number
-/// handled per second; sessions: busy share of their time.
+/// The row with this key. Accounts, waits and statements: seconds per second; commands: number handled per
+/// second; sessions: busy share of their time.
 pub fn of_row(history: &History, view: View, key: &str, n: usize) -> Series {
     match view {
-        View::Ledger => series(history, n, |it| {
-            let rows = it.interval.ledger.iter().filter(|account| is_of(account, key));
+        View::Ledger => series(history, n, |reading| {
+            let rows = reading.interval.ledger.iter().filter(|account| is_of(account, key));
             let seconds: f64 = rows.map(|account| account.timing.seconds).sum();
-            seconds / instrumented(&it.interval)
+            seconds / instrumented(&reading.interval)
         }),
-        View::Waits => series(history, n, |it| {
-            let wait = it.interval.waits.iter().find(|wait| *wait.activity == *key);
-            wait.map_or(0.0, |wait| wait.timing.seconds) / instrumented(&it.interval)
+        View::Waits => series(history, n, |reading| {
+            let wait = reading.interval.waits.iter().find(|wait| *wait.activity == *key);
+            wait.map_or(0.0, |wait| wait.timing.seconds) / instrumented(&reading.interval)
         }),
-        View::Commands => series(history, n, |it| {
-            let command = it.interval.commands.iter().find(|command| command.kind == key);
-            command.map_or(0.0, |it| it.handle.count as f64) / instrumented(&it.interval)
+        View::Commands => series(history, n, |reading| {
+            let command = reading.interval.commands.iter().find(|command| command.kind == key);
+            command.map_or(0.0, |command| command.handle.count as f64)
+                / instrumented(&reading.interval)
         }),
         View::Sessions => {
             let wanted = key.parse::<SessionId>().ok();
-            series(history, n, |it| {
-                let session = wanted.and_then(|id| id.row_of(&it.interval.sessions));
+            series(history, n, |reading| {
+                let session = wanted.and_then(|id| id.row_of(&reading.interval.sessions));
                 session.map_or(0.0, |s| s.busy_seconds / s.lived_seconds.max(1e-9))
             })
         }
         View::Statements => {
-            // Comparing names is slow: the first match gives the key.
+            // Comparing names is slow, so the first match gives the key.
             let shown = history.shown().and_then(|reading| reading.statements.as_ref());
-            let row = shown.and_then(|it| it.rows.iter().find(|row| row.name() == key));
+            let row =
+                shown.and_then(|statements| statements.rows.iter().find(|row| row.name() == key));
             let Some(wanted) = row.map(|row| row.key) else { return Series::new() };
-            // Without statements, nothing is known; a recording has them by detail interval.
+            // Without statements, nothing is known; in a recording, statements come by detail interval.
             let figure = |reading: &Reading| {
                 let statements = reading.statements.as_ref()?;
                 let length = statements.interval_seconds.unwrap_or(0.0).max(1e-9);
@@ -80,8 +84,8 @@ pub fn of_row(history: &History, view: View, key: &str, n: usize) -> Series {
     }
 }
 
-/// Whether the account belongs to the ledger's row with this key. The key is
-/// the activity, "idle" if it is idle, and for a detail row the phase.
+/// Whether the account belongs to the row of the ledger with this key. The key is the activity, or "idle" if it
+/// is idle; for a detail row, it is the phase.
 fn is_of(account: &AccountRow, key: &str) -> bool {
     let rest = key.strip_prefix(&*account.activity);
     let rest = if account.idle { rest.and_then(|rest| rest.strip_prefix(" idle")) } else { rest };
@@ -92,8 +96,7 @@ fn is_of(account: &AccountRow, key: &str) -> bool {
     }
 }
 
-/// The series as a line of `width` characters, newest on the right, from zero to the
-/// maximum. A gap is a blank.
+/// The series as a line of `width` characters, newest on the right, from zero to the maximum. A gap is a blank.
 pub fn spark(series: &[Option<f64>], width: usize, ascii: bool) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const ASCII: [char; 8] = ['_', '.', ',', '-', '~', '=', '*', '#'];
@@ -105,7 +108,9 @@ pub fn spark(series: &[Option<f64>], width: usize, ascii: bool) -> String {
         false => 0,
     };
     let blanks = std::iter::repeat_n(' ', width - seen.len());
-    blanks.chain(seen.iter().map(|it| it.map_or(' ', |figure| levels[level(figure)]))).collect()
+    blanks
+        .chain(seen.iter().map(|value| value.map_or(' ', |figure| levels[level(figure)])))
+        .collect()
 }
 
 /// The maximum; 0 if empty.

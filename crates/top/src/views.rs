@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The contents of each view: a table, a page of several, and a note.
+//! The contents of each view: a table or a page of several tables, and a note.
 
 use segment::Interval;
 use view::Sort;
@@ -37,17 +37,17 @@ pub fn remark(view: View, reading: &Reading) -> Option<String> {
         .or_else(|| reading.recorded.as_ref().and_then(|recorded| kept(view, interval, recorded)))
 }
 
-/// What the view shows but a recording does not have.
+/// The data of this view that a recording does not contain.
 fn kept(view: View, interval: &Interval, recorded: &Recorded) -> Option<String> {
     let few = interval.sessions.is_empty();
     match (view, recorded.spread_from_seconds) {
         (View::Sessions, _) if few => {
-            Some("the sessions of this interval are not recorded, only their number".to_string())
+            Some("only the number of sessions is recorded in this interval".to_string())
         }
-        (View::Sessions, _) => Some("sessions that were not idle, as recorded".to_string()),
+        (View::Sessions, _) => Some("only sessions that were not idle are recorded".to_string()),
         (View::Ledger | View::Waits | View::Commands | View::Lwlocks, Some(seconds)) => {
             let length = duration(seconds);
-            Some(format!("minima, maxima and percentiles are recorded per {length}: d {seconds}"))
+            Some(format!("minima, maxima and percentiles are recorded per {length}; to see them, press d {seconds}"))
         }
         _ => None,
     }
@@ -95,18 +95,18 @@ pub fn tree(reading: &Reading) -> Option<&Forest> {
     reading.blocking.as_ref().filter(|forest| !forest.roots.is_empty())
 }
 
-/// What stands below the table of a view: of the locks, if the tree of those who wait is above.
+/// The section below the table of a view: the waits for locks, if the tree of blocked sessions is above.
 pub fn below(view: View, reading: &Reading, wish: &RowOptions) -> Option<Section> {
     tree(reading).filter(|_| view == View::Locks)?;
     let table = locks::locks(&reading.interval, wish);
     Some(Section {
-        title: "Waits for locks in the interval".to_string(),
+        title: "Waits for locks in this interval".to_string(),
         lines: locks::note(&reading.interval).into_iter().collect(),
         table: (!table.rows.is_empty()).then_some(table),
     })
 }
 
-/// The row selection of the command line, with these rows open.
+/// The row options of the command line, with these rows open.
 pub fn wish(args: &TopArgs, open: Open) -> RowOptions {
     RowOptions {
         sort: args.sort.clone().unwrap_or(Sort::Time),

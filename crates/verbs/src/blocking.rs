@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally blocking`: who waits for whom, the roots first.
+//! `tally blocking`: shows who waits for whom, starting with the sessions at the root.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -20,29 +20,29 @@ use command::ConnectionFlags;
 /// Arguments of `tally blocking`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Shows sessions that wait for a lock longer than 100 ms, and for whom: first the session that blocks \
-most of them, with what it does and did last, then those behind it. A session that waits looks up \
-itself who blocks it, at level waits already, and looks again at least once per second.
+Shows sessions that have waited for a lock longer than 100 ms, and who blocks them. The session that \
+blocks the most others comes first, with what it is doing and did last, then those behind it. This \
+works at level waits: a waiting session looks up who blocks it, at least once per second.
 
 Examples:
   tally blocking
   tally blocking --watch
   tally blocking --json | jq '.roots[0] | [.pid, .state, .query]'")]
 pub struct BlockingArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Print it anew each second until interrupted
+    /// Refresh once per second until interrupted
     #[arg(long, short)]
     pub watch: bool,
-    /// Print JSON, one line each time (docs/reference-json.md)
+    /// Print JSON, one line for each refresh (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Json<'f> {
     server: &'f str,
@@ -53,12 +53,12 @@ struct Json<'f> {
     forest: &'f Forest,
 }
 
-/// How often `--watch` looks.
+/// How often `--watch` refreshes.
 const NAP: Duration = Duration::from_secs(1);
-/// Width if the output is not a terminal: texts are whole.
+/// Width if the output is not a terminal: texts are not cut.
 const WIDTH: usize = 10_000;
 
-/// Print who is blocked.
+/// Prints who is blocked.
 pub fn run(args: &BlockingArgs) -> Result<(), Error> {
     let stop = if args.watch { command::stop_on_signals()? } else { Arc::default() };
     let mut segment = target::open(args.target.as_deref())?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally disable`: removes pg_tally from the settings, switches it off at once, and removes what
-//! pg_tally or `tally enable` created. It names what it cannot remove, with the way to do so.
+//! `tally disable`: removes pg_tally from the settings, stops measuring at once, and removes whatever pg_tally or
+//! `tally enable` created. It reports what it cannot remove, and how to remove it.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -26,18 +26,18 @@ Examples:
 pub struct DisableArgs {
     /// The server: a connection string or a data directory
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
 }
 
-/// How long sessions that keep the library may take to end.
+/// How long sessions that have the library loaded may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the server may take to reload its configuration.
 const RELOAD: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Disable pg_tally. Does nothing if it is not enabled.
+/// Disables pg_tally. Does nothing if pg_tally is not enabled.
 pub fn run(args: &DisableArgs) -> Result<(), Error> {
     disable(args).map_err(|error| server::interrupted(error, "tally disable"))
 }
@@ -55,18 +55,19 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
     let had_level = settings.iter().any(|name| name == "pg_tally.level");
     let changes = configure(&mut client, &shared, &session, &settings).map_err(|error| match error.cause::<pq::Error>() {
         Some(cause) if cause.sqlstate().is_some() => Error::Failed(format!(
-            "{error}\nThe settings may have been changed in part, and sessions are still measured (`tally level off` ends that). \
+            "{error}\nSome settings may have been changed already, and sessions are still measured (`tally level off` stops that). \
              Run `tally disable` again to finish"
         )),
         _ => error,
     })?;
-    // Our own session may be instrumented, by the setting that has just been removed.
+    // Our own session may be measured, because of the setting that has just been removed.
     drop(client);
     if had_level || local.is_none() {
-        // The reload sets the level to the default; set ours after that, and by a session that it does not measure.
+        // The reload sets the level to the default. Ours must be set after that, in a session that is not
+        // measured.
         std::thread::sleep(RELOAD);
     }
-    // Measuring ends first, whatever fails or is interrupted after that; and nothing depends on who reads what is printed.
+    // Measuring stops first, so that it stops even if a later step fails or nobody reads the output.
     let off = switch_off(args, local.as_ref());
     let removed = match saved.is_empty() {
         true => Ok(Vec::new()),
@@ -82,7 +83,7 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
             Change::Made => done.say(format!("{name} no longer names pg_tally")),
             Change::ByHand(place) => {
                 by_hand = true;
-                let remedy = format!("remove it from {place}, then reload");
+                let remedy = format!("remove it from {place}, then reload the configuration");
                 done.say(format!("{name} still names pg_tally: {remedy}"));
             }
         }
@@ -94,7 +95,7 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
         Ok(true) => running(local.as_ref(), &data, shared.is_running(), by_hand, &mut done),
         Ok(false) => {}
         Err(error) => {
-            done.left.push(format!("running sessions are measured until they end: {error}"));
+            done.left.push(format!("could not stop measuring the running sessions, which continue until they end: {error}"));
         }
     }
     if !done.found && done.left.is_empty() {
@@ -111,7 +112,7 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
     Ok(printed?)
 }
 
-/// Takes the library and our settings out of the server's configuration.
+/// Removes the library and our settings from the server's configuration.
 fn configure(
     client: &mut Client,
     shared: &LibraryList,
@@ -122,9 +123,9 @@ fn configure(
         ("shared_preload_libraries", shared.remove(client)?),
         ("session_preload_libraries", session.remove(client)?),
     ];
-    // Our settings in the files must not stay behind; the level in the segment is enough.
+    // Our settings must not stay in the files; the level in the segment is enough.
     if !settings.is_empty() {
-        // Without it the server rejects the settings' names.
+        // Unless the library is loaded, the server rejects these setting names.
         client.batch_execute("LOAD 'pg_tally'")?;
     }
     for name in settings {
@@ -137,11 +138,11 @@ fn configure(
 /// What was done.
 #[derive(Debug, Default)]
 struct Done {
-    /// A line each.
+    /// One line for each thing done.
     lines: Vec<String>,
     /// What could not be done.
     left: Vec<String>,
-    /// Whether there was anything of ours.
+    /// Whether pg_tally was found on the server.
     found: bool,
 }
 
@@ -151,23 +152,23 @@ impl Done {
     }
 }
 
-/// Drops the extension in each database where `enable` created it.
+/// Drops the extension in each database where `tally enable` created it.
 fn drop_extensions(args: &DisableArgs, databases: &[String], done: &mut Done) {
     for database in databases {
         let dropped = server::connect_database(args.target.as_deref(), database)
             .and_then(|mut client| extension::drop(&mut client));
-        let remedy = "DROP EXTENSION pg_tally in that database removes it";
+        let remedy = "to remove it, run DROP EXTENSION pg_tally in that database";
         match dropped {
             Ok(Dropped::None) => continue,
             Ok(Dropped::Done) => {
-                done.say(format!("extension pg_tally of database {database} dropped"));
+                done.say(format!("dropped extension pg_tally in database {database}"));
             }
             Ok(Dropped::Kept(why)) => {
                 done.say(format!("database {database} keeps extension pg_tally: {why}; {remedy}"));
             }
             Err(error) => {
                 done.left.push(format!(
-                    "could not drop extension pg_tally of database {database}: {error}; {remedy}"
+                    "could not drop extension pg_tally in database {database}: {error}; {remedy}"
                 ));
                 continue;
             }
@@ -176,7 +177,7 @@ fn drop_extensions(args: &DisableArgs, databases: &[String], done: &mut Done) {
     }
 }
 
-/// Says which files with statements the server has removed, and which it has not.
+/// Reports which files of saved statements the server has removed, and which it has not.
 fn saved_statements(
     data: &str,
     saved: &[String],
@@ -190,14 +191,14 @@ fn saved_statements(
     done.found |= !saved.is_empty();
     for name in saved {
         if removed_now.contains(name) {
-            done.say(format!("{data}/{name} is removed"));
+            done.say(format!("removed {data}/{name}"));
         } else {
             done.left.push(format!("could not remove {data}/{name}{why}"));
         }
     }
 }
 
-/// Settings of pg_tally that ALTER SYSTEM has set; plain names only.
+/// Settings of pg_tally that ALTER SYSTEM has set; unqualified names only.
 fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
     let rows = client.query(
         "select distinct name from pg_file_settings \
@@ -207,21 +208,21 @@ fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?)
 }
 
-/// Switches measuring off. Returns whether there are processes that are measured.
+/// Stops measuring. Returns whether any processes are measured.
 fn switch_off(args: &DisableArgs, local: Option<&LocalServer>) -> Result<bool, Error> {
     match switch::in_segment(local, Level::Off, false) {
-        // A new session, which the reload keeps from being measured.
+        // A new session, which is not measured after the reload.
         Ok(None) => server::connect_target(args.target.as_deref())
             .and_then(|mut client| switch::by_server(&mut client, Level::Off, false)),
         set => set.map(|set| set == Some(true)),
     }
 }
 
-/// Says what becomes of the running processes and their segment, which is removed once no session uses it.
+/// Reports what happens to the running processes and to their segment, which is removed once no session uses it.
 fn running(local: Option<&LocalServer>, data: &str, shared: bool, by_hand: bool, done: &mut Done) {
     done.found = true;
     if shared || by_hand || local.is_none() {
-        done.say("the level is off for all processes".into());
+        done.say("measuring is off for all processes".into());
     }
     match local {
         _ if shared => {
@@ -230,8 +231,8 @@ fn running(local: Option<&LocalServer>, data: &str, shared: bool, by_hand: bool,
                 None => "its segment".to_string(),
             };
             done.say(format!(
-                "the server's processes keep the library, switched off, until the server restarts; \
-                 {segment} is removed then, and no statements are kept"
+                "the server's processes keep the library loaded, switched off, until the server restarts; \
+                 then {segment} is removed, and no statements are saved"
             ));
         }
         Some(local) => match remove_segment(local.segment_path(), data, by_hand) {
@@ -239,25 +240,28 @@ fn running(local: Option<&LocalServer>, data: &str, shared: bool, by_hand: bool,
             Err(error) => done.left.push(error.to_string()),
         },
         None => done.say(
-            "sessions that run now keep the library, switched off, until they end; the last one removes the \
+            "running sessions keep the library loaded, switched off, until they end; the last one removes the \
              server's segment"
                 .into(),
         ),
     }
 }
 
-/// Waits until no session uses the segment of this machine's server, and removes it. Returns what has become of it.
+/// Waits until no session uses the segment of this machine's server, and removes it. Returns a message that says
+/// what happened.
 fn remove_segment(segment_path: &SegmentPath, data: &str, by_hand: bool) -> Result<String, Error> {
     let path = segment_path.path();
     let began = Instant::now();
     loop {
         let segment = match Segment::open(segment_path) {
-            Err(segment::Error::NotFound { .. }) => return Ok("the segment is removed".into()),
+            Err(segment::Error::NotFound { .. }) => {
+                return Ok("the segment has been removed".into())
+            }
             opened => opened?,
         };
         let left = segment.claims()?.iter().filter(|claim| alive(claim.pid)).count();
         if left == 0 && !by_hand {
-            // The last session removes it, unless it was killed.
+            // The last session removes the segment, unless that session was killed.
             match std::fs::remove_file(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::Failed(format!("{}: {error}", path.display())));
@@ -267,8 +271,8 @@ fn remove_segment(segment_path: &SegmentPath, data: &str, by_hand: bool) -> Resu
         } else if began.elapsed() > PATIENCE {
             let sessions = if left == 1 { "session keeps" } else { "sessions keep" };
             return Ok(format!(
-                "{left} {sessions} the library, switched off, until they end; the last one removes \
-                 segment {} (or run `tally disable {data}` again)",
+                "{left} {sessions} the library loaded, switched off, until they end; the last one removes \
+                 segment {} (or run `tally disable {data}` again then)",
                 path.display()
             ));
         }

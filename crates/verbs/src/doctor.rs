@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally doctor`: watches a server for some seconds and says what is wrong.
+//! `tally doctor`: watches a server for some seconds and reports its problems.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -23,18 +23,18 @@ use command::ConnectionFlags;
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Watches the server and names what is wrong, the worst first: who or what it is, how much of the \
-sessions' time it takes, what that is concluded from, and what to do. A server that is merely busy \
-is healthy.
+Watches the server and lists its problems, the most severe first: the cause, how much of the \
+sessions' time it takes, the evidence, and what to do. A server that is merely busy is reported \
+as healthy.
 
 Examples:
   tally doctor
   tally doctor /var/lib/postgresql/15/main --for 1min
   tally doctor --json | jq '.diagnoses[].text'")]
 pub struct DoctorArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
     /// How long to watch: seconds, or with a unit (500ms, 10s, 1min)
@@ -45,7 +45,7 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Json<'r> {
     server: &'r str,
@@ -53,11 +53,11 @@ struct Json<'r> {
     /// When the watch ended, seconds since 1970.
     time: f64,
     interval_seconds: f64,
-    /// Whether nothing is wrong.
+    /// Whether no problem was found.
     healthy: bool,
-    /// The worst first; a consequence follows its cause.
+    /// The most severe first; each consequence is listed right after its cause.
     diagnoses: &'r [Diagnosis],
-    /// What keeps the figures from being complete.
+    /// Reasons why the figures are incomplete.
     incomplete: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ struct Json<'r> {
 const WIDTH: usize = 100;
 const TICK: Duration = Duration::from_millis(100);
 
-/// Watch, and say what is wrong.
+/// Watches the server and prints the diagnoses.
 pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
     let mut reading = watch(args)?;
     reading.vacuum = vacuum::read(&target::open(args.target.as_deref())?);
@@ -102,10 +102,10 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
     let level = follower.segment().map(segment::Segment::level).transpose()?;
     if level == Some(Level::Off) {
         return Err(Error::Failed(
-            "nothing is measured at level off: set another (tally level waits)".into(),
+            "nothing is measured at level off; run `tally level waits` first".into(),
         ));
     }
-    // Statements are compared with their first reading.
+    // Statements are compared with this first reading.
     follower.interval()?;
     let begin = Instant::now();
     let progress = ProgressBar::new(args.duration.as_millis() as u64)
@@ -120,7 +120,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
     follower.interval()
 }
 
-/// The answer as a person reads it.
+/// The diagnoses as text.
 fn text(interval: &Interval, answer: &Diagnoses, width: usize, color: bool) -> String {
     let mut out = String::new();
     let mut lines = |text: &str, first: &str, rest: &str| {
@@ -132,7 +132,7 @@ fn text(interval: &Interval, answer: &Diagnoses, width: usize, color: bool) -> S
     };
     lines(
         &format!(
-            "{}, {}: watched for {}.",
+            "{}, {}, watched for {}.",
             interval.server.name,
             interval.server.host,
             duration(answer.diagnosed_seconds)
@@ -156,7 +156,7 @@ fn text(interval: &Interval, answer: &Diagnoses, width: usize, color: bool) -> S
     out
 }
 
-/// What keeps the figures from being complete.
+/// Reasons why the figures are incomplete.
 fn incomplete(interval: &Interval, answer: &Diagnoses) -> Vec<String> {
     headline::warnings(interval).into_iter().chain(answer.uncovered()).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally enable`: loads the extension into a server, and prints which processes it covers.
+//! `tally enable`: loads the extension into a server, and reports which processes it covers.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use pq::{Client, Row};
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET must give a connection as superuser: a connection string or a data directory. Without it, \
+TARGET is a connection string or a data directory; the role must be a superuser. Without TARGET, \
 PGHOST, PGPORT, PGUSER and PGDATABASE are used.
 
 Examples:
@@ -26,31 +26,31 @@ Examples:
 pub struct EnableArgs {
     /// The server: a connection string or a data directory
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Which processes: `session`: new sessions, without a restart; `shared`: all processes, after
-    /// a restart
+    /// Which processes to cover: `session`: new sessions, without a restart; `shared`: all processes, after a
+    /// restart
     #[arg(long, value_enum, default_value_t = Mode::Session)]
     pub mode: Mode,
-    /// How much to measure
+    /// Measuring level
     #[arg(long, value_enum, default_value_t = Level::Waits)]
     pub level: Level,
-    /// Also create or update the extension's SQL views in this database; may be repeated
+    /// Also create or update the extension's SQL views in this database; can be repeated
     #[arg(long, value_name = "NAME")]
     pub database: Vec<String>,
 }
 
-/// How the extension is loaded.
+/// How the library is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
-    /// By session_preload_libraries: new sessions, no restart
+    /// Through session_preload_libraries: new sessions, without a restart
     Session,
-    /// By shared_preload_libraries: all processes, after a restart
+    /// Through shared_preload_libraries: all processes, after a restart
     Shared,
 }
 
-/// Enable pg_tally. Repeating it changes nothing.
+/// Enables pg_tally. Running it again changes nothing.
 pub fn run(args: &EnableArgs) -> Result<(), Error> {
     enable(args).map_err(|error| server::interrupted(error, "tally enable"))
 }
@@ -60,7 +60,7 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
     server::require_superuser(&mut client)?;
     let local = LocalServer::of_connection(&mut client)?;
     load_here(&mut client)?;
-    // First, so that nothing else changes if a schema of that name exists.
+    // This comes first, so that nothing else has changed if a schema of that name exists.
     let mut made = Vec::new();
     for database in &args.database {
         let mut client = server::connect_database(args.target.as_deref(), database)?;
@@ -71,7 +71,7 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
     let session = LibraryList::read(&mut client, "session_preload_libraries")?;
     let change = match args.mode {
         Mode::Shared => shared.add(&mut client)?,
-        // It is already loaded into all processes.
+        // The library is already loaded into all processes.
         Mode::Session if shared.is_running() && shared.has() => Change::None,
         Mode::Session => session.add(&mut client)?,
     };
@@ -101,7 +101,7 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
     switched
 }
 
-/// LOAD proves that the server finds the library and that it fits. It does nothing if the library is
+/// LOAD proves that the server finds the library and that it fits this server. It does nothing if the library is
 /// already loaded.
 fn load_here(client: &mut Client) -> Result<(), Error> {
     let Err(error) = client.batch_execute("LOAD 'pg_tally'") else { return Ok(()) };
@@ -116,12 +116,12 @@ fn load_here(client: &mut Client) -> Result<(), Error> {
     let (folder, bin): (&str, &str) = (row.get(0)?, row.get(1)?);
     let reason = error.message().to_string();
     Err(Error::Failed(format!(
-        "the server cannot load pg_tally: {reason}\nIt belongs into {folder}. In pgtally's source \
-         directory run: sudo make install PG_CONFIG={bin}/pg_config"
+        "the server cannot load pg_tally: {reason}\nIt must be installed in {folder}. In pgtally's source \
+         directory, run: sudo make install PG_CONFIG={bin}/pg_config"
     )))
 }
 
-/// Sets the level, only if it differs: the default needs no line in the files.
+/// Sets the level if it differs. The default needs no line in the configuration files.
 fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     let wanted = args.level.name();
     let current: String =
@@ -132,7 +132,7 @@ fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets the level of the running processes, which may differ from the setting after `disable` or `cost`.
+/// Sets the level of running processes, which may differ from the setting after `tally disable` or `tally cost`.
 fn switch_running(
     client: &mut Client,
     local: Option<&LocalServer>,
@@ -168,7 +168,7 @@ fn report(
     )?;
     let (version, data, port): (&str, &str, &str) = (row.get(0)?, row.get(1)?, row.get(2)?);
     let sessions: i64 = row.get(3)?;
-    let again = if *change == Change::None { " (it was before)" } else { "" };
+    let again = if *change == Change::None { " (it was already)" } else { "" };
     writeln!(
         out,
         "pg_tally is enabled on PostgreSQL {version}, {data}, port {port}; level {}{again}",
@@ -180,7 +180,7 @@ fn report(
         (None, None) => "next         tally top".to_string(),
     };
     if shared.is_running() {
-        writeln!(out, "  covered now  all processes, by shared_preload_libraries")?;
+        writeln!(out, "  covered now  all processes, through shared_preload_libraries")?;
         writeln!(out, "  {watch}")?;
     } else if args.mode == Mode::Shared {
         writeln!(out, "  covered now  nothing")?;
@@ -203,7 +203,7 @@ fn report(
         }
         writeln!(
             out,
-            "  not covered  checkpointer, walwriter, autovacuum and the other server processes; \
+            "  not covered  checkpointer, walwriter, autovacuum and other server processes; \
              `tally enable --mode shared` and a restart cover them"
         )?;
         writeln!(out, "  {watch}")?;
@@ -211,7 +211,7 @@ fn report(
     Ok(())
 }
 
-/// On Debian each cluster is a service, named by version and cluster.
+/// On Debian, each cluster is a service that is named by its version and name.
 fn restart_command(data: &str) -> String {
     match data.strip_prefix("/var/lib/postgresql/").and_then(|rest| rest.split_once('/')) {
         Some((version, name)) => format!("sudo systemctl restart postgresql@{version}-{name}"),
@@ -219,7 +219,7 @@ fn restart_command(data: &str) -> String {
     }
 }
 
-/// Roles and databases with their own session_preload_libraries, which overrides ours.
+/// Roles and databases with a session_preload_libraries of their own, which overrides the server's.
 fn own_lists(client: &mut Client) -> Result<Vec<String>, Error> {
     let rows = client.query(
         "select coalesce('database ' || d.datname, 'all databases') || ', ' || \
@@ -231,7 +231,7 @@ fn own_lists(client: &mut Client) -> Result<Vec<String>, Error> {
     )?;
     let exempt = |row: &Row| {
         let whose: &str = row.get(0)?;
-        Ok(format!("sessions of {whose}: their own session_preload_libraries takes precedence"))
+        Ok(format!("sessions of {whose}, whose own session_preload_libraries takes precedence"))
     };
     rows.iter().map(exempt).collect()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally functions`: prints times of probed functions and their calls of each other, lists functions
-//! that can be probed, and sets which are.
+//! `tally functions`: prints the times of probed functions and their calls of each other, lists functions that
+//! can be probed, and sets which are probed.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ use view::table::Table;
 /// Arguments of `tally functions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-You can time any exported function of the server and of its loaded libraries if its first \
-instructions can be moved. --list and --set connect to the server; --set needs a superuser.
+Any exported function of the server and of its loaded libraries can be timed if its first \
+instructions can be moved. --list and --set connect to the server; --set requires a superuser.
 
 Examples:
   tally functions --list 'SimpleLru*'
@@ -35,18 +35,18 @@ Examples:
   tally functions --tree
   tally functions --set ''")]
 pub struct FunctionsArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// List functions that can be timed, and why others cannot: a name, or a glob with * and ?
+    /// List functions that can be timed, and why others cannot: a name or a glob with * and ?
     #[arg(long, value_name = "GLOB", group = "what")]
     pub list: Option<String>,
-    /// Time these functions from now on: names and globs separated by commas; empty: none
+    /// Time these functions from now on: names and globs, separated by commas; an empty list stops timing
     #[arg(long, value_name = "LIST", group = "what")]
     pub set: Option<String>,
-    /// Print who calls whom in one interval (needs pg_tally.function_edges = on)
+    /// Print who calls whom in one interval (requires pg_tally.function_edges = on)
     #[arg(long, group = "what")]
     pub tree: bool,
     /// Length of the interval: seconds, or with a unit (500ms, 2s, 1min)
@@ -65,7 +65,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// Width if the output is not a terminal: enough for every column.
 const WIDTH: usize = 160;
 
-/// Show, list or set probed functions.
+/// Shows, lists or sets probed functions.
 pub fn run(args: &FunctionsArgs) -> Result<(), Error> {
     match (&args.list, &args.set) {
         (Some(glob), _) => list(args, glob),
@@ -108,8 +108,8 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
         if interval.edges.is_empty() {
             writeln!(
                 out,
-                "no calls between probed functions; they are counted if pg_tally.function_edges is \
-                 on (ALTER SYSTEM SET pg_tally.function_edges = on, and reload)"
+                "no calls between probed functions were counted; to count them, set pg_tally.function_edges \
+                 (ALTER SYSTEM SET pg_tally.function_edges = on, then reload the configuration)"
             )?;
         }
         return Ok(out.write_all(functions::tree(&interval).to_string().as_bytes())?);
@@ -120,14 +120,14 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
     )?)
 }
 
-/// A function that could be probed, or could not.
+/// A function of the server or of a library, and whether it can be probed.
 #[derive(Debug, Serialize)]
 struct Candidate {
     name: String,
     module: String,
     bytes: i32,
     probeable: bool,
-    /// Why it cannot be probed; empty if it can.
+    /// Why it cannot be probed; empty if it can be.
     reason: String,
 }
 
@@ -153,8 +153,8 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
     }
     if candidates.is_empty() {
         return Err(Error::Failed(format!(
-            "no function of the server is called \"{glob}\"; * stands for any letters, ? for one, \
-             and static functions have no exported name"
+            "no function of the server matches \"{glob}\"; * matches any characters, ? matches one; \
+             static functions have no exported name"
         )));
     }
     let mut columns = Table::with_headings(&["NAME", "MODULE", "BYTES", "PROBEABLE"], 2..3);
@@ -165,8 +165,8 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
     Ok(view::escape::stdout().write_all(columns.to_string().as_bytes())?)
 }
 
-/// The SQL function that lists candidates: the extension's, or a temporary one if the extension does
-/// not exist in this database.
+/// The SQL function that lists candidates: the extension's, or a temporary one if the extension does not exist in
+/// this database.
 fn probeable(client: &mut Client) -> Result<&'static str, Error> {
     if extension::has_function(client, "probeable")? {
         return Ok("tally.probeable");
@@ -191,7 +191,7 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
     let local = LocalServer::of_connection(&mut client)?;
-    // Without it the server rejects the setting's name.
+    // Unless the library is loaded, the server rejects the setting's name.
     client.batch_execute("LOAD 'pg_tally'")?;
     if list.trim().is_empty() {
         client.batch_execute("ALTER SYSTEM RESET pg_tally.functions")?;
@@ -210,9 +210,9 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
     }
     let mut out = view::escape::stdout();
     if list.trim().is_empty() {
-        return Ok(writeln!(out, "no function is timed any more")?);
+        return Ok(writeln!(out, "no functions are timed from now on")?);
     }
-    writeln!(out, "pg_tally.functions = '{list}'; the server's processes follow as they run")?;
+    writeln!(out, "pg_tally.functions = '{list}'; each process applies it when it next runs")?;
     let (installed, left_out): (Vec<_>, Vec<_>) =
         probes.iter().partition(|probe| probe.state == ProbeState::Installed);
     if local.is_some() {
@@ -222,11 +222,11 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
         writeln!(out, "  left out   {}: {}", probe.name, probe.reason)?;
     }
     if local.is_none() {
-        writeln!(out, "the server is on another machine; `tally status` shows the probes")?;
+        writeln!(out, "the server is on another machine; run `tally status` to see the probes")?;
     } else if probes.is_empty() {
         writeln!(
             out,
-            "no process has probed any of them yet; `tally status` shows the probes, the server's \
+            "no process has installed these probes yet; `tally status` shows the probes, and the server's \
              log names unknown functions"
         )?;
     }
@@ -239,7 +239,7 @@ fn globs(list: &str) -> Vec<&str> {
 
 /// The probes of these functions, once each glob has one or the time is up.
 fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<Probe>, Error> {
-    // Probes that exist now may belong to the former list.
+    // Probes that exist now may belong to the previous list.
     std::thread::sleep(RELOAD);
     let began = Instant::now();
     loop {

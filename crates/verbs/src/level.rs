@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally level`: shows or sets how much is measured: permanently, for a time, or periodically.
+//! `tally level`: shows or sets the measuring level: until further notice, for a limited time, or periodically.
 //!
-//! The end of a level is stored in the segment, so that the server's processes end it if this command
+//! The end of a temporary level is stored in the segment, so that the server's processes end it if this command
 //! cannot.
 
 use std::io::Write;
@@ -26,35 +26,36 @@ use view::units::duration;
 /// Arguments of `tally level`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Levels: off: nothing; waits: ledger, commands, statements, files and probed functions; locks: also \
-lightweight and heavyweight locks. All processes with the extension follow at once.
+Levels: off measures nothing; waits measures the ledger, commands, statements, files and probed \
+functions; locks also measures lightweight and heavyweight locks. A new level applies at once to all \
+processes that have loaded pg_tally.
 
-The level lasts until it is set again, the setting pg_tally.level changes, or the server restarts; \
-`tally enable --level` changes the setting. Setting it needs the right to write the segment (the \
-server's user or root).
+The level lasts until it is set again, the setting pg_tally.level changes, or the server restarts. \
+`tally enable --level` changes the setting. Setting the level requires write access to the segment \
+(the server's user or root).
 
-With --for, the former level is restored after that time, also if this command is interrupted; level \
-locks also ends if it is killed, because the server's processes end it. With --every, this repeats \
-until the command is interrupted. Rates are per second of the time at the level.
+With --for, the previous level is restored after that time, or when the command is interrupted. If the \
+command is killed, the server's processes end level locks themselves. With --every, this repeats \
+until the command is interrupted. Rates are per second at the level.
 
 Examples:
   tally level
   sudo -u postgres tally level locks --for 60s
   sudo -u postgres tally level locks --for 60s --every 300s /var/lib/postgresql/15/main")]
 pub struct LevelArgs {
-    /// off, waits or locks; omit it to print the level in force
+    /// off, waits or locks; omit it to print the current level
     #[arg(value_name = "LEVEL")]
     pub level: Option<String>,
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Restore the former level after this time: seconds, or with a unit (500ms, 2min)
+    /// Restore the previous level after this time: seconds, or with a unit (500ms, 2min)
     #[arg(long = "for", value_name = "TIME", value_parser = interval)]
     pub length: Option<Duration>,
-    /// Repeat every TIME, until interrupted
+    /// Repeat every TIME until interrupted
     #[arg(long, value_name = "TIME", requires = "length", value_parser = period)]
     pub every: Option<Duration>,
     /// Print JSON (docs/reference-json.md)
@@ -69,7 +70,7 @@ fn period(text: &str) -> Result<Duration, String> {
 /// How often to check for signals and for the server.
 const NAP: Duration = Duration::from_millis(100);
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct LevelRow {
     level: Level,
@@ -78,7 +79,7 @@ struct LevelRow {
 }
 
 impl LevelArgs {
-    /// The flags, and TARGET, which may stand where the level is.
+    /// The connection flags, and TARGET, which may stand in the place of the level.
     pub fn connection_and_target(&mut self) -> (&ConnectionFlags, &mut Option<String>) {
         let is_target =
             |text: &String| text.parse::<Level>().is_err() && Spec::parse(Some(text)).is_ok();
@@ -89,7 +90,7 @@ impl LevelArgs {
     }
 }
 
-/// Print or set the level.
+/// Prints or sets the level.
 pub fn run(args: &LevelArgs) -> Result<(), Error> {
     let (level, target) = level_and_target(args)?;
     let source = target::source(target)?;
@@ -102,7 +103,7 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
         return Err(not_running(&segment));
     }
     let switch = segment.level_switch()?;
-    // A killed `tally cost` may have left statements paused.
+    // A killed `tally cost` may have left statement statistics paused.
     switch.pause_statements(false);
     let mut out = view::escape::stdout();
     if let Some(length) = args.length {
@@ -120,7 +121,7 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Level and target. A first argument that is neither is taken for a misspelt level.
+/// Separates level and target. A first argument that is neither is reported as a misspelt level.
 fn level_and_target(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
     let target = args.target.as_deref();
     let (level, target) = match args.level.as_deref() {
@@ -134,7 +135,7 @@ fn level_and_target(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), E
     let (Some(length), None) = (args.length, level) else {
         return match (args.length, args.every) {
             (Some(length), Some(every)) if every <= length => Err(Error::Usage(format!(
-                "--every {every:?} must be longer than --for {length:?}: it is the time from one \
+                "--every {every:?} must be longer than --for {length:?}: --every is the time from one \
                  start to the next"
             ))),
             _ => Ok((level, target)),
@@ -163,7 +164,7 @@ fn print(segment: &Segment, json: bool) -> Result<(), Error> {
 
 fn not_running(segment: &Segment) -> Error {
     Error::Failed(format!(
-        "{}: its server ({}) is not running any more",
+        "{}: its server ({}) is no longer running",
         segment.path().display(),
         segment.header().host
     ))
@@ -171,9 +172,9 @@ fn not_running(segment: &Segment) -> Error {
 
 /// How a period at the level ended.
 enum End {
-    /// We or the server's processes restored this level.
+    /// This command or the server's processes restored this level.
     Restored(Level),
-    /// Another process set this level, which stays.
+    /// Another process set this level, which stays in force.
     Taken(Level),
 }
 
@@ -219,7 +220,7 @@ fn for_a_while(
             (End::Restored(now), None) => return line(format!("level {now} again")),
             (End::Taken(now), None) => {
                 return Err(Error::Failed(format!(
-                    "another process has set the level to {now}; it is left so"
+                    "another process has set the level to {now}, which is kept"
                 )));
             }
             (End::Restored(now) | End::Taken(now), Some(_)) if interrupted => {
@@ -236,7 +237,7 @@ fn for_a_while(
     }
 }
 
-/// A temporary level. The former one is restored on drop, also after a panic.
+/// A temporary level. The previous level is restored on drop, also after a panic.
 struct Held<'s> {
     switch: &'s LevelSwitch,
     mine: LevelSetting,
@@ -251,7 +252,7 @@ impl<'s> Held<'s> {
         let found = switch.level_setting();
         let clock = segment.clock();
         let tick = clock.now().saturating_add(clock.ticks(length.as_secs_f64()));
-        // If the former level is temporary too, the level after its end counts.
+        // If the previous level is temporary too, the level after its end is restored.
         let then = found.end.map_or(found.level, |end| end.then);
         let mine = LevelSetting { level, end: Some(LevelEnd { tick, then }) };
         switch.apply(mine);
@@ -272,7 +273,7 @@ impl<'s> Held<'s> {
             setting = self.switch.level_setting();
         }
         if setting == self.mine {
-            // The former level may have an end that is still to come.
+            // The previous level may itself have an end in the future.
             let over = self.found.end.is_some_and(|end| end.tick <= self.segment.clock().now());
             let back = if over { LevelSetting { level: self.then, end: None } } else { self.found };
             self.switch.apply(back);
@@ -293,11 +294,11 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Waits until `until`, or until a signal arrives. An error if the server ends meanwhile.
+/// Waits until `until`, or until a signal arrives. Fails if the server ends meanwhile.
 fn wait(segment: &Segment, until: Instant, text: &str, stop: &AtomicBool) -> Result<(), Error> {
     let began = Instant::now();
     let length = until.saturating_duration_since(began);
-    // Shown on standard error, if that is a terminal.
+    // Shown on standard error if that is a terminal.
     let bar = ProgressBar::new(length.as_millis() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {eta:>4} left  {msg}") {
         bar.set_style(style);
@@ -321,7 +322,7 @@ fn wait(segment: &Segment, until: Instant, text: &str, stop: &AtomicBool) -> Res
 
 fn lost(path: &Path) -> Error {
     Error::Failed(format!(
-        "{}: the server ended or was restarted; the level is that of its setting",
+        "{}: the server stopped or was restarted, so the level is that of its setting",
         path.display()
     ))
 }

@@ -18,7 +18,7 @@ use view::table::Table;
 /// Arguments of `tally ls`.
 #[derive(Debug, Args)]
 pub struct LsArgs {
-    /// Also look in this directory, in addition to /dev/shm; may be repeated
+    /// Also look in this directory, besides /dev/shm; can be repeated
     #[arg(long, value_name = "DIR")]
     pub directory: Vec<PathBuf>,
     /// Print JSON (docs/reference-json.md)
@@ -26,11 +26,11 @@ pub struct LsArgs {
     pub json: bool,
 }
 
-/// One line of the list; the fields of `--json`.
+/// One row of the list, with the fields of `--json`.
 #[derive(Debug, Serialize)]
 struct SegmentRow {
     segment: String,
-    /// Why it cannot be read; then the other fields are missing.
+    /// Why it cannot be read; if set, the other fields are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(flatten)]
@@ -55,7 +55,7 @@ struct Readable {
     age_seconds: f64,
 }
 
-/// List the segments.
+/// Lists the segments.
 pub fn run(args: &LsArgs) -> Result<(), Error> {
     let mut rows = Vec::new();
     let default = Path::new(DEFAULT_FOLDER);
@@ -72,7 +72,10 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
     }
     let mut out = view::escape::stdout();
     if rows.is_empty() {
-        return Ok(writeln!(out, "no segments; `tally enable` enables pg_tally on a server")?);
+        return Ok(writeln!(
+            out,
+            "no segments found; to enable pg_tally on a server, run `tally enable`"
+        )?);
     }
     print(&rows, &mut out)
 }
@@ -80,7 +83,7 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
 impl SegmentRow {
     fn from_candidate(found: SegmentCandidate) -> Self {
         let segment = found.path.display().to_string();
-        let read = found.segment.and_then(|it| Readable::from_segment(&it));
+        let read = found.segment.and_then(|segment| Readable::from_segment(&segment));
         match read {
             Ok(readable) => Self { segment, error: None, readable: Some(readable) },
             Err(error) => Self { segment, error: Some(error.to_string()), readable: None },
@@ -113,7 +116,7 @@ impl Readable {
 fn print(rows: &[SegmentRow], out: &mut impl Write) -> Result<(), Error> {
     let readable = || rows.iter().filter_map(|row| Some((row, row.readable.as_ref()?)));
     let of = |ended: bool| -> Vec<_> {
-        readable().filter(|(_, it)| (it.running == Some(false)) == ended).collect()
+        readable().filter(|(_, segment)| (segment.running == Some(false)) == ended).collect()
     };
     let (running, ended) = (of(false), of(true));
     if !running.is_empty() {
@@ -123,7 +126,7 @@ fn print(rows: &[SegmentRow], out: &mut impl Write) -> Result<(), Error> {
         if !running.is_empty() {
             writeln!(out)?;
         }
-        writeln!(out, "Of servers that have ended:")?;
+        writeln!(out, "Segments of servers that have stopped:")?;
         out.write_all(table(&ended).to_string().as_bytes())?;
     }
     // Each error begins with the path.
@@ -171,12 +174,12 @@ fn table(rows: &[(&SegmentRow, &Readable)]) -> Table {
     columns
 }
 
-/// Bytes as MiB.
+/// Formats bytes as MiB.
 pub fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// A time in the largest unit of which there are at least two.
+/// Formats a time in the largest unit that gives at least two of it.
 pub fn age(seconds: f64) -> String {
     let (number, unit) = match seconds {
         s if s < 120.0 => (s, "s"),
@@ -225,9 +228,12 @@ mod tests {
         let rows = [row("one", Some(false)), row("two", Some(true)), row("three", None)];
         let all = text(&rows);
         let at = |what: &str| all.find(what).unwrap_or_else(|| panic!("{what}: {all}"));
-        assert!(at("two") < at("three") && at("three") < at("\n\nOf servers that have ended:"));
+        assert!(
+            at("two") < at("three")
+                && at("three") < at("\n\nSegments of servers that have stopped:")
+        );
         assert!(at("ended:") < at("one"), "{all}");
-        assert!(text(&rows[..1]).starts_with("Of servers that have ended:\nSEGMENT"));
+        assert!(text(&rows[..1]).starts_with("Segments of servers that have stopped:\nSEGMENT"));
         assert!(!text(&rows[1..]).contains("that have ended"));
     }
 

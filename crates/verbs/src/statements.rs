@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally statements`: lists the statements that took most time since the last reset or in an
-//! interval, or shows everything about one statement.
+//! `tally statements`: lists the statements that took the most time since the last reset or in an interval, or
+//! shows all details of one statement.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use view::{Sort, SortParser};
 /// Arguments of `tally statements`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TIME is the server's time for a statement, from its message to the commit: parse, bind, plan, \
-execute and all waits. MEAN to MAX are of executions alone, as in pg_stat_statements.
+TIME is the time that the server spends on a statement, from the client's message to the commit: \
+parse, bind, plan, execute and all waits. MEAN to MAX cover executions alone, as in pg_stat_statements.
 
 Examples:
   sudo -u postgres tally statements
@@ -33,15 +33,15 @@ Examples:
   tally statements --id -7143523112337563914
   tally statements --json | jq '.rows[] | [.queryid, .seconds, .query]'")]
 pub struct StatementsArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Sort order; also an activity, such as IO:DataFileRead
+    /// Sort order; can also be an activity, such as IO:DataFileRead
     #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
     pub sort: Sort,
-    /// Number of statements to show [default: 20; with --json all]
+    /// Maximum number of statements to show [default: 20; with --json all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
     /// Only statements of this database
@@ -50,14 +50,14 @@ pub struct StatementsArgs {
     /// Only statements of this user
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Also nested statements, as in functions, and those of tally itself
+    /// Include nested statements, such as those in functions, and those of tally itself
     #[arg(long)]
     pub all: bool,
-    /// Show everything about one statement, by its query id
+    /// Show all details of the statement with this query ID
     #[arg(long, value_name = "QUERYID", allow_negative_numbers = true)]
     pub id: Option<i64>,
-    /// Show an interval of this length instead of the totals since the last reset: seconds, or with
-    /// a unit (500ms, 2s, 1min)
+    /// Show an interval of this length instead of the totals since the last reset: seconds, or with a unit
+    /// (500ms, 2s, 1min)
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
     /// Print JSON (docs/reference-json.md)
@@ -67,15 +67,15 @@ pub struct StatementsArgs {
 
 /// Default number of rows.
 const ROWS: u32 = 20;
-/// Width of the table if the output is not a terminal: every column, and much of the text.
+/// Width of the table if the output is not a terminal: enough for every column and much of the text.
 const WIDTH: usize = 300;
 /// Width of a statement's page if the output is not a terminal.
 const PAGE: usize = 120;
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Json<'s> {
-    /// "PostgreSQL 15.20", or the producer if it is not a server.
+    /// For example "PostgreSQL 15.20", or the producer if it is not a server.
     server: &'s str,
     /// The data directory, or another name of what is measured.
     host: &'s str,
@@ -85,7 +85,7 @@ struct Json<'s> {
     statements: &'s StatementsTable,
 }
 
-/// Print the statements.
+/// Prints the statements.
 pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
     args.sort.check_on(&segment)?;
@@ -134,8 +134,8 @@ fn unknown(id: i64, all: &StatementsTable, segment: &Segment) -> Error {
         |seconds| format!("in {}", duration(seconds)),
     );
     Error::Failed(format!(
-        "{}: no statement with query id {id} {when}; tally statements lists all, of all databases \
-         and users unless --database or --user is given",
+        "{}: no statement with query ID {id} {when}; to list all statements, run `tally statements`, \
+         without --database and --user",
         segment.path().display()
     ))
 }
@@ -150,7 +150,7 @@ fn wish(args: &StatementsArgs) -> RowOptions {
 
 fn json(args: &StatementsArgs, all: &mut StatementsTable, segment: &Segment) -> Result<(), Error> {
     let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
-    // With tally's own, which are marked.
+    // Includes tally's own statements, which are marked.
     let ordered = statements::ordered(all, &RowOptions { idle: true, ..wish(args) }).into_iter();
     let ordered = ordered.filter(|row| row.toplevel || wish(args).idle);
     all.rows = ordered.take(limit).cloned().collect();
@@ -195,7 +195,7 @@ fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> Str
     };
     let table = &all.table;
     let mut text = format!(
-        "{} of {} statements, {} % of {} {when}; the table has {} of max. {}",
+        "{} of {} statements, {} % of {} {when}; the table has {} of at most {}",
         shown.len(),
         whole(of as u64),
         percent(share),
@@ -206,11 +206,11 @@ fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> Str
     let space = bytes(table.text_bytes as f64);
     for (n, what) in [
         (table.evicted, "evicted"),
-        (table.dropped, "counts did not fit and are missing (pg_tally.max_statements)"),
-        (table.lost, "were left half counted by a process that died"),
+        (table.dropped, "counts were dropped because the table was full (pg_tally.max_statements)"),
+        (table.lost, "were left incomplete by a process that died"),
         (
             table.texts_cut,
-            &format!("texts were cut: all together may have {space} (pg_tally.max_statements)"),
+            &format!("texts were truncated: all texts together can take {space} (pg_tally.max_statements)"),
         ),
     ] {
         if n > 0 {
@@ -219,7 +219,7 @@ fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> Str
     }
     if let Some(flood) = &all.flood {
         text.push_str(&format!(
-            "; {} of those kept are {} that ran once (tally doctor has the remedy)",
+            "; {} of these are {} that ran only once (see tally doctor)",
             whole(flood.once),
             flood.kind
         ));
@@ -227,7 +227,7 @@ fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> Str
     text
 }
 
-/// A page per row: several databases and users may have the same query id.
+/// One page for each row: several databases and users may have the same query ID.
 fn pages(all: &StatementsTable, color: bool) -> Result<(), Error> {
     let mut out = view::escape::coloured_stdout(color);
     let width = command::terminal_width().unwrap_or(PAGE);

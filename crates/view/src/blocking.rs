@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who blocks whom: a forest. A session that blocks others and is not blocked itself is a root; below each are the
-//! sessions that wait for it, directly or behind others.
+//! Who blocks whom, as a forest. A session that blocks others and is not blocked itself is a root; below each
+//! root are the sessions that wait for it, directly or behind others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -22,73 +22,73 @@ pub type Names = HashMap<(u32, u32), String>;
 /// A process that blocks others, or is blocked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Party {
-    /// The process; of a parallel query its leader; 0: a prepared transaction.
+    /// The process; for a parallel query, its leader; 0 for a prepared transaction.
     pub pid: i32,
-    /// Its application_name; `None`: it is not measured.
+    /// Its application_name; `None` if it is not measured.
     pub application: Option<String>,
-    /// Its user; `None`: not known.
+    /// Its user; `None` if unknown.
     pub user: Option<String>,
-    /// Its database, likewise.
+    /// Its database; `None` if unknown.
     pub database: Option<String>,
-    /// The address of its client; "local" for a Unix socket; `None`: not known.
+    /// The address of its client; "local" for a Unix-domain socket; `None` if unknown.
     pub client_address: Option<String>,
-    /// Age of its transaction; `None`: not known.
+    /// Age of its transaction; `None` if unknown.
     pub transaction_seconds: Option<f64>,
-    /// "active", "idle in transaction", ...; `None`: it is not measured.
+    /// "active", "idle in transaction", ...; `None` if it is not measured.
     pub state: Option<&'static str>,
     /// Its phase.
     pub phase: Option<String>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Option<String>,
-    /// Time since that began.
+    /// Time since that started.
     pub since_seconds: Option<f64>,
-    /// Time since its statement began, while it executes one.
+    /// Time since its statement started, while it executes one.
     pub statement_seconds: Option<f64>,
-    /// The statement that it executes, or else the last one; `None`: not known.
+    /// The statement that it is executing, otherwise its last one; `None` if unknown.
     #[serde(serialize_with = "id_or_null")]
     pub queryid: Option<i64>,
     /// Its text.
     pub query: Option<String>,
-    /// How many sessions wait for it, directly or not.
+    /// Number of sessions that wait for it, directly or indirectly.
     pub waiters: usize,
     /// What it waits for itself; `None` for a root.
     pub wait: Option<Wait>,
-    /// Those that wait for it. One that waits for several is with one of them.
+    /// The sessions that wait for it. A session that waits for several is listed with one of them.
     pub blocks: Vec<Party>,
 }
 
 /// A wait for a lock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Wait {
-    /// The waiting process: of a parallel query perhaps a worker.
+    /// The waiting process; for a parallel query, this may be a worker.
     pub pid: i32,
     /// The lock in words.
     pub lock: String,
     /// Its type, as in pg_locks.
     pub lock_type: &'static str,
-    /// The mode waited for.
+    /// The requested mode.
     pub mode: &'static str,
-    /// How long.
+    /// How long it has waited.
     pub seconds: f64,
-    /// All who block it.
+    /// All processes that block it.
     pub blockers: Vec<i32>,
-    /// How many these are; perhaps more than are listed.
+    /// Number of blockers, which may be more than are listed.
     pub blocker_count: u16,
 }
 
-/// A deadlock, while the server has not ended it yet.
+/// A deadlock that the server has not resolved yet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Deadlock {
-    /// Each waits for the next one, the last one for the first.
+    /// Each process waits for the next one, and the last one for the first.
     pub pids: Vec<i32>,
 }
 
-/// All who block and are blocked.
+/// All sessions that block others or are blocked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Forest {
-    /// Sessions that wait.
+    /// Number of waiting sessions.
     pub blocked: usize,
-    /// The one for which most sessions wait comes first. The first session of a deadlock counts as a root.
+    /// The session for which most others wait comes first. The first session of a deadlock counts as a root.
     pub roots: Vec<Party>,
     /// Sessions that wait for each other.
     pub deadlocks: Vec<Deadlock>,
@@ -97,15 +97,15 @@ pub struct Forest {
 /// What is known at one instant.
 #[derive(Debug)]
 pub struct Sources<'s> {
-    /// What sessions found out, read before the rest.
+    /// The blockers that waiting sessions have looked up, read before the rest.
     pub blocked: &'s [Blocked],
     /// The sessions.
     pub sessions: &'s [SessionRow],
-    /// When these were read, tick.
+    /// When these were read, in ticks.
     pub tick: u64,
-    /// By which clock.
+    /// The clock of these ticks.
     pub clock: &'s Clock,
-    /// The statement of a slot: the current one or the last one.
+    /// The current or last statement of a slot.
     pub last: &'s HashMap<u32, SessionStatement>,
     /// Their texts.
     pub statements: Option<&'s StatementsReading>,
@@ -113,15 +113,15 @@ pub struct Sources<'s> {
     pub names: &'s Names,
 }
 
-/// The statement that a session executes, or else the last one.
+/// The statement that a session is executing, otherwise its last one.
 struct Last {
     queryid: Option<i64>,
     text: Option<String>,
-    /// Its age, while it is executed.
+    /// Its age, while it is being executed.
     seconds: Option<f64>,
 }
 
-/// The sessions, and the statement of each.
+/// The sessions and their statements.
 struct SessionLookup<'k> {
     sessions: &'k [SessionRow],
     last: &'k dyn Fn(&SessionRow) -> Option<Last>,
@@ -132,20 +132,20 @@ struct SessionLookup<'k> {
 pub struct Waiting<'s>(HashMap<(u32, u32), &'s SessionRow>);
 
 impl<'s> Waiting<'s> {
-    /// Those among `sessions`.
+    /// The waiting sessions among `sessions`.
     pub fn from_sessions(sessions: &'s [SessionRow]) -> Waiting<'s> {
         let waits = |row: &&SessionRow| row.class == WaitClass::Lock && row.state != "dead";
         let waiting = sessions.iter().filter(waits);
         Waiting(waiting.map(|row| ((row.slot, row.generation), row)).collect())
     }
 
-    /// The session that was blocked, if it waits still.
+    /// The session that was blocked, if it still waits.
     pub fn row(&self, blocked: &Blocked) -> Option<&'s SessionRow> {
         self.0.get(&(blocked.slot, blocked.generation)).copied()
     }
 }
 
-/// Locks' types, as in pg_locks (lockfuncs.c).
+/// Lock types, as in pg_locks (lockfuncs.c).
 const TYPES: [&str; 12] = [
     "relation",
     "extend",
@@ -161,7 +161,7 @@ const TYPES: [&str; 12] = [
     "applytransaction",
 ];
 
-/// Names of locks' modes by number; 0 is none (lock.c).
+/// Names of lock modes by number; 0 means none (lock.c).
 pub const MODES: [&str; 9] = [
     "INVALID",
     "AccessShareLock",
@@ -179,12 +179,12 @@ pub fn lock_type(blocked: &Blocked) -> &'static str {
     TYPES.get(usize::from(blocked.lock.kind)).copied().unwrap_or("unknown")
 }
 
-/// The mode in which it wants it.
+/// The requested mode.
 pub fn mode(blocked: &Blocked) -> &'static str {
     MODES.get(usize::from(blocked.mode)).copied().unwrap_or("unknown")
 }
 
-/// A lock in words: "row (0,1) of orders", "transaction 742", "advisory lock 1, 2".
+/// Describes a lock: "row (0,1) of orders", "transaction 742", "advisory lock 1, 2".
 pub fn lock_in_words(lock: &LockTag, names: &Names) -> String {
     let [one, two, three] = lock.fields;
     let relation = || match names.get(&(one, two)) {
@@ -194,14 +194,14 @@ pub fn lock_in_words(lock: &LockTag, names: &Names) -> String {
     match lock.kind {
         0 => relation(),
         1 => format!("extension of {}", relation()),
-        2 => format!("frozen ids of database {one}"),
+        2 => format!("frozen XIDs of database {one}"),
         3 => format!("page {three} of {}", relation()),
         4 => format!("row ({three},{}) of {}", lock.field4, relation()),
         5 => format!("transaction {one}"),
         6 => format!("virtual transaction {one}/{two}"),
         7 => format!("speculative insertion {two} of transaction {one}"),
         8 => format!("object {three} of class {two} in database {one}"),
-        // 1: one key of 64 bits, 2: two of 32.
+        // 1: one key of 64 bits; 2: two keys of 32 bits.
         10 if lock.field4 == 1 => {
             format!("advisory lock {}", (u64::from(two) << 32 | u64::from(three)) as i64)
         }
@@ -210,7 +210,7 @@ pub fn lock_in_words(lock: &LockTag, names: &Names) -> String {
     }
 }
 
-/// A session and why it waits, by the pid under which others see it.
+/// A session and what it waits for, by the PID under which others see it.
 type Waits = BTreeMap<i32, Wait>;
 
 fn waits(sources: &Sources<'_>) -> Waits {
@@ -232,7 +232,8 @@ fn waits(sources: &Sources<'_>) -> Waits {
     waits
 }
 
-/// Adds a wait. Of several processes of a parallel query, the one that has waited longest counts, with all blockers.
+/// Adds a wait. Of several processes of a parallel query, the one that has waited longest counts, with the
+/// blockers of all.
 fn join(waits: &mut Waits, pid: i32, wait: Wait) {
     match waits.entry(pid) {
         std::collections::btree_map::Entry::Vacant(new) => {
@@ -255,11 +256,11 @@ fn join(waits: &mut Waits, pid: i32, wait: Wait) {
     }
 }
 
-/// Who waits for whom, by the place of each in `pids`.
+/// Who waits for whom, by the position of each in `pids`.
 struct Graph {
-    /// All, in ascending order.
+    /// All processes, in ascending order.
     pids: Vec<i32>,
-    /// Those who wait for each, and those for whom each waits, in ascending order.
+    /// The processes that wait for each one, and those for which each one waits, in ascending order.
     behind: Vec<Vec<usize>>,
     ahead: Vec<Vec<usize>>,
 }
@@ -274,7 +275,7 @@ impl Graph {
         for (waiter, pid) in pids.iter().enumerate() {
             let blockers = waits.get(pid).into_iter().flat_map(|wait| &wait.blockers);
             let blockers: BTreeSet<usize> =
-                blockers.filter_map(|it| pids.binary_search(it).ok()).collect();
+                blockers.filter_map(|blocker| pids.binary_search(blocker).ok()).collect();
             for blocker in blockers {
                 behind[blocker].push(waiter);
                 ahead[waiter].push(blocker);
@@ -283,8 +284,8 @@ impl Graph {
         Graph { pids, behind, ahead }
     }
 
-    /// Marks all that wait for `from`, directly or behind others, with `mark`: itself, too, in a deadlock. How many have it now that had
-    /// another one.
+    /// Marks all processes that wait for `from`, directly or behind others, with `mark`; in a deadlock, also
+    /// `from` itself. Returns how many had a different mark before.
     fn mark_behind(&self, from: usize, mark: usize, marks: &mut [usize]) -> usize {
         let mut next = vec![from];
         let mut count = 0;
@@ -300,7 +301,7 @@ impl Graph {
         count
     }
 
-    /// How many wait for each, directly or behind others.
+    /// The number of processes that wait for each one, directly or behind others.
     fn waiters(&self) -> Vec<usize> {
         let mut marks = vec![usize::MAX; self.pids.len()];
         let all = (0..self.pids.len()).map(|at| {
@@ -310,7 +311,7 @@ impl Graph {
         all.collect()
     }
 
-    /// Those in a circle, and those between two circles.
+    /// The processes in a cycle, and those between two cycles.
     fn circular(&self) -> Vec<usize> {
         let mut left = vec![true; self.pids.len()];
         peel(&mut left, &self.ahead, &self.behind);
@@ -319,10 +320,10 @@ impl Graph {
     }
 }
 
-/// Takes away those who have nobody on one side, and then have nobody, and so on.
+/// Repeatedly removes the processes that have nobody left on one side.
 fn peel(left: &mut [bool], side: &[Vec<usize>], other: &[Vec<usize>]) {
     let mut degrees: Vec<usize> =
-        side.iter().map(|those| those.iter().filter(|it| left[**it]).count()).collect();
+        side.iter().map(|those| those.iter().filter(|other| left[**other]).count()).collect();
     let mut next: Vec<usize> =
         (0..left.len()).filter(|at| left[*at] && degrees[*at] == 0).collect();
     while let Some(at) = next.pop() {
@@ -336,7 +337,7 @@ fn peel(left: &mut [bool], side: &[Vec<usize>], other: &[Vec<usize>]) {
     }
 }
 
-/// A shortest circle of waits from `pid` back to itself.
+/// A shortest cycle of waits from `pid` back to itself.
 fn circle(pid: i32, waits: &Waits) -> Option<Vec<i32>> {
     let mut from: BTreeMap<i32, i32> = BTreeMap::new();
     let mut next = VecDeque::from([pid]);
@@ -360,7 +361,7 @@ fn circle(pid: i32, waits: &Waits) -> Option<Vec<i32>> {
 }
 
 impl Forest {
-    /// The forest of what is known.
+    /// Builds the forest from these sources.
     pub fn build(sources: &Sources<'_>) -> Forest {
         let last = |row: &SessionRow| {
             let last = sources.last.get(&row.slot)?;
@@ -388,7 +389,7 @@ impl Forest {
         let graph = Graph::from_waits(waits);
         let mut roots: Vec<usize> =
             (0..graph.pids.len()).filter(|at| !waits.contains_key(&graph.pids[*at])).collect();
-        // A mark for all: who has it has a root above.
+        // A mark for each process that has a root above it.
         let mut reached = vec![1; graph.pids.len()];
         for root in &roots {
             graph.mark_behind(*root, 0, &mut reached);
@@ -403,7 +404,7 @@ impl Forest {
             let Some(pids) = circle(pid, waits) else { continue };
             in_circle.extend(pids.iter().copied());
             deadlocks.push(Deadlock { pids });
-            // No root is above it.
+            // It has no root above it.
             if reached[at] != 0 {
                 roots.push(at);
                 graph.mark_behind(at, 0, &mut reached);
@@ -431,18 +432,18 @@ impl Forest {
     }
 }
 
-/// Levels below a root. Those who wait behind the last one stand there, too: a chain of any length can be made by who has the sessions, and
-/// readers of JSON follow 128 levels.
+/// Maximum number of levels below a root. Sessions behind the last level are shown at that level too, because
+/// anyone with enough sessions can make a chain of any length, and readers of JSON follow 128 levels.
 const DEEPEST: usize = 50;
 
-/// A root and those below it. Breadth first: each is below the nearest that blocks it.
+/// A root and the sessions below it. Breadth first, so that each session is below the nearest one that blocks it.
 fn tree(
     root: usize,
     graph: &Graph,
     placed: &mut [bool],
     party: &impl Fn(usize, Vec<Party>) -> Party,
 ) -> Party {
-    // Each with the place of the one that it is below, and its depth.
+    // Each with the position of the one above it, and its depth.
     let mut order = vec![(root, 0, 0)];
     let mut next = 0;
     while let Some(&(at, above, depth)) = order.get(next) {
@@ -513,7 +514,7 @@ pub fn session_name(row: &SessionRow) -> String {
     name(row.pid, owner(application, row.user.as_deref(), row.database.as_deref()))
 }
 
-/// On one line.
+/// Puts a text on one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -528,8 +529,8 @@ impl Party {
         name(self.pid, owner(application, self.user.as_deref(), self.database.as_deref()))
     }
 
-    /// "idle in transaction for 41 s", "active for 12 s, in IO:DataFileRead": how long what it does now lasts says nothing of a session
-    /// that works.
+    /// "idle in transaction for 41 s", "active for 12 s, in IO:DataFileRead". For a session that works, the time
+    /// since its current activity started says nothing.
     pub fn doing(&self) -> String {
         let since = duration(self.since_seconds.unwrap_or(0.0));
         let work = match self.statement_seconds {
@@ -558,14 +559,14 @@ impl Party {
         format!("{wait} for {}{}", self.name(), doing.unwrap_or_default())
     }
 
-    /// Of those that wait for it, directly or not, the one that has waited longest.
+    /// Of the sessions that wait for it, directly or indirectly, the one that has waited longest.
     pub fn longest(&self) -> Option<&Party> {
         let waited = |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds);
         let all = self.blocks.iter().flat_map(|block| [Some(block), block.longest()]).flatten();
         all.max_by(|a, b| waited(a).total_cmp(&waited(b)))
     }
 
-    /// Itself and all that wait for it, each with its depth below the root.
+    /// The session itself and all that wait for it, each with its depth below the root.
     fn each<'p>(&'p self, depth: usize, out: &mut Vec<(usize, &'p Party)>) {
         out.push((depth, self));
         for party in &self.blocks {
@@ -626,7 +627,8 @@ impl Forest {
         waits.map(|wait| wait.seconds).fold(0.0, f64::max)
     }
 
-    /// One line if somebody has waited for more than a second: for whom most sessions wait.
+    /// One line if any session has waited for more than a second; it names the session for which most others
+    /// wait.
     pub fn headline(&self) -> Option<String> {
         let longest = self.longest_seconds();
         let root = self.roots.first().filter(|_| longest > LONG)?;
@@ -638,7 +640,7 @@ impl Forest {
         Some(format!("{}; longest {}{others}", root.sentence(), duration(longest)))
     }
 
-    /// Everybody in it, each with the depth below the root, in the order of the tree.
+    /// All sessions, each with its depth below the root, in the order of the tree.
     pub fn everybody(&self) -> Vec<(usize, &Party)> {
         let mut all = Vec::new();
         for root in &self.roots {
@@ -647,12 +649,12 @@ impl Forest {
         all
     }
 
-    /// The forest as a table, the roots first; a row's key is its pid.
+    /// The forest as a table, roots first; the key of a row is its PID.
     pub fn table(&self, wish: &RowOptions) -> Table {
         let columns = vec![
             left("SESSION", 0),
             right("BEHIND", 2),
-            left("STATE, OR LOCK WAITED FOR", 0),
+            left("STATE OR AWAITED LOCK", 0),
             left("MODE", 4),
             Column::new("seconds", "FOR", Unit::Seconds),
             Column::new("transaction", "XACT", Unit::Seconds).expendable(3),
@@ -711,16 +713,16 @@ impl Forest {
         Table::from_rows(columns, all.filter(shown).collect())
     }
 
-    /// The forest as text, a line each.
+    /// The forest as text, one line for each session.
     pub fn lines(&self) -> Vec<String> {
         let mut out = Vec::new();
         if self.blocked == 0 {
-            return vec!["Nobody is blocked.".into()];
+            return vec!["No session is blocked.".into()];
         }
         for deadlock in &self.deadlocks {
             let pids: Vec<String> = deadlock.pids.iter().map(i32::to_string).collect();
             out.push(format!(
-                "Deadlock: {} wait for each other; the server ends it after deadlock_timeout",
+                "Deadlock: {} wait for each other; the server resolves it after deadlock_timeout",
                 pids.join(", ")
             ));
         }
@@ -753,7 +755,7 @@ mod tests {
         assert_eq!(words(10, [5, u32::MAX, u32::MAX], 1), "advisory lock -1");
         assert_eq!(words(200, [1, 2, 3], 4), "lock 1, 2, 3, 4 of type 200");
         assert_eq!(words(1, [5, 16384, 0], 0), "extension of relation orders");
-        assert_eq!(words(2, [5, 0, 0], 0), "frozen ids of database 5");
+        assert_eq!(words(2, [5, 0, 0], 0), "frozen XIDs of database 5");
         assert_eq!(words(3, [5, 16384, 7], 0), "page 7 of relation orders");
         assert_eq!(words(6, [3, 41, 0], 0), "virtual transaction 3/41");
         assert_eq!(words(7, [742, 6, 0], 0), "speculative insertion 6 of transaction 742");
@@ -818,7 +820,7 @@ mod tests {
             waits_for(8, &[9], 2.0),
         ];
         let forest = arranged(&waits, &[]);
-        // Depth, process and how many wait for it; 5 and 6 wait for each other.
+        // Depth, process and number of waiters; 5 and 6 wait for each other.
         let shape: Vec<_> =
             forest.everybody().iter().map(|(at, it)| (*at, it.pid, it.waiters)).collect();
         let expected = [
@@ -834,7 +836,7 @@ mod tests {
         assert_eq!(shape, expected);
         assert_eq!((forest.blocked, forest.longest_seconds()), (6, 9.0));
         assert_eq!(forest.deadlocks, [Deadlock { pids: vec![5, 6] }]);
-        // Somebody else blocks one of a circle: it has no root of its own.
+        // Another session blocks one of a cycle, so the cycle has no root of its own.
         let below = arranged(&[waits_for(5, &[6, 1], 1.0), waits_for(6, &[5], 1.0)], &[]);
         assert_eq!(below.roots.iter().map(|root| root.pid).collect::<Vec<_>>(), [1]);
         assert_eq!(below.deadlocks.len(), 1);
@@ -883,7 +885,7 @@ mod tests {
             let blocks = |one: i32, other: i32| {
                 waits.get(&other).is_some_and(|wait| wait.blockers.contains(&one))
             };
-            // Who waits for whom directly or not: until no step adds a pair.
+            // Who waits for whom, directly or indirectly: repeated until no step adds a pair.
             let mut reach: BTreeSet<(i32, i32)> = waits
                 .iter()
                 .flat_map(|(pid, wait)| wait.blockers.iter().map(|blocker| (*blocker, *pid)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statements of a Java client: their table, and what is wrong with how they are executed.
+//! The statements of a Java client: their table, and problems with how they are executed.
 
 use crate::choose;
 use std::cmp::Ordering;
@@ -11,21 +11,21 @@ use crate::table::field::{Field, Picked};
 use crate::table::{Row, Table, Unit};
 use crate::units::whole;
 
-/// Rows at once from which on a fetch size would save memory.
+/// Number of rows from which a fetch size would save memory.
 const MANY_ROWS: u64 = 10_000;
-/// Characters of a statement in a sentence.
+/// Maximum length of a quoted statement, in characters.
 const QUOTED: usize = 80;
 
-/// An order of statements; most first.
+/// Sort order of statements; highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CallSort {
     /// By elapsed time: execution, fetches and decoding
     Time,
     /// By number of executions
     Count,
-    /// By time of waiting for the server and the network
+    /// By time to wait for the server and the network
     Wait,
-    /// By time of decoding rows
+    /// By time to decode rows
     Decode,
     /// By rows received
     Rows,
@@ -33,7 +33,7 @@ pub enum CallSort {
     Trips,
     /// By bytes received
     Bytes,
-    /// By executions that ended by an exception
+    /// By executions that ended with an exception
     Failed,
 }
 
@@ -85,7 +85,7 @@ const FIELDS: &[F] = &[
 const KEYS: &str = "count, failed, elapsed, mean, p99, execute, fetch, decode, wait, rows, trips, \
                     messages, sent, received, statement";
 
-/// The first of them in this order.
+/// The first `top` rows in this order.
 pub fn table(rows: &[CallRow], sort: CallSort, top: usize) -> Table {
     let figures = Picked::of_pane(choose!(FIELDS, KEYS));
     let lines = sort.sorted(rows).into_iter().take(top);
@@ -93,14 +93,14 @@ pub fn table(rows: &[CallRow], sort: CallSort, top: usize) -> Table {
     Table::from_rows(figures.columns.clone(), lines)
 }
 
-/// What is wrong, a sentence each.
+/// The problems, one sentence each.
 pub fn findings(rows: &[CallRow]) -> Vec<String> {
     let mut findings = Vec::new();
     for row in CallSort::Time.sorted(rows) {
         if row.repeating_transactions > 0 {
             findings.push(format!(
-                "executed again and again, with a row each at most: {} times in {} transactions (max {} in one); one \
-                 statement or a batch may do it (N+1): {}",
+                "executed repeatedly with at most one row each: {} times in {} transactions (at most {} in one); use one \
+                 statement or a batch instead (N+1 problem): {}",
                 whole(row.repeated),
                 whole(row.repeating_transactions),
                 whole(row.max_repeated),
@@ -109,7 +109,7 @@ pub fn findings(rows: &[CallRow]) -> Vec<String> {
         }
         if row.max_rows >= MANY_ROWS {
             findings.push(format!(
-                "{} rows at once in the client's memory; setFetchSize, without autocommit, fetches them in \
+                "{} rows at once in the client's memory; with autocommit off, setFetchSize fetches them in \
                  parts: {}",
                 whole(row.max_rows),
                 quoted(&row.text)

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Parses a duration from the command line: a number with ms, s, min (or m), h or d; seconds if no unit.
+/// Parses a duration from the command line: a number with ms, s, min (or m), h or d; seconds without a unit.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
@@ -12,17 +12,17 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
-        unit => return Err(format!("\"{unit}\" is not a unit; use ms, s, min, h or d")),
+        unit => return Err(format!("\"{unit}\" is not a unit of time; use ms, s, min, h or d")),
     };
-    let number: f64 = digits.parse().map_err(|_| "not a number with a unit, as in 500ms")?;
-    Duration::try_from_secs_f64(number * factor).map_err(|_| "not a duration".into())
+    let number: f64 = digits.parse().map_err(|_| "must be a number with a unit, as in 500ms")?;
+    Duration::try_from_secs_f64(number * factor).map_err(|_| "not a valid duration".into())
 }
 
-/// As [`parse`], but within bounds; the error names them.
+/// Like [`parse`], but with limits; the error names them.
 pub fn within(text: &str, min: Duration, max: Duration) -> Result<Duration, String> {
     let value = parse(text)?;
     if value < min || value > max {
-        return Err(format!("must be from {min:?} to {max:?}"));
+        return Err(format!("must be between {min:?} and {max:?}"));
     }
     Ok(value)
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Characters that are invisible, or that change how others appear.
+//! Makes characters visible that are invisible, or that change how others appear.
 //!
-//! Statements, names and paths may contain any character. Some control a terminal; others reverse the
-//! text's direction (U+202E) or are invisible (U+200B), so that one text looks like
-//! another. In output for people they become \uXXXX, as in psql. In JSON
-//! the same form is an escape, so a parser gets the original text.
+//! Statements, names and paths may contain any character. Some characters control a terminal; others reverse the
+//! direction of text (U+202E) or are invisible (U+200B), so that one text looks like another. In output for
+//! people they become \uXXXX, as in psql. In JSON the same form is an escape, so a parser gets the original text.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, Stdout, StdoutLock, Write};
 
 /// First and last of each range of format characters (Unicode's general category Cf), line and paragraph
-/// separators, and others drawn as nothing (Default_Ignorable_Code_Point).
+/// separators, and others that are drawn as nothing (Default_Ignorable_Code_Point).
 const UNSEEN: [(u32, u32); 25] = [
     (0xAD, 0xAD),
     (0x034F, 0x034F),
@@ -80,46 +79,46 @@ fn replaced(text: &str, is_bad: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Text for people: invisible and control characters become visible. Line feeds and tabs
-/// are kept.
+/// Prepares a text for people: invisible and control characters become visible. Line feeds and tabs are kept.
 pub fn visible(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_unseen(c) || c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-/// Escapes the same characters in JSON, where they occur within strings only. The JSON's meaning does not
-/// change.
+/// Escapes the same characters in JSON, where they occur only within strings. This does not change the meaning of
+/// the JSON.
 pub fn json(text: &str) -> Cow<'_, str> {
     replaced(text, is_unseen)
 }
 
-/// Standard output for text and JSON, where no terminal is controlled and no line forged: [`Lines`].
+/// Standard output for text and JSON that can neither control a terminal nor forge a line: [`Lines`].
 pub fn stdout() -> Lines<StdoutLock<'static>> {
     Lines::new(process_stdout().lock())
 }
 
-/// The same, where a text may have the colours that renderers set, if there are any.
+/// The same, but keeps the colours that renderers set, if any.
 pub fn coloured_stdout(color: bool) -> Lines<StdoutLock<'static>> {
     Lines { color, ..stdout() }
 }
 
-/// The same, for whole documents: little is written at a time, so it has to be flushed.
+/// The same for whole documents: writes are buffered, so it has to be flushed.
 pub fn buffered_stdout(color: bool) -> Lines<BufWriter<Stdout>> {
     Lines::coloured(BufWriter::new(process_stdout()), color)
 }
 
-/// Standard output as it is, for what is no text: a program's own output, pages of the manual, what a terminal is.
+/// Raw standard output, for output that is not our text: output of other programs, man pages, and queries about
+/// the terminal.
 pub fn process_stdout() -> Stdout {
     io::stdout()
 }
 
-/// Writes a message to standard error and ignores errors: it may be closed. Lines after the first are indented, so that
-/// what a message contains looks like no other message.
+/// Writes a message to standard error and ignores errors, because it may be closed. Lines after the first are
+/// indented, so that the contents of a message cannot look like another message.
 pub fn say(text: &str) {
     let line = format!("tally: {}\n", visible(text).trim_end().replace('\n', "\n  "));
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// The same, with the target that the user named in front.
+/// The same, preceded by the target that the user specified.
 pub fn say_of(target: Option<&str>, text: &str) {
     match target {
         Some(target) => say(&format!("{target}: {text}")),
@@ -127,34 +126,34 @@ pub fn say_of(target: Option<&str>, text: &str) {
     }
 }
 
-/// A writer of text, which names and messages of others become part of.
+/// A writer of text that contains names and messages of other users.
 ///
-/// It escapes control characters, and what [`json`] escapes; JSON does not change its meaning by that. And what one
-/// `write!` or `writeln!` writes is one line: a line feed before its end is escaped, too, so that no name can forge a
-/// line. Several lines, whose parts are then clean, are written by `write_all`.
+/// It escapes control characters and the characters that [`json`] escapes, which does not change the meaning of
+/// JSON. The output of each `write!` or `writeln!` is one line: a line feed before its end is escaped too, so
+/// that no name can forge a line. To write several lines whose parts are already clean, use `write_all`.
 #[derive(Debug)]
 pub struct Lines<W> {
     inner: W,
-    /// Whether colours are kept: sequences of `ESC [ DIGITS m`.
+    /// Whether colours are kept, that is, sequences of `ESC [ DIGITS m`.
     color: bool,
     /// The first bytes of a character that is not complete yet.
     begun: Vec<u8>,
 }
 
 impl<W: Write> Lines<W> {
-    /// Wraps another writer; no colours.
+    /// Wraps another writer, without colours.
     pub fn new(inner: W) -> Lines<W> {
         Lines { inner, color: false, begun: Vec::new() }
     }
 
-    /// The same, where colours may be kept.
+    /// The same, but may keep colours.
     pub fn coloured(inner: W, color: bool) -> Lines<W> {
         Lines { color, ..Lines::new(inner) }
     }
 
     fn escaped(&mut self, text: &str) -> io::Result<()> {
         let mut rest = text;
-        // Between colours.
+        // Text between colours.
         while let Some((at, length)) = self.color.then(|| first_color(rest)).flatten() {
             self.inner.write_all(visible(&rest[..at]).as_bytes())?;
             self.inner.write_all(&rest.as_bytes()[at..at + length])?;
@@ -164,7 +163,7 @@ impl<W: Write> Lines<W> {
     }
 }
 
-/// Where the first colour is, and how long.
+/// Position and length of the first colour.
 fn first_color(text: &str) -> Option<(usize, usize)> {
     text.match_indices("\x1b[").find_map(|(at, begin)| {
         let codes = text[at + begin.len()..].find(|c: char| !c.is_ascii_digit() && c != ';')?;
@@ -186,7 +185,7 @@ impl<W: Write> Write for Lines<W> {
             self.escaped(chunk.valid())?;
             match chunk.invalid() {
                 [] => {}
-                // The rest may come.
+                // The rest may follow.
                 begun if chunks.peek().is_none() && is_begun(begun) => self.begun = begun.to_vec(),
                 _ => self.inner.write_all("\u{fffd}".as_bytes())?,
             }
@@ -279,7 +278,7 @@ mod tests {
             writeln!(out, "\nliteral").unwrap();
         });
         assert_eq!(plain, format!("{shown} is\tit\n{shown}, one\ntwo\n\nliteral\n"));
-        // Colours are kept where renderers set some.
+        // Colours that renderers set are kept.
         let coloured = written(Lines::coloured(Vec::new(), true), |out| {
             writeln!(out, "\x1b[1;31mx\x1b[0m\x1b[2J\x1b[\x1b[3").unwrap();
         });

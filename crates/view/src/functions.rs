@@ -22,8 +22,8 @@ pub fn note(interval: &Interval) -> Option<String> {
         return None;
     }
     Some(match interval.functions_probed {
-        0 => "no function is timed; tally functions --set 'XLogFlush, heap_insert' times them, \
-              tally functions --list '*' lists those that can be timed"
+        0 => "no functions are being timed; run tally functions --set 'XLogFlush, heap_insert' to time these, \
+              or tally functions --list '*' to list those that can be timed"
             .to_string(),
         probed => format!("none of the {probed} probed functions was called"),
     })
@@ -38,7 +38,7 @@ pub const FIELDS: &[F] = &[
     F::new("calls", "Calls", Unit::Count, |row, _| row.calls.into()),
     F::new("per_second", "Rate", Unit::PerSecond, |row, s| rate(row.calls, s)).expendable(6),
     F::new("seconds", "Inclusive", Unit::Seconds, |row, _| row.inclusive.seconds.into())
-        .help("including what it called"),
+        .help("including the functions that it called"),
     F::new("mean_seconds", "Mean", Unit::Seconds, |row, _| row.inclusive.mean_seconds.into())
         .expendable(1),
     F::new("p50_seconds", "p50", Unit::Seconds, |row, _| row.inclusive.p50_seconds.into())
@@ -54,11 +54,11 @@ pub const FIELDS: &[F] = &[
     })
     .expendable(4),
     F::new("counted", "Not timed", Unit::Count, |row, _| row.counted.into())
-        .help("counted, not timed: called too often")
+        .help("calls that were counted but not timed, because they were too frequent")
         .expendable(8),
 ];
 
-/// Functions by total time and, opened, by phase.
+/// Functions by total time and, when opened, by phase.
 pub fn functions(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(choose!(
         FIELDS,
@@ -104,9 +104,9 @@ pub fn functions(interval: &Interval, wish: &RowOptions) -> Table {
     Table::from_rows(figures.columns_after([left("NAME", 0), left("PHASE", 4)]), rows)
 }
 
-/// The call tree: every function that no probed function calls, and below it, indented,
-/// those that it calls. A function with several callers appears below each, with the calls
-/// from there; its own callees appear only the first time.
+/// The call tree: each function that no probed function calls and, indented below it, the functions that it
+/// calls. A function with several callers appears below each of them, with the calls from there; its own callees
+/// appear only the first time.
 pub fn tree(interval: &Interval) -> Table {
     let mut tree = Tree {
         callees: BTreeMap::new(),
@@ -121,7 +121,7 @@ pub fn tree(interval: &Interval) -> Table {
     for edge in &interval.edges {
         tree.callees.entry(&edge.caller).or_default().push(edge);
     }
-    // Edges name a client's methods with their packages.
+    // Edges name the methods of a client with their packages.
     let named: HashSet<&str> =
         interval.edges.iter().flat_map(|edge| [&*edge.caller, &*edge.callee]).collect();
     let mut functions: BTreeMap<&str, Vec<&FunctionRow>> = BTreeMap::new();
@@ -139,7 +139,7 @@ pub fn tree(interval: &Interval) -> Table {
     let names: BTreeSet<&str> =
         functions.keys().copied().chain(tree.callees.keys().copied()).collect();
     let mut names: Vec<(&str, Timing)> = names.into_iter().map(|n| (n, timing_of(n))).collect();
-    // Roots first. A cycle of calls has no root, so it starts at the function with most time.
+    // Roots first. A cycle of calls has no root, so it starts at the function with the most time.
     names.sort_by(|a, b| {
         (called.contains(a.0).cmp(&called.contains(b.0)))
             .then_with(|| b.1.seconds.total_cmp(&a.1.seconds))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Globs for names, with the rules of fnmatch(3) that the extension uses.
+//! Globs for names, with the rules of fnmatch(3) that the extension follows.
 
-/// Whether a name matches a glob of *, ? and sets in brackets.
+/// Whether a name matches a glob with *, ? and sets in brackets.
 pub fn matches(glob: &str, name: &str) -> bool {
     fits(glob.as_bytes(), name.as_bytes())
 }
@@ -23,7 +23,7 @@ fn fits(glob: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Matches a character against the inside of brackets: "a-z_" or "!a-z_".
+/// Matches a character against the contents of brackets: "a-z_" or "!a-z_".
 fn in_set(set: &[u8], c: u8) -> bool {
     let (not, mut set) = match set {
         [b'!' | b'^', rest @ ..] => (true, rest),

@@ -6,7 +6,7 @@ use segment::Level;
 
 use crate::units::{count, duration, percent, two, whole};
 
-/// How much a line stands out.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     /// Background information.
@@ -68,7 +68,7 @@ fn level(interval: &Interval) -> String {
 }
 
 fn sessions(interval: &Interval) -> String {
-    // For a recorded interval only the number of processes is known.
+    // For a recorded interval, only the number of processes is known.
     let recorded = |state: &str| -> usize {
         let those = interval.population.iter().filter(|p| p.state == state);
         those.map(|p| p.sessions as usize).sum()
@@ -93,7 +93,7 @@ fn sessions(interval: &Interval) -> String {
     text
 }
 
-/// How much the sessions work: load, commands and their mean time.
+/// The load of the sessions: average active sessions, commands, and their mean time.
 pub fn load(interval: &Interval) -> String {
     let length = interval.instrumented_seconds.max(1e-9);
     let handled = interval.commands_handled;
@@ -116,10 +116,10 @@ fn kernel(interval: &Interval) -> HeadlineText {
     let kernel = &interval.kernel;
     let length = kernel.of_seconds.unwrap_or(interval.interval_seconds).max(1e-9);
     let cpu = interval.ledger.iter().filter(|a| &*a.activity == "cpu").map(|a| a.timing.seconds);
-    // Of nothing, the sum is -0.
+    // The sum of nothing is -0.
     let cpu = cpu.sum::<f64>() + 0.0;
     if !kernel.available {
-        let reason = kernel.reason.as_deref().unwrap_or("not asked");
+        let reason = kernel.reason.as_deref().unwrap_or("not read");
         return plain(format!("cpu {} s/s  kernel: not available: {reason}", two(cpu / length)));
     }
     let longer = kernel.of_seconds.map(|seconds| format!(", {} together", duration(seconds)));
@@ -156,7 +156,8 @@ fn kernel(interval: &Interval) -> HeadlineText {
 pub fn warnings(interval: &Interval) -> Vec<String> {
     let mut warnings = Vec::new();
     if interval.level == Level::Off {
-        warnings.push("the level is off: nothing is measured (tally level waits)".into());
+        warnings
+            .push("the level is off: nothing is measured (start with tally level waits)".into());
     }
     if interval.uninstrumented_seconds > 0.0 && interval.level != Level::Off {
         warnings.push(format!(
@@ -167,17 +168,17 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
     let over = &interval.overflow;
     for (n, text) in [
         (over.slots, "sessions have no slot and are not shown (pg_tally.max_slots)"),
-        (over.statistics, "statistics did not fit into a book (pg_tally.max_statistics)"),
+        (over.statistics, "times a process ran out of statistics entries (pg_tally.max_statistics)"),
         (over.directory, "names did not fit into the directory (pg_tally.max_names)"),
         (over.groups, "ended sessions were merged into the last group (pg_tally.max_groups)"),
-        (over.memory, "times the file system had no space for a session's statistics"),
+        (over.memory, "times the segment's file system had no space for a session's statistics"),
         (over.lost_merges, "ended sessions were damaged and are lost"),
         (
             over.statements_dropped,
-            "counts of statements did not fit and are missing (pg_tally.max_statements)",
+            "counts of statements were dropped because the table was full (pg_tally.max_statements)",
         ),
-        (over.statements_lost, "statements were left half counted by a process that died"),
-        (over.texts_cut, "statement texts were cut for lack of space (pg_tally.max_statements)"),
+        (over.statements_lost, "statements were left incomplete by a process that died"),
+        (over.texts_cut, "statement texts were truncated for lack of space (pg_tally.max_statements)"),
     ] {
         if n > 0 {
             warnings.push(format!("{} {text}", whole(n)));
@@ -185,7 +186,7 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
     }
     let torn = interval.torn_sessions;
     if torn > 0 {
-        warnings.push(format!("{torn} sessions are paused within an update; read as they are"));
+        warnings.push(format!("{torn} sessions are paused in the middle of an update; their figures may be inconsistent"));
     }
     warnings
 }
@@ -225,7 +226,7 @@ mod tests {
                 format!("{server}  level locks (for 90 s, then off)  clock tsc"),
                 "processes 4: 2 active, 1 idle in transaction, 1 background".into(),
                 "active on average 0.88 on 1 core  commands 0/s".into(),
-                "cpu 0.48 s/s  kernel: not available: not asked".into(),
+                "cpu 0.48 s/s  kernel: not available: not read".into(),
             ]
         );
     }
@@ -249,13 +250,13 @@ mod tests {
                 "the level was off for 500 ms of the sessions' time",
                 "1 sessions have no slot and are not shown (pg_tally.max_slots)",
                 "2,000 ended sessions were damaged and are lost",
-                "2 sessions are paused within an update; read as they are",
+                "2 sessions are paused in the middle of an update; their figures may be inconsistent",
             ]
         );
         interval.level = Level::Off;
         assert_eq!(
             warnings(&interval)[0],
-            "the level is off: nothing is measured (tally level waits)"
+            "the level is off: nothing is measured (start with tally level waits)"
         );
         assert_eq!(warnings(&interval).len(), 4);
     }

@@ -6,8 +6,8 @@
 pub struct HostMetrics {
     /// Average number of busy CPUs.
     pub busy: f64,
-    /// Average number of CPUs idle while some process waited for storage.
+    /// Average number of CPUs that were idle while some process waited for storage.
     pub iowait: f64,
-    /// Average number of processes running or ready to run; `None`: not known.
+    /// Average number of processes running or ready to run; `None` if unknown.
     pub runnable: Option<f64>,
 }

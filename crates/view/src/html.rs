@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A report as HTML. All text and figures are there, so that it can be read, searched and
-//! printed without scripts. The page's script draws the charts into the figures and
-//! enhances the tables; docs/reference-json.md describes the attributes by which it finds them.
+//! A report as HTML. It contains all text and figures, so that it can be read, searched and printed without
+//! scripts. The page's script draws the charts into the figures and enhances the tables; docs/reference-json.md
+//! describes the attributes by which it finds them.
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
@@ -11,8 +11,8 @@ use crate::escape::visible;
 
 use super::document::{Cell, Column, Document, Fact, Section, Table, Tone, Trace, Unit, Weight};
 
-/// Text in a page. All text is untrusted: a statement may contain anything. It goes only between tags or within
-/// double quotes. Characters that are invisible or change the text's direction are made visible.
+/// Text in a page. All text is untrusted: a statement may contain anything. It goes only between tags or inside
+/// double quotes. Characters that are invisible or change the direction of text are made visible.
 #[derive(Debug, Clone, Copy)]
 pub struct Visible<T>(pub T);
 
@@ -64,7 +64,7 @@ fn contents(document: &Document) -> Markup {
     }
 }
 
-/// The heading of the facts, where they do not come first.
+/// The heading of the facts, if they do not come first.
 pub(crate) const MEASURED: &str = "What was measured";
 
 fn facts(id: &str, facts: &[Fact]) -> Markup {
@@ -141,7 +141,7 @@ fn of_section(document: &Document, section: &Section) -> Markup {
 }
 
 const NOT_DRAWN: &str =
-    "This is drawn by a script, which has not run here; the tables hold the sums.";
+    "A script draws this, and it has not run here; the tables contain the totals.";
 
 fn caption(title: &str, text: Option<&String>) -> Markup {
     html! {
@@ -151,7 +151,7 @@ fn caption(title: &str, text: Option<&String>) -> Markup {
     }
 }
 
-/// A table; its row i is row i in the JSON.
+/// A table; row i is row i of the JSON.
 fn of_table(table: &Table) -> Markup {
     html! {
         div class="table" {
@@ -164,7 +164,7 @@ fn of_table(table: &Table) -> Markup {
     }
 }
 
-/// The content of a table element without a caption. A cell has the classes of its column and its tone.
+/// The content of a table element without a caption. A cell has the classes of its column and of its tone.
 pub fn head_and_body(table: &Table) -> Markup {
     let classes = table.classes();
     let class_of = |row: usize| classes.as_ref().and_then(|classes| classes.get(row));

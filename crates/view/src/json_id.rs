@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Ids of 64 bits in JSON: strings, as many programs read numbers as floating-point, of 53 bits.
+//! IDs of 64 bits in JSON: as strings, because many programs read numbers as floating point with 53 bits.
 
 use serde::Serializer;
 
@@ -8,7 +8,7 @@ pub fn id<S: Serializer>(id: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(id)
 }
 
-/// The same of one that may be missing.
+/// The same for an ID that may be missing.
 pub fn id_or_null<S: Serializer>(it: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
     match it {
         Some(it) => id(it, serializer),

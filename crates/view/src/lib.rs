@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The views of an interval, independent of the output: rows, columns with units, order and filter;
-//! and the renderers for terminal, text, HTML and JSON.
+//! The views of an interval, independent of the output format: rows, columns with units, order and filter; and
+//! the renderers for terminal, text, HTML and JSON.
 
 pub mod blocking;
 pub mod calls;

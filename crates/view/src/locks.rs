@@ -22,19 +22,19 @@ pub fn note(interval: &Interval) -> Option<String> {
     let whole = interval.interval_seconds;
     if interval.locks_seconds <= 0.0 {
         return Some(format!(
-            "Lock statistics need level locks; the level is {}. Run: tally level locks --for 60s",
+            "lock statistics require level locks, but the level is {}; run tally level locks --for 60s",
             interval.level
         ));
     }
     (interval.locks_seconds < 0.99 * whole).then(|| {
         format!(
-            "level locks was in force for {:.2} s of {whole:.2} s; rates are per second of that",
+            "level locks was in force for {:.2} s of {whole:.2} s; rates are per second of that time",
             interval.locks_seconds
         )
     })
 }
 
-/// Order by waiting time, then by hold time.
+/// Orders by waiting time, then by hold time.
 fn order(sort: &Sort, a: &LwlockRow, b: &LwlockRow) -> Ordering {
     let name = |row: &LwlockRow| format!("{} {} {}", row.lock, row.mode, row.phase);
     let (x, y) = (name(a), name(b));
@@ -77,7 +77,7 @@ pub const FIELDS: &[F] = &[
     F::new("acquire_count", "Acquired", Unit::Count, |row, _| row.acquire.count.into()),
     F::new("acquire_per_second", "Acquire/s", Unit::PerSecond, |row, s| rate(row.acquire.count, s)),
     F::new("acquire_seconds", "Acquiring", Unit::Seconds, |row, _| row.acquire.seconds.into())
-        .help("of those that queued, waits included"),
+        .help("time of those that queued, including their waits"),
     F::new("acquire_sessions", "Acq s/s", Unit::Sessions, |row, s| per(row.acquire.seconds, s)),
     F::new("wait_count", "Waits", Unit::Count, |row, _| row.wait.count.into()),
     F::new("wait_per_second", "Wait/s", Unit::PerSecond, |row, s| rate(row.wait.count, s)),
@@ -87,11 +87,11 @@ pub const FIELDS: &[F] = &[
     F::new("wait_p99_seconds", "Wait p99", Unit::Seconds, |row, _| row.wait.p99_seconds.into()),
     F::new("wait_max_seconds", "Wait max", Unit::Seconds, |row, _| row.wait.max_seconds.into()),
     F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into())
-        .help("taken and not waited for, or waited for and not acquired"),
+        .help("conditional acquisitions that failed, and waits that did not acquire the lock"),
     F::new("failed_per_second", "Failed/s", Unit::PerSecond, |row, s| rate(row.failed, s)),
 ];
 
-/// Lightweight locks by tranche and, opened, by mode and phase.
+/// Lightweight locks by tranche and, when opened, by mode and phase.
 pub fn lwlocks(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(choose!(
         FIELDS,
@@ -135,8 +135,8 @@ pub fn lwlocks(interval: &Interval, wish: &RowOptions) -> Table {
     Table::from_rows(figures.columns_after([left("LOCK", 0), left("CONTEXT", 7)]), rows)
 }
 
-/// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and
-/// waits for buffer pins, which level waits has as well.
+/// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and waits for buffer pins,
+/// which are also measured at level waits.
 pub fn locks(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(choose!(
         timing::FIELDS,
@@ -203,8 +203,8 @@ fn triple(timing: &Timing, seconds: f64) -> [String; 3] {
     ]
 }
 
-/// The per-second table: how long each lock was held, acquired and
-/// waited for, by mode and phase; then the times to read and handle commands.
+/// The per-second table: how long each lock was held, acquired and waited for, by mode and phase; then the times
+/// to read and handle commands.
 pub fn per_second(interval: &Interval, wish: &RowOptions) -> String {
     let mut out = format!(
         "Per second of {:.2} s at level locks (total {:.2} s); TIME and AVG in milliseconds. \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who calls whom among a client's methods.
+//! Who calls whom among the methods of a client.
 
 use crate::choose;
 use std::collections::HashMap;
@@ -12,34 +12,34 @@ use crate::methods::method;
 use crate::table::field::{Field, Picked};
 use crate::table::{Row, Table, Unit};
 
-/// What stands for a caller that is no timed method.
+/// Stands for a caller that is not a timed method.
 const APPLICATION: &str = "(application)";
 
-/// The calls of a method by another, or from outside of timed methods.
+/// The calls of a method by another method, or from outside of timed methods.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallsBetween {
-    /// The calling method; `None`: no timed method.
+    /// The calling method; `None` if it is not a timed method.
     pub caller: Option<Arc<str>>,
     /// The called method.
     pub callee: Arc<str>,
-    /// Calls that ended.
+    /// Completed calls.
     pub calls: u64,
-    /// Their time, with what they called. A recursive call counts, and its time is not added again.
+    /// Their inclusive time. A recursive call is counted, but its time is not added again.
     pub seconds: f64,
-    /// This time, of that of the method in question; `None` if none of its calls has ended.
+    /// This time as a share of the method in question; `None` if none of its calls has completed.
     pub share: Option<f64>,
 }
 
-/// Which methods a table is about.
+/// The methods that a table is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// About called ones: who calls them.
+    /// Called methods: who calls them.
     Callees,
-    /// About calling ones: whom they call.
+    /// Calling methods: whom they call.
     Callers,
 }
 
-/// The calls of methods that match a glob, by their callers; most time first. They add up to those of the method.
+/// The calls of methods that match a glob, by their callers, most time first. They add up to those of the method.
 pub fn callers(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<CallsBetween> {
     let mut rest: HashMap<Arc<str>, (u64, f64)> = HashMap::new();
     for row in functions {
@@ -62,7 +62,7 @@ pub fn callers(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<
     sorted(rows)
 }
 
-/// The calls that methods which match a glob make; most time first.
+/// The calls that the methods matching a glob make, most time first.
 pub fn callees(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<CallsBetween> {
     sorted(between(functions, edges, glob, Of::Callers))
 }
@@ -103,7 +103,8 @@ fn sorted(mut rows: Vec<CallsBetween>) -> Vec<CallsBetween> {
     rows
 }
 
-/// Whether a glob matches a method: `jdbc::PgResultSet.getString(int)`, without its package, or without its parameters, too.
+/// Whether a glob matches a method: `jdbc::PgResultSet.getString(int)`, also without its package or without its
+/// parameters.
 pub fn fits(glob: &str, method: &str) -> bool {
     let short = method.split_once("::").map_or(method, |(_, name)| name);
     let plain = short.split_once('(').map_or(short, |(name, _)| name);
@@ -116,9 +117,9 @@ const FIELDS: &[F] = &[
     F::new("calls", "Count", Unit::Count, |row, _| row.calls.into()),
     F::new("seconds", "Elapsed", Unit::Seconds, |row, _| row.seconds.into()),
     F::new("of_callee", "%Callee", Unit::Share, |row, _| row.share.into())
-        .help("of the called method's time"),
+        .help("share of the called method's time"),
     F::new("of_caller", "%Caller", Unit::Share, |row, _| row.share.into())
-        .help("of the calling method's time"),
+        .help("share of the calling method's time"),
     F::new("caller", "Caller", Unit::Text, |row, _| caller(row).into()),
     F::new("callee", "Callee", Unit::Text, |row, _| (&row.callee).into()),
 ];
@@ -127,7 +128,7 @@ fn caller(row: &CallsBetween) -> &str {
     row.caller.as_deref().unwrap_or(APPLICATION)
 }
 
-/// The first of these rows.
+/// The first `top` of these rows.
 pub fn table(rows: &[CallsBetween], of: Of, top: usize) -> Table {
     let figures = Picked::of_pane(match of {
         Of::Callees => choose!(FIELDS, "calls, seconds, of_callee, caller, callee"),
@@ -164,7 +165,7 @@ mod tests {
         let functions = [function("A.a()", 3, 10), function("B.b(int)", 7, 8)];
         let edges = [edge("p::A.a()", "p::B.b(int)", 4, 6.0)];
         let rows = callers(&functions, &edges, "B.b");
-        let found: Vec<_> = rows.iter().map(|it| (caller(it), it.calls, it.share)).collect();
+        let found: Vec<_> = rows.iter().map(|row| (caller(row), row.calls, row.share)).collect();
         assert_eq!(found, [("p::A.a()", 4, Some(0.75)), (APPLICATION, 3, Some(0.25))]);
         assert_eq!(callers(&functions, &edges, "*").len(), 3);
     }

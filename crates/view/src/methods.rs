@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Tables of a client's methods: the five of the original study, or one in an order of choice.
+//! Tables of a client's methods: the five of the original study, or one in a chosen order.
 
 use crate::choose;
 use std::cmp::Ordering;
@@ -9,29 +9,29 @@ use segment::functions::FunctionRow;
 use crate::table::field::{Field, Picked};
 use crate::table::{Row, Table, Unit};
 
-/// An order of methods; most first.
+/// Sort order of methods; highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum MethodSort {
     /// By number of calls
     Count,
-    /// By elapsed time, with what they called
+    /// By elapsed time, including the methods that they called
     Incl,
-    /// By elapsed time, without what they called
+    /// By elapsed time, excluding timed methods that they called
     Excl,
-    /// By elapsed time of what they called
+    /// By elapsed time of timed methods that they called
     Callees,
-    /// By CPU time, with what they called
+    /// By CPU time, including the methods that they called
     Cpu,
-    /// By CPU time, without what they called
+    /// By CPU time, excluding timed methods that they called
     CpuExcl,
-    /// By CPU time of what they called
+    /// By CPU time of timed methods that they called
     CpuCallees,
-    /// By calls that ended by an exception
+    /// By calls that ended with an exception
     Thrown,
 }
 
 impl MethodSort {
-    /// Those of the tables that are printed without a choice.
+    /// The orders of the tables that are printed by default.
     const TABLES: [MethodSort; 5] = [
         MethodSort::Count,
         MethodSort::Incl,
@@ -53,7 +53,7 @@ impl MethodSort {
         }
     }
 
-    /// Whether it needs CPU times.
+    /// Whether it requires CPU times.
     pub fn needs_cpu(self) -> bool {
         matches!(self, MethodSort::Cpu | MethodSort::CpuExcl | MethodSort::CpuCallees)
     }
@@ -87,7 +87,7 @@ pub fn callees(row: &FunctionRow) -> f64 {
     (row.inclusive.seconds - row.exclusive_seconds).max(0.0)
 }
 
-/// The same of its CPU time, if that is measured.
+/// The same for its CPU time, if that is measured.
 pub fn cpu_callees(row: &FunctionRow) -> Option<f64> {
     Some((row.cpu_inclusive_seconds? - row.cpu_exclusive_seconds?).max(0.0))
 }
@@ -109,7 +109,7 @@ const FIELDS: &[F] = &[
     F::new("method", "Method", Unit::Text, |row, _| method(row).into()),
 ];
 
-/// `jdbc::PgResultSet.getString(int)`.
+/// For example `jdbc::PgResultSet.getString(int)`.
 pub fn method(row: &FunctionRow) -> String {
     format!("{}::{}", row.phase, row.name)
 }
@@ -119,7 +119,7 @@ pub fn has_cpu(rows: &[FunctionRow]) -> bool {
     rows.iter().any(|row| row.cpu_inclusive_seconds.is_some())
 }
 
-/// The first of them in this order.
+/// The first `top` rows in this order.
 pub fn table(rows: &[FunctionRow], sort: MethodSort, top: usize) -> Table {
     let choice = if has_cpu(rows) {
         choose!(
@@ -137,7 +137,7 @@ pub fn table(rows: &[FunctionRow], sort: MethodSort, top: usize) -> Table {
     Table::from_rows(figures.columns.clone(), lines)
 }
 
-/// The tables of the original study, with their titles; without CPU times those of elapsed time.
+/// The tables of the original study, with their titles; without CPU times, only those of elapsed time.
 pub fn tables(rows: &[FunctionRow], top: usize) -> Vec<(String, Table)> {
     let known = |sort: &MethodSort| has_cpu(rows) || !sort.needs_cpu();
     MethodSort::TABLES

@@ -12,12 +12,12 @@ pub enum Moment {
     At(f64),
     /// A time of day.
     Clock(Time),
-    /// An offset in seconds; negative: before.
+    /// An offset in seconds; negative means before.
     Off(f64),
 }
 
 impl Moment {
-    /// Parses a time; dates and times of day are in `zone`. `None`: not a time.
+    /// Parses a time; dates and times of day are in `zone`. `None` if it is not a time.
     pub fn parse(text: &str, zone: &TimeZone) -> Option<Moment> {
         let text = text.trim();
         for (sign, factor) in [('-', -1.0), ('+', 1.0)] {
@@ -30,7 +30,7 @@ impl Moment {
             return Some(Moment::At(seconds(at)));
         }
         let at = |local| instant(local, zone).map(Moment::At);
-        // A date and time would also parse as a date, that is, its midnight.
+        // A date with a time would also parse as a date, that is, its midnight.
         if let Some(date) = text.parse::<Date>().ok().filter(|_| text.len() <= 10) {
             return at(date.at(0, 0, 0, 0));
         }
@@ -40,9 +40,8 @@ impl Moment {
         clock(text).map(Moment::Clock)
     }
 
-    /// The instant, seconds since 1970. An offset is from `around`. A
-    /// time of day is on the day of `around`, or on the day before if it would be
-    /// later than `last`. `None`: no such time.
+    /// The instant, seconds since 1970. An offset is relative to `around`. A time of day is on the day of
+    /// `around`, or on the previous day if it would be later than `last`. `None` if there is no such time.
     pub fn resolve(self, around: f64, last: f64, zone: &TimeZone) -> Option<f64> {
         let time = match self {
             Moment::At(at) => return Some(at),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Writes reports to a file, which is then complete or unchanged, and JSON to standard output.
+//! Writes reports to a file, which is afterwards either complete or unchanged, and JSON to standard output.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
     let failed = |error: io::Error| {
         Error::Failed(format!(
-            "{}: cannot be written ({error}); give another file with -o",
+            "could not write {}: {error}; specify another file with -o",
             path.display()
         ))
     };
@@ -24,7 +24,7 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
     if path.is_dir() {
         let name = path.join("report.html");
         return Err(Error::Failed(format!(
-            "{}: is a directory; name a file, say {}",
+            "{} is a directory; specify a file, for example {}",
             path.display(),
             name.display()
         )));
@@ -39,8 +39,8 @@ pub fn json(value: &impl Serialize) -> Result<(), Error> {
     Ok(writeln!(out)?)
 }
 
-/// Replaces the file at `path` by one with this content: readers see the old content or the new one. The new
-/// content is on disk on return; a temporary file next to it never stays.
+/// Replaces the file at `path` by one with this content: readers see either the old or the new content. On
+/// return, the new content is on disk; a temporary file next to it never remains.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     files::replace(path, content, Access::Owner, "", true)
 }

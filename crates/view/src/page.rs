@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Pages: a template that web/ builds, with a report, a profile or a trace in it, as one self-contained
-//! file.
+//! Pages: a template built by web/, with a report, a profile or a trace in it, as one self-contained file.
 //!
-//! The template has script, style and a content security policy that names the hashes of both
-//! and allows nothing else. The report goes in as data: escaped HTML, and
-//! JSON in which no tag can start.
+//! The template contains script, style and a content security policy that names the hashes of both and allows
+//! nothing else. The report is inserted as data: escaped HTML, and JSON in which no tag can start.
 
 use super::document::Document;
 use super::html::{self, Visible};
@@ -13,35 +11,35 @@ use error::Error;
 use maud::Render;
 use serde::Serialize;
 
-/// From the build script: the page of web/, or a bare one if that was not built.
+/// From the build script: the page built by web/, or a bare one if there is none.
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
-/// The same of profiles.
+/// The same for profiles.
 const FLAME: &str = include_str!(concat!(env!("OUT_DIR"), "/flame.html"));
-/// The same of traces.
+/// The same for traces.
 const WATERFALL: &str = include_str!(concat!(env!("OUT_DIR"), "/waterfall.html"));
 
 const TITLE: &str = "<!--pgtally:title-->";
 const BODY: &str = "<!--pgtally:body-->";
 const DATA: &str = "<!--pgtally:data-->";
 
-/// The report as a page.
+/// A report as a page.
 pub fn page(document: &Document) -> Result<String, Error> {
     let json = data(document)?;
     let (title, body) = (Visible(&document.title).render(), html::body(document));
     fill(TEMPLATE, &[(TITLE, &title.0), (BODY, &body.0), (DATA, &json)])
 }
 
-/// A profile as a page: its title, the figures as text, and what the flame graph is drawn from.
+/// A profile as a page: its title, the figures as text, and the data of the flame graph.
 pub fn flame(title: &str, text: &str, profile: &impl Serialize) -> Result<String, Error> {
     drawing(FLAME, "flames", title, text, profile)
 }
 
-/// A trace as a page: its title, the sums as text, and what the waterfalls are drawn from.
+/// A trace as a page: its title, the totals as text, and the data of the waterfalls.
 pub fn waterfall(title: &str, text: &str, trace: &impl Serialize) -> Result<String, Error> {
     drawing(WATERFALL, "traced", title, text, trace)
 }
 
-/// A page of one drawing above its figures as text.
+/// A page with one drawing above its figures as text.
 fn drawing(
     template: &str,
     id: &str,
@@ -59,15 +57,17 @@ fn data(value: &impl Serialize) -> Result<String, Error> {
     Ok(escape::json(&serde_json::to_string(value)?).replace('<', "\\u003c"))
 }
 
-/// Fills the template's markers, which come in this order. Inserted text
-/// is not searched again: it may contain a marker's name.
+/// Fills in the template's markers, which come in this order. Inserted text is not searched again, because it may
+/// contain the name of a marker.
 fn fill(template: &str, markers: &[(&str, &str)]) -> Result<String, Error> {
     let size = markers.iter().map(|(_, text)| text.len()).sum::<usize>();
     let mut page = String::with_capacity(template.len() + size);
     let mut rest = template;
     for (marker, text) in markers {
         let Some((before, after)) = rest.split_once(marker) else {
-            return Err(Error::Failed(format!("the page's template lacks {marker}; rebuild it")));
+            return Err(Error::Failed(format!(
+                "the template of the page lacks {marker}; rebuild it"
+            )));
         };
         page.push_str(before);
         page.push_str(text);

@@ -15,7 +15,7 @@ use crate::timing;
 use crate::units::duration;
 use crate::Sort;
 
-/// The share of busy time.
+/// Share of the busy time.
 fn share(seconds: f64, interval: &Interval) -> f64 {
     if interval.busy_seconds > 0.0 {
         seconds / interval.busy_seconds
@@ -24,8 +24,8 @@ fn share(seconds: f64, interval: &Interval) -> f64 {
     }
 }
 
-/// Seconds per second of the time in which the level was not off; for the activity
-/// `off`, per second of the whole interval.
+/// Seconds per second of the time in which the level was not off; for the activity `off`, per second of the whole
+/// interval.
 fn concurrency(seconds: f64, off: bool, interval: &Interval) -> Cell {
     per(seconds, if off { interval.interval_seconds } else { interval.instrumented_seconds })
 }
@@ -36,13 +36,13 @@ fn per_command(seconds: f64, interval: &Interval) -> Cell {
     (handled > 0).then(|| seconds * 1e6 / handled as f64).into()
 }
 
-/// Where the time went, by activity and, opened, by phase.
+/// Where the time went, by activity and, when opened, by phase.
 pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(choose!(
         timing::FIELDS,
         "per_second:4, mean_seconds:3, p50_seconds:8, p99_seconds:5, max_seconds:7"
     ));
-    // Idle and busy accounts of an activity are separate: idle time has no bar.
+    // Idle and busy accounts of an activity are separate, because idle time has no bar.
     let mut groups: BTreeMap<(bool, &str), Vec<&AccountRow>> = BTreeMap::new();
     for account in &interval.ledger {
         if (wish.idle || !account.idle) && accepts(wish, &[&account.phase, &account.activity]) {
@@ -82,7 +82,7 @@ pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
         } else {
             accounts.first().map_or(String::new(), |a| a.phase.to_string())
         };
-        // All accounts of a row have one activity and so one class.
+        // All accounts of a row have the same activity, and therefore the same class.
         let class = accounts.first().filter(|_| !idle).map(|a| a.class);
         let tone = class.map_or(Tone::Faint, Tone::from_class);
         rows.push(line(key.clone(), [activity.to_string(), phase], timing, tone, many));
@@ -143,7 +143,7 @@ pub fn waits(interval: &Interval, wish: &RowOptions) -> Table {
     Table::from_rows(figures.columns_after(names), rows)
 }
 
-/// The commands: times to read and to handle them.
+/// The commands: time to read and to handle them.
 pub fn commands(interval: &Interval, wish: &RowOptions) -> Table {
     let read = Picked::of_pane(choose!(timing::FIELDS, "count=READ COUNT:4, seconds=READ TOTAL:5, mean_seconds=READ AVERAGE:3, max_seconds=READ MAX:6"));
     let handle = Picked::of_pane(choose!(
@@ -170,7 +170,7 @@ pub fn commands(interval: &Interval, wish: &RowOptions) -> Table {
     Table::from_rows(columns, rows)
 }
 
-/// The lightweight lock held longest by a session, and how many more it holds.
+/// The lightweight lock that a session has held longest, and how many more it holds.
 fn holds(session: &SessionRow) -> String {
     let longest = session.holding.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     longest.map_or_else(String::new, |held| {
@@ -182,7 +182,7 @@ fn holds(session: &SessionRow) -> String {
     })
 }
 
-/// The statement a session works for: how long, on what, query ID and text.
+/// The statement that a session works for: how long, on what, query ID and text.
 fn query(current: &CurrentRow) -> [Cell; 4] {
     [
         duration(current.seconds).into(),
@@ -218,7 +218,7 @@ const SESSIONS: &[F] = &[
         .expendable(8),
 ];
 
-/// The share of a session's life within the interval.
+/// Share of a session's life within the interval.
 fn of_life(session: &SessionRow, seconds: f64) -> Cell {
     if session.lived_seconds > 0.0 { seconds / session.lived_seconds } else { 0.0 }.into()
 }
@@ -235,7 +235,7 @@ pub fn sessions(
     if holding {
         columns.push(left("HOLDS", 8));
     }
-    let current = statements.map(|it| it.current_by_slot()).unwrap_or_default();
+    let current = statements.map(|statements| statements.current_by_slot()).unwrap_or_default();
     let current = |s: &SessionRow| current.get(&(s.slot, s.generation)).copied();
     let working = interval.sessions.iter().any(|s| current(s).is_some());
     if working {
@@ -243,7 +243,7 @@ pub fn sessions(
         columns.push(text("QUERY"));
     }
     let shown = |s: &SessionRow| {
-        let query = current(s).and_then(|it| it.query.as_deref()).unwrap_or_default();
+        let query = current(s).and_then(|current| current.query.as_deref()).unwrap_or_default();
         let text = |o: &Option<String>| o.clone().unwrap_or_default();
         (wish.idle || s.state != "idle" && s.state != "background" || s.busy_seconds > 0.0)
             && accepts(

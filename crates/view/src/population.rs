@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The number of sessions by kind and state: all that is known about a recorded interval's sessions.
+//! The number of sessions by kind and state, which is all that is known about the sessions of a recorded
+//! interval.
 
 use segment::Interval;
 
 use super::rows::{accepts, left, right, texts, RowOptions};
 use super::table::{Row, Table, Tone};
 
-/// The table; idle sessions and background processes only if asked for.
+/// The table; idle sessions and background processes only on request.
 pub fn population(interval: &Interval, wish: &RowOptions) -> Table {
-    let shown = interval.population.iter().filter(|it| {
-        let busy = it.state != "idle" && it.state != "background";
-        (busy || wish.idle) && accepts(wish, &[&it.process, it.state])
+    let shown = interval.population.iter().filter(|row| {
+        let busy = row.state != "idle" && row.state != "background";
+        (busy || wish.idle) && accepts(wish, &[&row.process, row.state])
     });
-    let rows = shown.map(|it| Row {
-        key: format!("{} {}", it.process, it.state),
-        cells: texts(vec![it.process.to_string(), it.state.to_string(), it.sessions.to_string()]),
-        tone: if it.state == "active" { Tone::Plain } else { Tone::Faint },
+    let rows = shown.map(|row| Row {
+        key: format!("{} {}", row.process, row.state),
+        cells: texts(vec![
+            row.process.to_string(),
+            row.state.to_string(),
+            row.sessions.to_string(),
+        ]),
+        tone: if row.state == "active" { Tone::Plain } else { Tone::Faint },
         ..Row::default()
     });
     let columns = vec![left("KIND", 0), left("STATE", 0), right("SESSIONS", 0)];

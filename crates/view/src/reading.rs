@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One interval with everything that views may show.
+//! One interval, with everything that views may show.
 
 use segment::Interval;
 use serde::Serialize;
@@ -10,31 +10,31 @@ use crate::session_id::Opened;
 use crate::statements::StatementsTable;
 use crate::vacuum::Vacuum;
 
-/// An interval, as the views get it.
+/// An interval, as views receive it.
 #[derive(Debug, Serialize)]
 pub struct Reading {
-    /// All but statements and storage.
+    /// Everything except statements and storage.
     #[serde(flatten)]
     pub interval: Interval,
-    /// The statements; `None`: the segment has none, or nobody asked for them.
+    /// The statements; `None` if the segment has none, or if they were not requested.
     pub statements: Option<StatementsTable>,
-    /// The storage side; `None`: nobody asked for it.
+    /// The storage figures; `None` if they were not requested.
     pub io: Option<Io>,
-    /// Who blocks whom at its end; `None`: nobody asked for it.
+    /// Who blocks whom at its end; `None` if this was not requested.
     pub blocking: Option<Forest>,
-    /// Processes of the server that are not measured, since they started before pg_tally was loaded;
-    /// `None`: not known.
+    /// Processes of the server that are not measured because they started before pg_tally was loaded; `None` if
+    /// unknown.
     pub uncovered_processes: Option<usize>,
-    /// The last seconds until its end; `None`: nobody asked for them.
+    /// The last few seconds until its end; `None` if they were not requested.
     #[serde(skip)]
     pub recent: Option<Box<Recent>>,
-    /// How far vacuum is behind; `None`: nobody asked the server.
+    /// How far vacuum is behind; `None` if the server was not queried.
     #[serde(skip)]
     pub vacuum: Option<Vacuum>,
-    /// More about one session; `None`: nobody asked for it.
+    /// More about one session; `None` if it was not requested.
     #[serde(skip)]
     pub opened: Option<Opened>,
-    /// Whether somebody asked for the statements.
+    /// Whether the statements were requested.
     #[serde(skip)]
     pub asked: bool,
     /// For a recorded interval, facts that a live one does not have.
@@ -43,7 +43,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Without all that is optional.
+    /// An interval without anything optional.
     pub fn new(interval: Interval) -> Reading {
         Reading {
             interval,
@@ -60,12 +60,12 @@ impl Reading {
     }
 }
 
-/// The last seconds, perhaps more than one interval.
+/// The last few seconds, which may be more than one interval.
 #[derive(Debug)]
 pub struct Recent {
     /// The ledger.
     pub interval: Interval,
-    /// The statements; `None`: nobody asked for them.
+    /// The statements; `None` if they were not requested.
     pub statements: Option<StatementsTable>,
 }
 
@@ -74,7 +74,7 @@ pub struct Recent {
 pub struct Recorded {
     /// Its number, from 0.
     pub index: usize,
-    /// Length in seconds of the detail interval to which minima, maxima and percentiles belong, if
-    /// longer than this interval.
+    /// Length in seconds of the detail interval that minima, maxima and percentiles cover, if it is longer than
+    /// this interval.
     pub spread_from_seconds: Option<f64>,
 }

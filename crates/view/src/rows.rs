@@ -9,10 +9,10 @@ use segment::interval::Timing;
 use crate::table::{Cell, Column, Unit};
 use crate::Sort;
 
-/// How to choose and order a pane's rows.
+/// How to select and sort the rows of a pane.
 #[derive(Debug, Clone, Default)]
 pub struct RowOptions {
-    /// Order of the rows.
+    /// Sort order of the rows.
     pub sort: Sort,
     /// Whether to reverse the order.
     pub reverse: bool,
@@ -27,10 +27,10 @@ pub struct RowOptions {
 /// Which rows with details are open.
 #[derive(Debug, Clone, Default)]
 pub enum Open {
-    /// All that have more than one detail row.
+    /// All rows that have more than one detail row.
     #[default]
     All,
-    /// These keys.
+    /// The rows with these keys.
     These(HashSet<String>),
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn texts(cells: Vec<String>) -> Vec<Cell> {
     cells.into_iter().map(Cell::from).collect()
 }
 
-/// Compares two rows' timings by the chosen order; largest first.
+/// Compares the timings of two rows by the selected order; largest first.
 pub(crate) fn by(sort: &Sort, a: (&Timing, &str), b: (&Timing, &str)) -> Ordering {
     let largest = |f: fn(&Timing) -> f64| f(b.0).total_cmp(&f(a.0));
     let order = match sort {

@@ -127,7 +127,7 @@ pub fn reading() -> Reading {
     }
 }
 
-/// Eight sessions that wait for a row, one behind the other, and for whom.
+/// Eight sessions that wait for a row, one behind the other, and the session that blocks them.
 pub fn blocking() -> Forest {
     let waiter = |pid, seconds, blocks| Party {
         pid,
@@ -166,7 +166,7 @@ pub fn blocking() -> Forest {
     Forest { blocked: 8, roots: vec![root], deadlocks: Vec::new() }
 }
 
-/// One file operation: microseconds of each, total bytes, sequential operations.
+/// One kind of file operation: microseconds of each, total bytes, sequential operations.
 fn file(names: [&str; 3], count: u64, us: u64, bytes: u64, sequential: u64) -> FileRow {
     let mut all = total((0..count).map(move |n| (us + n % 7) * 1_000));
     (all.change.amount, all.change.follows) = (bytes, sequential);
@@ -253,7 +253,7 @@ pub fn io() -> Io {
     }
 }
 
-/// A table, its index in another tablespace, and the row of those that did not fit.
+/// A table, its index in another tablespace, and the row of the relations that did not fit.
 fn relations() -> Vec<RelationRow> {
     let timing = |count: u64, bytes: u64, max_seconds: Option<f64>| RelationTiming {
         count,
@@ -338,7 +338,7 @@ fn statement(
     }
 }
 
-/// Three statements, one nested in another, and the unidentified ones.
+/// Three statements, one of them nested in another, and the unidentified ones.
 pub fn statements() -> StatementsTable {
     let us = 1_000;
     let calls: Vec<u64> = (0..2000u64).map(|n| 90 * us + n * n * 20).collect();

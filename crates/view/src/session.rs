@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The page of one session: who it is, what it executes, what it did, whom it blocks and who blocks it.
+//! The page of one session: who it is, what it executes, what it did, whom it blocks, and who blocks it.
 
 use segment::interval::{SessionAccount, SessionRow};
 
@@ -12,34 +12,35 @@ use crate::units::{duration, percent, whole};
 use crate::Reading;
 use segment::WaitClass;
 
-/// The page of a session; empty if the interval does not have it.
+/// The page of a session; empty if the interval does not contain it.
 pub fn page(reading: &Reading, id: SessionId) -> Vec<Section> {
     let Some(row) = id.row_of(&reading.interval.sessions) else { return Vec::new() };
-    let opened = reading.opened.as_ref().filter(|it| it.id == id);
+    let opened = reading.opened.as_ref().filter(|opened| opened.id == id);
     let length = duration(reading.interval.interval_seconds);
     let mut sections = vec![who(row, &length)];
     sections.push(statement(reading, row, opened));
     if let Some(forest) = &reading.blocking {
         sections.extend(blocking(forest, row));
     }
-    let accounts = opened.map_or(&[][..], |it| &it.accounts);
+    let accounts = opened.map_or(&[][..], |opened| &opened.accounts);
     for (title, accounts) in [
-        (format!("What it did in {length}"), &row.accounts[..]),
-        ("What it did since it began, or since the last reset".to_string(), accounts),
+        (format!("Activity in {length}"), &row.accounts[..]),
+        ("Activity since it started, or since the last reset".to_string(), accounts),
     ] {
         let lines = match (accounts.is_empty(), &reading.recorded) {
             (false, _) => Vec::new(),
             (true, Some(_)) => continue,
             (true, None) => {
-                vec!["It comes with the next interval; past ones do not keep it.".to_string()]
+                vec!["Available with the next interval; past intervals do not store it.".to_string()]
             }
         };
         let table = (!accounts.is_empty()).then(|| activities(accounts));
         sections.push(Section { title, lines, table });
     }
     if reading.recorded.is_some() {
-        let lines = vec!["A recording has no accounts of single sessions.".to_string()];
-        sections.push(Section { title: format!("What it did in {length}"), lines, table: None });
+        let lines =
+            vec!["A recording does not contain the accounts of individual sessions.".to_string()];
+        sections.push(Section { title: format!("Activity in {length}"), lines, table: None });
     }
     sections
 }
@@ -47,8 +48,8 @@ pub fn page(reading: &Reading, id: SessionId) -> Vec<Section> {
 fn who(row: &SessionRow, length: &str) -> Section {
     let mut lines = Vec::new();
     let from = row.client_address.as_ref().map(|client| format!(", client {client}"));
-    let age = row.age_seconds.map(|age| format!(", began {} ago", duration(age)));
-    let leader = row.leader_pid.map(|leader| format!(", works for {leader}"));
+    let age = row.age_seconds.map(|age| format!(", started {} ago", duration(age)));
+    let leader = row.leader_pid.map(|leader| format!(", leader {leader}"));
     let parts = [from, age, leader].into_iter().flatten().collect::<String>();
     lines.push(format!("{}{parts}", row.kind));
     let doing = match row.state {
@@ -80,7 +81,7 @@ fn who(row: &SessionRow, length: &str) -> Section {
 
 fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Section {
     let statements = reading.statements.as_ref();
-    let current = statements.and_then(|it| it.current_of(row.slot, row.generation));
+    let current = statements.and_then(|statements| statements.current_of(row.slot, row.generation));
     let lines = |queryid: Option<i64>, query: Option<&str>| {
         let mut lines: Vec<String> = query
             .into_iter()
@@ -88,14 +89,14 @@ fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Se
             .collect();
         lines.extend(queryid.map(|id| format!("query ID {id}")));
         if lines.is_empty() {
-            lines.push("not known".to_string());
+            lines.push("unknown".to_string());
         }
         lines
     };
     match (current, opened) {
         (Some(current), _) => Section {
             title: format!(
-                "Statement, for {}, {} % of it",
+                "Statement, running for {}, {} % of it",
                 duration(current.seconds),
                 current.shares()
             ),
@@ -105,8 +106,8 @@ fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Se
         (None, opened) => Section {
             title: if row.state == "active" { "Statement" } else { "Last statement" }.to_string(),
             lines: lines(
-                opened.and_then(|it| it.queryid),
-                opened.and_then(|it| it.query.as_deref()),
+                opened.and_then(|opened| opened.queryid),
+                opened.and_then(|opened| opened.query.as_deref()),
             ),
             table: None,
         },
@@ -116,14 +117,14 @@ fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Se
 /// Who blocks it, and whom it blocks.
 fn blocking(forest: &Forest, row: &SessionRow) -> Vec<Section> {
     let everybody = forest.everybody();
-    // A parallel query is one, under its leader's pid.
+    // A parallel query counts as one, under the PID of its leader.
     let pid = row.leader_pid.unwrap_or(row.pid);
     let find = |pid: i32| everybody.iter().map(|(_, party)| *party).find(|party| party.pid == pid);
     let Some(party) = find(pid) else { return Vec::new() };
     let mut sections = Vec::new();
     if let Some(wait) = &party.wait {
         let mut lines = vec![format!(
-            "It waits for {} ({}) for {}.",
+            "Waits for {} ({}) for {}.",
             wait.lock,
             wait.mode,
             duration(wait.seconds)
@@ -137,15 +138,14 @@ fn blocking(forest: &Forest, row: &SessionRow) -> Vec<Section> {
         sections.push(Section { title: "Blocked by".to_string(), lines, table: None });
     }
     if party.waiters > 0 {
-        // All who name it, wherever the tree has them.
-        let direct = everybody
-            .iter()
-            .map(|(_, it)| *it)
-            .filter(|it| it.wait.as_ref().is_some_and(|wait| wait.blockers.contains(&party.pid)));
+        // All sessions that name it as a blocker, wherever they are in the tree.
+        let direct = everybody.iter().map(|(_, waiter)| *waiter).filter(|waiter| {
+            waiter.wait.as_ref().is_some_and(|wait| wait.blockers.contains(&party.pid))
+        });
         let mut lines: Vec<String> = direct.map(described).collect();
         let behind = party.waiters.saturating_sub(lines.len());
         if behind > 0 {
-            lines.push(format!("and {behind} behind these"));
+            lines.push(format!("and {behind} more behind these"));
         }
         sections.push(Section { title: "Blocks".to_string(), lines, table: None });
     }
@@ -172,19 +172,19 @@ fn activities(accounts: &[SessionAccount]) -> Table {
         right("ENDED", 1),
     ];
     let sum: f64 = accounts.iter().map(|account| account.seconds).sum();
-    let row = |it: &SessionAccount| {
+    let row = |account: &SessionAccount| {
         let cells = vec![
-            (&it.phase).into(),
-            (&it.activity).into(),
-            it.seconds.into(),
-            (it.seconds / sum.max(1e-9)).into(),
-            whole(it.count).into(),
+            (&account.phase).into(),
+            (&account.activity).into(),
+            account.seconds.into(),
+            (account.seconds / sum.max(1e-9)).into(),
+            whole(account.count).into(),
         ];
-        let tone = match it.idle {
+        let tone = match account.idle {
             true => Tone::Faint,
-            false => Tone::from_class(WaitClass::of_name(&it.activity)),
+            false => Tone::from_class(WaitClass::of_name(&account.activity)),
         };
-        Row { tone, ..Row::new(format!("{} {}", it.phase, it.activity), cells) }
+        Row { tone, ..Row::new(format!("{} {}", account.phase, account.activity), cells) }
     };
     Table::from_rows(columns, accounts.iter().map(row).collect())
 }
@@ -230,7 +230,7 @@ mod tests {
         reading.interval.sessions[0].pid = 4310;
         let shown = text(&page(&reading, waiting));
         assert!(
-            shown.contains("It waits for row (0,7) of relation accounts (ExclusiveLock) for 41 s."),
+            shown.contains("Waits for row (0,7) of relation accounts (ExclusiveLock) for 41 s."),
             "{shown}"
         );
         assert!(
@@ -256,9 +256,9 @@ mod tests {
         wait.blocker_count = 3;
         forest.roots[0].blocks[0].waiters = 9;
         let shown = text(&blocking(&forest, &row));
-        assert!(shown.starts_with("# Blocked by\nIt waits for row (0,7)"), "{shown}");
+        assert!(shown.starts_with("# Blocked by\nWaits for row (0,7)"), "{shown}");
         assert!(
-            shown.contains("\nand 2 more\n") && shown.ends_with("\nand 9 behind these\n"),
+            shown.contains("\nand 2 more\n") && shown.ends_with("\nand 9 more behind these\n"),
             "{shown}"
         );
         assert!(blocking(&forest, &SessionRow { leader_pid: None, ..row }).is_empty());

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which session a page is about, and what an interval does not have of it.
+//! The session that a page is about, and what an interval does not contain for each session.
 
 use segment::interval::{SessionAccount, SessionRow};
 use std::fmt;
 use std::str::FromStr;
 
-/// A session, as distinct from later ones with the same pid.
+/// A session, as distinct from later ones with the same PID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionId {
     /// Its process.
     pub pid: i32,
-    /// Its slot, and its ordinal among the owners of that; of a recorded session 0.
+    /// Its slot, and the slot's generation, which counts its owners; 0 for a recorded session.
     pub slot: u32,
     /// See `slot`.
     pub generation: u32,
 }
 
 impl SessionId {
-    /// Of a row.
+    /// The session of a row.
     pub fn from_row(row: &SessionRow) -> SessionId {
         SessionId { pid: row.pid, slot: row.slot, generation: row.generation }
     }
@@ -50,14 +50,14 @@ impl FromStr for SessionId {
     }
 }
 
-/// What an interval does not have of each session, but of the one whose page is shown.
+/// The data that an interval contains only for the session whose page is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened {
-    /// Which.
+    /// The session.
     pub id: SessionId,
-    /// Its accounts since its start or the last reset, most time first; empty: not known.
+    /// Its accounts since its start or the last reset, most time first; empty if unknown.
     pub accounts: Vec<SessionAccount>,
-    /// The statement that it executes, or else the last one; `None`: not known.
+    /// The statement that it is executing, otherwise its last one; `None` if unknown.
     pub queryid: Option<i64>,
     /// Its text.
     pub query: Option<String>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Orders of rows.
+//! Sort orders of rows.
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use error::Error;
 use segment::{wait_names, Segment};
 
-/// An order of rows. A pane without the column in question orders by time.
+/// A sort order of rows. A pane without the column in question sorts by time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Most time first
@@ -39,7 +39,7 @@ pub enum Sort {
     Ipc,
     /// By name
     Name,
-    /// Most time in this activity first: its canonical name in small letters
+    /// Most time in this activity first; holds its canonical name in lower case
     #[value(skip)]
     Activity(String),
 }
@@ -57,17 +57,19 @@ impl Sort {
     pub fn named(text: &str) -> Result<Self, String> {
         match text.contains(':') {
             true => Self::by_activity(text),
-            false => Self::from_str(text, false).map_err(|_| format!("\"{text}\" is no order")),
+            false => {
+                Self::from_str(text, false).map_err(|_| format!("\"{text}\" is not a sort order"))
+            }
         }
     }
 
-    /// The order by an activity, however a version of the server writes its name.
+    /// The order by an activity, under any name that a server version uses for it.
     fn by_activity(name: &str) -> Result<Self, String> {
         wait_names::check(name)?;
         Ok(Self::Activity(wait_names::canonical(name).to_lowercase()))
     }
 
-    /// An error, which proposes others, if this is the order by an activity that the server does not have.
+    /// Fails, and proposes other orders, if this is the order by an activity that the server does not have.
     pub fn check_on(&self, segment: &Segment) -> Result<(), Error> {
         let Self::Activity(name) = self else { return Ok(()) };
         let there = segment.activities()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A report as text: header, findings, charts as lines of small bars, and tables fitted to the width.
+//! A report as text: header, findings, charts as lines of small bars, and tables that fit the width.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -33,9 +33,9 @@ pub struct Style {
     pub width: usize,
     /// Whether bars are ASCII.
     pub ascii: bool,
-    /// Whether headings and warnings are highlighted.
+    /// Whether titles and warnings are highlighted.
     pub color: bool,
-    /// The zone for times of day.
+    /// Time zone for times of day.
     pub zone: TimeZone,
 }
 
@@ -95,7 +95,7 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
             heatmap(out, it, style)?;
         }
         for it in section.tables.iter().filter_map(|id| document.table(id)) {
-            // A single table needs no heading in addition to the section's.
+            // A single table needs no title besides the section's.
             if it.title != section.title {
                 writeln!(out)?;
                 writeln!(out, "{}", it.title)?;
@@ -125,7 +125,7 @@ fn facts(out: &mut impl Write, facts: &[Fact], style: &Style) -> io::Result<()> 
     Ok(())
 }
 
-/// Removes control characters and makes invisible ones visible.
+/// Removes control characters and makes invisible characters visible.
 fn clean(text: &str) -> String {
     visible(text).replace('\t', " ")
 }
@@ -193,7 +193,7 @@ fn chart(
     out.write_all(table.to_string().as_bytes())
 }
 
-/// A heat map in shades, the longest times on top; a slash: not measured.
+/// A heat map in shades, with the longest times on top; a slash means that nothing was measured.
 fn heatmap(out: &mut impl Write, map: &Heatmap, style: &Style) -> io::Result<()> {
     let shades = if style.ascii { SHADES_ASCII } else { SHADES };
     let rows = map.bounds.len().saturating_sub(1);
@@ -261,7 +261,7 @@ fn bars(values: &[Option<f64>], seconds: &[f64], most: f64, ascii: bool) -> Stri
 }
 
 fn rows(out: &mut impl Write, of: &Table, style: &Style) -> io::Result<()> {
-    // Of rows ordered by time, the latest matter most.
+    // Of rows sorted by time, the latest matter the most.
     let by_time = of.columns.iter().any(|c| Some(c.key) == of.sort && c.unit == Unit::Time);
     let skipped = if by_time { of.rows.len().saturating_sub(ROWS) } else { 0 };
     let line = |row: &Row| {
@@ -278,7 +278,7 @@ fn rows(out: &mut impl Write, of: &Table, style: &Style) -> io::Result<()> {
     let left = of.rows.len().saturating_sub(ROWS);
     if left > 0 {
         let which = if by_time { "earlier" } else { "more" };
-        writeln!(out, "... {left} {which}: --json or -o report.html has them")?;
+        writeln!(out, "... {left} {which}; use --json or -o report.html to see them")?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The columns of a timing, which many tables have.
+//! The columns of a timing, which many tables share.
 
 use segment::interval::Timing;
 

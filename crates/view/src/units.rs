@@ -19,12 +19,12 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// As [`duration`]; "-" without a value, in a table. A sentence leaves out what is not known: [`clause`].
+/// Like [`duration`]; "-" if there is no value, for a table. A sentence leaves out what is unknown: [`clause`].
 pub fn maybe_duration(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_string(), duration)
 }
 
-/// Part of a sentence: a duration between two texts; empty without a value.
+/// Part of a sentence: a duration between two texts; empty if there is no value.
 pub fn clause(before: &str, seconds: Option<f64>, behind: &str) -> String {
     seconds.map_or_else(String::new, |seconds| format!("{before}{}{behind}", duration(seconds)))
 }
@@ -41,7 +41,7 @@ pub fn count(n: f64) -> String {
     }
 }
 
-/// An amount of memory: "512 B", "1.5 kB", "12.3 MB"; a kB has 1024 bytes, as in PostgreSQL.
+/// An amount of memory: "512 B", "1.5 kB", "12.3 MB"; 1 kB is 1024 bytes, as in PostgreSQL.
 pub fn bytes(n: f64) -> String {
     let mut n = n;
     for unit in ["B", "kB", "MB", "GB"] {

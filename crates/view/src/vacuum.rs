@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How far vacuum is behind, as the server's own views have it.
+//! How far vacuum is behind, according to the server's own views.
 
 use recording::{DeadRowsRow, SnapshotRow};
 
@@ -10,44 +10,44 @@ pub struct Table {
     pub database: String,
     /// Its name, with the schema unless that is "public".
     pub name: String,
-    /// Rows, as the server estimates them.
+    /// Live rows, as estimated by the server.
     pub live_rows: i64,
     /// Rows that no transaction needs any more, or that vacuum could not remove.
     pub dead_rows: i64,
-    /// Dead rows at which autovacuum comes.
+    /// Number of dead rows at which autovacuum starts.
     pub threshold: f64,
     /// Whether autovacuum is off, for the server or for this table.
     pub autovacuum_off: bool,
-    /// Time since the end of its last vacuum, seconds; `None`: there was none since statistics began.
+    /// Time since the end of its last vacuum, seconds; `None` if there has been none since statistics started.
     pub vacuumed_seconds_ago: Option<f64>,
 }
 
-/// What keeps dead rows from being removed: the oldest snapshot or transaction of its kind.
+/// What prevents dead rows from being removed: the oldest snapshot or transaction of its kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Holder {
     /// "session 123 (application psql, user joe, database shop)", "replication slot s", "prepared transaction t".
     pub name: String,
-    /// What it does: "idle in transaction"; empty where it is no session.
+    /// Its state: "idle in transaction"; empty if it is not a session.
     pub state: String,
-    /// Transactions that began since the oldest one that it can see.
+    /// Number of transactions that have started since the oldest one that it can see.
     pub transactions: i64,
-    /// Since when it holds that, seconds; `None`: not known.
+    /// How long it has held that, seconds; `None` if unknown.
     pub seconds: Option<f64>,
-    /// Whether it holds back all databases, or else that one.
+    /// The database in which it holds back vacuum; `None` for all databases.
     pub database: Option<String>,
 }
 
-/// The tables with most dead rows, and who holds vacuum back.
+/// The tables with the most dead rows, and what holds vacuum back.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Vacuum {
-    /// Most dead rows first.
+    /// The table with the most dead rows first.
     pub tables: Vec<Table>,
-    /// The one that holds back most first.
+    /// The one that holds back the most first.
     pub holders: Vec<Holder>,
 }
 
 impl Vacuum {
-    /// Of a recording's rows of one time.
+    /// From the rows of a recording at one time.
     pub fn recorded<'r>(
         tables: impl Iterator<Item = &'r DeadRowsRow>,
         holders: impl Iterator<Item = &'r SnapshotRow>,

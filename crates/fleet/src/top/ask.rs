@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the engine for a pane.
+//! Runs the query of a pane.
 
 use crate::args::FleetTopArgs;
 use crate::asking::{asked, window, Asking};
@@ -9,10 +9,10 @@ use segment::clock::realtime_ns;
 use std::time::{Duration, Instant};
 use view::table::Table;
 
-/// The time that is asked about, unless another beginning is named.
+/// Length of the time range, unless its start is given.
 pub(super) const LENGTH: Duration = Duration::from_secs(15 * 60);
 
-/// Asks a query about the time until now.
+/// Runs a query over the time until now.
 pub(super) fn ask(
     args: &FleetTopArgs,
     asking: &Asking,
@@ -27,7 +27,8 @@ pub(super) fn ask(
             (until - LENGTH.as_secs_f64(), until)
         }
     };
-    let answer = asked(window, None, only, args.limit).and_then(|it| asking.query(query, &it));
+    let answer =
+        asked(window, None, only, args.limit).and_then(|params| asking.query(query, &params));
     match answer {
         Ok(value) => Ok(FleetQueryResult { value, window, seconds: begun.elapsed().as_secs_f64() }),
         Err(error) => Err(Failure { time: realtime_ns() as f64 * 1e-9, text: error.to_string() }),

@@ -25,7 +25,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut FleetScreen, now: Instant) {
     }
     let width = usize::from(area.width);
     let head = head(screen, width, now);
-    // The table matters most.
+    // The table matters the most.
     let lines = (head.len() as u16).min((area.height / 3).max(2));
     let [top, names, body, foot] = Layout::vertical([
         Constraint::Length(lines),
@@ -48,7 +48,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut FleetScreen, now: Instant) {
     }
 }
 
-/// Which hosts and time, what the engine does, and why it failed.
+/// Hosts and time range, what the engine does, and why it failed.
 fn head<'a>(screen: &FleetScreen, width: usize, now: Instant) -> Vec<Line<'a>> {
     let known = screen.known();
     let answer = known.answer.as_ref();
@@ -64,26 +64,26 @@ fn head<'a>(screen: &FleetScreen, width: usize, now: Instant) -> Vec<Line<'a>> {
     let mut parts = Vec::new();
     if let Some(answer) = answer {
         let rows = whole(answer.value.rows.len() as u64);
-        parts.push(format!("{rows} rows, answered in {}", duration(answer.seconds)));
+        parts.push(format!("{rows} rows, query took {}", duration(answer.seconds)));
     }
     if let Some((wanted, since)) = &screen.asking {
         let seconds = now.saturating_duration_since(*since).as_secs();
         let name = PANES[wanted.pane].0.name;
-        parts.push(format!("the engine is asked ({name}), for {seconds} s"));
+        parts.push(format!("querying {name}, {seconds} s so far"));
     }
     lines.push(Line::raw(fit(&parts.join("; "), width, false)));
     if let Some(failure) = &known.failure {
         let loud = screen.look.styled(Color::Yellow, bold);
         let text = match answer {
-            Some(_) => format!("No newer answer: {}", failure.text),
-            None => format!("No answer: {}", failure.text),
+            Some(_) => format!("Could not refresh: {}", failure.text),
+            None => format!("Query failed: {}", failure.text),
         };
         lines.extend(wrap(&text, width).into_iter().map(|text| Line::styled(text, loud)));
     }
     lines
 }
 
-/// Filter, and how often the engine is asked.
+/// Filter, and how often the query is run.
 fn state(screen: &FleetScreen) -> String {
     let mut state = String::new();
     if !screen.filter.is_empty() {
@@ -108,8 +108,8 @@ fn table(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     let mut lines = vec![heading(&table, &layout, width)];
     if table.rows.is_empty() {
         lines.push(Line::raw(match screen.filter().is_empty() {
-            true => "none in this time",
-            false => "nothing contains the filter's text; Esc removes it",
+            true => "no rows in this time",
+            false => "no row matches the filter; Esc removes it",
         }));
     }
     for at in shown {
@@ -119,7 +119,7 @@ fn table(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// A row alone: a line or more for each column.
+/// Shows one row alone: one or more lines for each column.
 fn opened(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     let (Some(table), Some(row)) = (screen.known().answer.as_ref(), &screen.opened) else { return };
     let lines = row_lines(&table.value, row, usize::from(area.width), screen);
@@ -153,7 +153,7 @@ fn row_lines(
 /// The last line: the keys that apply now, or the text being typed.
 fn keys<'a>(screen: &FleetScreen, width: usize) -> Line<'a> {
     if let Mode::Filter(typed) = &screen.mode {
-        let text = format!("filter: {typed}_   Enter keeps it, Esc drops it");
+        let text = format!("filter: {typed}_   Enter applies, Esc cancels");
         return Line::styled(fit(&text, width, false), Style::new().add_modifier(Modifier::BOLD));
     }
     let text = if screen.opened.is_some() {
@@ -165,7 +165,7 @@ fn keys<'a>(screen: &FleetScreen, width: usize) -> Line<'a> {
         let column = column.map_or("engine's", |column| &*column.title);
         let turned = if order.reverse { " reversed" } else { "" };
         format!(
-            "q quit  h help  Tab pane  Enter opens  s order: {column}{turned}  / filter  Esc back  p pause  l ask now"
+            "q quit  h help  Tab pane  Enter opens  s sort: {column}{turned}  / filter  Esc back  p pause  l refresh"
         )
     };
     Line::styled(fit(&text, width, false), Style::new().add_modifier(Modifier::REVERSED))

@@ -6,20 +6,20 @@ pub const HELP: &str = "\
 Tab 0 to 9    pane: hosts, load, statements, regressions, outliers,
               blocking, checkpoints, p99, capacity, waits
 Up Down       move the cursor; PgUp PgDn Home End
-Enter         on a host: that host alone; on another row, or once more:
-              all of the row, with the whole statement; Esc goes back
-< > s F6      order: by the column before or after, or as the engine
-              gave it; r reverses it
-/ F4          filter: rows that contain a text; Esc removes it
-p Space       pause, resume: whether the engine is asked again
-l             ask now
+Enter         on a host: only that host; on another row, or again: the
+              whole row with the full statement; Esc goes back
+< > s F6      sort by the previous or next column, or as the engine
+              returned the rows; r reverses
+/ F4          filter: rows that contain this text; Esc removes it
+p Space       pause or resume refreshing
+l             refresh now
 ? h F1        this page
 q F10 Ctrl-C  quit
 
-The engine is asked about the pane that is shown, again at each interval.
-An answer stays until there is a newer one; the second line says of when it
-is, and why there is no newer one. Regressions compare with as long a time
-just before. What the columns mean: docs/fleet.md.";
+Only the query of the visible pane is run, again at each interval. A result
+stays until there is a newer one; the second line shows its time range, and
+the error if a refresh failed. Regressions compare with an equally long time
+just before. docs/fleet.md explains the columns.";
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally fleet top`: the named queries as panes of a terminal, asked again at each interval; else as text or JSON.
+//! `tally fleet top`: the named queries as panes of a terminal, run again at each interval; otherwise text or
+//! JSON.
 //!
-//! [`screen`] is the state that keys and answers change, [`draw`] draws it, and this module connects them with the
-//! terminal and with the thread that asks the engine.
+//! [`screen`] is the state that keys and results change, [`draw`] draws it, and this module connects them with
+//! the terminal and with the thread that runs queries.
 
 mod ask;
 mod draw;
@@ -55,16 +56,16 @@ pub fn run(args: &FleetTopArgs, color: bool) -> Result<(), Error> {
         scope.spawn(|| work(args, &asking, wishes, replies));
         let mut top = Top { screen, wanted, answered, drawn: Instant::now() };
         let done = drive(&mut top, false, None);
-        // What the engine does now is of no use any more.
+        // The query that is running is no longer needed.
         asking.stop();
         done
     })
 }
 
-/// What came of a question.
+/// The result of a query.
 type Reply = (PaneQuery, Result<FleetQueryResult<Table>, Failure>);
 
-/// Asks the engine until the screen is closed.
+/// Runs queries until the screen is closed.
 fn work(args: &FleetTopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: Sender<Reply>) {
     for wanted in wishes {
         let Some(query) = Query::of_name(PANES[wanted.pane].1) else { return };
@@ -98,11 +99,11 @@ impl App for Top {
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
         }
         if let Some(wanted) = self.screen.wanted(now) {
-            // The thread that answers ends after this.
+            // The thread that runs queries ends after this.
             let _ = self.wanted.send(wanted);
             is_new = true;
         }
-        // How long the engine has been asked is shown in seconds.
+        // The running time of a query is shown in seconds.
         is_new || self.screen.asking.is_some() && now >= self.drawn + Duration::from_secs(1)
     }
 

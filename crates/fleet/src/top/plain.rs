@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Prints the answers as text or JSON, again at each interval.
+//! Prints the results as text or JSON, again at each interval.
 
 use std::io::Write;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use super::super::asking::Asking;
 use super::super::lines::one_line;
 use super::rows::{chosen, Order};
 
-/// An answer in a line of JSON.
+/// A result as one line of JSON.
 #[derive(Debug, Serialize)]
 struct Answered<'a> {
     query: &'static str,
@@ -28,11 +28,11 @@ struct Answered<'a> {
     table: &'a Table,
 }
 
-/// Prints until the number of times is reached, or the reader closes the pipe.
+/// Prints until the number of rounds is reached, or the reader closes the pipe.
 pub fn print(args: &FleetTopArgs, asking: &Asking, only: &Only, color: bool) -> Result<(), Error> {
     let queries: Vec<&Query> = match args.view {
         Some(query) => vec![query],
-        None => QUERIES.iter().filter(|it| is_asked(it.name, only)).collect(),
+        None => QUERIES.iter().filter(|query| is_asked(query.name, only)).collect(),
     };
     let mut left = if args.once { Some(1) } else { args.count };
     while left != Some(0) {

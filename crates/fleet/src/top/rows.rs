@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which rows of an answer are shown, in which order.
+//! Which rows of a result are shown, and in which order.
 
 use std::cmp::Ordering;
 
@@ -8,18 +8,18 @@ use view::table::{Cell, Column, Table};
 /// An order of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Order {
-    /// The column; `None`: as the engine gave them.
+    /// The column; `None` for the order in which the engine returned the rows.
     pub column: Option<usize>,
-    /// Whether it is reversed. Figures begin with the highest otherwise, texts with the first letter.
+    /// Whether it is reversed. By default, figures are descending and texts ascending.
     pub reverse: bool,
 }
 
 impl Order {
-    /// The order by the column this many places further among these, between the last and the first of which is the
-    /// engine's order.
+    /// The order by the column that is this many places further among these. The engine's own order comes between
+    /// the last column and the first.
     pub fn next(self, columns: &[usize], by: isize) -> Order {
         let places = columns.len() as isize + 1;
-        let at = self.column.and_then(|column| columns.iter().position(|it| *it == column));
+        let at = self.column.and_then(|column| columns.iter().position(|other| *other == column));
         let at = at.map_or(0, |at| at as isize + 1);
         let next = (at + by).rem_euclid(places);
         Order { column: usize::try_from(next - 1).ok().map(|at| columns[at]), reverse: false }
@@ -33,7 +33,7 @@ fn compare(a: &Cell, b: &Cell, column: &Column) -> Ordering {
         _ => None,
     };
     if column.unit.is_figure() {
-        // The highest first; those without a figure last.
+        // The highest first; rows without a figure last.
         return match (number(a), number(b)) {
             (Some(a), Some(b)) => b.total_cmp(&a),
             (a, b) => b.is_some().cmp(&a.is_some()),
@@ -45,7 +45,7 @@ fn compare(a: &Cell, b: &Cell, column: &Column) -> Ordering {
     }
 }
 
-/// The numbers of the rows that contain a text, in small letters, in this order.
+/// The numbers of the rows that contain a text, given in lower case, in this order.
 pub fn chosen(table: &Table, order: Order, filter: &str) -> Vec<usize> {
     let has = |cell: &Cell| cell.exact().to_lowercase().contains(filter);
     let rows = table.rows.iter().enumerate();

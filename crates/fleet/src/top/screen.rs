@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The state of `tally fleet top`, and how keys and answers change it. It uses no terminal and no engine: its owner
-//! asks what the screen wants, and brings the answer.
+//! The state of `tally fleet top`, and how keys and results change it. It uses no terminal and no engine: its
+//! owner asks which query the screen needs, and brings the result.
 
 use std::time::{Duration, Instant};
 
@@ -45,21 +45,21 @@ pub enum Mode {
     Help(usize),
 }
 
-/// What the engine is to be asked.
+/// The query to run next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaneQuery {
     /// The pane that it is for.
     pub pane: usize,
-    /// About which hosts.
+    /// The selected hosts.
     pub only: Only,
 }
 
-/// What a pane knows.
+/// The state of a pane.
 #[derive(Debug)]
 struct Pane {
     known: Question<Table>,
     order: Order,
-    /// When it was asked last; `None`: it is to be asked now.
+    /// When its query was last run; `None` if it should be run now.
     asked: Option<Instant>,
 }
 
@@ -67,14 +67,14 @@ struct Pane {
 #[derive(Debug)]
 pub struct FleetScreen {
     whole: Only,
-    /// The hosts that are shown.
+    /// The selected hosts.
     pub only: Only,
     /// Index into `PANES`.
     pub pane: usize,
     panes: Vec<Pane>,
-    /// Rows without this text are left out; in small letters.
+    /// Only rows with this text are shown; in lower case.
     pub filter: String,
-    /// Which rows are seen.
+    /// The visible rows.
     pub sight: Viewport,
     /// Number of rows drawn last time.
     pub page: usize,
@@ -84,22 +84,22 @@ pub struct FleetScreen {
     pub opened: Option<Row>,
     /// What keys act on.
     pub mode: Mode,
-    /// What the engine is busy with, since when.
+    /// The query that is running, and since when.
     pub asking: Option<(PaneQuery, Instant)>,
-    /// Whether the engine is not asked again.
+    /// Whether refreshing is paused.
     pub paused: bool,
-    /// How often to ask.
+    /// How often to run the query.
     pub interval: Duration,
     /// The engine's name.
     pub engine: String,
     /// What the terminal can show.
     pub look: Look,
-    /// The zone for times of day.
+    /// Time zone for times of day.
     pub zone: TimeZone,
 }
 
 impl FleetScreen {
-    /// Nothing was asked yet.
+    /// A new screen, before any query.
     pub fn new(only: Only, engine: String, interval: Duration, look: Look) -> FleetScreen {
         FleetScreen {
             whole: only.clone(),
@@ -126,7 +126,7 @@ impl FleetScreen {
         self.pane = PANES.iter().position(|(_, name)| *name == query.name).unwrap_or(self.pane);
     }
 
-    /// What is to be asked now; from now on it counts as asked.
+    /// The query to run now; from now on it counts as running.
     pub fn wanted(&mut self, now: Instant) -> Option<PaneQuery> {
         let pane = &mut self.panes[self.pane];
         let due = pane.asked.is_none_or(|asked| !self.paused && now >= asked + self.interval);
@@ -139,7 +139,7 @@ impl FleetScreen {
         Some(wanted)
     }
 
-    /// Takes what the engine answered, or why it did not.
+    /// Stores the result of a query, or its error.
     pub fn take(&mut self, of: &PaneQuery, result: Result<FleetQueryResult<Table>, Failure>) {
         self.asking = None;
         if of.only == self.only {
@@ -147,7 +147,7 @@ impl FleetScreen {
         }
     }
 
-    /// What the current pane knows.
+    /// The state of the current pane.
     pub fn known(&self) -> &Question<Table> {
         &self.panes[self.pane].known
     }
@@ -157,7 +157,7 @@ impl FleetScreen {
         self.panes[self.pane].order
     }
 
-    /// The filter, also while it is being typed.
+    /// The filter, even while it is being typed.
     pub fn filter(&self) -> String {
         match &self.mode {
             Mode::Filter(typed) => typed.to_lowercase(),
@@ -165,7 +165,7 @@ impl FleetScreen {
         }
     }
 
-    /// The rows of the current pane, chosen and in order.
+    /// The rows of the current pane, filtered and sorted.
     pub fn table(&self) -> Option<Table> {
         let table = &self.known().answer.as_ref()?.value;
         let rows = chosen(table, self.order(), &self.filter());
@@ -239,7 +239,7 @@ impl FleetScreen {
         self.columns = Vec::new();
     }
 
-    /// On a host: that host alone; else all of the row.
+    /// Opens the row: a host restricts the view to that host, another row is shown in full.
     fn enter(&mut self) {
         if self.opened.take().is_some() {
             return;
@@ -279,7 +279,7 @@ impl Pane {
     }
 }
 
-/// The host that a row is about, unless that is shown already.
+/// The host of a row, unless the view is restricted to it already.
 fn host(table: &Table, row: &Row, only: &Only) -> Option<Only> {
     let value = |key: &str| {
         let at = table.columns.iter().position(|column| column.key == key)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Keys and answers, and what is then drawn.
+//! Keys and results, and what is drawn afterwards.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::backend::TestBackend;
@@ -64,7 +64,7 @@ fn drawn(screen: &mut FleetScreen, width: u16, height: u16) -> String {
     (0..height).map(|y| line(y).trim_end().to_string() + "\n").collect()
 }
 
-/// With an answer about the load.
+/// With a result about the load.
 fn answered() -> FleetScreen {
     let mut screen = screen();
     let wanted = screen.wanted(Instant::now()).unwrap();
@@ -85,15 +85,15 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     let begin = Instant::now();
     let wanted = screen.wanted(begin).unwrap();
     assert_eq!(wanted, PaneQuery { pane: 1, only: Only::default() });
-    // One question at a time, even about another pane.
+    // One query at a time, even for another pane.
     press(&mut screen, "2");
     assert_eq!(screen.wanted(begin), None);
-    assert!(drawn(&mut screen, 80, 24).contains("the engine is asked (Load)"));
+    assert!(drawn(&mut screen, 80, 24).contains("querying Load"));
     screen.take(&wanted, answer(load()));
     let wanted = screen.wanted(begin).unwrap();
     assert_eq!(wanted.pane, 2);
     screen.take(&wanted, answer(Table::default()));
-    // The first pane has its answer, until an interval later.
+    // The first pane has its result, until an interval later.
     press(&mut screen, "1");
     assert_eq!(screen.wanted(begin + INTERVAL / 2), None);
     press(&mut screen, "p");
@@ -114,7 +114,7 @@ fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
     assert_eq!(screen.only, one);
     let wanted = screen.wanted(Instant::now()).unwrap();
     assert_eq!(wanted.only, one);
-    // An answer about all hosts comes too late.
+    // A result about all hosts arrives too late.
     screen.take(&PaneQuery { pane: 1, only: Only::default() }, answer(load()));
     assert!(hosts(&mut screen).is_empty());
     screen.take(&wanted, answer(load()));
@@ -131,7 +131,7 @@ fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
     assert_eq!(hosts(&mut screen).len(), 3);
     press(&mut screen, "\x1b");
     assert_eq!(screen.only, Only::default());
-    // What the command line names is not left.
+    // The selection of the command line is never left.
     press(&mut screen, "\x1b");
     assert_eq!(screen.only, Only::default());
 }
@@ -142,7 +142,7 @@ fn rows_are_ordered_by_the_columns_that_are_drawn_and_filtered() {
     assert_eq!(hosts(&mut screen), ["db-1", "db-2", "db-3"]);
     press(&mut screen, "<");
     assert_eq!(hosts(&mut screen), ["db-1", "db-3", "db-2"]);
-    assert!(drawn(&mut screen, 80, 24).contains("order: SESSIONS"));
+    assert!(drawn(&mut screen, 80, 24).contains("sort: SESSIONS"));
     press(&mut screen, "r");
     assert_eq!(hosts(&mut screen), ["db-2", "db-3", "db-1"]);
     press(&mut screen, ">");
@@ -153,7 +153,7 @@ fn rows_are_ordered_by_the_columns_that_are_drawn_and_filtered() {
     assert_eq!(hosts(&mut screen), ["db-2"]);
     assert!(drawn(&mut screen, 80, 24).contains("filter \"walw\""));
     press(&mut screen, "/x\n");
-    assert!(drawn(&mut screen, 80, 24).contains("nothing contains the filter's text"));
+    assert!(drawn(&mut screen, 80, 24).contains("no row matches the filter"));
     press(&mut screen, "\x1b");
     assert_eq!(hosts(&mut screen).len(), 3);
 }
@@ -164,12 +164,12 @@ fn a_failure_is_shown_above_the_last_answer() {
     press(&mut screen, "l");
     let wanted = screen.wanted(Instant::now()).unwrap();
     screen.take(&wanted, failure());
-    assert!(drawn(&mut screen, 80, 24).contains("No newer answer: duckdb: out of memory"));
+    assert!(drawn(&mut screen, 80, 24).contains("Could not refresh: duckdb: out of memory"));
     assert_eq!(hosts(&mut screen).len(), 3);
     press(&mut screen, "3");
     let wanted = screen.wanted(Instant::now()).unwrap();
     screen.take(&wanted, failure());
-    assert!(drawn(&mut screen, 80, 24).contains("No answer: duckdb: out of memory"));
+    assert!(drawn(&mut screen, 80, 24).contains("Query failed: duckdb: out of memory"));
 }
 
 #[test]

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whether a figure stepped from one level to another, and when: against its own noise.
+//! Whether a figure stepped from one level to another and when, judged by its own noise.
 //!
-//! The points are put together in blocks, made longer until what is left besides the step no
-//! longer resembles its neighbour; then the step is sought that parts the blocks best. Its t
-//! value has to exceed Student's quantile for as many looks as were taken (Bonferroni), so that
-//! of a thousand reports on a steady server ten find a step that is none.
+//! The points are merged into blocks, which are lengthened until the residuals of adjacent blocks no longer
+//! resemble each other. Then the step that best divides the blocks is sought. Its t value has to exceed Student's
+//! quantile corrected for the number of positions tried (Bonferroni), so that of a thousand reports on a steady
+//! server ten report a step that does not exist.
 
 use stats::t_quantile;
 
-/// Blocks, at most and at least.
+/// Maximum and minimum number of blocks.
 const MOST: usize = 120;
 const MIN_LENGTH: usize = 8;
-/// Seconds in a block, at least.
+/// Minimum length of a block, seconds.
 const SHORTEST: f64 = 10.0;
-/// How much a block may resemble the next: lag-one autocorrelation.
+/// Maximum resemblance of adjacent blocks: lag-one autocorrelation.
 const LIKENESS: f64 = 0.2;
-/// Probability of a step where there is none, all looks together.
+/// Probability of reporting a step that does not exist, over all positions tried.
 const ALPHA: f64 = 0.01;
-/// Blocks on either side of a step, at least.
+/// Minimum number of blocks on either side of a step.
 const EDGE: usize = 2;
 
 /// A figure at a time.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// When it begins, seconds since 1970.
+    /// When it starts, seconds since 1970.
     pub time: f64,
-    /// How much was measured.
+    /// How much time was measured, seconds.
     pub seconds: f64,
-    /// Its mean over that.
+    /// Mean of the figure over that time.
     pub value: f64,
 }
 
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// When the second level begins, seconds since 1970.
+    /// When the second level starts, seconds since 1970.
     pub at: f64,
     /// The mean before it.
     pub before: f64,
-    /// The mean from it on.
+    /// The mean after it.
     pub after: f64,
-    /// Half-width of the 95 % interval of their difference.
+    /// Half-width of the 95 % confidence interval of their difference.
     pub half_width: f64,
 }
 
-/// The step of `samples`, if there is one; `series`: how many are tested.
+/// The step in `samples`, if there is one; `series` is the number of series that are tested.
 pub fn step(samples: &[Sample], series: usize) -> Option<Step> {
     let all: f64 = samples.iter().map(|s| s.seconds).sum();
     let mut number = ((all / SHORTEST) as usize).min(MOST).min(samples.len());
@@ -59,7 +59,7 @@ pub fn step(samples: &[Sample], series: usize) -> Option<Step> {
     None
 }
 
-/// Neighbours put together until they are so long; what is left over joins the last.
+/// Merges neighbours until they are `length` long; the remainder joins the last block.
 fn blocks(samples: &[Sample], length: f64) -> Vec<Sample> {
     let mut blocks: Vec<Sample> = Vec::new();
     let mut open: Option<(f64, f64, f64)> = None;
@@ -95,8 +95,8 @@ fn best(blocks: &[Sample], series: usize) -> Option<Best> {
         sum += value - middle;
         sums.push(sum);
     }
-    // The sums on both sides are of one size and opposite: the fewest squares are left where
-    // the step explains most of them.
+    // The sums on the two sides are equal and opposite, so the residual squares are smallest where the step
+    // explains most of them.
     let cut = (EDGE..=n - EDGE).max_by(|&a, &b| {
         let explained = |at: usize| {
             let sum = sums[at - 1];
@@ -112,7 +112,8 @@ fn best(blocks: &[Sample], series: usize) -> Option<Best> {
     let freedom = (n - 2) as f64;
     let neighbours: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let likeness = if squares > 0.0 { neighbours / squares } else { 0.0 };
-    // What is left of it widens the error; where two means are taken off it seems less.
+    // The remaining resemblance widens the error; it appears smaller than it is because two means have been
+    // subtracted.
     let left = (likeness + 4.0 * (1.0 + 3.0 * likeness) / n as f64).clamp(0.0, 0.9);
     let variance = squares / freedom * (1.0 + left) / (1.0 - left);
     let error = (variance * (1.0 / first.len() as f64 + 1.0 / second.len() as f64)).sqrt();
@@ -138,7 +139,7 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
-    /// Noise of this strength, each value a part of the one before it.
+    /// Noise of this strength, in which each value contains a part of the previous one.
     fn noise(seed: u64, n: usize, carry: f64, level: impl Fn(usize) -> f64) -> Vec<Sample> {
         let mut random = StdRng::seed_from_u64(seed);
         let mut last = 0.0;
@@ -165,7 +166,8 @@ mod tests {
         let found = |carry: f64| {
             (0..100).filter(|&seed| step(&noise(seed, 900, carry, |_| 5.0), 1).is_some()).count()
         };
-        // One of a hundred is promised; what resembles itself over a minute is the harder part.
+        // At most one in a hundred is promised; series that resemble themselves over a minute are the harder
+        // part.
         for (carry, most) in [(0.0, 3), (0.8, 3), (0.95, 6)] {
             let found = found(carry);
             assert!(found <= most, "{found} of 100 with {carry}");

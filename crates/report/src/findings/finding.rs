@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A finding of each weight.
+//! Constructors for findings of each weight.
 
 use view::document::{Finding, Weight};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is worth saying of a report, one sentence each.
+//! The findings of a report, one sentence each.
 
 mod change;
 mod finding;
@@ -21,14 +21,14 @@ use view::headline;
 use view::locks;
 use view::units::{count, duration, percent, two};
 
-/// Activities that are looked at for a step.
+/// Number of activities that are searched for a step.
 const LOOKS: usize = 12;
-/// Processors of which no more than this part is at work are not full.
+/// CPUs are full only if more than this share of them is in use.
 const FULL: f64 = 0.95;
-/// A step smaller than this part of all busy time is not worth a sentence.
+/// A step that is smaller than this share of all busy time is not worth a sentence.
 const WORTH: f64 = 0.01;
 
-/// All of them, in the order of the page.
+/// All findings, in the order of the page.
 pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let interval = &material.whole;
     let mut findings = diagnoses(material, zone);
@@ -47,25 +47,25 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong, the worst first.
+/// The diagnoses, the most severe first.
 pub fn diagnosed(material: &Material) -> Vec<Diagnosis> {
     let checkpoints = checkpoints(&material.events, material.from);
     let statements = material.statements.as_ref();
     let blocker = first_blocker(material);
     diagnose(&Case {
-        sampled: material.sessions.as_ref().map_or(&[], |it| &it.sessions),
+        sampled: material.sessions.as_ref().map_or(&[], |sessions| &sessions.sessions),
         whole: &material.whole,
         statements,
         checkpoints: &checkpoints,
-        blocking: blocker.map(|it| &it.forest).or(material.blocking.as_ref()),
-        plans: statements.map_or(&[], |it| &it.plans),
+        blocking: blocker.map(|blocker| &blocker.forest).or(material.blocking.as_ref()),
+        plans: statements.map_or(&[], |statements| &statements.plans),
         vacuum: material.vacuum.as_ref(),
     })
 }
 
-/// Who blocked others for the longest time.
+/// The session that blocked others for the longest time.
 fn first_blocker(material: &Material) -> Option<&Blocker> {
-    material.sessions.as_ref().and_then(|it| it.blockers.first())
+    material.sessions.as_ref().and_then(|sessions| sessions.blockers.first())
 }
 
 fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
@@ -73,20 +73,20 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     if found.is_empty() {
         return vec![note("ledger", "Healthy: nothing is wrong.".into())];
     }
-    let finding = |it: Diagnosis| {
-        let mut details = it.details();
-        if let Some(blocker) = blocker.filter(|_| it.rule == Rule::Locks) {
+    let finding = |diagnosis: Diagnosis| {
+        let mut details = diagnosis.details();
+        if let Some(blocker) = blocker.filter(|_| diagnosis.rule == Rule::Locks) {
             details.insert(0, when(blocker, zone));
         }
-        Finding { details, ..warning(it.section, it.headline()) }
+        Finding { details, ..warning(diagnosis.section, diagnosis.headline()) }
     };
     found.into_iter().map(finding).collect()
 }
 
-/// When a session blocked others, and how many; a diagnosis has what was so when most waited.
+/// When a session blocked others, and how many. The diagnosis describes the moment when most sessions waited.
 fn when(blocker: &Blocker, zone: &TimeZone) -> String {
     format!(
-        "That was so at {}; it blocked up to {} {} from {} to {}, {} of their time (table blockers).",
+        "This describes {}; it blocked up to {} {} from {} to {}, {} of their time (table blockers).",
         time(blocker.time, zone),
         blocker.waiters,
         if blocker.waiters == 1 { "session" } else { "sessions" },
@@ -96,14 +96,14 @@ fn when(blocker: &Blocker, zone: &TimeZone) -> String {
     )
 }
 
-/// "Text." for what begins in small letters.
+/// Turns a text that starts in lower case into a sentence.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
     format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
-/// What keeps the figures from being the whole.
+/// Reasons why the figures are incomplete.
 fn missing(interval: &Interval) -> Vec<String> {
     headline::warnings(interval).iter().map(|text| sentence(text)).collect()
 }
@@ -132,7 +132,7 @@ fn largest_account(interval: &Interval) -> Option<String> {
     let account = busy(interval).next()?;
     let seconds = account.timing.seconds;
     let mut text = format!(
-        "Most time went to {} in phase {}: {} % of the busy time, {} active sessions",
+        "Most time was spent in {} in phase {}: {} % of the busy time, {} active sessions",
         account.activity,
         account.phase,
         percent(seconds / interval.busy_seconds.max(1e-9)),
@@ -173,7 +173,7 @@ fn largest_waits(interval: &Interval) -> Option<String> {
     }
 }
 
-/// Processors wanted against processors there.
+/// The demand for CPUs compared with their number.
 fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
     let cores = interval.cores as f64;
     let measured: Vec<(f64, f64, &Figures)> = points
@@ -204,7 +204,7 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
     let machine = machine().map_or(String::new(), |busy| {
         let full = match full {
             share if share >= WORTH => {
-                format!(", all of them {} % of the time", percent(share))
+                format!(", all of them for {} % of the time", percent(share))
             }
             _ => String::new(),
         };
@@ -218,7 +218,7 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
     };
     if over >= WORTH {
         let text = format!(
-            "{} % of the time CPU demand exceeded {of} (mean {}, max {}){machine}.",
+            "CPU demand exceeded {of} for {} % of the time (mean {}, max {}){machine}.",
             percent(over),
             two(mean),
             two(most)
@@ -244,7 +244,7 @@ fn step_words(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> 
     )
 }
 
-/// The activity that stepped farthest.
+/// The activity with the largest step.
 fn changed(points: &[Point], zone: &TimeZone) -> Option<Finding> {
     let measured: Vec<(&Point, &Figures)> = points
         .iter()
@@ -277,7 +277,7 @@ fn changed(points: &[Point], zone: &TimeZone) -> Option<Finding> {
         return None;
     }
     let change = step_words(&step, zone, "sessions on average", two);
-    let text = format!("{name} changed most over time: {change}.");
+    let text = format!("{name} changed the most over time: {change}.");
     Some(note("activity", text))
 }
 
@@ -334,7 +334,7 @@ fn statement(material: &Material) -> Option<Finding> {
             let executing = row
                 .execution
                 .mean_seconds
-                .map_or(String::new(), |mean| format!(" (executing alone {})", duration(mean)));
+                .map_or(String::new(), |mean| format!(" (execution alone {})", duration(mean)));
             format!(", {} calls of {each} each{executing}", count(calls as f64))
         }
     };

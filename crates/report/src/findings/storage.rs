@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Findings of the storage side: what was slow, commits, and what checkpoints did to the
-//! throughput.
+//! Findings about storage: slow operations, commits, and the effect of checkpoints on throughput.
 
 use jiff::tz::TimeZone;
 use segment::EventKind;
@@ -23,7 +22,7 @@ fn commits(material: &Material) -> Option<Finding> {
     let mean = commits.leader.mean_seconds?;
     let share = commits.sync.seconds / commits.leader.seconds.max(1e-12);
     let mut text = format!(
-        "A commit that flushed WAL took {} on average, {} % of that in the sync",
+        "A commit that flushed WAL took {} on average, {} % of it in the sync",
         duration(mean),
         percent(share.min(1.0))
     );
@@ -41,7 +40,7 @@ fn slow(material: &Material, zone: &TimeZone) -> Option<Finding> {
         .collect();
     let longest = slow.iter().max_by(|a, b| a.slow_seconds().total_cmp(&b.slow_seconds()))?;
     let when = longest.time.map_or(String::new(), |at| format!(" at {}", time(at, zone)));
-    let who = longest.process.as_deref().unwrap_or("a process that ended");
+    let who = longest.process.as_deref().unwrap_or("a process that has ended");
     let text = match slow.len() {
         1 => format!("One slow operation{when}, by {who}: {}.", longest.text),
         n => format!(
@@ -53,7 +52,7 @@ fn slow(material: &Material, zone: &TimeZone) -> Option<Finding> {
     Some(warning("checkpoints", text))
 }
 
-/// Throughput within each checkpoint against as long before it.
+/// Compares the throughput during each checkpoint with that of an equally long time before it.
 fn throttled(material: &Material) -> Option<Finding> {
     let rate = |from: f64, to: f64| {
         let within = material.moments.iter().filter(|m| {
@@ -65,7 +64,7 @@ fn throttled(material: &Material) -> Option<Finding> {
     };
     let all: Vec<(f64, f64)> = checkpoints(&material.events, material.from)
         .into_iter()
-        .filter_map(|it| Some((it.ended? - it.seconds, it.ended?)))
+        .filter_map(|checkpoint| Some((checkpoint.ended? - checkpoint.seconds, checkpoint.ended?)))
         .collect();
     let ratios: Vec<f64> = all
         .iter()
@@ -86,7 +85,7 @@ fn throttled(material: &Material) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "During its {} checkpoints the server handled {} % ±{} {} commands than just before them.",
+        "During its {} checkpoints, the server handled {} % ±{} {} commands than just before them.",
         ratios.len(),
         percent(mean.abs()),
         percent(half_width),
@@ -96,9 +95,10 @@ fn throttled(material: &Material) -> Option<Finding> {
 }
 
 fn failed(material: &Material) -> Option<Finding> {
-    // What may not be there is opened or removed to see whether it is, and truncated before it is removed.
+    // The server opens or removes some files just to see whether they exist, and truncates files before it
+    // removes them.
     let looks = |operation: &str| matches!(operation, "open" | "unlink" | "truncate");
     let others = material.whole.files.iter().filter(|row| !looks(&row.operation));
     let failed: u64 = others.map(|row| row.failed).sum();
-    (failed > 0).then(|| warning("files", format!("{} operations on files failed.", whole(failed))))
+    (failed > 0).then(|| warning("files", format!("{} file operations failed.", whole(failed))))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a recording holds besides its intervals: events, marks, gaps, settings, runs, devices.
+//! The contents of a recording besides its intervals: events, marks, gaps, settings, runs, devices.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use view::document::{Gap, Mark};
 use view::events::Row;
 use view::io::Device;
 
-/// Marks that say no more than the charts themselves.
+/// Kinds of marks that the charts themselves make obvious.
 const SELF_EVIDENT: [&str; 3] = ["begin", "end", "duty"];
-/// Lines of a command's output that are kept, from its end.
+/// Number of lines of a command's output that are kept, from its end.
 const LINES: usize = 400;
 
 /// The events.
@@ -22,7 +22,7 @@ pub fn events(recording: &Recording, range: Range) -> Result<Vec<Row>, Error> {
     Ok(recording.events(range)?.into_iter().map(Row::from).collect())
 }
 
-/// What happened to the recording, or to what was recorded.
+/// Events of the recording itself, or of the server that was recorded.
 pub fn marks(recording: &Recording, range: Range) -> Result<Vec<Mark>, Error> {
     let rows = recording.marks(range)?.into_iter();
     let marks = rows.filter(|row| !SELF_EVIDENT.contains(&&*row.kind)).map(|row| Mark {
@@ -34,7 +34,7 @@ pub fn marks(recording: &Recording, range: Range) -> Result<Vec<Mark>, Error> {
     Ok(marks.collect())
 }
 
-/// Where nothing was measured; what is beyond the range is cut off.
+/// Times in which nothing was measured, clipped to the range.
 pub fn gaps(recording: &Recording, range: Range) -> Result<Vec<Gap>, Error> {
     let rows = recording.gaps(range)?.into_iter();
     let cut = rows.map(|row| Gap {
@@ -85,7 +85,7 @@ fn note(runs: &mut Vec<Run>, row: &RunRow) {
     let open = runs.iter().rposition(|run| *run.command == *row.command && run.to.is_none());
     let at = match open {
         Some(at) if &*row.what != "begin" => at,
-        // The range may begin within a run.
+        // The range may start within a run.
         _ => {
             runs.push(Run {
                 command: row.command.to_string(),
@@ -110,7 +110,7 @@ fn note(runs: &mut Vec<Run>, row: &RunRow) {
     }
 }
 
-/// The devices that the server's files lie on.
+/// The devices that hold the server's files.
 pub fn devices(recording: &Recording, range: Range) -> Result<Vec<Device>, Error> {
     let sums = recording.device_sums(range)?;
     Ok(sums.iter().filter(|sum| sum.direct).map(Device::from_row).collect())

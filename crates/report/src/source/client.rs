@@ -10,14 +10,14 @@ use super::{columns, sum_and_latency};
 use crate::client::COLLECTION;
 use crate::material::Client;
 
-/// Reads what a client did in the server's time.
+/// Reads the client's activity during the server's recording.
 pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
     let recording = Recording::open(directory, None)?;
     let shown = directory.display();
     let own = recording.range();
     if own.to_us <= range.from_us || range.to_us <= own.from_us {
         return Err(Error::Failed(format!(
-            "{shown} has nothing of the time of the server's recording; record both at the same time"
+            "{shown} does not overlap the time of the server's recording; record both at the same time"
         )));
     }
     let range =
@@ -27,13 +27,13 @@ pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
     let pauses = |name: &str| name.strip_prefix("pause::") == Some(COLLECTION);
     if !sum.statistics.iter().any(|statistic| pauses(&statistic.stat.name)) {
         return Err(Error::Failed(format!(
-            "{shown} has no pauses of a Java client; record the segment of its agent: tally record \
+            "{shown} is not a recording of a Java client; record the segment of its agent: tally record \
              /dev/shm/pg_tally.java.PID -o DIR"
         )));
     }
     let columns = columns::Columns::fitting(&heads, range, columns::MAIN);
     Ok(Client {
-        // Without its arguments, which may have passwords.
+        // Without its arguments, which may contain passwords.
         program: sum.server.host.split(' ').next().unwrap_or_default().to_string(),
         java: sum.server.name.clone(),
         points: columns::points(&recording, range, &columns, &sum, &heads)?,

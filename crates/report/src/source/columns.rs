@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The points of the charts: intervals, or neighbours of them put together, and the gaps
-//! between them.
+//! The points of the charts: intervals, or several adjacent ones merged, and the gaps between them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,25 +18,25 @@ use crate::material::Moment;
 use crate::point::{Figures, Point};
 use error::Error;
 
-/// Points of a chart that is drawn whole, at most.
+/// Maximum number of points in a chart that is drawn as a whole.
 pub const MAIN: usize = 1_500;
-/// Points of the throughput, at most: a day of seconds.
+/// Maximum number of points of the throughput: a day of seconds.
 const FINE: usize = 90_000;
-/// Steps that people think in, seconds.
+/// Round lengths of steps, seconds.
 const STEPS: [i64; 16] =
     [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600];
-/// Two intervals with less between them than this part of the later one follow each other.
+/// Two intervals are consecutive if the time between them is less than this fraction of the later one.
 const SLACK: f64 = 0.5;
 
-/// Bounds of points, microseconds since 1970: a point holds the intervals that end after its
-/// first bound and not after its second.
+/// Bounds of points, microseconds since 1970: a point holds the intervals that end after its first bound and no
+/// later than its second.
 #[derive(Debug, PartialEq)]
 pub struct Columns {
     bounds: Vec<i64>,
 }
 
 impl Columns {
-    /// Of these intervals, at most this number.
+    /// For these intervals, at most this number.
     pub fn fitting(heads: &[FrameRow], range: Range, most: usize) -> Columns {
         let single = single(heads);
         if single.len() <= most + 1 {
@@ -53,8 +52,8 @@ impl Columns {
         Columns { bounds: (first..=last).map(|at| at * step).collect() }
     }
 
-    /// Of a range from its beginning on, each `step` microseconds long. They end half an interval later, so that an
-    /// interval that ends a little late is still in its point.
+    /// For a range, from its start, each `step` microseconds long. They end half an interval later, so that an
+    /// interval that ends a little late still falls into its point.
     pub fn since_beginning(range: Range, step: i64, interval: i64) -> Columns {
         let mut bounds = vec![range.from_us];
         let mut bound = range.from_us.saturating_add(step + interval / 2);
@@ -66,21 +65,21 @@ impl Columns {
         Columns { bounds }
     }
 
-    /// How many points.
+    /// Number of points.
     fn len(&self) -> usize {
         self.bounds.len().saturating_sub(1)
     }
 
-    /// The point that an interval belongs to.
+    /// The point to which an interval belongs.
     fn place(&self, head: &FrameRow) -> Option<usize> {
         let at = self.bounds.partition_point(|bound| *bound < head.time_us);
         at.checked_sub(1).filter(|at| *at < self.len())
     }
 }
 
-/// A point for each interval and for each gap.
+/// One point for each interval and for each gap.
 fn single(heads: &[FrameRow]) -> Vec<i64> {
-    // A clock that was set back lets intervals come in another order than their times.
+    // After a clock was set back, intervals are not in the order of their times.
     let mut spans: Vec<(i64, i64)> = heads.iter().map(|h| (h.time_us, begin(h))).collect();
     spans.sort_unstable();
     let mut bounds: Vec<i64> = Vec::with_capacity(spans.len() + 1);
@@ -107,8 +106,8 @@ fn wanted(stat: &Stat) -> bool {
         || stat.name.starts_with("file::")
 }
 
-/// The length of the points of several ranges, microseconds: that of an interval, or longer if there would be more
-/// than `most`.
+/// The length of points for several ranges, microseconds: that of an interval, or longer if there would be more
+/// than `most` points.
 pub fn step(longest_range: i64, interval: i64, most: i64) -> i64 {
     if longest_range / interval.max(1) <= most {
         return interval.max(1);
@@ -178,7 +177,7 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
         let (count, total) = (cell.count, cell.total);
         let (amount, follows) = (cell.amount, cell.follows);
         let change = Change { count, total, amount, follows, ..Change::default() };
-        // Of commands only the clients' are in it.
+        // It contains only the commands of clients.
         let process = if stat.command().is_some() { own::CLIENT } else { "" };
         statistics.push(FrameStat {
             process: process.into(),
@@ -196,7 +195,7 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
         level_end: None,
         server: sum.server.clone(),
         cores: sum.cores,
-        wall: accounts.fold(0, |sum, it| sum.saturating_add(it.total.change.total)),
+        wall: accounts.fold(0, |sum, account| sum.saturating_add(account.total.change.total)),
         locks_ticks: 0,
         torn_sessions: 0,
         nameless: 0,
@@ -213,7 +212,7 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
     }
 }
 
-/// What a point's intervals hold besides their statistics.
+/// The figures of a point's intervals besides their statistics.
 #[derive(Debug, Clone, Copy, Default)]
 struct HostAndSessions {
     intervals: f64,
@@ -240,7 +239,7 @@ impl HostAndSessions {
         }
     }
 
-    /// What the kernel says; `None` where it was not asked.
+    /// The kernel's figures; `None` if they were not read.
     fn host(&self) -> Option<HostMetrics> {
         (self.busy + self.idle > 0.0 && self.seconds > 0.0).then(|| HostMetrics {
             busy: self.busy / self.seconds,
@@ -256,7 +255,7 @@ impl HostAndSessions {
     }
 }
 
-/// Every interval by itself, as far as that is few enough. Commits are known of the points only.
+/// Each interval by itself, if there are few enough. Commits are known only for the points.
 pub fn moments(heads: &[FrameRow], range: Range, main: &Columns, points: &[Point]) -> Vec<Moment> {
     let columns = Columns::fitting(heads, range, FINE);
     let mut moments: Vec<Moment> = columns.bounds[..columns.len()]
@@ -267,7 +266,7 @@ pub fn moments(heads: &[FrameRow], range: Range, main: &Columns, points: &[Point
         let Some(moment) = columns.place(head).and_then(|at| moments.get_mut(at)) else {
             continue;
         };
-        // A part at level off: its rate is of the rest.
+        // If the level was off for a part, the rate covers the rest.
         let off = match head.wall_ns {
             0 => 0.0,
             wall => head.uninstrumented_ns as f64 / wall as f64,

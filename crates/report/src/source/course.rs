@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A side of a comparison over time, since its beginning.
+//! One side of a comparison over time, from its start.
 
 use recording::{FrameRow, Range, Recording};
 
@@ -8,13 +8,13 @@ use crate::material::Latency;
 use crate::point::Point;
 use error::Error;
 
-/// Points of a side, at most.
+/// Maximum number of points of a side.
 const POINTS: i64 = 600;
 
-/// What a side did over time; times are seconds since its beginning.
+/// One side over time; times are seconds since its start.
 #[derive(Debug, Clone, Default)]
 pub struct Course {
-    /// How long a point is, seconds.
+    /// The length of a point, seconds.
     pub step: f64,
     /// The points, each `step` long.
     pub points: Vec<Point>,
@@ -54,6 +54,6 @@ pub fn course(
     for (at, point) in points.iter_mut().enumerate() {
         point.start = at as f64 * seconds;
     }
-    latency.iter_mut().for_each(|it| it.start -= range.from_us as f64 * 1e-6);
+    latency.iter_mut().for_each(|latency| latency.start -= range.from_us as f64 * 1e-6);
     Ok(Course { step: seconds, points, latency, cores: sum.cores })
 }

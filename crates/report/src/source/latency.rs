@@ -7,8 +7,8 @@ use error::Error;
 use recording::{Range, Recording};
 use segment::{own, Frame};
 
-/// The sum of a range, and command latency to handle, each detail interval; between them, where there
-/// are none, are gaps.
+/// The sum of a range, and the latency of commands in each detail interval; times without a detail interval are
+/// gaps.
 pub(super) fn sum_and_latency(
     recording: &Recording,
     range: Range,
@@ -16,13 +16,13 @@ pub(super) fn sum_and_latency(
     let (sum, all) = recording.sum_and_latencies(range, |series| {
         own::is_client(&series.process) && series.stat.command().is_some_and(|(_, handle)| handle)
     })?;
-    let latency = all.into_iter().map(|it| {
-        let length = it.interval_ns as f64 * 1e-9;
+    let latency = all.into_iter().map(|detail| {
+        let length = detail.interval_ns as f64 * 1e-9;
         Latency {
-            start: seconds(it.time_us) - length,
+            start: seconds(detail.time_us) - length,
             seconds: length,
-            seconds_per_tick: it.seconds_per_tick,
-            histogram: it.histogram,
+            seconds_per_tick: detail.seconds_per_tick,
+            histogram: detail.histogram,
         }
     });
     Ok((sum, latency.collect()))

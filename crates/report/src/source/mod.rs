@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From a recording to what a report is made of.
+//! Reads a recording into the material of a report.
 //!
-//! What is over time goes through [`segment::Interval`] as well: a column of the recording's
-//! grid becomes a frame, and that an interval, so that no figure is computed in two ways. All
-//! is read in passes that hold sums only; a day takes no more memory than its columns.
+//! Figures over time also go through [`segment::Interval`]: each column of the recording's grid becomes a frame,
+//! and the frame an interval, so that no figure is computed in two ways. The recording is read in passes that
+//! hold only sums, so a day takes no more memory than its columns.
 
 mod annotations;
 mod client;
@@ -34,21 +34,21 @@ use view::vacuum::Vacuum;
 /// What to read.
 #[derive(Debug, Clone)]
 pub struct RecordingSelection<'w> {
-    /// The recording's directory.
+    /// Directory of the recording.
     pub directory: &'w Path,
-    /// What to call it, if that is not its directory.
+    /// The name to show, if it differs from the directory.
     pub name: Option<&'w str>,
-    /// Of a recording of several, this host.
+    /// With a recording of several machines: the machine.
     pub host: Option<&'w str>,
-    /// From here ...
+    /// Start of the time range.
     pub from: Option<Edge>,
-    /// ... to there.
+    /// End of the time range.
     pub to: Option<Edge>,
-    /// The recording of a Java client of this server.
+    /// Directory of the recording of a Java client of this server.
     pub client: Option<&'w Path>,
 }
 
-/// Read a recording; `say` is called with what is being done.
+/// Reads a recording; `say` is called with the current step.
 pub fn read(
     wanted: &RecordingSelection<'_>,
     say: &dyn Fn(&'static str),
@@ -58,7 +58,8 @@ pub fn read(
     let range = range(wanted, &recording)?;
     let heads = recording.frame_rows(range)?;
     let main = Columns::fitting(&heads, range, columns::MAIN);
-    // Nearly all the time goes to decompressing and decoding, of different tables here and there.
+    // Nearly all of the time is spent on decompressing and decoding different tables, so they are read in
+    // parallel.
     let details = || details(&recording, range, &heads);
     let (whole, points, latency, details) = std::thread::scope(|scope| -> Result<_, Error> {
         let details = scope.spawn(details);
@@ -71,13 +72,13 @@ pub fn read(
         Ok((Interval::with_others(&sum), points, latency, details))
     })?;
     let Details { statements, relations, seconds: relations_seconds, sessions } = details;
-    let client = wanted.client.map(|it| client::client(it, range)).transpose()?;
+    let client = wanted.client.map(|directory| client::client(directory, range)).transpose()?;
     let moments = columns::moments(&heads, range, &main, &points);
     let about = recording.about();
     let rows = recording.settings(range)?;
     let settings = annotations::settings(&rows, range);
     let shortest = heads.iter().map(|head| head.interval_ns).min();
-    let detail = latency.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
+    let detail = latency.iter().map(|latency| latency.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
         blocking: None,
         client,
@@ -111,11 +112,11 @@ pub fn read(
     })
 }
 
-/// What is read apart from the statistics.
+/// What is read separately from the statistics.
 struct Details {
     statements: Option<StatementsTable>,
     relations: Vec<RelationRow>,
-    /// Recorded time that statements and relations are of.
+    /// Recorded time that statements and relations cover, seconds.
     seconds: f64,
     sessions: Option<SessionHistory>,
 }
@@ -127,7 +128,8 @@ fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<De
     let Some(range) = Detail::range(&details) else { return Ok(all) };
     all.seconds = Detail::seconds(&details);
     let statements = recording.statements(range)?;
-    all.statements = statements.map(|it| StatementsTable::between(None, &std::sync::Arc::new(it)));
+    all.statements =
+        statements.map(|reading| StatementsTable::between(None, &std::sync::Arc::new(reading)));
     if let Some(statements) = &mut all.statements {
         statements.interval_seconds = Some(all.seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
@@ -136,7 +138,7 @@ fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<De
     Ok(all)
 }
 
-/// How far vacuum was behind when most dead rows were there; `None`: it never was, or nobody asked.
+/// How far vacuum was behind when there were most dead rows; `None` if it never was, or was never recorded.
 fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> {
     let (tables, holders) = recording.vacuum(range)?;
     let mut dead: BTreeMap<u64, u64> = BTreeMap::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Active session history: who was at work, who blocked whom, and who kept a transaction open.
+//! Active session history: which sessions were active, who blocked whom, and who kept a transaction open.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,10 +13,10 @@ use super::seconds;
 use crate::material::{Active, Blocker, Open, SessionHistory};
 use error::Error;
 
-/// Rows of a table at most.
+/// Maximum number of rows of a table.
 const ROWS: usize = 100;
 
-/// What the sessions did; `None`: not recorded.
+/// The activity of the sessions; `None` if it was not recorded.
 pub fn sessions(
     recording: &Recording,
     range: Range,
@@ -57,7 +57,7 @@ struct Sums {
 type Who = (String, String, Option<String>, Option<String>);
 
 impl Sums {
-    /// Adds the rows of an interval of this length, ns; in a rolled-up hour they are a sample of it.
+    /// Adds the rows of an interval of this length, ns; in a rolled-up hour they are a sample.
     fn add(&mut self, rows: &[SessionHistoryRow], length_ns: u64, texts: &Texts) {
         let s = |ns: u64| ns as f64 * 1e-9;
         let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().map(str::to_string);
@@ -93,7 +93,7 @@ impl Sums {
                     query: row
                         .statement()
                         .and_then(|key| texts.get(&key))
-                        .map(|it| it.text.to_string()),
+                        .map(|text| text.text.to_string()),
                 };
             }
         }
@@ -103,7 +103,8 @@ impl Sums {
         }
     }
 
-    /// Adds what a session did in an interval, and what it did at the end of it as if it had done so all the time.
+    /// Adds a session's figures in an interval, and counts its activity at the end of the interval for the whole
+    /// of it.
     fn add_session(&mut self, mut now: SessionRow, weight: f64, length: f64) {
         const IDLE: &str = "idle in transaction";
         now.busy_seconds *= weight;
@@ -126,11 +127,11 @@ impl Sums {
         };
         let before = sum.get_mut();
         for account in &before.accounts {
-            let same = |it: &&mut SessionAccount| {
-                (&it.phase, &it.activity) == (&account.phase, &account.activity)
+            let same = |other: &&mut SessionAccount| {
+                (&other.phase, &other.activity) == (&account.phase, &account.activity)
             };
             match now.accounts.iter_mut().find(same) {
-                Some(it) => it.seconds += account.seconds,
+                Some(other) => other.seconds += account.seconds,
                 None => now.accounts.push(account.clone()),
             }
         }
@@ -138,7 +139,7 @@ impl Sums {
         now.cpu_seconds += before.cpu_seconds;
         now.commands += before.commands;
         now.lived_seconds += before.lived_seconds;
-        // The longest that it was idle in a transaction is worth knowing.
+        // Keeps the longest time that it was idle in a transaction.
         if before.state == IDLE && (now.state != IDLE || now.since_seconds < before.since_seconds) {
             (now.state, now.since_seconds) = (before.state, before.since_seconds);
         }
@@ -154,7 +155,7 @@ impl Sums {
                 .or_insert_with(|| Blocker { from: time - length, ..Blocker::default() });
             (sum.to, sum.seconds) = (time, sum.seconds + length);
             sum.waiting_seconds += root.waiters as f64 * length;
-            // Shown as it was when most waited, for the longest time.
+            // Shown as of the moment when most sessions waited, for the longest time.
             if root.waiters >= sum.waiters {
                 sum.waiters = root.waiters;
                 sum.root = Party { blocks: Vec::new(), ..root.clone() };

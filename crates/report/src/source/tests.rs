@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording is written of the sample's frames and read back: what the report then says must
-//! be what it says of the frames themselves.
+//! A recording is written from the sample's frames and read back: the report on it must equal the report on the
+//! frames themselves.
 
 use std::path::Path;
 use std::time::Duration;
@@ -181,7 +181,7 @@ fn marks_gaps_settings_and_runs_are_read() {
     };
     assert_eq!(fact("Machine"), "processors 2");
     assert_eq!(fact("Level"), "locks for 9.50 min");
-    assert_eq!(fact("Command"), "pgbench -T 600 (exit code 3)");
+    assert_eq!(fact("Command"), "pgbench -T 600 (exit status 3)");
     assert_eq!(read.text("run-1").unwrap().text, "tps = 571\n");
     let settings = &read.table("settings").unwrap().rows;
     assert!(settings

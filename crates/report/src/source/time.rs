@@ -3,12 +3,12 @@
 
 use recording::FrameRow;
 
-/// Microseconds since 1970 in seconds.
+/// Converts microseconds since 1970 to seconds.
 pub(super) fn seconds(time_us: i64) -> f64 {
     time_us as f64 * 1e-6
 }
 
-/// When an interval began, microseconds since 1970.
+/// When an interval started, microseconds since 1970.
 pub(super) fn begin(head: &FrameRow) -> i64 {
     head.time_us - (head.interval_ns / 1_000) as i64
 }

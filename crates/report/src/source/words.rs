@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Facts of a recording: the machine, the level over time.
+//! Facts about a recording: the machine, and the level over time.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use recording::{FrameRow, SettingRow};
 use view::document::Fact;
 use view::units::duration;
 
-/// What stands in the head of a report; the table of settings has the rest.
+/// The settings in the head of a report; the table of settings has the rest.
 const HEAD: [(&str, &str, &[&str]); 2] = [
     ("Machine", "machine", &["processors", "processor", "memory", "kernel", "clock source"]),
     ("Recorder", "recorder", &["version", "interval", "detail"]),
 ];
 
-/// All of them.
+/// All facts.
 pub fn facts(heads: &[FrameRow], settings: &[SettingRow]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (name, group, wanted) in HEAD {

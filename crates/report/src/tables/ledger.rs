@@ -10,7 +10,7 @@ use view::table::field::{per, rate, Field, Picked};
 const ACTIVITY: Column = Column::new("activity", "Activity", Unit::Text);
 const PHASE: Column = Column::new("phase", "Phase", Unit::Text);
 const SHARE: Column = Column::new("share", "Of busy time", Unit::Share)
-    .help("of the time in which sessions were not idle");
+    .help("share of the time in which sessions were not idle");
 const SESSIONS: Column =
     Column::new("sessions", "Sessions", Unit::Sessions).help("average number: seconds per second");
 
@@ -24,15 +24,15 @@ pub fn ledger(interval: &Interval) -> Table {
         SHARE,
         SESSIONS,
         Column::new("per_command_seconds", "Per command", Unit::Seconds)
-            .help("of the clients' commands: messages of the protocol that were handled"),
+            .help("time per client command, that is, per handled protocol message"),
         Column::new("per_commit_seconds", "Per commit", Unit::Seconds)
-            .help("of the commits that wrote WAL")
+            .help("time per commit that wrote WAL")
             .expendable(6),
     ]);
     let mut table =
         Table::new("ledger", "Time by activity and phase", columns).sorted("seconds").noted(Some(
-            "Rows add up to the busy time. A command is a handled protocol message; a commit is \
-             one that wrote WAL. cpu has no histogram."
+            "Rows add up to the busy time. A command is a handled protocol message; commits are \
+             those that wrote WAL. cpu has no histogram."
                 .to_string(),
         ));
     for account in interval.ledger.iter().filter(|account| !account.idle) {
@@ -52,7 +52,7 @@ pub fn ledger(interval: &Interval) -> Table {
     table
 }
 
-/// Sessions on average: what fell while the level was off goes by all of the time.
+/// Average number of sessions. Time that passed while the level was off is divided by the whole time.
 fn sessions(account: &AccountRow, interval: &Interval) -> Cell {
     let off = &*account.phase == "off";
     let length = if off { interval.interval_seconds } else { interval.instrumented_seconds };
@@ -63,9 +63,9 @@ fn sessions(account: &AccountRow, interval: &Interval) -> Cell {
 pub fn idle(interval: &Interval) -> Table {
     let count = Column::new("count", "Count", Unit::Count).expendable(4);
     let columns = vec![ACTIVITY, PHASE, SECONDS, SESSIONS, count];
-    let mut table = Table::new("idle", "Idle", columns)
-        .sorted("seconds")
-        .noted(Some("Together with the table above: all time of all sessions.".to_string()));
+    let mut table = Table::new("idle", "Idle", columns).sorted("seconds").noted(Some(
+        "Together with the table above, this is all time of all sessions.".to_string(),
+    ));
     for account in interval.ledger.iter().filter(|account| account.idle) {
         let row = vec![
             (&account.activity).into(),
@@ -79,12 +79,12 @@ pub fn idle(interval: &Interval) -> Table {
     table
 }
 
-/// The waits that are not idle, all phases together.
+/// The waits that are not idle, over all phases.
 pub fn waits(interval: &Interval) -> Table {
     let figures = timing();
     let wait = Column::new("activity", "Wait", Unit::Text);
     let columns = figures.columns_after([wait, SECONDS, SHARE, SESSIONS]);
-    let mut table = Table::new("waits", "Waits, all phases together", columns).sorted("seconds");
+    let mut table = Table::new("waits", "Waits, over all phases", columns).sorted("seconds");
     let is_wait = |account: &AccountRow| !account.idle && &*account.activity != "cpu";
     for wait in interval.activities_where(is_wait) {
         let seconds = wait.timing.seconds;
@@ -100,7 +100,7 @@ pub fn waits(interval: &Interval) -> Table {
     table
 }
 
-/// Reading and handling the clients' commands.
+/// Time to read and handle client commands.
 pub fn commands(interval: &Interval) -> Table {
     type F = Field<CommandRow>;
     const FIELDS: &[F] = &[
@@ -120,14 +120,14 @@ pub fn commands(interval: &Interval) -> Table {
             .expendable(3),
         F::new("read_count", "Read", Unit::Count, |row, _| row.read.count.into()).expendable(6),
         F::new("read_seconds", "Reading", Unit::Seconds, |row, _| row.read.seconds.into())
-            .help("waiting for the command since the previous one was handled")
+            .help("time to wait for the command since the previous one was handled")
             .expendable(4),
         F::new("read_mean_seconds", "Mean reading", Unit::Seconds, |row, _| {
             row.read.mean_seconds.into()
         })
         .expendable(1),
     ];
-    let name = ("commands", "Commands of the clients");
+    let name = ("commands", "Client commands");
     Picked::all(FIELDS)
         .table(name, &interval.commands, interval.instrumented_seconds, Tone::Plain)
         .sorted("handle_seconds")

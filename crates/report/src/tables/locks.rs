@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Locks: lightweight ones, heavyweight ones, and what goes with them.
+//! Locks: lightweight, heavyweight, and related waits.
 
 use segment::interval::{Interval, Timing};
 use segment::WaitClass;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The tables of a report: the rows of its interval with their figures as they are, so that
-//! they can be ordered, filtered and taken away.
+//! The tables of a report: the rows of its interval with unrounded figures, so that they can be sorted, filtered
+//! and exported.
 
 mod ledger;
 mod locks;
@@ -19,7 +19,7 @@ use view::document::Table;
 use shares::{each, share, timing, SECONDS};
 pub use storage::ended as checkpoints;
 
-/// All of them.
+/// All tables.
 pub fn tables(material: &Material) -> Vec<Table> {
     let interval = &material.whole;
     let mut tables = vec![
@@ -59,7 +59,7 @@ pub fn tables(material: &Material) -> Vec<Table> {
     tables
 }
 
-/// The instrumented part of the time that some figures are of, seconds; `None`: of the whole interval.
+/// The part of the time, in seconds, that was measured for some figures; `None` means the whole interval.
 fn instrumented(interval: &Interval, seconds: Option<f64>) -> f64 {
     let part = interval.instrumented_seconds / interval.interval_seconds.max(1e-9);
     seconds.map_or(interval.instrumented_seconds, |seconds| seconds * part)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Probed functions, events, settings, gaps, and statistics that have no table of
-//! their own.
+//! Probed functions, events, settings, gaps, and statistics without a table of their own.
 
 use segment::functions::EdgeRow;
 use segment::interval::{Interval, StatisticRow};
@@ -38,7 +37,7 @@ pub fn edges(interval: &Interval) -> Table {
     Picked::all(FIELDS).table(name, &interval.edges, 0.0, Tone::Plain).sorted("seconds")
 }
 
-/// Statistics of writers that we know nothing of.
+/// Statistics of writers that are unknown to tally.
 pub fn statistics(interval: &Interval) -> Table {
     type F = Field<StatisticRow>;
     const FIELDS: &[F] = &[
@@ -55,7 +54,7 @@ pub fn statistics(interval: &Interval) -> Table {
     Picked::all(FIELDS).table(name, &interval.statistics, 0.0, Tone::Plain).sorted("name")
 }
 
-/// Events that are neither checkpoints nor slow operations: those have tables of their own.
+/// Events other than checkpoints and slow operations, which have tables of their own.
 pub fn events(events: &[Row], from: f64) -> Table {
     let others = events.iter().filter(|row| {
         !matches!(row.kind, EventKind::Slow | EventKind::Checkpoint)
@@ -95,7 +94,7 @@ pub fn event_table<'e>(
     table
 }
 
-/// Where nothing was measured.
+/// Times in which nothing was measured.
 pub fn gaps(gaps: &[Gap]) -> Table {
     type F = Field<Gap>;
     const FIELDS: &[F] = &[
@@ -115,7 +114,7 @@ pub fn settings(settings: &[Setting]) -> Table {
         F::new("name", "Setting", Unit::Text, |row, _| row.name.as_str().into()),
         F::new("value", "Value", Unit::Text, |row, _| row.value.as_str().into()).elastic(),
         F::new("changed", "Changed", Unit::Time, |row, _| row.changed.into())
-            .help("empty: since the start"),
+            .help("empty if set since the start"),
     ];
     Picked::all(FIELDS).table(("settings", "Settings"), settings, 0.0, Tone::Plain)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Operations on the files of single relations.
+//! Operations on the files of individual relations.
 
 use segment::relations::RelationTiming;
 use segment::RelationRow;
@@ -9,17 +9,17 @@ use view::document::{Cell, Table, Tone, Unit};
 use view::io::{relation_name, relation_timing, RelationNames};
 use view::table::field::{rate, Field, Picked};
 
-/// Rows that are shown: a recording may have thousands.
+/// Maximum number of rows, because a recording may have thousands.
 const MOST: usize = 1000;
 
-/// The relations with most time, of this instrumented time.
+/// The relations with the most time; `seconds` is the measured time.
 pub fn relations(rows: &[RelationRow], seconds: f64) -> Table {
     type F = Field<RelationRow>;
     const FIELDS: &[F] = &[
         F::new("relation", "Relation", Unit::Text, |row, _| {
             relation_name(row, &RelationNames::default()).into()
         })
-        .help("database/number of the file; the view tally.relations has their names"),
+        .help("database/number of the file; the view tally.relations shows their names"),
         F::new("seconds", "Time", Unit::Seconds, |row, _| row.seconds.into()),
         F::new("reads", "Reads", Unit::Count, |row, _| row.read.count.into()),
         F::new("read_bytes_per_second", "Read", Unit::BytesPerSecond, |row, s| {
@@ -48,13 +48,13 @@ pub fn relations(rows: &[RelationRow], seconds: f64) -> Table {
         F::new("max_seconds", "Max", Unit::Seconds, |row, _| {
             relation_timing(row).max_seconds.into()
         })
-        .help("empty if none was longer than all before")
+        .help("empty if there was no new maximum")
         .expendable(8),
         F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into()).expendable(10),
     ];
     let left = rows.len().saturating_sub(MOST);
-    let note = (left > 0).then(|| format!("{left} more, with less time."));
-    let name = ("relations", "Operations on relations' files");
+    let note = (left > 0).then(|| format!("{left} more with less time."));
+    let name = ("relations", "File operations by relation");
     Picked::all(FIELDS)
         .table(name, rows.iter().take(MOST), seconds, Tone::IO)
         .sorted("seconds")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Active session history: who was at work, who blocked others, who kept a transaction open.
+//! Active session history: which sessions were active, who blocked others, and who kept a transaction open.
 
 use crate::material::{Active, Blocker, Open, SessionHistory};
 use view::document::{Table, Tone, Unit};
@@ -23,17 +23,19 @@ fn active(rows: &[Active], interval_seconds: f64) -> Table {
         F::new("average", "Active sessions", Unit::Sessions, |row, seconds| {
             (seconds > 0.0).then(|| row.busy_seconds / seconds).into()
         })
-        .help("busy time of all of them, per second"),
+        .help("average number of busy sessions"),
         F::new("cpu_seconds", "CPU", Unit::Seconds, |row, _| row.cpu_seconds.into()),
         F::new("blocked_seconds", "Blocked", Unit::Seconds, |row, _| row.blocked_seconds.into())
-            .help("by locks of other sessions; sampled at the end of each interval"),
+            .help(
+                "time blocked by locks of other sessions, from samples at the end of each interval",
+            ),
         F::new("idle_in_transaction_seconds", "Idle in transaction", Unit::Seconds, |row, _| {
             row.idle_in_transaction_seconds.into()
         })
-        .help("sampled likewise"),
+        .help("from samples at the end of each interval"),
     ];
     Picked::all(FIELDS)
-        .table(("active_sessions", "Who was active"), rows, interval_seconds, Tone::Plain)
+        .table(("active_sessions", "Active sessions"), rows, interval_seconds, Tone::Plain)
         .sorted("busy_seconds")
 }
 
@@ -48,14 +50,14 @@ fn blockers(rows: &[Blocker]) -> Table {
         F::new("database", "Database", Unit::Text, |row, _| row.root.database.as_deref().into())
             .expendable(3),
         F::new("waiters", "Blocked sessions", Unit::Count, |row, _| (row.waiters as u64).into())
-            .help("at most, at one time"),
+            .help("maximum at one time"),
         F::new("waiting_seconds", "Their time", Unit::Seconds, |row, _| row.waiting_seconds.into()),
         F::new("from", "From", Unit::Time, |row, _| row.from.into()),
         F::new("to", "To", Unit::Time, |row, _| row.to.into()).expendable(1),
         F::new("doing", "Its state", Unit::Text, |row, _| row.root.doing().into())
-            .help("when most waited"),
+            .help("when most sessions waited"),
         F::new("query", "Its statement", Unit::Text, |row, _| row.root.query.as_deref().into())
-            .help("the one that it executed then, or else the last one")
+            .help("the statement that it executed then, otherwise its last one")
             .elastic(),
     ];
     Picked::all(FIELDS)

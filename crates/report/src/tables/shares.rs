@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Columns and figures that several tables have.
+//! Columns and figures that several tables share.
 
 use segment::interval::{Interval, Timing};
 use view::choose;
@@ -7,7 +7,7 @@ use view::document::{Column, Unit};
 use view::table::field::Picked;
 use view::timing::FIELDS;
 
-/// Of the time that sessions were not idle.
+/// Share of the time in which sessions were not idle.
 pub(super) fn share(seconds: f64, interval: &Interval) -> Option<f64> {
     (interval.busy_seconds > 0.0).then(|| seconds / interval.busy_seconds)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statements, with what can be opened of each.
+//! The statements, with the details that can be opened for each.
 
 use segment::statements::WaitClass;
 use view::choose;
@@ -8,7 +8,7 @@ use view::document::{Details, Row, Table, Tone};
 use view::statements::{own, StatementFigures, StatementsTable, FIELDS};
 use view::table::field::Picked;
 
-/// Statements of this instrumented time, most time first; those of tally itself are one row.
+/// Statements, most time first; `seconds` is the measured time. Those of tally itself are one row.
 pub fn statements(all: &StatementsTable, seconds: f64) -> Table {
     let fields = Picked::of_document(choose!(FIELDS, "query, database:20, user:21, calls, per_second:13, seconds, share, per_call_seconds, \
          mean_seconds:2, p50_seconds:12, p95_seconds:14, p99_seconds:3, max_seconds:4, rows_per_call:15, \
@@ -25,7 +25,7 @@ pub fn statements(all: &StatementsTable, seconds: f64) -> Table {
         .sorted("seconds")
 }
 
-/// The class in which it spends most.
+/// The class in which it spends the most time.
 fn class(row: &StatementFigures) -> WaitClass {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     WaitClass::ALL
@@ -48,7 +48,14 @@ fn details(row: &StatementFigures, all: &StatementsTable) -> Details {
         activities: row
             .activities
             .iter()
-            .map(|it| (it.phase.clone(), it.activity.clone(), it.seconds.into(), it.count))
+            .map(|activity| {
+                (
+                    activity.phase.clone(),
+                    activity.activity.clone(),
+                    activity.seconds.into(),
+                    activity.count,
+                )
+            })
             .collect(),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The storage side: files, commits, checkpoints, what was slow, the devices below.
+//! Storage: files, commits, checkpoints, slow operations, and the devices.
 
 use segment::files::ProcessFileRow;
 use segment::interval::{Interval, Timing};
@@ -18,8 +18,8 @@ pub fn files(interval: &Interval) -> Table {
         "file, tablespace:8, operation, seconds, count, per_second:5, mean_seconds:1, \
                 p50_seconds:9, p95_seconds:7, p99_seconds:2, max_seconds:3, bytes:6, \
                 bytes_per_second:2, sequential_share:10, failed:4";
-    let name = ("files", "Operations on files");
-    let note = "The server's calls; the kernel's page cache may have answered them.";
+    let name = ("files", "File operations");
+    let note = "System calls of the server; the kernel's page cache may have served them.";
     Picked::of_document(choose!(FILE_FIELDS, KEYS))
         .table(name, &interval.files, interval.instrumented_seconds, Tone::IO)
         .sorted("seconds")
@@ -41,13 +41,11 @@ pub fn processes(interval: &Interval) -> Table {
         F::new("mean_seconds", "Mean", Unit::Seconds, |row, _| each(row.seconds, row.count).into())
             .expendable(1),
         F::new("bytes", "Bytes", Unit::Bytes, |row, _| row.bytes.into()).expendable(6),
-        F::new("bytes_per_second", "Bytes a second", Unit::BytesPerSecond, |row, s| {
-            rate(row.bytes, s)
-        })
-        .expendable(2),
+        F::new("bytes_per_second", "Bytes/s", Unit::BytesPerSecond, |row, s| rate(row.bytes, s))
+            .expendable(2),
         F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into()).expendable(4),
     ];
-    let name = ("file_processes", "Operations on files, by kind of process");
+    let name = ("file_processes", "File operations, by kind of process");
     Picked::all(FIELDS)
         .table(name, &interval.file_processes, interval.instrumented_seconds, Tone::IO)
         .sorted("seconds")
@@ -60,7 +58,7 @@ pub fn commits(interval: &Interval) -> Table {
     let commits = &interval.commits;
     let note = commits.commits_per_flush.map(|n| {
         format!(
-            "The first three are whole commits, the others their waits. Each flush covered {n:.2} \
+            "The first three rows are whole commits, the others their waits. Each flush covered {n:.2} \
              commits."
         )
     });
@@ -83,7 +81,7 @@ pub fn commits(interval: &Interval) -> Table {
     table
 }
 
-/// Checkpoints that ended, from the events; those before `from` are left out.
+/// Completed checkpoints, from the events; those before `from` are left out.
 pub fn checkpoints(events: &[Row], from: f64) -> Table {
     type F = Field<Checkpoint>;
     const FIELDS: &[F] = &[
@@ -111,12 +109,12 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
         })
         .expendable(2),
         F::new("spread", "Spread", Unit::Share, |row, _| row.spread.into())
-            .help("writing, as a share of checkpoint_timeout")
+            .help("duration of writing, as a share of checkpoint_timeout")
             .expendable(13),
         F::new("before_commands_per_second", "Commands before", Unit::PerSecond, |row, _| {
             row.before.and_then(|m| m.commands_per_second).into()
         })
-        .help("of the clients, from the end of the previous checkpoint to its start")
+        .help("client commands from the end of the previous checkpoint to the start of this one")
         .expendable(5),
         F::new("during_commands_per_second", "Commands during", Unit::PerSecond, |row, _| {
             row.during.and_then(|m| m.commands_per_second).into()
@@ -136,7 +134,7 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
         F::new("wal_recycled", "WAL recycled", Unit::Count, |row, _| row.wal_recycled.into())
             .expendable(8),
     ];
-    let name = ("checkpoints", "Checkpoints that ended");
+    let name = ("checkpoints", "Completed checkpoints");
     Picked::all(FIELDS).table(name, &ended(events, from), 0.0, Tone::Plain).sorted("ended")
 }
 
@@ -166,7 +164,7 @@ pub fn wal(interval: &Interval) -> Table {
     )
 }
 
-/// What was slow.
+/// Slow operations.
 pub fn slow(events: &[Row], from: f64) -> Table {
     let is_slow =
         |row: &&Row| row.kind == EventKind::Slow && row.time.is_some_and(|time| time >= from);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the dashboards show.
+//! The contents of the dashboards.
 
 /// A dashboard.
 #[derive(Debug)]
 pub struct Board {
-    /// Its file's name, and with a prefix its identity in Grafana.
+    /// Name of its file; with a prefix, also its identity in Grafana.
     pub name: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// Its charts, left to right and top down.
+    /// Its charts, from left to right and top to bottom.
     pub panels: Vec<Panel>,
 }
 
@@ -19,7 +19,7 @@ pub struct Panel {
     pub title: &'static str,
     /// What it shows and how to read it.
     pub help: &'static str,
-    /// Grafana's name of the unit.
+    /// Grafana's name for the unit.
     pub unit: &'static str,
     /// How it is drawn.
     pub form: Form,
@@ -32,14 +32,14 @@ pub struct Panel {
 pub enum Form {
     /// Half a row wide.
     Lines,
-    /// The same, of lines that add up to something.
+    /// Half a row wide, with lines that add up to something.
     Stacked,
-    /// A row wide, of lines that add up.
+    /// A full row wide, with lines that add up.
     WholeRow,
 }
 
 impl Form {
-    /// Of the 24 columns of a dashboard, how many it takes.
+    /// Its width in the 24 columns of a dashboard.
     pub fn width(self) -> u64 {
         if self == Form::WholeRow {
             24
@@ -49,7 +49,7 @@ impl Form {
     }
 }
 
-/// A metric of the selected instances; `labels`: further conditions.
+/// A metric of the selected instances; `labels` are additional conditions.
 fn of(metric: &str, labels: &str) -> String {
     let and = if labels.is_empty() { "" } else { "," };
     format!("{metric}{{instance=~\"$instance\"{and}{labels}}}")
@@ -77,17 +77,17 @@ fn quantile(p: f64, by: &str, metric: &str) -> String {
     format!("histogram_quantile({p}, {buckets})")
 }
 
-/// The highest ones.
+/// The `n` highest series.
 fn top(n: u32, query: String) -> String {
     format!("topk({n}, {query})")
 }
 
-/// One divided by another that it is a part of.
+/// A part divided by its whole.
 fn share(part: &str, whole: &str) -> String {
     format!("{part} / {whole}")
 }
 
-/// One divided by another that may be 0.
+/// One sum divided by another that may be 0.
 fn ratio(sum: &str, count: &str) -> String {
     format!("{sum} / ({count} > 0)")
 }
@@ -113,13 +113,13 @@ pub fn all() -> [Board; 4] {
             title: "pgtally: all servers",
             panels: panels! {
                 @ "Average active sessions", "short", Lines:
-                    "Sessions and background processes that were not idle, on average. More than the CPUs for long means \
-                     that they wait for something; the server's dashboard says for what.";
+                    "Sessions and background processes that were not idle, on average. If they exceed the CPUs for long, \
+                     they wait for something; the server's dashboard shows for what.";
                     rates("instance", "pgtally_time_seconds_total", "class!=\"idle\"") => "{{instance}}";
                     of("pgtally_processors", "") => "{{instance}} CPUs";
 
                 @ "Share of active time on CPU", "percentunit", Lines:
-                    "The rest was spent waiting. A share that falls while the load grows points to a bottleneck outside \
+                    "The rest was spent waiting. If the share falls while the load grows, the bottleneck is not \
                      the CPU.";
                     share(
                         &rates("instance", "pgtally_time_seconds_total", "class=\"cpu\""),
@@ -127,28 +127,28 @@ pub fn all() -> [Board; 4] {
                     ) => "{{instance}}";
 
                 @ "Commands", "ops", Lines:
-                    "Commands of clients that the server handled, of all kinds.";
+                    "Client commands that the server handled, of all kinds.";
                     rates("instance", "pgtally_command_seconds_count", "") => "{{instance}}";
 
                 @ "Commands: 99th percentile", "s", Lines:
-                    "99 % of the commands ended within this time. Bounds of the buckets are 1, 2 and 5 times powers of \
+                    "99 % of the commands ended within this time. The bounds of the buckets are 1, 2 and 5 times powers of \
                      ten.";
                     quantile(0.99, "instance", "pgtally_command_seconds") => "{{instance}}";
 
                 @ "Commits that wrote WAL", "ops", Lines:
-                    "Commits, those of the server's own processes included.";
+                    "Commits, including those of the server's own processes.";
                     rates("instance", "pgtally_commits_total", "") => "{{instance}}";
 
                 @ "Sessions", "short", Lines:
-                    "Client sessions by what they do now.";
+                    "Client sessions by their current state.";
                     sums("instance, state", "pgtally_sessions", "process=\"client backend\"") => "{{instance}} {{state}}";
 
-                @ "Measured at all", "short", Lines:
-                    "1: the server's segment can be read. 0: it is stopped, or pg_tally is not loaded.";
+                @ "Segment readable", "short", Lines:
+                    "1: the server's segment can be read. 0: the server is down, or pg_tally is not loaded.";
                     of("pgtally_up", "") => "{{instance}}";
 
-                @ "Not measured: full tables", "short", Lines:
-                    "What did not fit into a table of the segment, per second. Anything but 0 is missing from the \
+                @ "Missing: full tables", "short", Lines:
+                    "Entries that did not fit into a table of the segment, per second. Anything but 0 is missing from the \
                      figures; `tally status` names the setting to raise.";
                     rates("instance, what", "pgtally_overflow_total", "") => "{{instance}} {{what}}";
             },
@@ -158,7 +158,7 @@ pub fn all() -> [Board; 4] {
             title: "pgtally: one server",
             panels: panels! {
                 @ "Where the time goes", "short", WholeRow:
-                    "Average active sessions by class. The lines add up to all time of all processes that was not idle.";
+                    "Average active sessions by class. The lines add up to the time of all processes that were not idle.";
                     rates("class", "pgtally_time_seconds_total", "class!=\"idle\"") => "{{class}}";
 
                 @ "Largest activities", "short", Lines:
@@ -166,21 +166,21 @@ pub fn all() -> [Board; 4] {
                     top(10, rates("activity", "pgtally_time_seconds_total", "class!=\"idle\"")) => "{{activity}}";
 
                 @ "Phases", "short", Lines:
-                    "Average active sessions by what they do for the client: parse, bind, execute, simple query.";
+                    "Average active sessions by phase of the client's command: parse, bind, execute, simple query.";
                     top(10, rates("phase", "pgtally_time_seconds_total", "class!=\"idle\"")) => "{{phase}}";
 
                 @ "Commands by kind", "ops", Lines:
-                    "Messages of the protocol that clients sent.";
+                    "Protocol messages that clients sent.";
                     rates("command", "pgtally_command_seconds_count", "") => "{{command}}";
 
                 @ "Time of commands", "s", Lines:
-                    "From a command's arrival until the server awaits the next one.";
+                    "From the arrival of a command until the server waits for the next one.";
                     quantile(0.5, "", "pgtally_command_seconds") => "median";
                     quantile(0.95, "", "pgtally_command_seconds") => "95 %";
                     quantile(0.99, "", "pgtally_command_seconds") => "99 %";
 
                 @ "Waits: 99th percentile", "s", Lines:
-                    "The ten wait events with the longest waits. How much time they take in all is shown above.";
+                    "The ten wait events with the longest waits. Their total time is shown above.";
                     top(10, quantile(0.99, "activity", "pgtally_wait_seconds")) => "{{activity}}";
 
                 @ "Time on files", "short", Lines:
@@ -188,20 +188,20 @@ pub fn all() -> [Board; 4] {
                     top(10, rates("file, operation", "pgtally_file_seconds_sum", "")) => "{{file}} {{operation}}";
 
                 @ "Bytes to and from files", "Bps", Lines:
-                    "Bytes that operations on files transferred; the operating system may have them in its cache.";
+                    "Bytes that file operations transferred; the operating system's cache may serve them.";
                     rates("file, operation", "pgtally_file_bytes_total", "") => "{{file}} {{operation}}";
 
-                @ "Operations on files: 99th percentile", "s", Lines:
+                @ "File operations: 99th percentile", "s", Lines:
                     "99 % of the operations ended within this time.";
                     top(10, quantile(0.99, "file, operation", "pgtally_file_seconds")) => "{{file}} {{operation}}";
 
                 @ "Processes", "short", Stacked:
-                    "Processes that exist, by kind and state.";
+                    "Existing processes, by kind and state.";
                     sums("process, state", "pgtally_sessions", "") => "{{process}} {{state}}";
 
                 @ "Sessions that ended", "ops", Lines:
-                    "A high rate means that clients connect for each piece of work; a pool would save the server their \
-                     start.";
+                    "A high rate means that clients connect for each piece of work; a connection pool would save the server \
+                     the cost of starting them.";
                     rates("instance", "pgtally_sessions_ended_total", "") => "{{instance}}";
             },
         },
@@ -210,7 +210,7 @@ pub fn all() -> [Board; 4] {
             title: "pgtally: statements",
             panels: panels! {
                 @ "Time by statement", "short", WholeRow:
-                    "Average active sessions by statement, whole messages with parse, plan, execution and commit. Needs \
+                    "Average active sessions by statement, including parse, plan, execution and commit. Requires \
                      `tally serve --statements N`; `tally statements --id` shows the text.";
                     top(15, rates("queryid, database", "pgtally_statement_seconds_total", "")) => "{{database}} {{queryid}}";
 
@@ -219,7 +219,7 @@ pub fn all() -> [Board; 4] {
                     top(15, rates("queryid, database", "pgtally_statement_calls_total", "")) => "{{database}} {{queryid}}";
 
                 @ "Mean time of a call", "s", Lines:
-                    "The time above divided by the calls.";
+                    "The time above, divided by the calls.";
                     top(15, ratio(
                         &rates("queryid, database", "pgtally_statement_seconds_total", ""),
                         &rates("queryid, database", "pgtally_statement_calls_total", ""),
@@ -230,7 +230,7 @@ pub fn all() -> [Board; 4] {
                     top(15, rates("queryid, database", "pgtally_statement_rows_total", "")) => "{{database}} {{queryid}}";
 
                 @ "Failures", "ops", Lines:
-                    "Executions that ended by an error or were cancelled.";
+                    "Executions that ended with an error or were cancelled.";
                     top(15, rates("queryid, database", "pgtally_statement_failures_total", "")) => "{{database}} {{queryid}}";
             },
         },
@@ -239,12 +239,12 @@ pub fn all() -> [Board; 4] {
             title: "pgtally: checkpoints, WAL and commits",
             panels: panels! {
                 @ "Checkpoints", "short", Lines:
-                    "Checkpoints that ended in the last ten minutes. Many of them are forced by the WAL: raise \
+                    "Checkpoints that ended in the last ten minutes. If there are many, WAL volume forces them: raise \
                      max_wal_size.";
                     increases("instance", "pgtally_checkpoint_seconds_count", "part=\"total\"") => "{{instance}}";
 
                 @ "Time of a checkpoint", "s", Lines:
-                    "Mean of the checkpoints of the last ten minutes, and of their two parts.";
+                    "Mean time of the checkpoints of the last ten minutes, and of their two parts.";
                     ratio(
                         &increases("part", "pgtally_checkpoint_seconds_sum", ""),
                         &increases("part", "pgtally_checkpoint_seconds_count", ""),
@@ -255,12 +255,12 @@ pub fn all() -> [Board; 4] {
                     rates("process", "pgtally_wal_bytes_total", "") => "{{process}}";
 
                 @ "Full-page images", "ops", Lines:
-                    "Images of whole pages in the WAL: the first change of each page after a checkpoint. Fewer \
-                     checkpoints, fewer images.";
+                    "Full-page images in the WAL, written at the first change of each page after a checkpoint. Fewer \
+                     checkpoints write fewer images.";
                     rates("instance", "pgtally_wal_full_page_images_total", "") => "{{instance}}";
 
                 @ "Commits by flush", "ops", Stacked:
-                    "leader: synced the WAL itself; group_committed: covered by another's sync; asynchronous: did not \
+                    "leader: flushed the WAL itself; group_committed: another backend's flush covered it; asynchronous: did not \
                      wait.";
                     rates("how", "pgtally_commit_seconds_count", "") => "{{how}}";
 
@@ -269,11 +269,11 @@ pub fn all() -> [Board; 4] {
                     quantile(0.99, "how", "pgtally_commit_seconds") => "{{how}}";
 
                 @ "What commits wait for", "short", Stacked:
-                    "Sessions within a commit on average, by what they wait for.";
+                    "Average number of sessions in a commit, by what they wait for.";
                     rates("part", "pgtally_commit_part_seconds_sum", "") => "{{part}}";
 
                 @ "WAL buffers full", "ops", Lines:
-                    "Writes because no WAL buffer was free. More than a few: raise wal_buffers.";
+                    "Writes because no WAL buffer was free. If there are more than a few, raise wal_buffers.";
                     rates("instance", "pgtally_wal_buffers_full_total", "") => "{{instance}}";
             },
         },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The dashboard of a fleet, for Grafana's ClickHouse data source (`grafana-clickhouse-datasource` 4): charts of hosts, and a
-//! table for each named query of crate `fleet_sql`.
+//! The dashboard of a fleet, for Grafana's ClickHouse data source (`grafana-clickhouse-datasource` 4): charts of
+//! hosts, and one table for each named query of the crate `fleet_sql`.
 
 use fleet_sql::{Query, CHARTS, QUERIES};
 use serde_json::{json, Value};
@@ -79,7 +79,7 @@ fn panel(
     (width, panel)
 }
 
-/// Headings and units of a query's columns.
+/// Titles and units of a query's columns.
 fn columns(query: &Query) -> Value {
     let one = |column: &view::table::Column| {
         let unit = match column.unit {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally dashboards`: Grafana dashboards and Prometheus alert rules for what `tally serve` answers at `/metrics`.
+//! `tally dashboards`: Grafana dashboards and Prometheus alert rules for the metrics that `tally serve` provides
+//! at `/metrics`.
 //!
-//! [`boards`] and [`alerts`] say what is shown and when somebody is alerted; [`grafana`] and [`rules`] write it in the
-//! programs' formats. Expressions may use only metrics and labels of docs/reference-metrics.md, which a test compares
-//! with a server's; another runs each against a Prometheus that scrapes a server.
+//! [`boards`] and [`alerts`] define what is shown and when to alert; [`grafana`] and [`rules`] write it in the
+//! formats of these programs. Expressions may use only metrics and labels of docs/reference-metrics.md, which a
+//! test compares with those of a server; another test runs each expression in a Prometheus that scrapes a server.
 
 mod alerts;
 mod boards;
@@ -22,13 +23,13 @@ use error::Error;
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct DashboardsArgs {
-    /// Write them into this directory: grafana/*.json, grafana-clickhouse/*.json and prometheus/pgtally.rules.yml
+    /// Directory to write grafana/*.json, grafana-clickhouse/*.json and prometheus/pgtally.rules.yml into
     pub folder: PathBuf,
 }
 
 const HELP: &str = "\
-The dashboards have two variables: the Prometheus data source, and the instances that \
-`tally serve` runs for. That of grafana-clickhouse is for the views of `tally fleet schema`. The alert rules are for Prometheus: name the file in rule_files.
+The dashboards have two variables: the Prometheus data source, and the instances of \
+`tally serve`. The dashboard in grafana-clickhouse uses the views of `tally fleet schema`. The alert rules are for Prometheus: list the file in rule_files.
 
 Examples:
   tally dashboards /tmp/pgtally

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Prometheus' file of alert rules. JSON strings are YAML strings, so nothing needs another quoting.
+//! Prometheus' file of alert rules. JSON strings are valid YAML strings, so nothing else has to be quoted.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::alerts::Alert;
 
-/// The rules in one group.
+/// The rules, in one group.
 pub fn yaml(alerts: &[Alert]) -> String {
     let mut text = String::from(
-        "# Alerts on what `tally serve` answers at /metrics. Written by `tally dashboards`.\n\
+        "# Alerts on the metrics of `tally serve`. Written by `tally dashboards`.\n\
          groups:\n  - name: pgtally\n    rules:\n",
     );
     for alert in alerts {

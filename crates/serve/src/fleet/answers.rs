@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Answers requests from what is known, without waiting for the engine.
+//! Answers requests from the known results, without waiting for the engine.
 
 use std::sync::mpsc::Receiver;
 
@@ -15,7 +15,7 @@ use super::super::page::FIGURES;
 use super::super::request::{HttpReply, Refusal, Request, What};
 use super::board::Board;
 
-/// How often a page asks for newer answers, seconds. It gets them when they are there.
+/// How often a page asks for newer results, seconds. It gets them once they are there.
 const PAUSE: f64 = 2.0;
 
 /// Answers until the channel of requests is closed.
@@ -37,7 +37,7 @@ fn answer(
     query: &str,
 ) -> Result<HttpReply, Refusal> {
     if let What::Metrics(_) = what {
-        let why = "a fleet has no metrics; `tally serve` of each server has its own";
+        let why = "a fleet has no metrics; run `tally serve` for each server";
         return Err((StatusCode::NOT_FOUND, why.into()));
     }
     let only = part(whole, query).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
@@ -48,7 +48,7 @@ fn answer(
         document.live = Some(Live { url: figures(query), seconds: Some(PAUSE) });
     }
     let failure = known.tables.iter().find_map(|table| table.failure.as_ref());
-    let why = failure.map_or("the engine is asked", |it| &it.text);
+    let why = failure.map_or("the queries are still running", |failure| &failure.text);
     let tag = format!("\"{started:x}-{changes}\"");
     let answer = match what {
         What::Report => HttpReply::report(made.as_ref(), why, Some(tag)),
@@ -57,7 +57,7 @@ fn answer(
     answer.map_err(|error: Error| unavailable(error.to_string()))
 }
 
-/// Where a page of this part gets newer answers.
+/// URL from which a page of this part gets newer results.
 fn figures(query: &str) -> String {
     if query.is_empty() {
         FIGURES.to_string()
@@ -66,7 +66,7 @@ fn figures(query: &str) -> String {
     }
 }
 
-/// The part that the query of an address asks for, within what the command line names.
+/// The part of the fleet that the query string of a URL selects, within the part that the command line selects.
 fn part(whole: &Only, query: &str) -> Result<Only, String> {
     let mut only = whole.clone();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -81,17 +81,17 @@ fn part(whole: &Only, query: &str) -> Result<Only, String> {
         };
         let value = value.replace("%2F", "/");
         match (name, value.split_once('/')) {
-            // As answers name a host, since clusters may have hosts of the same name.
+            // Results name a host like this, because several clusters may have hosts of the same name.
             ("host", Some((cluster, host))) => {
-                set(|it| &mut it.cluster, cluster)?;
-                set(|it| &mut it.host, host)?;
+                set(|only| &mut only.cluster, cluster)?;
+                set(|only| &mut only.host, host)?;
             }
-            ("host", None) => set(|it| &mut it.host, &value)?,
-            ("cluster", _) => set(|it| &mut it.cluster, &value)?,
-            _ => return Err("an address is /, /?host=HOST or /?cluster=CLUSTER&host=HOST".into()),
+            ("host", None) => set(|only| &mut only.host, &value)?,
+            ("cluster", _) => set(|only| &mut only.cluster, &value)?,
+            _ => return Err("the URL must be /, /?host=HOST or /?cluster=CLUSTER&host=HOST".into()),
         }
     }
-    // It refuses names that have to be encoded in an address.
+    // Refuses names that would have to be encoded in a URL.
     Window::new(0, 1, only).map(|window| window.only)
 }
 

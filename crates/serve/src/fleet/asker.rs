@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the engine all questions about each part that is viewed, one after another.
+//! Runs all queries about each part that is being viewed, one after another.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use segment::clock::realtime_ns;
 use super::board::Board;
 use fleet::{asked, window, Asking};
 
-/// Asks until it is over.
+/// Runs queries until the board is closed.
 pub fn work(asking: &Asking, board: &Board, since: Option<Edge>) {
     while let Some(only) = board.next() {
         Round { asking, board, only: &only, window: window(since, None) }.ask();
@@ -20,7 +20,7 @@ pub fn work(asking: &Asking, board: &Board, since: Option<Edge>) {
     }
 }
 
-/// All questions about a part; their answers are of the same time.
+/// All queries about one part; their results cover the same time.
 struct Round<'r> {
     asking: &'r Asking,
     board: &'r Board,
@@ -31,21 +31,29 @@ struct Round<'r> {
 impl Round<'_> {
     fn ask(&self) {
         let asked = |limit| asked(self.window, None, self.only, limit);
-        // Who is there comes first, then the charts.
+        // The list of hosts comes first, then the charts.
         let (hosts, others) = QUERIES.split_at(1);
         for query in hosts {
-            self.put(query.name, |it| &mut it.tables, || self.asking.query(query, &asked(ROWS)?));
+            self.put(
+                query.name,
+                |fleet| &mut fleet.tables,
+                || self.asking.query(query, &asked(ROWS)?),
+            );
         }
         for chart in CHARTS {
             let ask = || self.asking.chart(chart, &asked(SERIES)?);
-            self.put(chart.name, |it| &mut it.courses, ask);
+            self.put(chart.name, |fleet| &mut fleet.courses, ask);
         }
         for query in others.iter().filter(|other| is_asked(other.name, self.only)) {
-            self.put(query.name, |it| &mut it.tables, || self.asking.query(query, &asked(ROWS)?));
+            self.put(
+                query.name,
+                |fleet| &mut fleet.tables,
+                || self.asking.query(query, &asked(ROWS)?),
+            );
         }
     }
 
-    /// Asks a question, and puts what comes of it onto the board.
+    /// Runs a query, and puts its result or its error on the board.
     fn put<T>(
         &self,
         name: &'static str,
@@ -65,7 +73,7 @@ impl Round<'_> {
             }
         };
         self.board.put(self.only, |fleet| {
-            if let Some(question) = of(fleet).iter_mut().find(|it| it.name == name) {
+            if let Some(question) = of(fleet).iter_mut().find(|question| question.name == name) {
                 question.take(result);
             }
         });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is known of the fleet and of its parts, and which of them is to be asked about next.
+//! The known results about the fleet and its parts, and the part to query next.
 //!
-//! A part is asked about while somebody views its page. The asker writes answers, requests read them and say that the
-//! page is viewed; one lock has everything, and nothing waits while it is held.
+//! A part is queried while somebody views its page. The thread that runs queries writes results; requests read
+//! them and record that the page is being viewed. One lock protects everything, and nobody waits while holding
+//! it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,18 +11,18 @@ use std::time::{Duration, Instant};
 use fleet_sql::Only;
 use report::fleet::Fleet;
 
-/// Max. number of parts that are viewed at the same time.
+/// Maximum number of parts that can be viewed at the same time.
 const PARTS: usize = 16;
-/// How long after a request a page counts as viewed, at least. Pages ask every two seconds.
+/// Minimum time after a request for which a page counts as viewed. Pages send a request every two seconds.
 const VIEWED: Duration = Duration::from_secs(15);
 
 /// A part of the fleet.
 #[derive(Debug)]
 struct Scope {
     fleet: Fleet,
-    /// When the page was requested last.
+    /// When the page was last requested.
     viewed: Option<Instant>,
-    /// When the engine is to be asked again.
+    /// When to run the queries again.
     due: Instant,
     /// Number of changes.
     changes: u64,
@@ -33,7 +34,7 @@ struct BoardState {
     ended: bool,
 }
 
-/// The parts; the first is what the command line names, and stays.
+/// The parts; the first one is that of the command line, and stays.
 #[derive(Debug)]
 pub struct Board {
     state: Mutex<BoardState>,
@@ -43,7 +44,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// Nothing is known yet.
+    /// A board without results.
     pub fn new(only: Only, engine: String, interval: Duration) -> Board {
         let board = Board {
             state: Mutex::new(BoardState { parts: Vec::new(), ended: false }),
@@ -67,23 +68,24 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the command line names.
+    /// The part that the command line selects.
     pub fn whole(&self) -> Only {
         self.state().parts.first().map_or_else(Only::default, |part| part.fleet.only.clone())
     }
 
-    /// What is known of a part, and the number of its changes. From now on it counts as viewed. The error says why it
-    /// cannot be viewed.
+    /// The known results about a part, and the number of changes to them. From now on the part counts as viewed.
+    /// The error says why it cannot be viewed.
     pub fn view(&self, only: &Only) -> Result<(Fleet, u64), String> {
         let mut state = self.state();
         let now = Instant::now();
-        let viewed = |part: &Scope| part.viewed.is_some_and(|it| now < it + self.viewed());
+        let viewed = |part: &Scope| part.viewed.is_some_and(|viewed| now < viewed + self.viewed());
         let at = match state.parts.iter().position(|part| part.fleet.only == *only) {
             Some(at) => at,
             None => {
                 if state.parts.len() >= PARTS {
                     let idle = state.parts.iter().skip(1).position(|part| !viewed(part));
-                    let idle = idle.ok_or("too many hosts are viewed at once; close some pages")?;
+                    let idle =
+                        idle.ok_or("too many hosts are being viewed at once; close some pages")?;
                     state.parts.remove(idle + 1);
                 }
                 let part = self.part(only.clone());
@@ -102,7 +104,7 @@ impl Board {
         VIEWED.max(self.interval * 2)
     }
 
-    /// Waits until a part is to be asked about; `None`: it is over.
+    /// Waits until a part has to be queried; `None` once the board is closed.
     pub fn next(&self) -> Option<Only> {
         let mut state = self.state();
         loop {
@@ -110,7 +112,8 @@ impl Board {
                 return None;
             }
             let now = Instant::now();
-            let viewed = |part: &&mut Scope| part.viewed.is_some_and(|it| now < it + self.viewed());
+            let viewed =
+                |part: &&mut Scope| part.viewed.is_some_and(|viewed| now < viewed + self.viewed());
             let first = state.parts.iter_mut().filter(viewed).min_by_key(|part| part.due);
             let wait = match first {
                 Some(part) if part.due <= now => {
@@ -125,7 +128,7 @@ impl Board {
         }
     }
 
-    /// Puts an answer, or why there is none, into what is known of a part.
+    /// Stores a result, or an error, in the known results about a part.
     pub fn put(&self, only: &Only, take: impl FnOnce(&mut Fleet)) {
         let mut state = self.state();
         if let Some(part) = state.parts.iter_mut().find(|part| part.fleet.only == *only) {
@@ -134,7 +137,8 @@ impl Board {
         }
     }
 
-    /// All questions about a part were asked: the next time is not at once, even if that took longer than an interval.
+    /// All queries about a part have run. The next round does not start at once, even if this one took longer
+    /// than an interval.
     pub fn asked(&self, only: &Only) {
         let mut state = self.state();
         if let Some(part) = state.parts.iter_mut().find(|part| part.fleet.only == *only) {
@@ -142,7 +146,7 @@ impl Board {
         }
     }
 
-    /// It is over.
+    /// Closes the board.
     pub fn end(&self) {
         self.state().ended = true;
         self.changed.notify_all();
@@ -178,7 +182,7 @@ mod tests {
         }
         assert!(board.view(&host("one-more")).unwrap_err().contains("too many"));
         assert!(board.view(&host("1")).is_ok());
-        // What nobody views any more makes space; the whole fleet stays.
+        // Parts that nobody views any more make space; the whole fleet stays.
         for part in &mut board.state().parts {
             part.viewed = None;
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve --fleet`: the page of what an engine answers about the recordings of many hosts.
+//! `tally serve --fleet`: a page with query results about the recordings of many hosts.
 //!
-//! [`asker`] is the only thread that runs the engine, which may take minutes; it puts what it learns on the [`board`].
-//! [`answers`] answers requests from there at once.
+//! [`asker`] is the only thread that runs the engine, which may take minutes; it puts the results on the
+//! [`board`]. [`answers`] answers requests from the board without delay.
 
 mod answers;
 mod asker;
@@ -19,15 +19,15 @@ use super::{gate, http, print_addresses, ServeArgs, Serving, Token};
 use board::Board;
 use fleet::Asking;
 
-/// Serves the page until a signal asks for the end.
+/// Serves the page until a signal arrives.
 pub fn run(args: &ServeArgs, token: &Token) -> Result<(), Error> {
     let interval = args.pace()?;
     let flags = &args.fleet;
     let Some(engine) = flags.engine.clone() else {
-        return Err(Error::Usage("give --engine, which answers from the recordings".into()));
+        return Err(Error::Usage("specify --engine, which queries the recordings".into()));
     };
     let only = Only { cluster: flags.cluster.clone(), host: args.connection.host.clone() };
-    // Report errors now, rather than on the page.
+    // Report errors now rather than on the page.
     Window::new(0, 1, only.clone()).map_err(Error::Usage)?;
     let asking = Arc::new(Asking::new(engine, flags.root.clone())?);
     asking.check()?;
@@ -51,7 +51,7 @@ pub fn run(args: &ServeArgs, token: &Token) -> Result<(), Error> {
     asking.stop();
     // Requests end when the last sender is dropped.
     if asker.join().is_err() || answers.join().is_err() {
-        return Err(Error::Failed("the thread that asks the engine has failed".into()));
+        return Err(Error::Failed("the thread that runs the queries has failed".into()));
     }
     served
 }

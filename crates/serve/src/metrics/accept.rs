@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Chooses the format of metrics by the scraper's Accept header.
+//! Chooses the format of metrics from the scraper's Accept header.
 
 use super::text::Dialect;
 
@@ -13,7 +13,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The Content-Type.
+    /// Its Content-Type.
     pub fn content_type(self) -> &'static str {
         match self {
             Form::Text(Dialect::Prometheus) => "text/plain; version=0.0.4; charset=utf-8",
@@ -27,7 +27,7 @@ impl Form {
         }
     }
 
-    /// The format with the highest weight, the first of several; text by default.
+    /// The format with the highest weight, or the first of several; text by default.
     pub fn wanted(accept: &str) -> Form {
         let mut best = (Form::Text(Dialect::Prometheus), 0.0);
         for range in accept.split(',') {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Converts histograms to classic buckets and to exponential ones: Prometheus' native histograms and those of
-//! OpenTelemetry.
+//! Converts histograms to classic buckets and to exponential ones, which Prometheus' native histograms and
+//! OpenTelemetry use.
 //!
-//! Our buckets are 1/16 wide. Each is assigned as a whole by its middle, so counts are exact and
-//! bounds are off by at most 6.25 %.
+//! Our buckets are 1/16 wide. Each is assigned as a whole by its middle, so counts are exact and bounds are off
+//! by at most 6.25 %.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ pub const BOUNDS: [f64; 25] = [
     0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
-/// Eight native buckets per doubling: 9 % wide and so wider than ours, which leaves no empty bucket
-/// between two used ones.
+/// Eight native buckets per doubling: each is 9 % wide and therefore wider than ours, which leaves no empty
+/// bucket between two used ones.
 pub const SCHEMA: i32 = 3;
 const A_DOUBLING: f64 = 8.0;
 /// Values up to this count as zero, seconds.
@@ -38,8 +38,8 @@ pub fn classic(spread: &Spread) -> [u64; BOUNDS.len()] {
     })
 }
 
-/// Native buckets as they are sent: spans of adjacent buckets, and each bucket's difference from the
-/// previous one.
+/// Native buckets in wire form: spans of adjacent buckets, and the difference of each bucket from the previous
+/// one.
 #[derive(Debug, Default, PartialEq)]
 pub struct Native {
     /// Number of values up to [`ZERO`].
@@ -50,16 +50,16 @@ pub struct Native {
     pub deltas: Vec<i64>,
 }
 
-/// Exponential buckets, of which native ones are one notation and OpenTelemetry's another.
+/// Exponential buckets. Native buckets are one notation for them, OpenTelemetry's another.
 #[derive(Debug, Default, PartialEq)]
 pub struct Exponential {
     /// Number of values up to [`ZERO`].
     pub zero: u64,
-    /// Used buckets. Number `i` ends at `2^(i / 2^SCHEMA)`, which is part of it.
+    /// Used buckets. Bucket `i` ends at `2^(i / 2^SCHEMA)`, inclusive.
     pub counts: BTreeMap<i32, u64>,
 }
 
-/// Exponential buckets; `None` if some values have no bucket, so that the buckets would not add up.
+/// Exponential buckets; `None` if some values have no bucket, because the buckets would not add up.
 pub fn exponential(spread: &Spread) -> Option<Exponential> {
     if spread.placed() != spread.count {
         return None;
@@ -92,7 +92,7 @@ pub fn native(spread: &Spread) -> Option<Native> {
         (next, before) = (index + 1, count);
     }
     if native.spans.is_empty() {
-        // Without a span it would be taken for a classic histogram.
+        // Without a span, it would be mistaken for a classic histogram.
         native.spans.push((0, 0));
     }
     Some(native)

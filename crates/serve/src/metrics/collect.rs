@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Turns the totals since the segment was created into metrics (docs/reference-metrics.md). Labels are
-//! the server's names of activities, processes, files and locks; the segment's directory bounds
-//! their number.
+//! Converts the totals since the segment was created to metrics (docs/reference-metrics.md). Labels are the
+//! server's names of activities, processes, files and locks; the size of the segment's directory bounds their
+//! number.
 
 use std::collections::BTreeMap;
 
@@ -27,23 +27,27 @@ pub struct Present<'p> {
     pub statements: Option<(&'p StatementsTable, &'p NamedStatements)>,
 }
 
-/// What has become of readings and events that are sent by OTLP.
+/// What happened to the readings and events that are sent by OTLP.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Delivery {
     /// When counting started, seconds since 1970.
     pub since: f64,
-    /// Of readings of all metrics.
+    /// Fate of the readings of all metrics.
     pub readings: Fate,
-    /// Of events.
+    /// Fate of the events.
     pub events: Fate,
 }
 
-/// All metrics; without a server only `pgtally_up` 0, the build info, and what `delivery` is.
+/// All metrics; without a server only `pgtally_up` 0, the build info, and `delivery`.
 pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Vec<Family> {
-    let mut up = Family::new("pgtally_up", Gauge, "Whether the server's segment is read.");
+    let mut up = Family::new(
+        "pgtally_up",
+        Gauge,
+        "Whether the server's segment can be read (1) or not (0).",
+    );
     up.number([], if present.is_some() { 1.0 } else { 0.0 });
     let mut build =
-        Family::new("pgtally_build_info", Gauge, "The version that serves this; always 1.");
+        Family::new("pgtally_build_info", Gauge, "Version of pgtally in the labels; always 1.");
     build.number([("version", env!("CARGO_PKG_VERSION"))], 1.0);
     let mut families = vec![up, build];
     if let Some(delivery) = delivery {
@@ -84,12 +88,12 @@ fn delivered(delivery: &Delivery, families: &mut Vec<Family>) {
     let mut dropped = Family::new(
         "pgtally_otlp_dropped_total",
         Counter,
-        "Readings and events that it refused, or that were dropped because too many waited.",
+        "Readings and events that the OTLP receiver refused, or that were dropped from a full queue.",
     );
     let mut waiting = Family::new(
         "pgtally_otlp_waiting",
         Gauge,
-        "Readings and events that it has not accepted yet.",
+        "Readings and events that wait to be sent to the OTLP receiver.",
     );
     for (what, fate) in [("readings", &delivery.readings), ("events", &delivery.events)] {
         let labels = [("what", what)];
@@ -102,7 +106,8 @@ fn delivered(delivery: &Delivery, families: &mut Vec<Family>) {
 
 fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>) {
     let server = &interval.server;
-    let mut info = Family::new("pgtally_server_info", Gauge, "What is measured; always 1.");
+    let mut info =
+        Family::new("pgtally_server_info", Gauge, "The measured server in the labels; always 1.");
     info.number(
         [
             ("server", server.name.as_str()),
@@ -111,9 +116,10 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         ],
         1.0,
     );
-    let mut level = Family::new("pgtally_level_info", Gauge, "How much is measured; always 1.");
+    let mut level =
+        Family::new("pgtally_level_info", Gauge, "The measuring level in the labels; always 1.");
     level.number([("level", &interval.level.to_string())], 1.0);
-    let mut sessions = Family::new("pgtally_sessions", Gauge, "Processes that exist.");
+    let mut sessions = Family::new("pgtally_sessions", Gauge, "Existing processes.");
     for row in &present.frame.population {
         let labels = [("process", &*row.process), ("state", row.state)];
         sessions.number(labels, f64::from(row.sessions));
@@ -123,7 +129,7 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         families,
         "pgtally_segment_created_timestamp_seconds",
         Gauge,
-        "When the segment was made and all counters started.",
+        "Time at which the segment was created and all counters started, in seconds since 1970.",
         server.created,
     );
     one(families, "pgtally_processors", Gauge, "CPUs of the machine.", interval.cores as f64);
@@ -131,14 +137,14 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         families,
         "pgtally_session_seconds_total",
         Counter,
-        "Time that all processes lived: the sum of pgtally_time_seconds_total.",
+        "Lifetime of all processes: the sum of pgtally_time_seconds_total.",
         interval.wall_seconds,
     );
     one(
         families,
         "pgtally_sessions_ended_total",
         Counter,
-        "Processes that ended.",
+        "Processes that have ended.",
         interval.ended.sessions as f64,
     );
     one(
@@ -152,13 +158,13 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         families,
         "pgtally_torn_sessions",
         Gauge,
-        "Processes paused within an update, read as they are.",
+        "Processes that were paused in the middle of an update and read as they were.",
         interval.torn_sessions as f64,
     );
     let mut overflow = Family::new(
         "pgtally_overflow_total",
         Counter,
-        "What did not fit into a full table; anything but 0 is missing.",
+        "Entries that did not fit into a full table; anything but 0 is missing from the figures.",
     );
     let it = &interval.overflow;
     for (what, count) in [
@@ -194,7 +200,7 @@ fn ledger(frame: &Frame, families: &mut Vec<Family>) {
     let mut time = Family::new(
         "pgtally_time_seconds_total",
         Counter,
-        "Time of all processes by phase and activity, up to now.",
+        "Time of all processes by phase and activity, including activities in progress.",
     );
     let mut waits: Totals<2> = BTreeMap::new();
     for it in &frame.statistics {
@@ -235,7 +241,7 @@ fn commands(frame: &Frame, families: &mut Vec<Family>) {
     let mut handle = Family::new(
         "pgtally_command_seconds",
         Histogram,
-        "Handling of clients' commands, from arrival until the next is awaited.",
+        "Time to handle a client's command, from its arrival until the server waits for the next.",
     );
     for ([kind], total) in &handled {
         handle.push([("command", kind)], spread(total, frame));
@@ -243,7 +249,7 @@ fn commands(frame: &Frame, families: &mut Vec<Family>) {
     let mut waited = Family::new(
         "pgtally_command_read_seconds",
         Summary,
-        "Waiting for clients' commands, since the previous one was handled.",
+        "Time that the server waited for a client's next command.",
     );
     for ([kind], total) in &read {
         let seconds = frame.clock.seconds(total.change.total);
@@ -269,13 +275,14 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     let mut commits = Family::new(
         "pgtally_commit_seconds",
         Histogram,
-        "Duration of commits that wrote WAL: leader (synced itself), group_committed (another's \
-         sync covered it), asynchronous.",
+        "Duration of commits that wrote WAL: leader (flushed itself), group_committed (another backend's \
+         flush covered it), asynchronous.",
     );
     for ([how], total) in &whole {
         commits.push([("how", how)], spread(total, frame));
     }
-    let mut parts = Family::new("pgtally_commit_part_seconds", Summary, "What commits waited for.");
+    let mut parts =
+        Family::new("pgtally_commit_part_seconds", Summary, "Waits of commits, by kind of wait.");
     let it = &interval.commits;
     for (part, timing) in [
         ("insert", &it.insert),
@@ -290,7 +297,7 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     let mut checkpoints = Family::new(
         "pgtally_checkpoint_seconds",
         Summary,
-        "Checkpoints and restartpoints that ended, and their two parts.",
+        "Duration of completed checkpoints and restartpoints, and of their two parts.",
     );
     let it = &interval.checkpoints;
     for (part, timing) in [("total", &it.total), ("write", &it.write), ("sync", &it.sync)] {
@@ -304,7 +311,7 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
         Family::new(
             "pgtally_wal_buffers_full_total",
             Counter,
-            "WAL writes because buffers were full.",
+            "WAL writes because the WAL buffers were full.",
         ),
     ];
     for row in &interval.wal {
@@ -326,15 +333,12 @@ fn files(interval: &Interval, families: &mut Vec<Family>) {
     let mut time = Family::new(
         "pgtally_file_seconds",
         Histogram,
-        "Operations on files that ended, failed ones included.",
+        "Completed file operations, including failed ones.",
     );
-    let mut bytes = Family::new(
-        "pgtally_file_bytes_total",
-        Counter,
-        "Bytes transferred by operations on files.",
-    );
+    let mut bytes =
+        Family::new("pgtally_file_bytes_total", Counter, "Bytes transferred by file operations.");
     let mut failed =
-        Family::new("pgtally_file_failures_total", Counter, "Operations on files that failed.");
+        Family::new("pgtally_file_failures_total", Counter, "File operations that failed.");
     for row in &interval.files {
         let labels = [
             ("file", &*row.file),
@@ -388,19 +392,19 @@ fn locks(interval: &Interval, families: &mut Vec<Family>) {
     }
     families.push(summary(
         "pgtally_lwlock_wait_seconds",
-        "Sleeps in the queues of lightweight locks; while the level is locks.",
+        "Sleeps in the queues of lightweight locks, while the level is locks.",
         ["lock", "mode"],
         &waits,
     ));
     families.push(summary(
         "pgtally_lwlock_acquire_seconds",
-        "Acquisitions of lightweight locks, timed if they queued; while the level is locks.",
+        "Acquisitions of lightweight locks, timed if they queued, while the level is locks.",
         ["lock", "mode"],
         &acquired,
     ));
     families.push(summary(
         "pgtally_lwlock_held_seconds",
-        "Lightweight locks from acquisition to release; while the level is locks.",
+        "Time that lightweight locks were held, while the level is locks.",
         ["lock", "mode"],
         &held,
     ));
@@ -410,7 +414,7 @@ fn locks(interval: &Interval, families: &mut Vec<Family>) {
     }
     families.push(summary(
         "pgtally_lock_wait_seconds",
-        "Waits for heavyweight locks; while the level is locks.",
+        "Waits for heavyweight locks, while the level is locks.",
         ["type", "mode"],
         &waits,
     ));
@@ -429,7 +433,7 @@ fn others(interval: &Interval, families: &mut Vec<Family>) {
     let mut own = Family::new(
         "pgtally_function_own_seconds_total",
         Counter,
-        "Time of probed functions without other probed functions that they called.",
+        "Time of probed functions, excluding other probed functions that they called.",
     );
     for (name, (calls, seconds)) in calls {
         all.number([("function", name)], calls as f64);
@@ -437,12 +441,15 @@ fn others(interval: &Interval, families: &mut Vec<Family>) {
     }
     let timed_calls = summary(
         "pgtally_function_seconds",
-        "Timed calls of probed functions, including what they called.",
+        "Timed calls of probed functions, including the functions that they called.",
         ["function"],
         &inclusive,
     );
-    let mut timers =
-        Family::new("pgtally_statistic_seconds", Summary, "Any other statistic that is a time.");
+    let mut timers = Family::new(
+        "pgtally_statistic_seconds",
+        Summary,
+        "Any other statistic that measures a time.",
+    );
     let mut values =
         Family::new("pgtally_statistic", Summary, "Any other statistic that is a number.");
     for row in &interval.statistics {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Metrics, independent of the format they are written in.
+//! Metrics, independent of their output format.
 
 use segment::layout::bucket_middle;
 use segment::Histogram;
@@ -14,7 +14,7 @@ pub struct Family {
     pub help: &'static str,
     /// Type of its samples.
     pub kind: Kind,
-    /// One for each combination of labels.
+    /// One sample for each combination of labels.
     pub samples: Vec<MetricSample>,
 }
 
@@ -38,7 +38,7 @@ pub struct MetricSample {
     pub labels: Vec<(&'static str, String)>,
     /// Its value.
     pub value: Value,
-    /// When it started, seconds since 1970; `None`: when the segment was created.
+    /// When it started, seconds since 1970; `None` if it started when the segment was created.
     pub since: Option<f64>,
 }
 
@@ -65,12 +65,12 @@ pub struct Spread {
     pub count: u64,
     /// Sum, seconds.
     pub sum: f64,
-    /// Middle of each bucket in seconds, rising, and its count.
+    /// Middle of each bucket in seconds, ascending, and its count.
     pub buckets: Vec<(f64, u64)>,
 }
 
 impl MetricSample {
-    /// Adds another one of the same labels.
+    /// Adds another one with the same labels.
     fn add(&mut self, other: &MetricSample) {
         self.since = self.since.zip(other.since).map(|(a, b)| a.min(b));
         match (&mut self.value, &other.value) {
@@ -80,7 +80,7 @@ impl MetricSample {
                 *sum += more;
             }
             (Value::Spread(sum), Value::Spread(more)) => sum.add(more),
-            // The samples of a family are of one kind.
+            // All samples of a family are of one kind.
             _ => {}
         }
     }
@@ -101,7 +101,7 @@ impl Spread {
         });
     }
 
-    /// The distribution of `count` times with a histogram in ticks.
+    /// The distribution of `count` times, from a histogram in ticks.
     pub fn from_histogram(
         count: u64,
         sum: f64,
@@ -160,8 +160,8 @@ impl Family {
         }
     }
 
-    /// Orders the samples by their labels, and adds up those of equal labels: a receiver refuses a reading that has
-    /// one twice.
+    /// Orders the samples by their labels, and adds up samples with equal labels, because a receiver refuses a
+    /// reading with duplicates.
     pub fn settle(&mut self) {
         self.samples.sort_by(|a, b| a.labels.cmp(&b.labels));
         self.samples.dedup_by(|next, kept| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Metrics in Prometheus' protocol buffers: length-delimited messages `io.prometheus.client.MetricFamily`
-//! (metrics.proto of prometheus/client_model). Of the three forms only this one has native histograms.
+//! (metrics.proto of prometheus/client_model). Of the three formats, only this one has native histograms.
 
 use prost::Message;
 
 use super::buckets::{classic, native, BOUNDS, SCHEMA, ZERO};
 use super::family::{Family, Kind, MetricSample, Spread, Value};
 
-/// All families; `created` is when the counters began, seconds since 1970.
+/// Writes all families; `created` is when the counters started, seconds since 1970.
 pub fn write(families: &[Family], created: Option<f64>) -> Vec<u8> {
     families
         .iter()
@@ -58,7 +58,7 @@ fn metric_of(sample: &MetricSample, kind: Kind, created: Option<f64>) -> Metric 
 }
 
 fn histogram_of(spread: &Spread) -> Histogram {
-    // For a scraper that does not keep native ones.
+    // For a scraper that does not store native histograms.
     let bucket = BOUNDS
         .iter()
         .zip(classic(spread))
@@ -91,7 +91,7 @@ struct MetricFamily {
     name: Option<String>,
     #[prost(string, optional, tag = "2")]
     help: Option<String>,
-    /// Of the enumeration MetricType.
+    /// A value of the enumeration MetricType.
     #[prost(int32, optional, tag = "3")]
     kind: Option<i32>,
     #[prost(message, repeated, tag = "4")]

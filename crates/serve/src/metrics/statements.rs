@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements as metrics: some by query id, all others summed, so that the number of series is
-//! bounded.
+//! Statements as metrics: some by query ID and all others as one sum, so that the number of series is bounded.
 //!
-//! A series is a set of labels, which are names: a role that is dropped and made again under its name continues its
-//! series, and one that is renamed begins another. No value ever falls: each reading adds what a statement has done since
-//! the one before, also if the server's table has evicted it in between, or was reset. A series that is shown stays for
-//! [`KEPT`] at least, with its last value if the statement is not there any more, because series that come and go are of
-//! little use.
+//! A series is a set of labels, which are names. A role that is dropped and created again under the same name
+//! continues its series; a role that is renamed starts another. Values never fall: each reading adds what a
+//! statement has done since the previous one, even if the server's table has evicted it in between or was reset.
+//! A series that is shown stays for at least [`KEPT`], with its last value if the statement is no longer there,
+//! because series that come and go are of little use.
 //!
-//! Figures of a series count from the statement's first execution. Those of the others count from the start of this
-//! command, so that the sum never falls when a statement is shown, or shown no more.
+//! The figures of a series count from the statement's first execution. Those of the others count from the start
+//! of this command, so that their sum never falls when a statement is shown or no longer shown.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,17 +17,17 @@ use segment::StatementKey;
 use super::family::{Family, Kind};
 use view::statements::{StatementFigures, StatementsTable};
 
-/// How long a series is shown at least, seconds.
+/// Minimum time for which a series is shown, seconds.
 const KEPT: f64 = 3600.0;
 /// Factor by which a statement must exceed the time of a shown one to replace it.
 const CLEARLY: f64 = 1.25;
-/// Series that are remembered, because they were shown once, while their statements are not there.
+/// Number of series that are remembered, because they were shown once, while their statements are not there.
 const REMEMBERED: usize = 10_000;
 
 /// Calls, seconds, rows, errors.
 type Figures = [f64; 4];
 
-/// What tells series apart.
+/// Distinguishes series from each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Labels {
     queryid: Option<i64>,
@@ -37,27 +36,27 @@ struct Labels {
     toplevel: bool,
 }
 
-/// What the statements of these labels have done.
+/// The activity of the statements with these labels.
 #[derive(Debug, Default)]
 struct Series {
     total: Figures,
-    /// Since when that counts, seconds since 1970.
+    /// When counting started, seconds since 1970.
     since: f64,
-    /// Their time in the last reading: how the server's table has it.
+    /// Their time in the last reading, according to the server's table.
     seconds: f64,
-    /// Since when it is shown; `None`: it is one of the others.
+    /// Since when it is shown; `None` if it is one of the others.
     shown: Option<f64>,
     /// Whether it was shown at any time.
     known: bool,
 }
 
-/// What a statement had done at the last reading.
+/// The figures of a statement at the last reading.
 #[derive(Debug)]
 struct Last {
-    /// When it was first executed, which tells it from one that was evicted or reset in between.
+    /// When it was first executed, which distinguishes it from one that was evicted or reset in between.
     first_seen: Option<f64>,
-    /// The highest figures. Time of a statement that has no id yet lies with those that are not identified while it
-    /// runs, and leaves them later.
+    /// The highest figures so far. While a statement that has no ID yet runs, its time belongs to the
+    /// unidentified statements, and leaves them later.
     figures: Figures,
     labels: Labels,
 }
@@ -69,12 +68,12 @@ pub struct NamedStatements {
     series: HashMap<Labels, Series>,
     last: HashMap<StatementKey, Last>,
     others: Figures,
-    /// When the first reading was, and the last one, seconds since 1970.
+    /// When the first and the last reading were taken, seconds since 1970.
     begun: Option<f64>,
     read: f64,
 }
 
-/// Without what will be another statement's time: a counter does not fall.
+/// Excludes time that will later belong to another statement, because a counter must not fall.
 fn figures(row: &StatementFigures) -> Figures {
     let seconds = (row.seconds - row.unnamed_seconds).max(0.0);
     [row.calls as f64, seconds, row.rows as f64, (row.errors + row.cancels) as f64]
@@ -114,7 +113,7 @@ impl NamedStatements {
             let (last, growth) = grown(row, before.remove(&row.key), &labels);
             let since = match growth.of {
                 Counted::All => row.first_seen.map_or(now, |first| first.min(now)),
-                // Under another name it begins at zero, at the reading before.
+                // Under another name it starts at zero, at the previous reading.
                 Counted::SinceLast { renamed: true } => self.read,
                 Counted::SinceLast { renamed: false } => f64::INFINITY,
             };
@@ -134,19 +133,19 @@ impl NamedStatements {
         self.read = now;
     }
 
-    /// Drops series without a statement, of which nobody knows.
+    /// Drops series that have no statement and were never shown.
     fn forget(&mut self) {
         let there: HashSet<&Labels> = self.last.values().map(|last| &last.labels).collect();
         let absent = |labels: &Labels| !there.contains(labels);
         let known =
             self.series.iter().filter(|(labels, sery)| sery.known && absent(labels)).count();
-        self.series.retain(|labels, it| {
-            !absent(labels) || it.shown.is_some() || (it.known && known <= REMEMBERED)
+        self.series.retain(|labels, series| {
+            !absent(labels) || series.shown.is_some() || (series.known && known <= REMEMBERED)
         });
     }
 
-    /// Chooses what is shown: those with most time. One that is shown already is replaced after [`KEPT`], by one that has
-    /// clearly more.
+    /// Chooses the statements to show: those with the most time. One that is already shown is replaced, after
+    /// [`KEPT`], by one that has clearly more.
     fn choose(&mut self, now: f64) {
         let mut shown: Vec<(f64, f64, Labels)> = Vec::new();
         let mut candidates: Vec<(f64, Labels)> = Vec::new();
@@ -157,7 +156,7 @@ impl NamedStatements {
             }
         }
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        // Of those that may be replaced, that with the min. time is the last.
+        // Of those that may be replaced, the one with the least time comes last.
         let mut replaceable: Vec<(f64, Labels)> = shown
             .iter()
             .filter(|(_, since, _)| now - since >= KEPT)
@@ -191,31 +190,31 @@ impl NamedStatements {
             Family::new(
                 "pgtally_statement_calls_total",
                 Kind::Counter,
-                "Executions that ended without an error, by statement; all others under one label.",
+                "Executions that ended without an error, by statement; all other statements are under one label.",
             ),
             Family::new(
                 "pgtally_statement_seconds_total",
                 Kind::Counter,
-                "Server time of these statements.",
+                "Server time, by statement.",
             ),
             Family::new(
                 "pgtally_statement_rows_total",
                 Kind::Counter,
-                "Rows returned or changed by them.",
+                "Rows returned or changed, by statement.",
             ),
             Family::new(
                 "pgtally_statement_failures_total",
                 Kind::Counter,
-                "Executions that an error or a cancellation ended.",
+                "Executions that ended with an error or were cancelled, by statement.",
             ),
         ];
-        for (it, series) in self.series.iter().filter(|(_, series)| series.shown.is_some()) {
-            let id = it.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
+        for (names, series) in self.series.iter().filter(|(_, series)| series.shown.is_some()) {
+            let id = names.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
             let labels = [
                 ("queryid", id.as_str()),
-                ("database", &it.database),
-                ("user", &it.user),
-                ("toplevel", if it.toplevel { "true" } else { "false" }),
+                ("database", &names.database),
+                ("user", &names.user),
+                ("toplevel", if names.toplevel { "true" } else { "false" }),
             ];
             for (family, value) in own.iter_mut().zip(series.total) {
                 family.number_since(labels, value, series.since);
@@ -236,17 +235,17 @@ impl NamedStatements {
     }
 }
 
-/// What a statement has done since the last reading.
+/// The activity of a statement since the last reading.
 struct Growth {
     figures: Figures,
     of: Counted,
 }
 
-/// Which executions growth is of.
+/// The executions that a growth covers.
 enum Counted {
-    /// All: it was not there, or was evicted or reset in between.
+    /// All of them: the statement was not there, or was evicted or reset in between.
     All,
-    /// Those since the last reading; whether its names were others then.
+    /// Those since the last reading; `renamed` says whether its names have changed.
     SinceLast { renamed: bool },
 }
 
@@ -267,7 +266,7 @@ fn grown(row: &StatementFigures, before: Option<Last>, labels: &Labels) -> (Last
         *highest = highest.max(now);
     }
     let of = Counted::SinceLast { renamed: last.labels != labels };
-    // Once it is executed that says since when it counts.
+    // Once it has been executed, this says from when it counts.
     let first_seen = last.first_seen.or(row.first_seen);
     (Last { first_seen, figures: highest, labels }, Growth { figures: growth, of })
 }
@@ -301,7 +300,7 @@ mod tests {
         reading(time, rows.iter().map(|(id, s)| statement(*id, (10, "app"), 1.0, *s)).collect())
     }
 
-    /// Id, user, seconds and beginning of each series, as written.
+    /// ID, user, seconds and start of each series, as written.
     fn shown(named: &NamedStatements) -> Vec<(String, String, f64, f64)> {
         let mut families = Vec::new();
         named.metrics(&StatementsTable::default(), &mut families);
@@ -339,7 +338,7 @@ mod tests {
         assert_eq!(seconds(&named), entries(&[("1", 9.0), ("2", 8.0), ("other", 6.25)]));
         named.note(&of_app(1000.0 + 60.0 * MINUTE, &later));
         assert_eq!(seconds(&named), entries(&[("1", 9.0), ("3", 10.5), ("other", 6.25)]));
-        // What was replaced counts among the others.
+        // A replaced statement counts among the others.
         let last = [(1, 9.0), (2, 8.5), (3, 10.5), (4, 1.5), (5, 0.25)];
         named.note(&of_app(1000.0 + 61.0 * MINUTE, &last));
         assert_eq!(seconds(&named)[2].1, 6.75);
@@ -391,7 +390,7 @@ mod tests {
         // The server was restarted and has loaded what it had saved, with half a second since the last reading.
         named.note(&of(140.0, 125.0, 7.5));
         assert_eq!(value(&named), 18.5, "restarted");
-        // Time of what runs without an id, which it takes along when it gets one.
+        // Time of a statement that runs without an ID, and takes the time along when it gets one.
         named.note(&of(150.0, 125.0, 7.0));
         named.note(&of(160.0, 125.0, 7.5));
         assert_eq!(value(&named), 18.5);
@@ -412,7 +411,8 @@ mod tests {
         let mut labels = BTreeSet::new();
         let mut totals = vec![0.0; hot as usize];
         let mut first = vec![1.0; hot as usize];
-        // 24 scrapes, a minute apart, of a table that forgets most of what is not executed all the time.
+        // 24 scrapes, one minute apart, of a table that forgets most statements that are not executed all the
+        // time.
         for scrape in 0..24 {
             let time = 1e6 + f64::from(scrape) * MINUTE;
             let mut rows = Vec::new();
@@ -444,7 +444,7 @@ mod tests {
             let mut state = seed;
             let mut named = NamedStatements::new(number);
             let mut values: BTreeMap<(String, String), f64> = BTreeMap::new();
-            // What a statement of a role has in the table, and since when.
+            // The time of a role's statement in the table, and since when it counts.
             let mut table: BTreeMap<(u64, u32), (f64, f64)> = BTreeMap::new();
             let mut names = BTreeMap::from([(10, "a"), (20, "b"), (30, "a")]);
             let mut truth = 0.0;

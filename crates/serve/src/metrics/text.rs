@@ -62,8 +62,8 @@ fn write_family(family: &Family, dialect: Dialect, out: &mut String) -> std::fmt
     Ok(())
 }
 
-/// A bound as OpenMetrics requires, "1.0" and "2e-06". Both formats use it, so that a series keeps
-/// its labels when the format changes.
+/// Formats a bound as OpenMetrics requires, "1.0" and "2e-06". Both formats use it, so that a series keeps its
+/// labels when the format changes.
 fn canonical(bound: f64) -> String {
     if bound < 1e-4 {
         format!("{bound:e}").replace("e-", "e-0")

@@ -13,7 +13,7 @@ use view::events::Row;
 
 use otlp::attribute::{number, real, scope, text, value};
 
-/// A request with these events, seen at `now`, ns since 1970.
+/// A request with these events, observed at `now`, ns since 1970.
 pub fn request(rows: &[Row], now: u64, resource: &Resource) -> Vec<u8> {
     let log_records = rows.iter().map(|row| record(row, now)).collect();
     let scope_logs = vec![ScopeLogs { scope: Some(scope()), log_records, ..ScopeLogs::default() }];

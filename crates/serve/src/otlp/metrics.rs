@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The metrics of `/metrics` as OTLP: the same figures under OpenTelemetry's names and types. Temporality
-//! is cumulative.
+//! The metrics of `/metrics` as OTLP: the same figures under OpenTelemetry's names and types, with cumulative
+//! temporality.
 //!
-//! `pgtally_wait_seconds` is `pgtally.wait` with unit `s`; the rules by which collectors name metrics for
-//! Prometheus turn it back. Histograms become exponential ones of scale [`SCHEMA`]; what has a
-//! count and a sum becomes a histogram of one bucket.
+//! `pgtally_wait_seconds` becomes `pgtally.wait` with unit `s`; the rules by which collectors name metrics for
+//! Prometheus reverse this. Histograms become exponential ones of scale [`SCHEMA`]; a metric with only a count
+//! and a sum becomes a histogram of one bucket.
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::metrics::v1::exponential_histogram_data_point::Buckets;
@@ -23,7 +23,7 @@ use otlp::attribute::{of_label, scope};
 
 const CUMULATIVE: i32 = AggregationTemporality::Cumulative as i32;
 
-/// A request with all families, as they were at `time`, ns since 1970.
+/// A request with all families, as of `time`, ns since 1970.
 pub fn request(
     families: &[Family],
     starts: &mut Starts,
@@ -38,10 +38,10 @@ pub fn request(
     ExportMetricsServiceRequest { resource_metrics: vec![of_resource] }.encode_to_vec()
 }
 
-/// Its name: without `_total` and `_seconds`. Bytes are what is counted, and stay.
+/// Its name without `_total` and `_seconds`. `_bytes` stays, because bytes are what is counted.
 fn name(family: &Family) -> String {
     let base = family.base();
-    // There are statistics that are numbers, too.
+    // Some statistics are numbers, not times.
     let bare = base.strip_suffix("_seconds").filter(|bare| *bare != "pgtally_statistic");
     bare.unwrap_or(base).replacen('_', ".", 1)
 }
@@ -51,7 +51,7 @@ fn name(family: &Family) -> String {
 struct Points {
     numbers: Vec<NumberDataPoint>,
     exponential: Vec<ExponentialHistogramDataPoint>,
-    /// Those of a count and a sum.
+    /// Points with a count and a sum.
     sums: Vec<HistogramDataPoint>,
 }
 
@@ -124,7 +124,7 @@ impl Points {
                     time_unix_nano: time,
                     ..point
                 }),
-                // Some of its values have no bucket, but its count has to be that of its buckets.
+                // Some of its values have no bucket, but its count must equal the sum of its buckets.
                 None => self.sums.push(HistogramDataPoint {
                     attributes,
                     start_time_unix_nano: start(spread.count as f64),
@@ -144,7 +144,7 @@ fn one_bucket(count: u64, sum: f64) -> HistogramDataPoint {
 fn of_spread(spread: &Spread) -> Option<ExponentialHistogramDataPoint> {
     let exponential = exponential(spread)?;
     let used = exponential.counts.keys().next().zip(exponential.counts.keys().next_back());
-    // Our bucket 1 begins at 1, and is number 0 here.
+    // Our bucket 1 begins at 1; here it is number 0.
     let positive = used.map(|(first, last)| Buckets {
         offset: first - 1,
         bucket_counts: (*first..=*last)
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_bucket_has_the_values_above_its_lower_edge_up_to_its_upper_edge() {
-        // By OTLP bucket i has the values in (base^i, base^(i + 1)], base = 2^(2^-scale).
+        // In OTLP, bucket i contains the values in (base^i, base^(i + 1)], base = 2^(2^-scale).
         let base = 2f64.powf(0.125);
         let values = [1e-6, 0.999, 1.0, 1.001, 2.0, 3.7, 100.0];
         for value in values {

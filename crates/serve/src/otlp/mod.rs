@@ -2,8 +2,8 @@
 //! Sends the metrics of `/metrics` and the events to an OpenTelemetry receiver, by OTLP over HTTP
 //! (docs/opentelemetry.md).
 //!
-//! The collector's thread makes requests of readings and events and puts them into two bounded
-//! [`queue`]s. A [`sender`] thread for each takes them out, so a slow receiver never delays a reading.
+//! The collector's thread converts readings and events to requests and puts them into two bounded [`queue`]s.
+//! Each queue has a [`sender`] thread that takes them out, so a slow receiver never delays a reading.
 
 mod logs;
 mod metrics;
@@ -28,15 +28,15 @@ use otlp::settings::{self, Target};
 use otlp::signal::Signal;
 use starts::Starts;
 
-/// Max. number of events in a request.
+/// Maximum number of events in a request.
 const EVENTS: usize = 500;
-/// How long the last readings and events may take at the end.
+/// Time limit for sending the last readings and events at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How often to send readings by default.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// What is sent where.
+/// What to send, and where.
 #[derive(Debug)]
 pub struct OtlpSettings {
     /// The receiver of metrics.
@@ -50,7 +50,7 @@ pub struct OtlpSettings {
 }
 
 impl OtlpSettings {
-    /// From `--otlp URL` (or without a URL) and `--otlp-interval`; `get` reads the environment.
+    /// From `--otlp URL` (or `--otlp` without a URL) and `--otlp-interval`; `get` reads the environment.
     pub fn read(
         url: Option<&str>,
         every: Option<Duration>,
@@ -70,7 +70,7 @@ impl OtlpSettings {
     }
 }
 
-/// What is to be sent, and the threads that send it.
+/// The queues, and the threads that send them.
 #[derive(Debug)]
 pub struct Otlp {
     place: SegmentSource,
@@ -86,7 +86,7 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Starts the threads. `place` says which server it is while none can be read.
+    /// Starts the threads. `place` identifies the server while it cannot be read.
     pub fn start(settings: OtlpSettings, place: &SegmentSource) -> Result<Otlp, Error> {
         let since = realtime_ns() as f64 * 1e-9;
         let (readings, events) = (Arc::new(Queue::default()), Arc::new(Queue::default()));
@@ -117,18 +117,19 @@ impl Otlp {
         self.due
     }
 
-    /// Another run of the server is read.
+    /// Another run of the server is being read from now on.
     pub fn attached(&mut self, header: &Header) {
         self.resource = resource::describe_server(&self.place, Some(header), &self.extra);
     }
 
-    /// A reading is being taken, whether it succeeds or not.
+    /// A reading is about to be taken, whether it succeeds or not.
     pub fn begin(&mut self) {
         // Missed readings are not made up for.
         self.due = (self.due + self.every).max(Instant::now() + self.every / 2);
     }
 
-    /// Queues a reading of these counters, which count since `counted`, seconds since 1970; `None`: of no server.
+    /// Queues a reading of these counters, which count since `counted`, seconds since 1970; `None` if no server
+    /// could be read.
     pub fn reading(&mut self, families: &[Family], counted: Option<f64>) {
         let counted = counted.unwrap_or(self.since);
         let time = realtime_ns();
@@ -144,19 +145,19 @@ impl Otlp {
         }
     }
 
-    /// What has become of all readings and events.
+    /// What happened to all readings and events.
     pub fn delivery(&self) -> Delivery {
         let (readings, events) = (self.readings.fate(), self.events.fate());
         Delivery { since: self.since, readings, events }
     }
 
-    /// Sends what waits, for a limited time.
+    /// Sends what is still queued, within a time limit.
     pub fn finish(self) {
         let until = Instant::now() + FAREWELL;
         self.readings.close(until);
         self.events.close(until);
         for thread in self.threads {
-            // A thread that failed has left its queue as it is; the counts below tell.
+            // A thread that failed has left its queue as it was; the counts below show that.
             let _ = thread.join();
         }
         for (queue, what) in [(&self.readings, "readings of all metrics"), (&self.events, "events")]

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Start times of series. A receiver takes a series with a new start time for one that has begun
-//! again at zero, so whatever falls (an entry that was evicted) gets one, and what was handed on to the
-//! next run of the server keeps its own.
+//! Start times of series. A receiver takes a series with a new start time as one that has started again at zero.
+//! Therefore a series that falls (because an entry was evicted) gets a new start time, and one that was passed on
+//! to the next run of the server keeps its own.
 
 use std::collections::HashMap;
 
 use super::super::metrics::MetricSample;
 
-/// Series that are remembered although they were not in the last reading.
+/// Number of series that are remembered although they were not in the last reading.
 const ABSENT: usize = 10_000;
 
 /// Start times of all series.
 #[derive(Debug, Default)]
 pub struct Starts {
-    /// Since when the counters count that do not say it themselves, ns since 1970.
+    /// When those counters started that do not have a start of their own, ns since 1970.
     counted: u64,
     /// The last two readings.
     last: u64,
@@ -23,7 +23,7 @@ pub struct Starts {
 
 #[derive(Debug, Clone, Copy)]
 struct Series {
-    /// Since when it counts, by its source.
+    /// Since when it counts, according to its source.
     since: u64,
     /// Since when it has not fallen.
     start: u64,
@@ -37,7 +37,7 @@ fn nanoseconds(seconds: f64) -> u64 {
 }
 
 impl Starts {
-    /// A reading at `now`, ns since 1970, of counters that count since then, seconds since 1970.
+    /// Starts a reading at `now`, ns since 1970, of counters that count since `counted`, seconds since 1970.
     pub fn begin(&mut self, counted: f64, now: u64) {
         let last = self.now;
         if self.series.len() > ABSENT {
@@ -54,7 +54,7 @@ impl Starts {
         let anew = Series { since, start: since, value, seen: now };
         let series = self.series.entry((name, labels)).or_insert(anew);
         if series.since != since {
-            // The server's start, or a reset: even what does not fall has begun again.
+            // The server's start, or a reset: even series that did not fall have started again.
             *series = anew;
         } else if value < series.value {
             series.start = last.max(series.start);
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(starts.start_of("m", &a, 3.0), 30, "it keeps its new start");
     }
 
-    /// A receiver would add all that was handed on once more if its series had a new start.
+    /// If the series had a new start, a receiver would add everything that was passed on once more.
     #[test]
     fn another_run_starts_all_series_again_but_what_was_handed_on() {
         let mut starts = Starts::default();

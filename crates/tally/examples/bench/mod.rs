@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Shared by the examples that measure.
+//! Code shared by the examples that measure.
 #![allow(dead_code)] // each example uses a part of it
 
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use scratch::Cluster;
 
-/// The path of a cluster's segment, which is removed with the cluster, however that ends.
+/// The path of a cluster's segment, which is removed with the cluster in any case.
 pub fn segment(cluster: &mut Cluster) -> std::io::Result<PathBuf> {
     let data = std::fs::metadata(cluster.data_dir())?;
     let path = PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", data.dev(), data.ino()));
@@ -26,7 +26,7 @@ pub fn program() -> Result<PathBuf, Box<dyn std::error::Error>> {
     }
 }
 
-/// Text: the median with its 95 % interval from order statistics.
+/// Formats the median with its 95 % interval from order statistics.
 pub fn median(mut values: Vec<f64>, unit: &str, decimals: usize) -> String {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -40,7 +40,7 @@ pub fn median(mut values: Vec<f64>, unit: &str, decimals: usize) -> String {
     )
 }
 
-/// Text: the mean of at least two values, with the half-width of its 95 % interval.
+/// Formats the mean of at least two values with the half-width of its 95 % interval.
 pub fn mean(values: &[f64], unit: &str, decimals: usize) -> String {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -62,7 +62,7 @@ fn student(degrees: f64) -> f64 {
     z + first + second
 }
 
-/// CPU time of a process's threads, ns, without threads that have ended.
+/// CPU time of a process's threads, ns, excluding threads that have ended.
 pub fn processor_ns(pid: u32) -> Result<u64, Box<dyn std::error::Error>> {
     let mut sum = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {

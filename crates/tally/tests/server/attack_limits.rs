@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Slots, memory or the file system run short: the server is not affected, status names the right remedy,
-//! and processes without a slot get one when there is space again.
+//! If slots, memory or the file system run out, the server is not affected, status names the right remedy, and
+//! processes without a slot get one once there is space again.
 
 use crate::support;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ fn pid(client: &mut postgres::Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
-/// Process ids that the view shows, which have a slot.
+/// PIDs of the sessions that have a slot, according to the view.
 fn seen(client: &mut postgres::Client) -> Vec<i32> {
     let rows = client.query("select pid from tally.sessions", &[]).unwrap();
     rows.iter().map(|row| row.get(0)).collect()
@@ -50,7 +50,7 @@ fn sessions_without_a_slot_cost_little_and_get_the_next_free_one() {
     assert_eq!(now_seen.len(), SLOTS as usize, "{now_seen:?}");
     assert!(late_pids.iter().all(|pid| !now_seen.contains(pid)));
 
-    // None of these gets a slot. The search for dead owners runs once a second, not at each connection.
+    // None of these gets a slot. The search for dead owners runs once a second, not for each connection.
     let postmaster = i32::try_from(cluster.postmaster_pid().unwrap()).unwrap();
     let began = std::time::Instant::now();
     let trace = support::strace::Strace::start("kill", &[postmaster]);
@@ -72,11 +72,11 @@ fn sessions_without_a_slot_cost_little_and_get_the_next_free_one() {
     assert!(text.contains("raise pg_tally.max_slots"), "{text}");
     assert!(!text.contains("free space on"), "{text}");
 
-    // Sessions without a slot get those of ended sessions at their next statement: after its answer, when they
-    // wait for another one.
+    // Sessions without a slot take over those of ended sessions at their next statement: after it has been
+    // answered, when they wait for another one.
     first.truncate(1);
     let segment = segment::Segment::open(&support::segment(&cluster)).unwrap();
-    // Four sessions with a slot ended.
+    // Four sessions with a slot have ended.
     support::eventually("slots are released", || segment.population().unwrap() + 4 <= SLOTS);
     for client in &mut late {
         client.simple_query("select 1").unwrap();
@@ -93,7 +93,7 @@ fn available(folder: &Path) -> (u64, u64) {
     (fs.f_bavail * fs.f_frsize, fs.f_blocks * fs.f_frsize)
 }
 
-/// Starts a server whose segment is on a file system of that size, in this process's mount namespace.
+/// Starts a server whose segment is on a file system of this size, in this process's mount namespace.
 fn start_on_small_file_system(cluster: &mut Cluster, size: &str) -> PathBuf {
     let folder = cluster.dir().join("small");
     std::fs::create_dir(&folder).unwrap();
@@ -110,7 +110,7 @@ fn start_on_small_file_system(cluster: &mut Cluster, size: &str) -> PathBuf {
     folder
 }
 
-/// As a container's /dev/shm. The rest is for parallel queries.
+/// The size of a container's /dev/shm. The rest is for parallel queries.
 #[test]
 fn the_segment_holds_a_quarter_of_a_small_file_system() {
     const MB: u64 = 1 << 20;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Damage to the segment's file never stops a running server.
 //!
-//! Random bytes are written in 20 rounds with a fixed seed; `make verify` has 500 with a random one.
-//! PGTALLY_ATTACK_ROUNDS sets other numbers.
+//! Random bytes are written in 20 rounds with a fixed seed; `make verify` runs 500 rounds with a random one.
+//! PGTALLY_ATTACK_ROUNDS sets another number.
 
 use crate::support;
 use crate::support::verify::{Claim, Trial};
@@ -65,7 +65,7 @@ impl Victim {
         Self { postmaster: cluster.postmaster_pid().unwrap(), path, file, cluster }
     }
 
-    /// Opens the file again, since the server may have created another.
+    /// Opens the file again, because the server may have created another one.
     fn reopen(&mut self) {
         self.file = OpenOptions::new().read(true).write(true).open(&self.path).unwrap();
     }
@@ -94,7 +94,7 @@ impl Victim {
     }
 }
 
-/// Sessions that stay, and sessions that connect for each transaction; both run for a while.
+/// Sessions that stay connected, and sessions that connect for each transaction; both run for a while.
 fn load(cluster: &Cluster) -> [RunningPgbench; 2] {
     load_of(cluster, 300, 50)
 }
@@ -113,7 +113,7 @@ fn load_of(cluster: &Cluster, lasting: u64, short: u64) -> [RunningPgbench; 2] {
     ]
 }
 
-/// Waits until the server has worked: it has inserted this many bytes of WAL.
+/// Waits until the server has worked, that is, has inserted this many bytes of WAL.
 fn has_worked(client: &mut Client, bytes: i64) {
     let mut so_far = || -> i64 {
         let sql = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
@@ -219,7 +219,7 @@ fn words_from_which_addresses_are_computed_are_not_trusted() {
     assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
 }
 
-/// Ranges of the file that have memory, and so are in use.
+/// Ranges of the file that have memory, and are therefore in use.
 fn extents(file: &File) -> Vec<(u64, u64)> {
     let mut extents = Vec::new();
     let mut at = 0;
@@ -311,7 +311,7 @@ fn random_bytes(rounds: u32, seed: u64) -> String {
             "round {round}, seed {seed}: the postmaster died after {written:#?}\n{}",
             victim.cluster.log_tail(20)
         );
-        // Start with a new file, as after damage that cannot be repaired.
+        // Starts with a new file, as after damage that cannot be repaired.
         if round % 8 == 7 {
             victim.survives(&format!("round {round}, seed {seed}"));
             victim.cluster.stop(StopMode::Fast).unwrap();
@@ -332,7 +332,7 @@ fn random_bytes(rounds: u32, seed: u64) -> String {
     }
     busy.iter_mut().for_each(RunningPgbench::kill);
     victim.survives("all rounds");
-    // Backends do not crash either, though their figures are wrong.
+    // Backends do not crash either, although their figures are wrong.
     let panics = victim.cluster.log().matches("PANIC").count();
     assert_eq!(panics, 0, "{}", victim.cluster.log_tail(50));
     assert_eq!(
@@ -352,12 +352,13 @@ fn boot_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// A process that does nothing, for one that was stopped with locks.
+/// An idle process that plays the part of one that was stopped while holding locks.
 fn holder() -> std::process::Child {
     std::process::Command::new("sleep").arg("600").spawn().unwrap()
 }
 
-/// Runs `work` while system calls that wait are traced in all of the server's processes; no session's process makes any.
+/// Runs `work` while blocking system calls are traced in all of the server's processes; no session's process
+/// makes any.
 fn no_session_waits(victim: &Victim, work: impl FnOnce() -> Vec<i32>) {
     let postmaster = i32::try_from(victim.postmaster).unwrap();
     let trace =
@@ -394,8 +395,9 @@ fn a_stopped_holder_of_the_merge_lock_delays_no_session() {
     });
 }
 
-/// According to the segment, a stopped process holds the locks of all sets of statements. Sessions execute new statements and
-/// end, and others do; each execution is counted, with its text when the process has ended.
+/// According to the segment, a stopped process holds the locks of all sets of statements. Sessions execute new
+/// statements and end, while others do the same; each execution is counted, with its text once the process has
+/// ended.
 #[test]
 fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_count() {
     const SESSIONS: usize = 8;
@@ -420,7 +422,7 @@ fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_co
     no_session_waits(&victim, || {
         for (session, client) in stay.iter_mut().enumerate() {
             execute(client, session);
-            // What the ended ones leave has to fit into the one slot that they all have.
+            // The statements that the ended sessions leave must fit into the one slot that they all use.
             if session < 2 {
                 let mut ends = victim.cluster.connect().unwrap();
                 pids.push(pid_of(&mut ends));
@@ -432,7 +434,8 @@ fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_co
     assert_eq!(victim.word(STATEMENTS_DROPPED), 0);
     holder.kill().unwrap();
     holder.wait().unwrap();
-    // Who has spun for it in vain looks rarely whether the holder has ended, so the sets are taken from it one by one.
+    // A process that has spun for it in vain rarely checks whether the holder has ended, so the sets are taken
+    // over one by one.
     let kept = |victim: &Victim| {
         (0..count).any(|set| victim.word(sets + set * stride) as u32 == holder.id())
     };
@@ -444,7 +447,7 @@ fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_co
         }
         rounds += 1;
     }
-    // With its text at the first execution that has the lock.
+    // With its text at the first execution that gets the lock.
     for (session, client) in stay.iter_mut().enumerate() {
         execute(client, session);
     }
@@ -480,7 +483,7 @@ fn a_server_in_a_new_container_reuses_the_segment_of_the_last_one() {
     victim.cluster.kill9_postmaster().unwrap();
     drop(clients);
     assert!(population(&victim.path) > 10);
-    // As the segment of another container looks.
+    // What the segment of another container looks like.
     victim.put(PID_NAMESPACE, &4_026_531_000_u64.to_ne_bytes());
     let made = Segment::open(&victim.path).unwrap().header().created_realtime_ns;
     victim.cluster.start().unwrap();
@@ -502,7 +505,7 @@ fn a_new_cluster_in_the_same_directory_gets_its_own_segment() {
     assert_ne!(before, 0);
     let control = victim.cluster.psql("select 1");
     assert!(control.is_err());
-    // The same inode, but another cluster's system identifier.
+    // The same inode, but the system identifier of another cluster.
     victim.put(SYSTEM_ID, &(before ^ 1).to_ne_bytes());
     victim.cluster.start().unwrap();
     let segment = Segment::open(&victim.path).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Bad input: exit status 2 for a wrong command line, 1 for a failure. Errors name the object and the remedy.
+//! Bad input gives exit status 2 for an invalid command line, 1 for a failure. Errors name the object and the
+//! remedy.
 
 use std::io::Write;
 

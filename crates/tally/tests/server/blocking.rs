@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally blocking` and tally.blocking: the root of a crowd that waits, by name, with what it did; and that nothing
-//! is shown of waits that have ended.
+//! `tally blocking` and tally.blocking: the root of a crowd of waiting sessions, by name, with what it did; and
+//! nothing about waits that have ended.
 
 use crate::support;
 use std::io::BufReader;
@@ -17,7 +17,7 @@ const WAITERS: usize = 8;
 
 fn blocking(cluster: &Cluster) -> Value {
     let mut command = tally();
-    // Only so it asks the server for names where the tests run as root.
+    // With this, it queries the server for names even if the tests run as root.
     command.env("PGUSER", cluster.user());
     serde_json::from_str(&output(command.args(["blocking", "--json"]).arg(segment(cluster))))
         .unwrap()
@@ -33,7 +33,7 @@ fn blocked(cluster: &Cluster) -> u64 {
     blocking(cluster)["blocked"].as_u64().unwrap()
 }
 
-/// A session that waits for the row; it ends with the wait.
+/// A session that waits for the row; it ends after the wait.
 fn waiter(
     cluster: &Cluster,
     sql: &'static str,
@@ -42,7 +42,8 @@ fn waiter(
     (pid, std::thread::spawn(move || client.batch_execute(sql)))
 }
 
-/// The texts of the events about blocking, with the pid of who reports and when, in seconds from some instant.
+/// The texts of the events about blocking, with the PID of the reporter and the time in seconds from some
+/// instant.
 fn blocked_events(cluster: &Cluster) -> Vec<(i32, String, f64)> {
     let segment = Segment::open(&segment(cluster)).unwrap();
     let events = segment.events(0).unwrap().into_iter();
@@ -110,8 +111,8 @@ fn without_a_threshold_nobody_reports() {
     assert!(blocked_events(&cluster).is_empty(), "{:?}", blocked_events(&cluster));
 }
 
-/// JDBC and most drivers speak the extended protocol, whose messages between two statements are none themselves. The
-/// witness is the server's pg_stat_activity.
+/// JDBC and most drivers use the extended protocol, whose messages between two statements are not statements
+/// themselves. The witness is the server's pg_stat_activity.
 #[test]
 fn the_last_statement_of_a_client_of_the_extended_protocol_is_known() {
     let cluster = server();
@@ -119,7 +120,8 @@ fn the_last_statement_of_a_client_of_the_extended_protocol_is_known() {
     let (mut root, root_pid) = session(&cluster, "driver");
     let mut client = cluster.connect().unwrap();
     let mut last = || {
-        // A message ends, for us, when the server asks for the next one: after the client has its answer.
+        // For us, a message ends when the server waits for the next one: after the client has received its
+        // response.
         eventually("the session waits for its client", || {
             let waits = "select wait_event = 'ClientRead' from pg_stat_activity where pid = $1";
             let row = client.query_one(waits, &[&root_pid]).unwrap();
@@ -155,7 +157,7 @@ fn the_last_statement_of_a_client_of_the_extended_protocol_is_known() {
         }
         assert_eq!(last(), (text.to_owned(), Some(text.to_owned())));
     }
-    // One that has no name replaces what came before.
+    // A message without a name replaces the previous one.
     root.batch_execute(";").unwrap();
     assert_eq!(last(), (";".to_owned(), None));
     root.batch_execute("commit").unwrap();
@@ -166,7 +168,7 @@ fn the_last_statement_of_a_client_of_the_extended_protocol_is_known() {
 fn the_root_of_a_crowd_is_named_with_what_it_did() {
     let cluster = server();
     create_views(&cluster);
-    assert_eq!(text(&cluster), "Nobody is blocked.\n");
+    assert_eq!(text(&cluster), "No session is blocked.\n");
     let empty = blocking(&cluster);
     assert_eq!(
         (&empty["blocked"], &empty["roots"]),
@@ -252,7 +254,7 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
         assert!(row.get::<_, f64>("wait_seconds") > 0.1);
     }
     assert!(rows.iter().any(|row| row.get::<_, &str>("lock") == "row (0,1) of relation orders"));
-    // Others see that somebody waits, and no more.
+    // Others see that some session waits, and nothing else.
     client.batch_execute("create role poor login").unwrap();
     let mut config = cluster.config();
     let mut poor = config.user("poor").connect(NoTls).unwrap();
@@ -266,14 +268,15 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
     for (_, thread) in waiters {
         thread.join().unwrap().unwrap();
     }
-    assert_eq!(text(&cluster), "Nobody is blocked.\n");
+    assert_eq!(text(&cluster), "No session is blocked.\n");
     assert_eq!(
         client.query_one("select count(*) from tally.blocking", &[]).unwrap().get::<_, i64>(0),
         0
     );
 }
 
-/// A relation is locked in parse analysis, before the statement's id is computed, and those of a prepared statement in Bind.
+/// A relation is locked in parse analysis, before the statement's ID is computed; those of a prepared statement
+/// are locked in Bind.
 #[test]
 fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_with_the_one_before()
 {
@@ -296,7 +299,7 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
     holder.batch_execute("begin; alter table t add b int").unwrap();
     let mut threads = Vec::new();
     threads.push(std::thread::spawn(move || {
-        // A comment of tally's statements, which is not kept of others.
+        // A comment in tally's statements, which is not kept in other statements.
         simple.batch_execute("/* tally */ select count(*) from t where a = 'secret'").unwrap();
     }));
     threads.push(std::thread::spawn(move || {
@@ -311,7 +314,7 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
     eventually("all wait, and say for what", || {
         shown = blocking(&cluster);
         let behind = shown["roots"][0]["blocks"].as_array().cloned().unwrap_or_default();
-        let text = |it: &Value| it["query"].as_str().unwrap_or_default().to_string();
+        let text = |value: &Value| value["query"].as_str().unwrap_or_default().to_string();
         for it in &behind {
             assert!(!text(it).starts_with("update"), "{it:#}");
         }
@@ -364,7 +367,7 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
     assert!(row.get::<_, bool>(0), "its own statement is known");
 }
 
-/// What it does at this instant says nothing of how long it keeps others waiting.
+/// Its activity at this instant says nothing about how long it keeps others waiting.
 #[test]
 fn a_root_at_work_has_the_age_of_its_statement() {
     let cluster = server();
@@ -483,14 +486,14 @@ fn a_wait_that_ends_by_an_error_is_no_longer_shown() {
     let segment = Segment::open(&segment(&cluster)).unwrap();
     assert_eq!(since(&segment), 0, "nothing is left in the slot");
     assert_eq!(blocked(&cluster), 0);
-    // It waits again, and is killed: the server restarts.
+    // It waits again and is killed, so the server restarts.
     let waiting =
         std::thread::spawn(move || client.batch_execute("rollback; select * from orders"));
     eventually("it is blocked again", || blocked(&cluster) == 1);
     cluster.kill9(pid as u32).unwrap();
     assert!(waiting.join().unwrap().is_err());
     eventually("the server is back", || cluster.connect().is_ok());
-    assert_eq!(text(&cluster), "Nobody is blocked.\n");
+    assert_eq!(text(&cluster), "No session is blocked.\n");
 }
 
 #[test]
@@ -556,5 +559,5 @@ fn a_deadlock_and_a_prepared_transaction_are_named() {
     admin.execute("select pg_cancel_backend($1)", &[&one_pid]).unwrap();
     third.join().unwrap().unwrap();
     eventually("all waits have ended", || blocked(&cluster) == 0);
-    assert_eq!(text(&cluster), "Nobody is blocked.\n");
+    assert_eq!(text(&cluster), "No session is blocked.\n");
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who blocks whom, as the waiting sessions found out themselves, equals pg_blocking_pids() for random lock graphs:
-//! relations, rows, transactions, advisory locks, places in queues, deadlocks, parallel workers.
+//! The blockers that waiting sessions look up themselves are equal to pg_blocking_pids() for random lock graphs:
+//! relations, rows, transactions, advisory locks, positions in queues, deadlocks, parallel workers.
 //!
-//! A statement either is done, or the server's table of locks has it as waiting, before the next one is sent: each seed
-//! has its graph. PGTALLY_GRAPHS sets the number of graphs; `make verify` tries others.
+//! Before the next statement is sent, the previous one has either completed or is shown as waiting in the
+//! server's lock table, so each seed has its graph. PGTALLY_GRAPHS sets the number of graphs; `make verify` tries
+//! others.
 
 use crate::support;
 use crate::support::verify::{Claim, Trial};
@@ -22,14 +23,14 @@ use view::blocking::Waiting;
 
 const GRAPHS: u64 = 96;
 const SEED: u64 = 1;
-/// Graphs at a time, each with sessions and objects of its own.
+/// Number of graphs at a time, each with sessions and objects of its own.
 const AT_A_TIME: usize = 16;
 const SESSIONS: usize = 8;
 const STEPS: usize = 14;
-/// Until all sessions have looked.
+/// Long enough for all sessions to look up their blockers.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A session that executes what it is sent, one after the other.
+/// A session that executes the statements it is sent, one after the other.
 struct Session {
     pid: i32,
     orders: Sender<String>,
@@ -45,7 +46,7 @@ impl Session {
         let done = Arc::clone(&busy);
         std::thread::spawn(move || {
             for sql in incoming {
-                // Errors belong to it: a failed transaction holds nothing.
+                // Errors are part of it: a failed transaction holds no locks.
                 let _ = client.simple_query(&sql);
                 done.store(false, Ordering::Release);
             }
@@ -63,7 +64,7 @@ impl Session {
     }
 }
 
-/// A graph's sessions, and one that sees who waits.
+/// A graph's sessions, and one that observes who waits.
 struct Sessions {
     all: Vec<Session>,
     observer: Mutex<Client>,
@@ -100,7 +101,7 @@ impl Sessions {
     }
 }
 
-/// The setting that has queries run in parallel workers.
+/// The setting that makes queries run in parallel workers.
 fn force_parallel() -> &'static str {
     if support::major() >= 16 {
         "debug_parallel_query"
@@ -136,12 +137,12 @@ fn statement(random: &mut StdRng, graph: usize) -> String {
             format!("select * from t{graph} where id = {key} for {strength}")
         }
         17..18 => format!("insert into t{graph} values ({}, 0)", 100 + key),
-        // A parallel worker waits, or its leader.
+        // A parallel worker or its leader waits.
         _ => format!("select lock_in_worker({graph}, {key})"),
     }
 }
 
-/// Who blocks each waiting session; the processes of a parallel query are one.
+/// The blockers of each waiting session; the processes of a parallel query count as one.
 type Graph = BTreeMap<i32, BTreeSet<i32>>;
 
 fn theirs(client: &mut Client) -> Graph {
@@ -153,7 +154,7 @@ fn theirs(client: &mut Client) -> Graph {
     waits.map(|(pid, blockers)| (pid, blockers.into_iter().collect())).collect()
 }
 
-/// Ours, and the sessions whose blockers are more than a slot lists.
+/// Ours, and the sessions that have more blockers than a slot can list.
 fn ours(segment: &mut Segment) -> (Graph, BTreeMap<i32, u16>) {
     let blocked = segment.blocked().unwrap();
     let snapshot = segment.snapshot(None).unwrap();
@@ -189,7 +190,7 @@ fn differences(theirs: &Graph, ours: &(Graph, BTreeMap<i32, u16>)) -> Vec<String
     pids.into_iter().filter(differs).map(describe).collect()
 }
 
-/// What the graphs of a round had.
+/// What occurred in the graphs of a round.
 #[derive(Debug, Default)]
 struct Seen {
     graphs: u64,
@@ -203,7 +204,7 @@ struct Seen {
     kinds: BTreeMap<u8, usize>,
 }
 
-/// Whether somebody waits for itself behind others.
+/// Whether any session waits for itself behind others.
 fn has_circle(graph: &Graph, pid: i32) -> bool {
     let mut all = BTreeSet::new();
     let mut next = vec![pid];
@@ -282,7 +283,7 @@ fn compare(wanted: u64, seed: u64) -> Seen {
                     let members = random.random_range(2..=SESSIONS);
                     (0..members).for_each(|session| sessions.order(session, "begin"));
                     if members == SESSIONS && random.random_bool(0.5) {
-                        // More block the last one than a slot lists.
+                        // More sessions block the last one than a slot can list.
                         let lock = format!("select pg_advisory_xact_lock_shared({graph}, 1)");
                         (1..SESSIONS).for_each(|session| sessions.order(session, &lock));
                         sessions.order(0, &format!("select pg_advisory_xact_lock({graph}, 1)"));
@@ -297,7 +298,7 @@ fn compare(wanted: u64, seed: u64) -> Seen {
                 });
             }
         });
-        // Nothing moves now. A session looks up who blocks it again at least once per second.
+        // Nothing changes now. A session looks up its blockers again at least once per second.
         let (mut their, mut our) = (theirs(&mut client), ours(&mut segment));
         let began = Instant::now();
         let mut wrong = differences(&their, &our);
@@ -332,7 +333,7 @@ fn compare(wanted: u64, seed: u64) -> Seen {
         let waits = our.0.iter().flat_map(|(pid, them)| them.iter().map(move |it| (pid, it)));
         let queues = |(a, b): &(&i32, &i32)| lock_of(a).is_some_and(|it| lock_of(b) == Some(it));
         seen.in_queue += waits.filter(queues).count();
-        // The transactions end; a waiter that gets its lock meanwhile is done as well.
+        // The transactions end; a waiter that gets its lock meanwhile completes as well.
         let all: Vec<&Session> = graphs.iter().flat_map(|graph| &graph.all).collect();
         while all.iter().any(|session| session.is_busy()) {
             let busy: Vec<i32> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statements of a Java client: executions agree with proxies that count them, and messages with what the server
+//! The statements of a Java client: executions agree with proxies that count them, and messages with the server's
 //! counts, with the oldest and the newest driver.
 
 use crate::support;
@@ -10,14 +10,14 @@ use crate::support::{eventually, output, tally};
 use segment::{Interval, Segment};
 use serde_json::Value;
 
-/// Rounds of the program, each of some 20 executions: 20, or as PGTALLY_CALLS says.
+/// Rounds of the program, each of about 20 executions: 20, or PGTALLY_CALLS.
 fn rounds() -> u64 {
-    std::env::var("PGTALLY_CALLS").map_or(20, |it| it.parse::<u64>().unwrap().div_ceil(20))
+    std::env::var("PGTALLY_CALLS").map_or(20, |text| text.parse::<u64>().unwrap().div_ceil(20))
 }
 
 fn row<'v>(json: &'v Value, text: &str) -> &'v Value {
     let rows = json["calls"].as_array().unwrap();
-    rows.iter().find(|it| it["text"] == text).unwrap_or_else(|| panic!("{text}: {json:#}"))
+    rows.iter().find(|row| row["text"] == text).unwrap_or_else(|| panic!("{text}: {json:#}"))
 }
 
 /// Messages that the server has read.
@@ -51,9 +51,10 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         assert_eq!(counted, 12, "{lines:?}");
         let sum = |key: &str| -> u64 {
             let rows = json["calls"].as_array().unwrap();
-            rows.iter().map(|it| it[key].as_u64().unwrap()).sum()
+            rows.iter().map(|row| row[key].as_u64().unwrap()).sum()
         };
-        // Two connections ended, each by a message that belongs to no statement: the last one may not be read yet.
+        // Two connections have ended, each by a message that belongs to no statement; the last one may not have
+        // been read yet.
         eventually("its sessions have ended", || {
             cluster.processes().iter().all(|process| !process.title.contains("127.0.0.1"))
         });
@@ -68,7 +69,7 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         for call in json["calls"].as_array().unwrap() {
             let text = call["text"].as_str().unwrap();
             if text.is_empty() {
-                // The driver's own, by which a pool checks a connection.
+                // The driver's own statement, with which a pool checks a connection.
                 continue;
             }
             let made = if text.contains('?') { &call["execute"]["count"] } else { &Value::from(0) };
@@ -97,7 +98,7 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
 
         let text = output(tally().arg("calls").arg(client.segment()));
         for expected in [
-            "(N+1): select max(a)",
+            "(N+1 problem): select max(a)",
             "12000 rows at once",
             "ELAPSED",
             "waits for a pooled connection",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! tally.checkpoints and tally.writers: a checkpoint's reason and duration, what was written where, and
-//! client activity before, during and after it. Compared with the server's log and views, and with commands
-//! that the test counts while strace holds the checkpointer at a sync.
+//! tally.checkpoints and tally.writers: a checkpoint's reason and duration, what was written where, and client
+//! activity before, during and after it. Compared with the server's log and views, and with commands that the
+//! test counts while strace holds the checkpointer in a sync.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -40,8 +40,8 @@ fn start(builder: Builder) -> (Cluster, Client) {
     (cluster, client)
 }
 
-/// All columns of tally.checkpoints, in the order in which the checkpoints ended. Asked for in one message, which is not
-/// counted yet when its answer is made.
+/// All columns of tally.checkpoints, in the order in which the checkpoints ended. Queried in one message, which
+/// is not counted yet when its response is produced.
 fn checkpoints(client: &mut Client) -> Vec<Value> {
     let sql = "select row_to_json(c)::text from tally.checkpoints c order by number";
     let messages = client.simple_query(sql).unwrap();
@@ -52,7 +52,7 @@ fn checkpoints(client: &mut Client) -> Vec<Value> {
     rows.map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
-/// The same, when there are that many: the last one is reported after its answer.
+/// The same, once there are this many: the last one is reported after its response.
 fn when_ended(client: &mut Client, count: usize) -> Vec<Value> {
     let mut rows = Vec::new();
     eventually("the checkpoint is reported", || {
@@ -87,7 +87,7 @@ fn figure(line: &str, name: &str) -> f64 {
     rest[..digits].parse().unwrap()
 }
 
-/// Commands that all processes have handled, and the seconds of these.
+/// Commands that all processes have handled, and their time in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Handled {
     commands: u64,
@@ -112,7 +112,7 @@ impl Handled {
         Self { commands, seconds: snapshot.clock.seconds(ticks) }
     }
 
-    /// Waits until that many commands are counted, with which all sessions have become idle.
+    /// Waits until this many commands are counted, after which all sessions are idle.
     fn when_counted(segment: &mut Segment, commands: u64) -> Self {
         let mut handled = Self::so_far(segment);
         eventually("all commands are counted", || {
@@ -128,13 +128,13 @@ impl Handled {
     }
 }
 
-/// A checkpoint during which nothing ran but what the test did.
+/// A checkpoint during which only the test's own work ran.
 struct Held {
-    /// When its beginning and its end were read, each not before and not after.
+    /// Bounds of the readings of its start and its end.
     begun: [Instant; 2],
     over: [Instant; 2],
-    /// What was handled by then. The session that asked for the checkpoint may have its answer before or after the end
-    /// is read.
+    /// The commands handled by then. The session that requested the checkpoint may receive its response before or
+    /// after the end is read.
     at_begin: Handled,
     at_end: [Handled; 2],
 }
@@ -173,7 +173,7 @@ fn held_checkpoint(
     })
 }
 
-/// The seconds from one instant to another, each of which has two bounds.
+/// The seconds between two instants, each of which has two bounds.
 fn between(from: [Instant; 2], to: [Instant; 2]) -> RangeInclusive<f64> {
     let seconds = |from, to: Instant| to.saturating_duration_since(from).as_secs_f64();
     seconds(from[1], to[0])..=seconds(from[0], to[1])

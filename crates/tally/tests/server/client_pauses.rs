@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The pauses of a Java client's virtual machine: they are those of its own log, and a report of the server shows them
-//! on the server's time axis.
+//! The pauses of a Java client's virtual machine equal those in its own log, and a report of the server shows
+//! them on the server's time axis.
 
 use crate::support;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use serde_json::Value;
 struct Recorder(Child);
 
 impl Recorder {
-    /// Of a server and a client of it.
+    /// Recorders of a server and of its client.
     fn start(server: &Path, client: &Path, directory: &Path) -> Recorder {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
         command.arg("record").arg(server).arg("--client").arg(client).arg("-o").arg(directory);
@@ -50,7 +50,7 @@ impl Drop for Recorder {
     }
 }
 
-/// A server that listens on an address, which the driver needs.
+/// A server that listens on an address, because the driver needs one.
 fn server() -> (Cluster, String) {
     let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
     let (cluster, port) = support::on_loopback(loaded);
@@ -89,16 +89,16 @@ fn logged(log: &Path) -> [f64; 2] {
 fn sleeps(client: &Running) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", client.child.id())).unwrap();
     let read = |task: &Path, file| std::fs::read_to_string(task.join(file)).unwrap_or_default();
-    let mut tasks = tasks.flatten().map(|it| it.path());
+    let mut tasks = tasks.flatten().map(|entry| entry.path());
     let task = tasks.find(|task| read(task, "comm").trim() == "pgtally").unwrap();
     let status = read(&task, "status");
     let line = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()
 }
 
-/// What the agent has, `[reason][count, seconds]`, and what the log has, `[count, seconds]`, of the same pauses: the log stays
-/// the same while the agent reads its counters. A concurrent cycle may pause the virtual machine even while the program
-/// waits.
+/// The agent's figures, `[reason][count, seconds]`, and those of the log, `[count, seconds]`, for the same
+/// pauses: the log does not change while the agent reads its counters. A concurrent cycle may pause the virtual
+/// machine even while the program waits.
 fn between_pauses(client: &Running, log: &Path) -> ([[f64; 2]; 2], [f64; 2]) {
     let mut found = Default::default();
     eventually("there is no pause while the agent reads its counters", || {
@@ -112,7 +112,8 @@ fn between_pauses(client: &Running, log: &Path) -> ([[f64; 2]; 2], [f64; 2]) {
     found
 }
 
-/// What the agent and the log have of the garbage of a client: `[reason][count, seconds]` and `[count, seconds]`.
+/// The agent's and the log's figures for the garbage of a client: `[reason][count, seconds]` and `[count,
+/// seconds]`.
 fn collected(client: &mut Running, log: &Path) -> ([[f64; 2]; 2], [f64; 2]) {
     let (before, logged_before) = between_pauses(client, log);
     client.go();
@@ -127,8 +128,9 @@ fn collected(client: &mut Running, log: &Path) -> ([[f64; 2]; 2], [f64; 2]) {
 fn stopped(client: &Running, reason: &str) -> [f64; 2] {
     let json = client.methods();
     let pauses = json["pauses"].as_array().unwrap();
-    let of = |it: &&Value| it["reason"] == reason;
-    let figures = |it: &Value| ["count", "seconds"].map(|figure| it[figure].as_f64().unwrap());
+    let of = |value: &&Value| value["reason"] == reason;
+    let figures =
+        |value: &Value| ["count", "seconds"].map(|figure| value[figure].as_f64().unwrap());
     pauses.iter().find(of).map_or([0.0; 2], figures)
 }
 
@@ -137,15 +139,15 @@ const REASONS: [&str; 2] = ["garbage collection", "other safepoint"];
 /// A collector, and how well the times of its pauses are known.
 struct Collector {
     options: &'static [&'static str],
-    /// What has pauses in the log.
+    /// The kinds of log entries that are pauses.
     log: &'static str,
-    /// The min of those found as collections, and of those found at all; parts of the log's.
+    /// Minimum number of pauses found as collections, and of all pauses found, as shares of the log's.
     min: [f64; 2],
-    /// Max error of the sum, seconds.
+    /// Maximum error of the sum, seconds.
     error: f64,
-    /// What the log may include of each pause that the counters do not, seconds.
+    /// What the log may include for each pause that the counters do not, seconds.
     around: f64,
-    /// What the counters may include of each pause that the log does not, seconds.
+    /// What the counters may include for each pause that the log does not, seconds.
     beyond: f64,
 }
 
@@ -155,10 +157,11 @@ const COLLECTOR: Collector =
 const COLLECTORS: [Collector; 6] = [
     Collector { options: &["-XX:+UseSerialGC"], ..COLLECTOR },
     Collector { options: &["-XX:+UseParallelGC"], ..COLLECTOR },
-    // G1 counts its collections without their preparation, which is in the safepoint's rest; on a busy machine a part of it
-    // is in neither.
+    // G1 counts its collections without their preparation, which is in the rest of the safepoint; on a busy
+    // machine, part of it is in neither.
     Collector { options: &["-XX:+UseG1GC"], min: [0.6, 0.85], ..COLLECTOR },
-    // Its pauses take some fifteen microseconds, and the log rounds each. The log includes three more than the counters.
+    // Its pauses take about fifteen microseconds, and the log rounds each of them. The log includes three
+    // microseconds more than the counters.
     Collector {
         options: &["-XX:+UseZGC"],
         log: "gc,gc+phases",
@@ -176,13 +179,13 @@ const COLLECTORS: [Collector; 6] = [
         error: 1e-3,
         ..COLLECTOR
     },
-    // Few of its phases pause, for some thirty microseconds each: the others, which take half a second, must not count. The
-    // counters include the reading of the memory's use, before the log's pause begins.
+    // Few of its phases pause, for about thirty microseconds each; the others, which take half a second, must
+    // not count. The counters include reading the memory usage, before the log's pause starts.
     Collector { options: &["-XX:+UseShenandoahGC"], error: 1e-3, beyond: 1e-4, ..COLLECTOR },
 ];
 
-/// Runs `check` for each virtual machine and each of its collectors, with what starts such a client, which has not left its
-/// garbage yet, and a name of the two.
+/// Runs `check` for each virtual machine and each of its collectors, with a function that starts such a client,
+/// which has not produced its garbage yet, and a name for the two.
 fn with_each_collector(check: impl Fn(&dyn Fn() -> (Running, PathBuf), &Collector, &str)) {
     for java in all() {
         let version = java.version().unwrap();
@@ -209,7 +212,7 @@ fn pauses_are_counted_as_in_the_virtual_machines_own_log() {
         let elapsed = began.elapsed().as_secs_f64();
         assert!(count > 0.0 && found == count, "{name}: {found} pauses of {count}");
         assert!(
-            // Short ones may be none at the precision of their clock.
+            // Short pauses may be zero at the precision of their clock.
             (0.0 < collections || collector.error > 0.0) && collections + others < elapsed,
             "{name}: {collections} s and {others} s of {elapsed} s"
         );
@@ -238,8 +241,9 @@ fn verify_lengths_of_pauses() {
     });
 }
 
-/// How long another client has the server work, and lets it wait, ms, in turn: from the same range as the phases of the
-/// program, and in no relation to them (of 0.8 and more of all displaced series, if they begin up to 0.7 s apart).
+/// How long another client makes the server work and lets it wait, ms, in turn: from the same range as the phases
+/// of the program, but unrelated to them (to at least 0.8 of all time-shifted series, if they start up to 0.7 s
+/// apart).
 const OTHER_PHASES: [u64; 20] = [
     635, 234, 375, 337, 709, 394, 480, 587, 449, 634, 578, 498, 688, 291, 287, 727, 791, 361, 629,
     605,
@@ -257,7 +261,7 @@ fn other_client(cluster: &Cluster, on: &AtomicBool) {
     }
 }
 
-/// The report of a server and of this client, both recorded while the client has its phases.
+/// The report on a server and this client, both recorded while the client runs its phases.
 fn reported(java: &Java, threads: &str) -> (Value, tempfile::TempDir) {
     let (cluster, url) = server();
     let folder = tempfile::tempdir().unwrap();
@@ -313,7 +317,7 @@ fn a_recording_of_server_and_client_has_the_pauses_and_its_report_shows_both() {
     let names: Vec<&str> =
         chart["series"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(names[..2], ["server: reading commands", "client: garbage collection"]);
-    // The client's recording is one of its own: named, it is the same.
+    // The client's recording is a recording of its own; naming it explicitly gives the same result.
     let named =
         output(tally().args(["report", "--json"]).arg(&recording).arg("--client").arg(&ours));
     let named: Value = serde_json::from_str(&named).unwrap();
@@ -321,7 +325,7 @@ fn a_recording_of_server_and_client_has_the_pauses_and_its_report_shows_both() {
     let mut command = tally();
     command.arg("report").arg(&recording).arg("--client").arg(&recording);
     let complaint = complaint(&mut command, 1);
-    assert!(complaint.contains("no pauses of a Java client"), "{complaint}");
+    assert!(complaint.contains("is not a recording of a Java client"), "{complaint}");
 }
 
 #[test]

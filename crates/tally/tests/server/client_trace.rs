@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Calls of a Java client, joined with what the server did for each: every call gets the very messages that it sent, and
-//! its parts fill its time.
+//! Calls of a Java client, joined with the server's work for each: every call gets exactly the messages that it
+//! sent, and its parts fill its time.
 
 use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,13 +16,13 @@ use segment::layout::header;
 use segment::{Interval, Segment};
 use serde_json::Value;
 
-/// Rounds of the program, of some 33 calls each; all kinds of calls are in the first 76. Or for so many as PGTALLY_JOIN_CALLS
-/// says.
+/// Rounds of the program, each of about 33 calls; all kinds of calls occur in the first 76. PGTALLY_JOIN_CALLS
+/// sets another number of calls.
 fn rounds() -> u64 {
-    std::env::var("PGTALLY_JOIN_CALLS").map_or(80, |it| it.parse::<u64>().unwrap() * 3 / 100)
+    std::env::var("PGTALLY_JOIN_CALLS").map_or(80, |text| text.parse::<u64>().unwrap() * 3 / 100)
 }
 
-/// Rounds after which the program waits: what it does meanwhile has space in the rings, however late they are read.
+/// Rounds after which the program waits, so that the rings have space for its calls, however late they are read.
 const STEP: u64 = 10;
 
 fn server() -> (Cluster, String) {
@@ -31,10 +31,10 @@ fn server() -> (Cluster, String) {
     (cluster, format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable"))
 }
 
-/// How many connections the program makes while it is traced at most, each for two calls.
+/// Maximum number of connections that the program makes while it is traced, each for two calls.
 const RECONNECTED: u64 = 6;
 
-/// Most messages of one of their calls: Parse, Bind, Describe, Execute, Sync.
+/// Maximum number of messages of one of their calls: Parse, Bind, Describe, Execute, Sync.
 const MESSAGES: u64 = 5;
 
 /// `tally trace` of the sessions with this application's name, with the calls of a client.
@@ -58,8 +58,8 @@ fn interrupt(trace: &mut Child) {
 fn calls(client: &Running) -> u64 {
     let json = client.calls();
     let rows = json["calls"].as_array().unwrap();
-    let count = |it: &Value| it["count"].as_u64().unwrap();
-    rows.iter().map(|it| count(&it["execute"]) + count(&it["fetch"])).sum()
+    let count = |value: &Value| value["count"].as_u64().unwrap();
+    rows.iter().map(|row| count(&row["execute"]) + count(&row["fetch"])).sum()
 }
 
 /// Messages that the server has read, by kind.
@@ -70,7 +70,8 @@ fn messages(segment: &Path) -> BTreeMap<String, u64> {
     interval.commands.into_iter().map(|command| (command.kind, command.read.count)).collect()
 }
 
-/// What the trace wrote, how many calls the client made, and how many messages the server read meanwhile, by kind.
+/// The output of the trace, the number of calls that the client made, and the messages that the server read
+/// meanwhile, by kind.
 fn joined(java: &Java) -> (Vec<Value>, u64, BTreeMap<String, u64>) {
     let (cluster, url) = server();
     let folder = tempfile::tempdir().unwrap();
@@ -120,7 +121,7 @@ fn each_call_gets_its_own_messages_and_its_parts_fill_its_time() {
     let Some(java) = java() else { return };
     let (mut lines, made, read) = joined(&java);
     let end = lines.pop().unwrap();
-    // A session that begins meanwhile is traced from its second message on, at the latest.
+    // A session that starts meanwhile is traced from its second message on, at the latest.
     let before = end["unjoined"]["before"].as_u64().unwrap();
     assert_eq!(end["joined"].as_u64().unwrap() + before, made, "{end:#}");
     assert!(before <= 2 * RECONNECTED, "{end:#}");
@@ -158,7 +159,8 @@ fn each_call_gets_its_own_messages_and_its_parts_fill_its_time() {
             slept += 1;
         }
     }
-    // No message is in the calls that the server did not read, and those that are missing are of calls before a trace.
+    // The calls contain no message that the server did not read; missing messages belong to calls before a
+    // trace.
     let mut of_calls: BTreeMap<String, u64> = BTreeMap::new();
     for kind in by_ordinal.into_values() {
         *of_calls.entry(kind).or_default() += 1;
@@ -208,7 +210,7 @@ fn calls_of_a_machine_with_another_clock_are_joined_within_the_bounds_of_round_t
     client.finish();
     let made = calls(&client) - before;
     client.end();
-    // Both end with the client.
+    // Both end when the client ends.
     assert!(stream.wait().unwrap().success());
     assert!(trace.wait().unwrap().success());
     let text = std::fs::read_to_string(&file).unwrap();
@@ -226,7 +228,8 @@ fn calls_of_a_machine_with_another_clock_are_joined_within_the_bounds_of_round_t
         let wrong = line["clock_offset_ns"].as_i64().unwrap().abs_diff(apart);
         assert!(wrong <= ns("clock_error_ns"), "{wrong}: {line:#}");
         assert!(line["ns"].as_i64().unwrap().abs() < 600_000_000_000, "{line:#}");
-        // The server worked within the call: that bounds how far the clocks can be apart. Data of a COPY says nothing.
+        // The server worked within the call, which bounds how far the clocks can be apart. COPY data says
+        // nothing.
         let copies = line["statement"].as_str().unwrap().starts_with("copy");
         assert!(copies || ns("clock_error_ns") <= ns("length_ns") / 2 + 1, "{line:#}");
     }
@@ -249,7 +252,7 @@ fn what_cannot_be_joined_is_reported() {
         .args(["trace", "--application", "joined", "--client", "/dev/shm/none"])
         .arg(&segment);
     assert!(complaint(&mut of_nothing, 2).contains("/dev/shm/none"));
-    // No session is traced: all calls are of others.
+    // No session is traced, so all calls belong to others.
     let trace = Command::new(assert_cmd::cargo::cargo_bin("tally"))
         .args(["trace", "--application", "others", "--client"])
         .arg(client.segment())
@@ -274,7 +277,7 @@ struct Bouncer {
 }
 
 impl Bouncer {
-    /// `None`, with a word, where it is not installed.
+    /// `None`, with a message, if it is not installed.
     fn start(cluster: &Cluster, port_of_server: u16, mode: &str) -> Option<Bouncer> {
         let program = Path::new("/usr/sbin/pgbouncer");
         if !program.exists() {
@@ -328,7 +331,7 @@ fn through_a_pooler(mode: &str) {
     let loaded = support::plain().setting("shared_preload_libraries", "pg_tally");
     let (cluster, port) = support::on_loopback(loaded);
     let Some(bouncer) = Bouncer::start(&cluster, port, mode) else { return };
-    // Sessions that are shared cannot have prepared statements of one client.
+    // Shared sessions cannot have prepared statements of a single client.
     let shared = if mode == "transaction" { "&prepareThreshold=0" } else { "" };
     let url =
         format!("jdbc:postgresql://127.0.0.1:{}/postgres?sslmode=disable{shared}", bouncer.port);
@@ -347,7 +350,7 @@ fn through_a_pooler(mode: &str) {
     client.end();
     let text = std::fs::read_to_string(&file).unwrap();
     let end: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    // The process that the driver was given is PgBouncer's invention.
+    // The process ID that the driver was given is PgBouncer's invention.
     assert_eq!(end["joined"], 0, "{end:#}");
     assert_eq!(end["unjoined"]["other_processes"], made, "{end:#}");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The commit path: leaders and group-committed commits, the sleep of commit_delay, and the flush. Compared
-//! with the counts of pgbench and of the server. Who leads and who follows is known where strace holds a session at
-//! the system call that flushes the WAL.
+//! The commit path: leaders and group-committed commits, the sleep of commit_delay, and the flush. Compared with
+//! the counts of pgbench and of the server. strace holds a session at the system call that flushes the WAL, so it
+//! is known who leads and who follows.
 
 use crate::support;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use postgres::Client;
 use scratch::{Cluster, Load};
 
 const CLIENTS: u32 = 8;
-/// Of each client.
+/// Number of transactions of each client.
 const TRANSACTIONS: u64 = 40;
 
 /// In microseconds. Not 1000: that is also the first sleep of a process at a contended spinlock.
@@ -63,7 +63,7 @@ struct Figures {
     wal_sync_seconds: f64,
 }
 
-/// Writes and syncs of the WAL by the server's own count. From 18 on, they are in pg_stat_io.
+/// Writes and syncs of the WAL as counted by the server. From 18 on, they are in pg_stat_io.
 fn wal_view(major: u32) -> &'static str {
     match major {
         15..=17 => "(select wal_write, wal_sync, wal_sync_time from pg_stat_wal) w",
@@ -124,7 +124,7 @@ impl Figures {
     }
 }
 
-/// Single inserts by several clients: pgbench's number of transactions, our figures.
+/// Single inserts by several clients: pgbench's number of transactions, and our figures.
 fn run(cluster: &Cluster, client: &mut Client) -> (u64, Figures) {
     let before = Figures::read(client);
     let insert = Load::Script("insert into t values (1);\n".into());
@@ -137,7 +137,7 @@ fn run(cluster: &Cluster, client: &mut Client) -> (u64, Figures) {
     (result.transactions, Figures::read(client).since(before))
 }
 
-/// It might wait like the others, and flush what they have written. Where it sleeps it holds no lock.
+/// It might wait like the others, and flush what they have written. It holds no lock while it sleeps.
 fn stop_wal_writer(client: &mut Client) -> Stopped {
     let sql = "select pid, lower(wait_event) = 'walwritermain' from pg_stat_activity
                where backend_type = 'walwriter'";
@@ -152,7 +152,7 @@ fn stop_wal_writer(client: &mut Client) -> Stopped {
 }
 
 /// One session is held at the system call that flushes its commit, until this number of others wait for it with
-/// commits of their own. Returns our figures; None where strace may not trace.
+/// commits of their own. Returns our figures, or `None` if strace may not trace.
 fn with_a_leader_held(
     cluster: &Cluster,
     client: &mut Client,
@@ -163,7 +163,8 @@ fn with_a_leader_held(
     let pid: i32 = leader.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let mut others: Vec<Client> = (0..followers).map(|_| cluster.connect().unwrap()).collect();
     for session in others.iter_mut().chain([&mut leader]) {
-        // Its catalogs are read, and nothing is left to prune. Its commit is counted before the next command.
+        // Its catalogs have been read, and nothing is left to prune. Its commit is counted before the next
+        // command.
         session.batch_execute("insert into t values (1)").unwrap();
         session.batch_execute("select 1").unwrap();
     }
@@ -186,7 +187,7 @@ fn with_a_leader_held(
         drop(strace);
     });
     for session in &mut others {
-        // A commit ends, for us, when the session asks for its next command.
+        // For us, a commit ends when the session waits for its next command.
         session.batch_execute("select 1").unwrap();
     }
     let mut figures = Figures::default();
@@ -210,7 +211,7 @@ fn set(cluster: &Cluster, client: &mut Client, name: &str, value: &str) {
 fn one_of_several_waiting_commits_flushes_them_all() {
     let (cluster, mut client) = server();
     if let Some(figures) = with_a_leader_held(&cluster, &mut client, "fdatasync", 5) {
-        // The one that was held, and the first of the others.
+        // The session that was held, and the first of the others.
         assert_eq!((figures.leader, figures.group_committed), (2, 4), "{figures:?}");
         assert_eq!((figures.syncs, figures.asynchronous, figures.delays), (2, 0, 0), "{figures:?}");
     }
@@ -234,7 +235,7 @@ fn leaders_and_group_committed_commits_add_up_with_and_without_commit_delay() {
         assert_eq!(f.asynchronous, 0);
         // The WAL writer may report its syncs to pg_stat_wal later.
         assert!(f.leader > 0 && (f.leader..=f.syncs).contains(&f.wal_syncs), "syncs");
-        // The server's time of a sync is around ours. It counts whole microseconds.
+        // The server's time of a sync is within ours. It counts whole microseconds.
         let slack = 1e-6 * f.syncs as f64;
         if f.syncs == f.wal_syncs {
             assert!(f.sync_seconds <= f.wal_sync_seconds + slack, "{f:?}");
@@ -277,7 +278,7 @@ fn asynchronous_commits_and_read_only_transactions_are_distinguished() {
         for _ in 0..times {
             session.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }
-        // A commit ends, for us, when the session asks for its next command.
+        // For us, a commit ends when the session waits for its next command.
         session.batch_execute("select 1").unwrap();
         let figures = Figures::read(&mut client).since(before);
         (figures.leader, figures.group_committed, figures.asynchronous)
@@ -294,7 +295,7 @@ fn asynchronous_commits_and_read_only_transactions_are_distinguished() {
     let (leader, group_committed, asynchronous) = counts(drop, 3);
     assert_eq!((leader + group_committed, asynchronous), (3, 0));
     assert_eq!(counts("select txid_current()", 5), (0, 0, 0), "an xid, but nothing written");
-    // No wait separates the commit from what follows in the same message.
+    // No wait separates the commit from the rest of the same message.
     let write = "begin; set local synchronous_commit = off; insert into t values (1); commit";
     let failed = format!("{write}; begin; insert into t values (1); rollback");
     assert_eq!(counts(&failed, 20), (0, 0, 20), "a rolled back transaction follows");
@@ -376,7 +377,7 @@ fn prepared_transactions_and_notifications_count_as_in_the_wal() {
         let logged = records(&cluster, &mut client, &from, &to);
         assert_eq!(logged, counted[0] + counted[1], "step {number} in the WAL: {step:?}");
     }
-    // An xid without a write does not count, also after a NOTIFY in the same process.
+    // An XID without a write does not count, not even after a NOTIFY in the same process.
     let before = quick(&mut client).0;
     session.batch_execute("select txid_current()").unwrap();
     session.query("select 1", &[]).unwrap();

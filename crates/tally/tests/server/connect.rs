@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Flags, environment, service files and passfiles lead tally to where they lead psql. The witness is psql itself, and
-//! the servers' logs say who connected to which database.
+//! Flags, environment, service files and password files lead tally to the same server as psql. The witness is
+//! psql itself, and the servers' logs say who connected to which database.
 
 use crate::support;
 use std::os::unix::fs::PermissionsExt;
@@ -9,16 +9,16 @@ use std::process::{Command, Output};
 
 use crate::support::reachable::{Reachable, PASSWORD};
 
-/// What a run of a program came to.
+/// The result of a program.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// The server (0 or 1), and what it wrote into its log.
+    /// The server (0 or 1), and what was added to its log.
     Connected(usize, String),
     /// libpq's words.
     Refused(String),
 }
 
-/// Verbs that connect; what they do then does not matter here.
+/// Verbs that connect; what they do afterwards does not matter here.
 const VERBS: [&[&str]; 6] = [
     &["status"],
     &["statements"],
@@ -28,7 +28,7 @@ const VERBS: [&[&str]; 6] = [
     &["functions", "--list", "none"],
 ];
 
-/// The first connection in what was added to the logs; which server, user and database.
+/// The first connection in the additions to the logs: server, user and database.
 fn connected(servers: &[Reachable; 2], before: [usize; 2], application: &str) -> Option<End> {
     servers.iter().zip(before).enumerate().find_map(|(number, (server, before))| {
         let log = server.cluster.log();
@@ -50,7 +50,7 @@ fn end(servers: &[Reachable; 2], command: &mut Command, application: &str) -> En
     let begins = ["psql: error: ", "cannot connect to the server: ", "not a connection string: "];
     let refusal =
         begins.iter().find_map(|begin| text.split_once(begin)).map_or(text.as_str(), |it| it.1);
-    // What tally adds is advice.
+    // Text that tally adds is advice.
     End::Refused(refusal.split("; run this as").next().unwrap_or(refusal).to_string())
 }
 
@@ -89,7 +89,7 @@ fn thirty_ways_lead_where_psql_goes() {
     let cert = a.certificate.display().to_string();
     let uri = PASSWORD.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
 
-    // Environment and arguments, as words. PASS stands for the password, ~ for a space.
+    // Environment and arguments as words. PASS stands for the password, ~ for a space.
     let cases: Vec<(String, String)> = [
         (String::new(), format!("-h {s0} -U postgres -d postgres")),
         (String::new(), format!("-h {s1} -p 5432 -U postgres -d app")),
@@ -188,7 +188,7 @@ fn the_environment_leads_every_verb_to_the_server_that_enable_changed() {
 #[test]
 fn flags_that_cannot_hold_are_refused() {
     let complaint = |args: &[&str]| support::complaint(support::tally().args(args), 2);
-    assert!(complaint(&["top", "-h", "x", "/tmp"]).contains("names its server by itself"));
+    assert!(complaint(&["top", "-h", "x", "/tmp"]).contains("already identifies the server"));
     assert!(complaint(&["top", "-d", "host=x", "host=y"]).contains("both -d"));
     assert!(complaint(&["top", "-h"]).contains("a value is required"));
     assert!(complaint(&["status", "hosst=x"]).contains("hosst"));

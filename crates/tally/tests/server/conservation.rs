@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Conservation of time: between any two readings the accounts of every session add up to the time between them,
+//! Conservation of time: between any two readings, the accounts of every session add up to the time between them,
 //! whatever the session does.
 
 use crate::support;
@@ -14,10 +14,10 @@ use segment::book::Head;
 use segment::directory::StatKind;
 use segment::{Book, Segment, Snapshot};
 
-/// The clock's rate was measured against another clock when the segment was made.
+/// The clock's rate was measured against another clock when the segment was created.
 const RATE: f64 = 1e-3;
 
-/// Ticks in those of a session's accounts that the filter selects.
+/// Ticks in the accounts of a session that the filter selects.
 fn accounted(snapshot: &Snapshot, book: &Book, wanted: impl Fn(&str) -> bool) -> u64 {
     let account = |head: &&Head| {
         let stat = snapshot.directory.get(head.stat);
@@ -30,8 +30,8 @@ fn is_row_lock(account: &str) -> bool {
     account.ends_with("Lock:transactionid") || account.ends_with("Lock:tuple")
 }
 
-/// Checks an interval to the tick; returns the number of checks. Of a book whose owner was stopped during an update, the
-/// stepper of libtally's tests says what a reader may see.
+/// Checks an interval to the tick; returns the number of checks. What a reader may see of a book whose owner was
+/// stopped during an update is covered by the stepper of libtally's tests.
 fn check(before: &Snapshot, after: &Snapshot) -> usize {
     let mut checked = 0;
     for book in after.books.iter().filter(|book| !book.torn) {
@@ -55,7 +55,7 @@ fn check(before: &Snapshot, after: &Snapshot) -> usize {
     checked
 }
 
-/// What a session does in one of its rounds.
+/// The work of a session in one of its rounds.
 type Work = fn(&mut Client);
 
 fn sleeps(client: &mut Client) {
@@ -135,8 +135,8 @@ fn live(cluster: &Cluster, (work, rounds, apart): (Work, usize, bool)) {
     }
 }
 
-/// A session waits for a row that another has changed, while readings are taken. In an interval within the wait all of
-/// the session's time is the wait's; and the wait is as long as the clients saw it.
+/// A session waits for a row that another session has changed, while readings are taken. In an interval within
+/// the wait, all of the session's time belongs to the wait, and the wait is as long as the clients observed.
 fn row_lock_wait(cluster: &Cluster) {
     let mut segment = Segment::open(&support::segment(cluster)).unwrap();
     let mut holder = cluster.connect().unwrap();
@@ -175,12 +175,12 @@ fn row_lock_wait(cluster: &Cluster) {
     assert!(bracket.contains(&seconds), "{seconds} s of {min} to {max} s");
 }
 
-/// Runs everything once. Returns the number of checks, and the sessions seen.
+/// Runs everything once. Returns the number of checks and of the sessions seen.
 fn conserve() -> (usize, usize) {
     let cluster = support::start(support::plain().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("max_connections", "60"),
-        // Its check would interrupt the wait for a row.
+        // The deadlock check would interrupt the wait for a row.
         ("deadlock_timeout", "1h"),
         ("log_min_messages", "fatal"),
     ]));
@@ -228,7 +228,7 @@ fn conserve() -> (usize, usize) {
 fn the_accounts_of_every_session_add_up_between_any_two_readings() {
     let (checked, sessions) = conserve();
     println!("{checked} checks of {sessions} sessions");
-    // Of each reading: at least pgbench's sessions, since their birth and since the last reading.
+    // For each reading, at least pgbench's sessions, since their start and since the last reading.
     assert!(checked > 16 * 2, "{checked} checks of {sessions} sessions");
 }
 

@@ -62,7 +62,7 @@ fn every_command_is_counted_at_every_level() {
         for _ in 0..700 {
             client.simple_query("select 1").unwrap();
         }
-        // The last answer may arrive before its message is finished, but not before it is counted.
+        // The last response may arrive before its message is finished, but not before it is counted.
         let after = segment.book_counters(slot, counter).unwrap();
         assert_eq!(after.calls - before.calls, 700, "{level}");
         assert_eq!(after.seq > before.seq, level == Level::Waits, "{level}");
@@ -74,7 +74,7 @@ fn number(result: &serde_json::Value, path: &str) -> Option<f64> {
     result.pointer(path).and_then(serde_json::Value::as_f64)
 }
 
-/// What `tally cost` says with these arguments, of slices in which sessions that get little CPU do something, too.
+/// The output of `tally cost` with these arguments, with slices long enough for sessions that get little CPU.
 fn result(arguments: &[&str]) -> serde_json::Value {
     let mut command = tally();
     command.args(["cost", "--margin", "50", "--json", "--slice", "50ms"]).args(arguments);
@@ -101,7 +101,8 @@ fn the_result_on_a_scratch_server_is_complete() {
     assert!(changes("off") < changes("on"), "{result}");
 }
 
-/// A verdict has a reason if it is none, and figures but for too few rounds, as on a very busy machine.
+/// A verdict has a reason if it is inconclusive, and figures unless there were too few rounds, as on a very busy
+/// machine.
 fn check_verdict(result: &serde_json::Value) {
     assert_eq!(result["margin_percent"], 50.0);
     let reason = result["reason"].as_str().unwrap();
@@ -155,7 +156,7 @@ fn the_users_server_is_measured_per_command_and_its_level_restored() {
         let data = cluster.data_dir().to_str().unwrap();
         let arguments = ["cost", "--minutes", "0.03", "--slice", "50ms", data];
         let text = under_load(&cluster, || output(tally().args(arguments)));
-        // The session that asked whether the load runs may still be ending: "2 to 3 backends".
+        // The session that checked whether the load runs may still be ending: "2 to 3 backends".
         let number =
             text.split("its own load, ").nth(1).and_then(|rest| rest.split(" backends").next());
         assert!(number.is_some_and(|number| number.split(" to ").any(|n| n == "2")), "{text}");

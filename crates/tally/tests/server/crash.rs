@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Processes killed under load: the server recovers as it does without pg_tally, totals do not decrease,
-//! and no slot is lost.
+//! Processes are killed under load: the server recovers as it does without pg_tally, totals do not decrease, and
+//! no slot is lost.
 //!
-//! 5 kills with a fixed seed; `make verify` has 100 with a random one. PGTALLY_KILLS sets other numbers.
+//! 5 kills with a fixed seed; `make verify` has 100 with a random one. PGTALLY_KILLS sets another number.
 
 use crate::support;
 use crate::support::verify::{Claim, Trial};
@@ -22,7 +22,8 @@ fn books(snapshot: &Snapshot) -> impl Iterator<Item = &Book> {
     snapshot.books.iter().chain(&snapshot.groups)
 }
 
-/// Count and total by name, of all sessions and groups, of what has ended. What still runs may end earlier than it was seen to run.
+/// Count and total by name, over all sessions and groups, of completed activity. An activity in progress may end
+/// earlier than it was seen to run.
 fn totals(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
     let mut totals = BTreeMap::<String, (u64, u64)>::new();
     for book in books(snapshot) {
@@ -41,7 +42,7 @@ fn totals(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
 struct State {
     file: (u64, u64),
     totals: BTreeMap<String, (u64, u64)>,
-    /// Total of all statistics, with what still runs.
+    /// Total of all statistics, including activities in progress.
     whole: u64,
     claimed: u32,
     lost_merges: u64,
@@ -114,7 +115,7 @@ fn a_server_that_cannot_fork_while_it_recovers_keeps_its_segment() {
         let Some(strace) = support::strace::Strace::fail("clone", when, postmaster) else { return };
         let before: Vec<u32> = cluster.processes().iter().map(|process| process.pid).collect();
         cluster.kill9(u32::try_from(pid).unwrap()).unwrap();
-        // Until then it would fork for a connection. The helper comes right after the last one has ended.
+        // Until then it would fork for a connection. The helper starts right after the last process has ended.
         support::eventually("all processes have ended", || {
             !cluster.processes().iter().any(|process| before.contains(&process.pid))
         });

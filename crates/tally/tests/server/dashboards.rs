@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally dashboards`: what it writes, run by Prometheus and its own tool.
+//! `tally dashboards`: its output, run by Prometheus and its own tool.
 
 use crate::support;
 use std::path::Path;
@@ -47,7 +47,8 @@ fn every_chart_has_data_from_a_server_under_load() {
     let serving = Serving::start(&cluster, &["--statements", "20"]);
     let prometheus = Prometheus::start(&serving, &[]);
     let _client = cluster.connect().unwrap();
-    // A rate needs two readings of each series, before and after it has grown. The first is seconds after the start.
+    // A rate requires two readings of each series, before and after it has grown. The first one is seconds after
+    // the start.
     let readings = || prometheus.query("count_over_time(pgtally_up[10m])").unwrap_or(0.0);
     for _ in 0..3 {
         serve::load(&cluster, 2, 100);
@@ -70,7 +71,7 @@ fn every_chart_has_data_from_a_server_under_load() {
     assert!(without.is_empty(), "no data for: {without:#?}");
 }
 
-/// An hour of one server, by the minute: values from `series`, and the alerts that fire at its end.
+/// An hour of one server, by minute: values from `series`, and the alerts that fire at its end.
 fn hour(series: &[(&str, &str)], fires: Option<(&str, &str)>, name: &str) -> String {
     let mut text = String::from("  - interval: 1m\n    input_series:\n");
     for (series, values) in series {
@@ -113,7 +114,7 @@ fn promtool_accepts_the_rules_and_they_fire_only_when_something_is_wrong() {
             &[(cpu, "0+300x60"), cores],
             Some((
                 "instance: a, severity: warning",
-                "a: 5 processes want a CPU, more than there are",
+                "a: 5 processes need a CPU, more than the machine has",
             )),
             "PostgresCpuDemandExceedsCpus",
         ),
@@ -122,7 +123,7 @@ fn promtool_accepts_the_rules_and_they_fire_only_when_something_is_wrong() {
             &[(up, "0x60")],
             Some((
                 "instance: a, severity: critical",
-                "a: the server is stopped or pg_tally is not loaded",
+                "a: the server is down or pg_tally is not loaded",
             )),
             "PgtallyServerNotRead",
         ),

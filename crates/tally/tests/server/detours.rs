@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Detours under difficult conditions: no file descriptors for a while, a wait that began before level
-//! locks, thousands of functions probed in one session.
+//! Detours under difficult conditions: no file descriptors for a while, a wait that started before level locks,
+//! thousands of functions probed in one session.
 
 use crate::support;
 use std::os::unix::fs::PermissionsExt;
@@ -47,7 +47,7 @@ fn calls(path: &Path, pid: i32) -> u64 {
     book.calls.iter().sum()
 }
 
-/// Does the process wait for its client's next command? Then nothing is pending.
+/// Whether the process waits for its client's next command, so that nothing is pending.
 fn waits_for_a_command(path: &Path, pid: i32) -> bool {
     let snapshot = Segment::open(path).unwrap().snapshot(None).unwrap();
     let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
@@ -63,7 +63,7 @@ fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     let mut client = cluster.connect().unwrap();
     let pid = pid(&mut client);
     let locks = || counted(&path, pid, |name| name.starts_with("lwlock::"));
-    // The client may get the answer before the session has recorded everything.
+    // The client may receive the response before the session has recorded everything.
     let mut work = || {
         client.batch_execute("select count(*) from pg_class").unwrap();
         eventually("the session waits again", || waits_for_a_command(&path, pid));
@@ -89,7 +89,7 @@ fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     let (then, ()) = (locks(), work());
     assert_eq!(locks(), then, "locks are counted at level waits");
 
-    // The other way: the level cannot be lowered for a while.
+    // The reverse: the level cannot be lowered for a while.
     set_level(&path, Level::Locks).unwrap();
     work();
     limit_files(cluster, pid, false);
@@ -121,7 +121,7 @@ fn a_temporary_lack_of_descriptors_only_delays_level_locks_with_session_preload(
 
 const CHUNK: usize = 128;
 
-/// Functions of the server that can be probed, without those that the test counts.
+/// Functions of the server that can be probed, except those that the test counts.
 fn probeable(client: &mut Client) -> Vec<String> {
     let sql = "select name from tally.probeable('*') where probeable and module = 'postgres' \
                and name <> 'int4div' and name not like '%lock%' and name not like 'tuplesort%' \
@@ -156,7 +156,8 @@ fn divisions(path: &Path, pid: i32) -> u64 {
     counted(path, pid, |name| name.starts_with("function::int4div::inclusive::"))
 }
 
-/// A stub is not given to another function while a second thread could run in it; an emulator has one.
+/// A stub is not given to another function while a second thread could run in it; an emulator has a second
+/// thread.
 fn stubs_stay_in_use() -> bool {
     if support::emulated() {
         println!("not tested: an emulated server's processes have a second thread");
@@ -217,8 +218,8 @@ fn calls_return_through_their_stubs_even_if_the_list_has_changed() {
     }
 }
 
-/// Runs a query in a second session of the same server, and waits for it by dblink's own wait events: the query waits for
-/// a lock until it is seen that the first session waits.
+/// Runs a query in a second session of the same server, and waits for it with dblink's own wait events. The query
+/// waits for a lock until the first session has been seen to wait.
 fn wait_for_another_session(cluster: &Cluster, client: &mut Client, pid: i32) {
     client.batch_execute("create extension if not exists dblink").unwrap();
     let mut holder = cluster.connect().unwrap();
@@ -236,11 +237,11 @@ fn wait_for_another_session(cluster: &Cluster, client: &mut Client, pid: i32) {
         });
         holder.batch_execute("select pg_advisory_unlock(1)").unwrap();
     });
-    // The last wait is recorded when the next one begins.
+    // The last wait is recorded when the next one starts.
     client.batch_execute("select pg_sleep(0.01)").unwrap();
 }
 
-/// From PostgreSQL 17 on extensions name their wait events. No lock may be taken to find such a name in a probe.
+/// From PostgreSQL 17 on, extensions name their wait events. A probe may not take a lock to look up such a name.
 #[test]
 fn wait_events_of_extensions_have_the_names_that_the_extensions_gave_them() {
     if !support::has_module("dblink") {
@@ -276,8 +277,8 @@ fn fail_under_a_lock(client: &mut Client) {
     client.batch_execute("select 1").unwrap();
 }
 
-/// Does LWLockReleaseAll contain a copy of LWLockRelease? Depends on the version and on the server's compiler: calls are
-/// counted without level `locks`.
+/// Whether LWLockReleaseAll contains a copy of LWLockRelease. This depends on the version and on the server's
+/// compiler, so calls are counted without level `locks`.
 fn release_all_contains_a_copy() -> bool {
     const FAILURES: i64 = 20;
     let cluster = support::sessions();
@@ -300,8 +301,8 @@ fn release_all_contains_a_copy() -> bool {
     unreleased() - before > FAILURES / 2
 }
 
-/// If LWLockReleaseAll contains a copy of LWLockRelease (PostgreSQL 18, or link-time optimisation), its releases are not
-/// seen without a detour of its own. Elsewhere it calls LWLockRelease.
+/// If LWLockReleaseAll contains a copy of LWLockRelease (PostgreSQL 18, or link-time optimisation), its releases
+/// are not seen without a detour of their own. Otherwise it calls LWLockRelease.
 #[test]
 fn locks_whose_releases_are_not_seen_are_not_counted_and_status_says_why() {
     let cluster = support::start(
@@ -338,7 +339,7 @@ fn locks_whose_releases_are_not_seen_are_not_counted_and_status_says_why() {
     let events = segment.events(0).unwrap();
     let warns = |text: &str| text.starts_with("lightweight locks are not counted any more");
     assert_eq!(events.iter().filter(|e| warns(&e.text)).count(), 1, "{events:?}");
-    // Neither this process nor another goes on.
+    // Neither this process nor any other goes on.
     let then = locks();
     fail_under_a_lock(&mut client);
     assert_eq!(locks(), then);
@@ -404,7 +405,7 @@ fn phases_are_guessed_where_the_main_loop_does_not_call_the_redirected_function(
     let path = support::segment(&cluster);
     let mut client = cluster.connect().unwrap();
     let pid = pid(&mut client);
-    // A message that is there before the session waits for it is not seen.
+    // A message that arrives before the session waits for it is not seen.
     for _ in 0..5 {
         eventually("the session waits", || waits_for_a_command(&path, pid));
         client.batch_execute("select pg_sleep(0.01)").unwrap();
@@ -431,7 +432,7 @@ fn phases_are_guessed_where_the_main_loop_does_not_call_the_redirected_function(
     assert_eq!(warnings(&path, "phases of sessions are not distinguished"), 1);
 }
 
-/// The library of `leaving.cc`, and its functions in SQL; None: there is no compiler for the server.
+/// The library made from `leaving.cc`, and its functions in SQL; None if there is no compiler for the server.
 fn with_functions_that_are_left(cluster: &Cluster) -> Option<tempfile::TempDir> {
     if support::emulated() {
         println!("not tested: there is no compiler of C++ for an emulated server");
@@ -511,7 +512,7 @@ fn coroutines_return_as_ever_where_their_functions_are_timed() {
                 assert_eq!(row.get::<_, i32>(0), 3313, "{stack}, timed: '{functions}'");
             }
         }
-        // Calls on another stack are not followed; after the first return out of order, none is.
+        // Calls on another stack are not followed; after the first return out of order, no call is.
         let (yields, resumes) =
             (calls_of(&path, pid, "left_yields"), calls_of(&path, pid, "left_resumes"));
         match stack {

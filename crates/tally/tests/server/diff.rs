@@ -97,12 +97,12 @@ fn changed_settings_come_first_and_a_port_is_not_in_the_findings() {
     assert_eq!(diff["configuration"][1]["name"], "port");
     let message = findings(&diff);
     assert!(
-        message.contains("Set up differently: shared_buffers (A 16 MB, B 512 MB)."),
+        message.contains("Differences in configuration: shared_buffers (A 16 MB, B 512 MB)."),
         "{message}"
     );
     let text = output(&mut recordings.diff("a", "b"));
     let position = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
-    assert!(position("\nSet up differently") < position("\nTotal time"));
+    assert!(position("\nDifferences in configuration") < position("\nTotal time"));
     assert!(position("\nTotal time") < position("\nWhere it changed"));
 }
 
@@ -122,7 +122,7 @@ fn statements_are_matched_by_their_texts() {
     assert_eq!(verdict("select $1"), "noise");
     assert_eq!(verdict("delete from t"), "new");
     assert_eq!(verdict("update t set x = $1"), "absent");
-    assert!(findings(&diff).contains("Statements that ran in A only: 1; in B only: 1."));
+    assert!(findings(&diff).contains("Statements that ran only in A: 1; only in B: 1."));
 }
 
 #[test]
@@ -208,8 +208,8 @@ fn halves_of_one_recording_can_be_compared() {
     assert!(findings(&diff).contains("A and B have 20 s in common"));
 }
 
-/// Readings of statements follow the clock, whenever a recording or a part of it begins: each is divided by the transactions
-/// of its own intervals.
+/// Readings of statements follow the clock, whenever a recording or a part of it starts: each is divided by the
+/// transactions of its own intervals.
 #[test]
 fn every_reading_of_statements_counts_and_is_divided_by_its_own_intervals() {
     let recordings = Recordings::new();
@@ -264,12 +264,12 @@ fn a_wait_for_a_standby_that_ended_comes_first() {
     let place = |words: &str| message.find(words).unwrap_or(usize::MAX);
     assert!(place("IPC:SyncRep") < place("IO:DataFileRead"), "{message}");
     let text = output(recordings.diff("a", "b").arg("--text"));
-    assert!(text.contains("by time per second: IPC:SyncRep in commit, 7.9"), "{text}");
+    assert!(text.contains("time per second was tested: IPC:SyncRep in commit, 7.9"), "{text}");
     let back = recordings.json("b", "a", &[]);
     assert_eq!(back["accounts"][0]["verdict"], "absent");
 }
 
-/// Five statements, of which the first takes `first` times as long, and their own noise.
+/// Five statements, the first of which takes `first` times as long, and their own noise.
 fn five(seed: u64, first: f64) -> FakeServer {
     let names = ["select $1", "update t set x = $1", "insert into u", "delete from u", "fetch c"];
     let shares = [0.2 * first, 0.4, 0.2, 0.15, 0.05];
@@ -283,8 +283,9 @@ fn five(seed: u64, first: f64) -> FakeServer {
     }
 }
 
-/// Of so many pairs of recordings of 20 or 60 s, up to 5 s longer by chance: how many have a changed row, how many statements'
-/// changes are outside of their intervals, and how often that of the first statement is found, and was reported as detectable.
+/// Of this many pairs of recordings of 20 or 60 s, up to 5 s longer by chance: how many have a changed row, how
+/// many statements' changes are outside their intervals, and how often the change of the first statement is found
+/// and was reported as detectable.
 fn pairs(number_of: u64, seconds: u64, first: f64) -> [usize; 5] {
     const SEED: u64 = 3600;
     let recordings = Recordings::new();
@@ -366,7 +367,7 @@ fn times_can_be_compared_per_command() {
     assert_eq!(by_commit["totals"][1]["a_seconds"], by_command["totals"][0]["a_seconds"]);
     recordings.make("idle", 30, &FakeServer { transactions: 0.0, ..FakeServer::default() });
     let message = complaint(&mut recordings.diff("a", "idle"), 1);
-    assert!(message.contains("no command of a client was recorded in B"), "{message}");
+    assert!(message.contains("no client command was recorded in B"), "{message}");
 }
 
 #[test]
@@ -377,7 +378,7 @@ fn a_short_recording_is_too_short_to_estimate_its_noise() {
     let diff = recordings.json("a", "b", &[]);
     assert_eq!(diff["totals"][0]["verdict"], "unknown");
     assert!(changed(&diff).is_empty());
-    assert!(findings(&diff).contains("a has only 5 intervals to estimate its noise;"));
+    assert!(findings(&diff).contains("a has only 5 intervals to estimate its noise from;"));
 }
 
 #[test]
@@ -483,7 +484,7 @@ fn server(buffers: &str) -> Cluster {
     let settings = [("shared_preload_libraries", "pg_tally"), ("shared_buffers", buffers)];
     let cluster = support::start(support::plain().settings(settings));
     cluster.pgbench_init(8).unwrap();
-    // By the index: a sequential scan would not keep the table in shared buffers.
+    // By index, because a sequential scan would not keep the table in shared buffers.
     let read = "set enable_seqscan = off; select sum(abalance) from pgbench_accounts where aid > 0";
     cluster.psql(read).unwrap();
     cluster
@@ -500,7 +501,7 @@ fn record(name: &str, cluster: &Cluster, interval_ms: u64) -> Fixture {
     fixtures::record(name, cluster, 40, [interval_ms, 2 * interval_ms], load)
 }
 
-/// A short recording has few blocks with statements; the executions of the statement tell.
+/// A short recording has few blocks with statements, so the executions of the statement decide.
 #[test]
 fn a_statement_that_lost_its_index_is_named_first() {
     lost_index_is_first(|name| Fixture::open(&format!("index-{name}")));
@@ -548,7 +549,7 @@ fn lost_index_is_first(recording: impl Fn(&str) -> Fixture) {
     }
     let diff = recordings.json("before", "after", &[]);
     let first = diff["findings"][0]["text"].as_str().unwrap();
-    assert!(first.starts_with("The statement that changed most takes "), "{}", findings(&diff));
+    assert!(first.starts_with("The statement that changed the most takes "), "{}", findings(&diff));
     assert!(first.contains("from orders where customer"), "{first}");
     let row = &rows(&diff, "statements")[0];
     assert_eq!(row["verdict"], "more", "{row}");
@@ -562,7 +563,7 @@ fn lost_index_is_first(recording: impl Fn(&str) -> Fixture) {
         first.contains(&format!("its plan has {} instead of {}", plans[1], plans[0])),
         "{first}"
     );
-    // The others, and the same server again: nothing.
+    // The other statements, and the same server again: no changes.
     let real = |row: &&Value| !["noise", "unknown"].contains(&row["verdict"].as_str().unwrap());
     assert_eq!(rows(&diff, "statements").iter().filter(real).count(), 1);
     let diff = recordings.json("before", "again", &[]);
@@ -630,8 +631,8 @@ fn memory_explains(recording: impl Fn(&str) -> Fixture) {
     assert_eq!(rows(&diff, "statements")[0]["toplevel"], true);
 }
 
-/// Not a test but a measurement (docs/results.md): how often halves of a recording and runs of the same
-/// server are reported as different, and what explains the difference of two servers. Needs an otherwise
+/// A measurement rather than a test (docs/results.md): how often halves of a recording and runs of the same
+/// server are reported as different, and what explains the difference between two servers. Requires an otherwise
 /// idle machine.
 #[test]
 #[ignore = "takes four minutes"]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Claims about `tally diff` on a real server (docs/results.md): pairs of recordings of the same load show no change, and one
-//! statement of five that takes 10 or 20 % longer is found as often as the comparison says that it would be.
+//! Claims about `tally diff` on a real server (docs/results.md): pairs of recordings of the same load show no
+//! change, and one statement of five that takes 10 or 20 % longer is found as often as the comparison predicts.
 //!
-//! PGTALLY_DIFF_PAIRS is the number of pairs of each kind, 10 if it is not set.
+//! PGTALLY_DIFF_PAIRS is the number of pairs of each kind; the default is 10.
 
 use crate::support;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn load(cluster: &Cluster, first: f64) -> RunningPgbench {
     load.duration(Duration::from_secs(24 * 3600)).spawn().unwrap()
 }
 
-/// Records the server under this load so many times, as NAME0, NAME1, ...
+/// Records the server under this load this many times, as NAME0, NAME1, ...
 fn record(
     recordings: &Recordings,
     cluster: &Cluster,
@@ -65,13 +65,13 @@ fn is_slowed(row: &Value) -> bool {
     row["query"].as_str().is_some_and(|query| query.contains(SLOWED))
 }
 
-/// What is reported of the calls of the statements of some pairs.
+/// The results about the calls of the statements of some pairs.
 #[derive(Debug, Default)]
 struct Outcome {
     pairs: usize,
-    /// Rows that have not changed, but are reported to have.
+    /// Rows that have not changed, but are reported as changed.
     wrong: usize,
-    /// Statements, and those whose change is outside of its interval.
+    /// Statements, and those whose change is outside its interval.
     statements: usize,
     outside: usize,
     /// Pairs in which the slower statement was found, was reported as detectable, and both.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally doctor` names the culprit of planted problems first, and is silent about healthy servers: in recordings of real
-//! servers (`doctor_planted` makes them), and live where the test itself holds the problem.
+//! `tally doctor` names the culprit of planted problems first, and is silent about healthy servers: in recordings
+//! of real servers (made by `doctor_planted`), and live if the test itself holds the problem.
 
 use crate::support;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use scratch::Cluster;
 use serde_json::Value;
 
-/// What is found in a fixture, and what a person reads of it first.
+/// The diagnoses of a fixture, and the first thing that a person reads.
 fn examine_fixture(name: &str) -> (Findings, String) {
     let fixture = Fixture::open(name);
     let diagnoses = fixture.interval()["diagnoses"].clone();
@@ -29,7 +29,7 @@ fn examine_fixture(name: &str) -> (Findings, String) {
     (Findings { diagnoses, report }, text)
 }
 
-/// What is found in these fixtures is as it should be; then their texts are, too.
+/// The diagnoses of these fixtures are right, and so are their texts.
 fn examine_all<'a>(
     names: impl Iterator<Item = &'a str>,
     expected: impl Fn(&str, &Findings) -> Result<(), String>,
@@ -59,14 +59,14 @@ fn servers_that_are_idle_or_merely_busy_are_healthy() {
     examine_all(HEALTHY.into_iter(), |_, found| found.name_nothing());
 }
 
-/// What the doctor says live, with a connection to the server.
+/// The live output of the doctor, with a connection to the server.
 fn examine_connected(cluster: &Cluster) -> Value {
     let mut doctor = tally();
     doctor.args(["doctor", "--json", "--for", "1"]).arg(segment(cluster)).env("PGUSER", "postgres");
     serde_json::from_str(&output(&mut doctor)).unwrap()
 }
 
-/// The first diagnosis is by this rule, and its text and evidence have these words.
+/// The first diagnosis is by this rule, and its text and evidence contain these words.
 fn assert_first(answer: &Value, rule: &str, words: &[&str]) {
     let first = &answer["diagnoses"][0];
     assert_eq!(first["rule"], rule, "{answer:#}");
@@ -76,7 +76,7 @@ fn assert_first(answer: &Value, rule: &str, words: &[&str]) {
     assert_eq!(answer["healthy"], false);
 }
 
-/// A session of that application, and its pid.
+/// A session with this application name, and its PID.
 fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
     let mut client =
         cluster.config().application_name(application).connect(postgres::NoTls).unwrap();
@@ -84,7 +84,7 @@ fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
     (client, pid)
 }
 
-/// Waits until so many sessions know who blocks them.
+/// Waits until this many sessions have looked up their blockers.
 fn until_blocked(cluster: &Cluster, sessions: u64) {
     eventually("those that wait know for whom", || {
         let mut blocking = tally();
@@ -94,7 +94,7 @@ fn until_blocked(cluster: &Cluster, sessions: u64) {
     });
 }
 
-/// DDL waits for a reader, and others queue behind it: held by the test for as long as the doctor looks.
+/// DDL waits for a reader, and others queue behind it; the test holds this for as long as the doctor watches.
 #[test]
 fn a_queue_for_a_lock_is_explained_live() {
     let cluster = start(server());
@@ -140,7 +140,8 @@ fn the_text_names_the_problem_the_evidence_and_what_to_do() {
     assert!(error.contains("--for"), "{error}");
 }
 
-/// What needs a connection is also in `tally top` and on the page of `tally serve`, and not without one.
+/// Diagnoses that require a connection also appear in `tally top` and on the page of `tally serve`, but not
+/// without one.
 fn in_top_and_serve(cluster: &Cluster, words: &[&str]) {
     let top = |user: &str| -> Value {
         let mut top = tally();

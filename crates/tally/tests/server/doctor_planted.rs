@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Plants problems on real servers, and loads that are none. `tally doctor` and a report of the same seconds name the
-//! problem first, and are silent about the others. With PGTALLY_FIXTURES=write, what was recorded becomes a fixture, which
-//! the tests of `doctor` read.
+//! Plants problems on real servers, and loads that are not problems. `tally doctor` and a report on the same
+//! seconds name the problem first, and are silent about the others. With PGTALLY_FIXTURES=write, the recording
+//! becomes a fixture, which the tests of `doctor` read.
 
 use std::os::unix::fs::{symlink, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -118,7 +118,7 @@ pub const PROBLEMS: [Problem; 13] = [
     HELD_SNAPSHOT,
 ];
 
-/// Loads of servers that have no problem: the names of their fixtures.
+/// Loads of servers without a problem: the names of their fixtures.
 pub const HEALTHY: [&str; 15] = [
     "idle",
     "one-client-that-selects",
@@ -137,7 +137,7 @@ pub const HEALTHY: [&str; 15] = [
     "restore",
 ];
 
-/// What is found of a load.
+/// The diagnoses of a load.
 pub struct Findings {
     /// Diagnoses of an interval, as `tally doctor` and `tally top` have them.
     pub diagnoses: Value,
@@ -146,8 +146,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether the problem is the first that is named, in both. An interval of a recording has no accounts of single
-    /// sessions, and so not all words; nor does it know of vacuum, about which the server is asked every few minutes.
+    /// Whether the problem is named first in both. An interval of a recording does not contain the accounts of
+    /// individual sessions, and so not all words; nor does it know about vacuum, about which the server is
+    /// queried every few minutes.
     pub fn name_first(&self, problem: &Problem) -> Result<(), String> {
         let is_known = problem.rule != "vacuum-behind";
         if is_known && self.diagnoses[0]["rule"] != problem.rule {
@@ -185,8 +186,8 @@ pub fn server() -> Builder {
         .setting("checkpoint_timeout", "1h")
 }
 
-/// Examines the server for some seconds while the threads of `load` run, by `tally doctor` and from a recording. If that
-/// is what `expected` wants, the recording becomes the fixture of this name.
+/// Examines the server for some seconds while the threads of `load` run, by `tally doctor` and from a recording.
+/// If the result is what `expected` requires, the recording becomes the fixture of this name.
 fn examine(
     cluster: &Cluster,
     name: &str,
@@ -202,7 +203,7 @@ fn examine(
         std::thread::sleep(Duration::from_secs(1));
         let recorder = Recorder::start(cluster, &directory, &["--detail", "1s"]);
         let mut doctor = tally();
-        // With a connection, it also asks the server about vacuum.
+        // With a connection, it also queries the server about vacuum.
         doctor.args(["doctor", "--json", "--for", &seconds.to_string()]).env("PGUSER", "postgres");
         let answer: Value = serde_json::from_str(&output(doctor.arg(segment(cluster)))).unwrap();
         recorder.wait_for(1);
@@ -220,7 +221,7 @@ fn examine(
     Ok(())
 }
 
-/// Two of three times, what is found is as it should be.
+/// In two of three trials, the diagnoses are right.
 fn claim(text: &str, mut trial: impl FnMut() -> Result<(), String>) {
     Claim { text, alarm: 0.05, n: 2, m: 3 }.check(|_| {
         let found = trial();
@@ -237,7 +238,7 @@ fn claim_is_first(problem: &Problem, mut trial: impl FnMut(&Problem) -> Result<(
     claim(&format!("{} is named first", problem.name), || trial(problem));
 }
 
-/// Whether that is so while the threads of `load` run.
+/// Whether this holds while the threads of `load` run.
 fn is_first(
     cluster: &Cluster,
     problem: &Problem,
@@ -248,7 +249,7 @@ fn is_first(
     examine(cluster, problem.name, seconds, load, explained, |found| found.name_first(problem))
 }
 
-/// A session that does this again and again.
+/// A session that repeats this.
 fn again<'c>(
     cluster: &'c Cluster,
     step: impl Fn(&mut Client) + Sync + 'c,
@@ -436,7 +437,7 @@ fn waits<'c>(cluster: &'c Cluster, sql: &'static str) -> impl Fn(&AtomicBool) + 
     }
 }
 
-/// A session of that application.
+/// A session with this application name.
 fn session(cluster: &Cluster, application: &str) -> Client {
     cluster.config().application_name(application).connect(postgres::NoTls).unwrap()
 }
@@ -464,7 +465,7 @@ fn verify_readers_that_queue_behind_ddl() {
         ddl.batch_execute("alter table orders add column if not exists note text").unwrap();
     };
     let read = |_: &AtomicBool| {
-        // They come later than the DDL.
+        // They start later than the DDL.
         std::thread::sleep(Duration::from_millis(500));
         cluster.connect().unwrap().batch_execute("select n from orders").unwrap();
     };
@@ -561,7 +562,7 @@ fn verify_servers_that_are_idle_or_merely_busy() {
     }
 }
 
-/// Runs a client program of the server's maker.
+/// Runs a client program of the PostgreSQL installation.
 fn run(cluster: &Cluster, name: &str, args: &[&str]) {
     let mut command = cluster.os_user().command(&cluster.binaries().program(name));
     command.args(["-U", cluster.user(), "-p", &cluster.port().to_string(), "-h"]);
@@ -569,7 +570,7 @@ fn run(cluster: &Cluster, name: &str, args: &[&str]) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// The same again and again.
+/// Runs it repeatedly.
 fn runs<'c>(
     cluster: &'c Cluster,
     name: &'static str,
@@ -601,7 +602,7 @@ fn verify_monitoring_autovacuum_dumps_and_batches() {
     cluster.psql("vacuum analyze t").unwrap();
     let dump: &[&str] = &["-d", "postgres", "-t", "t", "--clean", "-f", "dump.sql"];
     run(&cluster, "pg_dump", dump);
-    // Whatever watches the server connects for each look.
+    // A monitoring program connects for each check.
     let monitor = |stop: &AtomicBool| {
         while !stop.load(Ordering::Relaxed) {
             let mut client = cluster.connect().unwrap();
@@ -672,7 +673,7 @@ fn verify_a_lightweight_lock_that_sessions_queue_for() {
             .setting("pg_stat_statements.max", "100"),
     );
     cluster.psql("create extension pg_stat_statements").unwrap();
-    // More statements than it keeps: each is a new one, for which the lock is needed exclusively.
+    // More statements than the table can hold: each is a new one, for which the lock is needed exclusively.
     let next = AtomicU64::new(0);
     let different = |client: &mut Client| {
         let n = next.fetch_add(1, Ordering::Relaxed);
@@ -680,7 +681,7 @@ fn verify_a_lightweight_lock_that_sessions_queue_for() {
         client.simple_query(&format!("select {}", columns.collect::<Vec<_>>().join(", "))).unwrap();
     };
     let writer = again(&cluster, different);
-    // A monitoring that asks all the time.
+    // A monitoring program that polls all the time.
     let reader = again(&cluster, |client| {
         client.simple_query("select count(*) from pg_stat_statements").unwrap();
     });

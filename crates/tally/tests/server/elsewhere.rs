@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Servers that the command reaches only by their connection. A mount namespace stands for another machine: what the
-//! server there calls its data directory is something else here, or nothing. It needs root; without it the tests are
-//! skipped.
+//! Servers that the command can reach only through their connection. A mount namespace stands for another
+//! machine: the path that the server there calls its data directory is something else here, or does not exist.
+//! This requires root; without it, the tests are skipped.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,8 +24,8 @@ struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Where it runs, its data directory has this path. A path that does not exist here is one below /mnt. `None`: not
-    /// possible here.
+    /// In that namespace, its data directory has this path. A path that does not exist here is below /mnt. `None`
+    /// if this is not possible here.
     fn start(builder: Builder, data: &Path) -> Option<Elsewhere> {
         if !rustix::process::geteuid().is_root() {
             println!("not tested: mount namespaces need root");
@@ -59,7 +59,7 @@ impl Elsewhere {
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        // It is not reaped yet, so the pid is still its own.
+        // It has not been reaped yet, so the PID is still its own.
         let _ = kill_process(Pid::from_child(&self.server), Signal::QUIT);
         let _ = self.server.wait();
     }
@@ -71,7 +71,7 @@ fn is_local(conninfo: &str) -> bool {
     LocalServer::of_connection(&mut client).unwrap().is_some()
 }
 
-/// Answers as a server with this data directory that has a process of this pid, to one client.
+/// Responds to one client like a server with this data directory and a process with this PID.
 fn pose_as_server(mut client: TcpStream, data: &Path, backend: u32) {
     let mut length = [0; 4];
     client.read_exact(&mut length).unwrap();
@@ -129,7 +129,7 @@ fn a_title_of_the_clients_choice_proves_nothing() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (client, ours) = listener.accept().unwrap();
-            // The title is to name the port of that connection.
+            // The title must name the port of that connection.
             let name = format!("({})", ours.port());
             let mut real = TcpStream::connect(("127.0.0.1", port)).unwrap();
             let startup = [&[0, 3, 0, 0][..], b"user\0", name.as_bytes(), b"\0\0"].concat();
@@ -158,7 +158,7 @@ fn save_statements(cluster: &Cluster) -> std::path::PathBuf {
 }
 
 fn level(cluster: &Cluster) -> Level {
-    // The data directory's name in the segment is one of there.
+    // The name of the data directory in the segment is one from there.
     let path = segment_path_in(Path::new(DEFAULT_FOLDER), cluster.data_dir()).unwrap();
     Segment::open(&path).unwrap().level().unwrap()
 }
@@ -185,7 +185,9 @@ fn a_local_server_with_the_same_data_directory_is_left_alone() {
     let _session = there.cluster.connect().unwrap();
     assert_eq!((level(&here), level(&there.cluster)), (Level::Locks, Level::Waits));
     let text = output(tally().args(["disable", &target]));
-    assert!(text.contains("pg_stat/pg_tally.statements is removed"), "{text}");
+    let removed =
+        |line: &str| line.starts_with("removed ") && line.ends_with("pg_stat/pg_tally.statements");
+    assert!(text.lines().any(removed), "{text}");
     assert_eq!((level(&here), level(&there.cluster)), (Level::Locks, Level::Off));
     assert!(mine.exists() && !its.exists());
 }
@@ -208,7 +210,7 @@ fn a_server_on_another_machine_is_enabled_and_disabled_through_its_connection() 
     let mut session = there.cluster.connect().unwrap();
     for _ in 0..2 {
         let text = output(tally().args(["disable", &target]));
-        assert!(text.contains("the level is off for all processes"), "{text}");
+        assert!(text.contains("measuring is off for all processes"), "{text}");
         assert!(text.contains("the last one removes the server's segment"), "{text}");
         assert_eq!((level(&there.cluster), settings()), (Level::Off, before.clone()));
         output(tally().args(["enable", "--level", "locks", &target]));

@@ -24,7 +24,7 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
         cluster.psql("select 1").unwrap();
         segment(&cluster).exists()
     });
-    assert!(output(tally().args(["enable", &target])).contains("it was before"));
+    assert!(output(tally().args(["enable", &target])).contains("it was already"));
 
     output(tally().args(["functions", "--set", "XLogFlush", &target]));
     output(tally().args(["enable", "--level", "locks", &target]));
@@ -72,7 +72,7 @@ fn all_processes_are_covered_after_a_restart() {
     assert!(text.contains("restart the server"), "{text}");
     cluster.restart().unwrap();
     let text = output(tally().args(["enable", "--mode", "shared", &target]));
-    assert!(text.contains("all processes") && text.contains("it was before"), "{text}");
+    assert!(text.contains("all processes") && text.contains("it was already"), "{text}");
     let kinds: Vec<String> = segment::Segment::open(&segment(&cluster))
         .unwrap()
         .claims()
@@ -82,7 +82,10 @@ fn all_processes_are_covered_after_a_restart() {
         .collect();
     assert!(kinds.iter().any(|kind| kind == "checkpointer"), "{kinds:?}");
     let text = output(tally().args(["disable", &target]));
-    assert!(text.contains("level is off") && text.contains("until the server restarts"), "{text}");
+    assert!(
+        text.contains("measuring is off") && text.contains("until the server restarts"),
+        "{text}"
+    );
     cluster.restart().unwrap();
     assert!(!segment(&cluster).exists());
 }
@@ -125,10 +128,10 @@ fn enable_needs_a_superuser() {
     assert!(text.contains("role poor is not a superuser"), "{text}");
 }
 
-/// What `enable` and `disable` change: the lines of ALTER SYSTEM, and the comment of the extension if there is one.
+/// What `enable` and `disable` change: the lines of ALTER SYSTEM, and the comment of the extension if it exists.
 type Changes = (Vec<String>, Option<Option<String>>);
 
-/// What the command has changed, when the server has ended its sessions, which may go on without it.
+/// The state after the command's changes, once the server has ended its sessions, which may go on without it.
 fn changes(cluster: &scratch::Cluster, admin: &mut postgres::Client) -> Changes {
     let others = "select count(*) from pg_stat_activity \
                   where backend_type = 'client backend' and pid <> pg_backend_pid()";
@@ -142,7 +145,8 @@ fn changes(cluster: &scratch::Cluster, admin: &mut postgres::Client) -> Changes 
     (lines, admin.query_opt(comment, &[]).unwrap().map(|row| row.get(0)))
 }
 
-/// The answer to each message is lost in turn: before it the server has done all, after it nothing.
+/// The response to each message is lost in turn: before the loss the server has done everything, after it
+/// nothing.
 #[test]
 fn a_command_that_loses_its_connection_at_any_step_is_completed_by_running_it_again() {
     let cluster = installed(Installation::shared(), "");

@@ -63,7 +63,7 @@ fn numbers(rows: &[Value]) -> Vec<u64> {
     rows.iter().map(|row| row["number"].as_u64().unwrap()).collect()
 }
 
-/// A running `tally events --follow`. Its output comes through channels, so that waiting has a timeout.
+/// A running `tally events --follow`. Its output comes through channels, so that waits have a timeout.
 struct Follower {
     child: Child,
     lines: Receiver<String>,
@@ -153,7 +153,7 @@ fn events_are_printed_in_order_with_time_process_and_kind() {
     assert!(lines[2].contains(" EVENT 77: of another time?[2J"), "{printed}");
     assert!(!printed.contains('\x1b'));
     // Gaps left by killed writers are reported where they occur.
-    assert!(text(&output.stderr).contains("2 events are lost"), "{output:?}");
+    assert!(text(&output.stderr).contains("2 events were lost"), "{output:?}");
 
     let rows = json(&[], &path);
     assert_eq!(numbers(&rows), [1, 4, 9]);
@@ -176,13 +176,13 @@ fn events_are_printed_in_order_with_time_process_and_kind() {
     assert_eq!(numbers(&json(&["--since", "1h"], &path)), [1, 4, 9, 10]);
     assert_eq!(json(&["--pid", "1"], &path).len(), 0);
     let none = run(&["--pid", "1"], &path);
-    assert!(none.stdout.is_empty() && text(&none.stderr).contains("no such events"), "{none:?}");
-    assert!(!text(&run(&[], &path).stderr).contains("no such events"));
+    assert!(none.stdout.is_empty() && text(&none.stderr).contains("no events match"), "{none:?}");
+    assert!(!text(&run(&[], &path).stderr).contains("no events match"));
     let refused = run(&["--since", "yesterday"], &path);
     assert_eq!(refused.status.code(), Some(2));
 }
 
-/// Checks an event's time, which the command has from two clocks that it reads one after the other.
+/// Checks an event's time, which the command computes from two clocks that it reads one after the other.
 fn happened_since(begin_ns: u64, row: &Value) {
     let (begin, now) = (begin_ns as f64 / 1e9, realtime_ns() as f64 / 1e9);
     let time = row["time"].as_f64().unwrap();
@@ -222,7 +222,7 @@ fn events_overwritten_in_the_ring_are_counted_as_lost() {
     let output = run(&["--json"], &path);
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("4 events are lost: the last 16 are kept (pg_tally.max_events)"),
+        stderr.contains("4 events were lost: only the last 16 are kept (pg_tally.max_events)"),
         "{stderr}"
     );
     let rows = json(&[], &path);
@@ -240,7 +240,7 @@ fn followed_events_are_printed_once_and_lost_ones_are_counted() {
     assert_eq!(follower.row()["text"], "before");
     maker.event(2, 4, "after");
     assert_eq!(follower.row()["number"], 2);
-    // Many more than the ring holds, in bursts, each at once for the reader.
+    // Many more than the ring can hold, in bursts, each of which appears to the reader at once.
     let mut last = 2;
     let mut lost = 0;
     for burst in [3, 16, 50, 17, 1] {
@@ -260,7 +260,10 @@ fn followed_events_are_printed_once_and_lost_ones_are_counted() {
     assert_eq!(lost, u64::from(50 + 17 - 2 * EVENTS));
     let (rows, stderr) = follower.interrupt();
     assert_eq!(rows, [""; 0]);
-    assert!(stderr.iter().all(|line| line.contains("lost: the last 16 are kept")), "{stderr:?}");
+    assert!(
+        stderr.iter().all(|line| line.contains("lost: only the last 16 are kept")),
+        "{stderr:?}"
+    );
     assert!(!stderr.is_empty());
 }
 
@@ -270,8 +273,8 @@ fn the_reader_waits_for_a_late_writer_but_not_forever_for_a_killed_one() {
     maker.event(1, 1, "first");
     let follower = Follower::start(&["--json"], &path);
     assert_eq!(follower.row()["number"], 1);
-    // Number 3 is there before 2. A writer that is late by less than a second loses nothing; if this machine takes
-    // longer, the next numbers are tried.
+    // Number 3 exists before number 2. A writer that is late by less than a second loses nothing; if this
+    // machine takes longer, the next numbers are tried.
     let mut number = 1;
     loop {
         let (began, naps) = (Instant::now(), follower.naps());
@@ -293,7 +296,7 @@ fn the_reader_waits_for_a_late_writer_but_not_forever_for_a_killed_one() {
         }
         assert!(number < 100, "this machine is too busy");
     }
-    // One number never comes.
+    // One number never appears.
     let began = Instant::now();
     maker.event(number + 2, 1, "next");
     let next = follower.row();
@@ -346,7 +349,7 @@ fn a_closed_pipe_ends_it_quietly() {
     maker.event(1, 1, "one");
     let mut follower = Follower::start(&["--json"], &path);
     assert_eq!(follower.row()["number"], 1);
-    // Closed before the first line, and after the last while no event follows.
+    // The output is closed before the first line, and after the last one while no event follows.
     for read in [false, true] {
         let mut command = events(&["--follow"], &path);
         let mut unread = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -376,7 +379,7 @@ fn errors_state_why_a_target_cannot_be_read() {
         assert_eq!(refused.status.code(), Some(code));
         assert!(text(&refused.stderr).contains(reason), "{refused:?}");
     }
-    // Impossible counts: valid events are printed nevertheless, and the command ends.
+    // Impossible counts: valid events are still printed, and the command ends.
     maker.event(1, 1, "one");
     maker.u64(header::EVENT_COUNT as u64, u64::MAX);
     assert_eq!(json(&[], &path).len(), 0);
@@ -415,7 +418,7 @@ fn locked(cluster: &Cluster) -> Client {
     holder
 }
 
-/// Waits for the table so often, each time for longer than a slow wait; returns the waiter's pid.
+/// Waits for the table this many times, each time for longer than a slow wait; returns the waiter's PID.
 fn time_out_on_lock(cluster: &Cluster, times: u32) -> i32 {
     let _holder = locked(cluster);
     let mut waiter = cluster.connect().unwrap();
@@ -431,7 +434,7 @@ fn wait_until<T>(waiter: &mut Client, reported: impl FnOnce() -> T) -> T {
     let token = waiter.cancel_token();
     std::thread::scope(|scope| {
         scope.spawn(|| waiter.batch_execute("select from t").unwrap_err());
-        // However that ends, the wait ends.
+        // The wait ends in any case.
         let _cancel = Cancel(token);
         reported()
     })
@@ -488,7 +491,7 @@ fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
     time_out_on_lock(&cluster, 20);
     let output = run(&["--json"], &path);
     assert_eq!(text(&output.stdout).lines().count(), 16);
-    assert!(text(&output.stderr).contains("are lost: the last 16 are kept"), "{output:?}");
+    assert!(text(&output.stderr).contains("were lost: only the last 16 are kept"), "{output:?}");
     let mut last = 0;
     eventually("the follower has printed them", || {
         last = follower.row()["number"].as_u64().unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Calls are counted exactly: an independent witness counts the same number in the same processes, for at
-//! least 100,000 calls.
+//! Calls are counted exactly: an independent witness counts the same number in the same processes, over at least
+//! 100,000 calls.
 //!
-//! The witness is bpftrace on the kernel's tracepoints and on libc's sem_wait; it needs root. Without it
-//! the test prints that and passes.
+//! The witness is bpftrace on the kernel's tracepoints and on libc's sem_wait; it requires root. Without it, the
+//! test prints a message and passes.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const SESSIONS: usize = 8;
 /// Transactions of each session: seven messages each, so seven waits for the client.
 const TRANSACTIONS: usize = 2500;
 const MIN_EVENTS: u64 = 100_000;
-/// How much less an emulated server does.
+/// How much less work an emulated server does.
 const EMULATED: usize = 20;
 
 /// A probe of pg_tally and the corresponding probe of bpftrace.
@@ -33,7 +33,7 @@ const CALLS: [(&str, &str); 6] = [
     ("import sem_wait", "uprobe:LIBC:sem_wait"),
 ];
 
-/// Those that the witness sees. arm64 has no system call epoll_wait: libc uses epoll_pwait.
+/// The calls that the witness sees. arm64 has no system call epoll_wait: libc uses epoll_pwait.
 fn calls() -> Vec<(&'static str, String)> {
     let seen =
         CALLS.iter().filter(|(_, probe)| !support::emulated() || !probe.starts_with("uprobe:"));
@@ -64,8 +64,8 @@ fn program(libc: &str) -> String {
     program
 }
 
-/// A sleep of a session that ends without an event. The server's own have no timeout; the probe divides a long wait
-/// for a lock into calls that have one.
+/// A sleep of a session that ends without an event. The server's own waits have no timeout; the probe divides a
+/// long wait for a lock into calls that have one.
 const SLICE: &str = "slice";
 
 /// The counts of pg_tally's probes in every process.
@@ -201,9 +201,9 @@ fn pid_and_nothing_to_flush(client: &mut Client) -> i32 {
 }
 
 /// A session that idles with statistics to flush sets a timer of ten seconds (postgres.c,
-/// IDLE_STATS_UPDATE_TIMEOUT). A later flush disables the timeout but leaves the interval timer, whose
-/// signal wakes the session once (timeout.c). After this, one that has nothing to flush sleeps however long
-/// the witness takes to start or to stop.
+/// IDLE_STATS_UPDATE_TIMEOUT). A later flush disables the timeout but leaves the interval timer, whose signal
+/// wakes the session once (timeout.c). Afterwards, a session that has nothing to flush sleeps however long the
+/// witness takes to start or to stop.
 fn let_timers_expire() {
     std::thread::sleep(Duration::from_millis(11_000));
 }

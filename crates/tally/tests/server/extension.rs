@@ -52,7 +52,7 @@ fn a_schema_of_another_role_is_refused_and_gives_its_owner_no_rights() {
         .unwrap();
     let mut admin = client(&app);
     let created = admin.batch_execute("create extension pg_tally");
-    // What an administrator does next.
+    // The administrator's next step.
     let _ = admin.batch_execute("select tally.reset(0, 0, 42)");
     let text = created.as_ref().map_err(|e| e.as_db_error().unwrap().message().to_string());
     assert!(
@@ -88,7 +88,7 @@ fn a_lock_that_another_keeps_is_not_waited_for_without_end() {
     assert!(text.contains("lock timeout"), "{text}");
     mallory.batch_execute("rollback").unwrap();
     output(tally().args(["enable", "--database", "app", &app]));
-    // What everybody may do.
+    // The objects that PUBLIC may use.
     mallory.batch_execute("begin; select from tally.status").unwrap();
     let refused = tally().args(["disable", &app]).assert().code(1).get_output().clone();
     let text = String::from_utf8(refused.stderr).unwrap();
@@ -104,7 +104,7 @@ fn an_extension_in_another_roles_schema_is_refused() {
     let app = create_mallorys_database(&cluster);
     let mut admin = client(&app);
     admin.batch_execute("create extension pg_tally").unwrap();
-    // As an older version of the script left it.
+    // As left by an older version of the script.
     admin.batch_execute("alter extension pg_tally drop schema tally").unwrap();
     admin.batch_execute("alter schema tally owner to mallory").unwrap();
     let text = complaint(tally().args(["enable", "--database", "app", &app]), 1);
@@ -206,7 +206,10 @@ fn nothing_stays_behind_in_the_catalogs_or_the_data_directory() {
 
     let text = output(tally().args(["disable", &target]));
     for database in databases {
-        assert!(text.contains(&format!("of database {database} dropped")), "{text}");
+        assert!(
+            text.contains(&format!("dropped extension pg_tally in database {database}")),
+            "{text}"
+        );
     }
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert_eq!(files(&cluster), files_before);
@@ -233,7 +236,9 @@ fn a_server_that_is_enabled_again_keeps_its_statements() {
     std::fs::write(&auto, "").unwrap();
     cluster.start().unwrap();
     let text = output(tally().args(["disable", &target]));
-    assert!(text.contains("pg_stat/pg_tally.statements is removed"), "{text}");
+    let removed =
+        |line: &str| line.starts_with("removed ") && line.ends_with("pg_stat/pg_tally.statements");
+    assert!(text.lines().any(removed), "{text}");
     assert!(!cluster.data_dir().join("pg_stat/pg_tally.statements").exists());
 }
 
@@ -251,7 +256,7 @@ fn disable_keeps_and_names_extensions_it_did_not_create_or_that_others_need() {
     for words in [
         "database postgres keeps extension pg_tally: `tally enable` did not create it",
         "database other keeps extension pg_tally: the server says: cannot drop extension",
-        "DROP EXTENSION pg_tally in that database removes it",
+        "to remove it, run DROP EXTENSION pg_tally in that database",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

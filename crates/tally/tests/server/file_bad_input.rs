@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Unusual files: unlinked while open, in a thousand tablespaces, of more relations than the table holds,
-//! in a full tablespace in memory, and opened before a session loaded the library.
+//! Unusual files: unlinked while open, in a thousand tablespaces, of more relations than the table can hold, in a
+//! full tablespace in memory, and opened before a session loaded the library.
 
 use crate::support;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn relations_are_shown_by_name_and_fork_and_temporary_ones_by_number() {
         );
         client.query_one(&sql, &[]).unwrap_or_else(|error| panic!("{what}: {error}"))
     };
-    // After TRUNCATE the table has a new file, and the old one has no name any more.
+    // After TRUNCATE, the table has a new file, and the old one no longer has a name.
     let old =
         row(&mut client, "relation is null and fork = 'main' and not temporary and extends > 300");
     let pages = number(&mut client, "select 5000::bigint / 15 + 1");
@@ -72,7 +72,8 @@ fn relations_are_shown_by_name_and_fork_and_temporary_ones_by_number() {
     assert!(fleeting.get::<_, i64>(2) >= pages, "{fleeting:?}");
     let forks = "select count(distinct fork) from tally.relations where fork in ('fsm', 'vm')";
     assert_eq!(number(&mut client, forks), 2);
-    // The totals agree with those by kind of file, once no other process does anything between the two.
+    // The totals agree with those by kind of file, as long as no other process does anything between the two
+    // readings.
     for (columns, operation) in [("reads", "read"), ("writes", "write"), ("extends", "extend")] {
         let of_kinds = format!(
             "select sum(count)::bigint from tally.files where operation = '{operation}' and \
@@ -134,7 +135,7 @@ fn a_file_unlinked_while_open_is_counted_and_frees_its_name() {
             client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }
         let node = number(&mut client, "select pg_relation_filenode('dropped')::bigint");
-        // This session keeps the file open and does not learn that it was dropped.
+        // This session keeps the file open and does not notice that it was dropped.
         other.batch_execute("select count(*) from dropped").unwrap();
         client.batch_execute("drop table dropped").unwrap();
         client.batch_execute("checkpoint").unwrap();
@@ -189,7 +190,7 @@ fn files_opened_before_the_library_was_loaded_are_known_by_the_servers_names() {
     assert!(texts.iter().any(|text| text.contains("/PG_15_")), "{texts:?}");
 }
 
-/// Mounts a small tmpfs in this test's mount namespace; false: not possible here.
+/// Mounts a small tmpfs in this test's mount namespace; returns false if that is not possible here.
 fn mount_tmpfs(place: &Path) -> bool {
     let mut mount = Command::new("mount");
     mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(place);
@@ -259,7 +260,7 @@ fn a_full_tablespace_in_memory_fails_inserts_as_it_does_without_the_extension() 
     assert_eq!(number(&mut client, &of("failed")), 1);
     let sql = "select sum(count)::bigint from tally.files where operation = 'extend' and failed";
     assert_eq!(number(&mut client, sql), 1);
-    // The server works on.
+    // The server keeps working.
     for sql in [
         "drop table m",
         "checkpoint",

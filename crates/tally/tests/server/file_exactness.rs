@@ -2,9 +2,9 @@
 //! File operations are counted exactly: for each kind of file and operation, the calls, failures, bytes
 //! and sequential accesses agree with what strace shows for the same processes.
 //!
-//! Runs at least 20,000 operations, and each kind of them; PGTALLY_OPERATIONS sets another number. The expected kind of file and
-//! operation are derived from strace's output alone. Where strace may not trace, the test prints that and
-//! passes.
+//! Runs at least 20,000 operations, and each kind of them; PGTALLY_OPERATIONS sets another number. The expected
+//! kind of file and operation are derived from strace's output alone. If strace may not trace, the test prints a
+//! message and passes.
 
 use crate::support;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,7 +22,7 @@ const CALLS: &str = "pread64,pwrite64,preadv,pwritev,preadv2,pwritev2,read,write
     sync_file_range,fadvise64,ftruncate,truncate,fallocate,open,openat,creat,close,unlink,unlinkat,rename,\
     renameat,renameat2,syncfs,sync,sendfile,copy_file_range,splice";
 
-/// Operations of which each must have occurred.
+/// Operations, each of which must have occurred.
 const EXPECTED: [(&str, &str); 14] = [
     ("main", "read write extend sync writeback prefetch truncate open close unlink"),
     ("fsm", "read write extend open close"),
@@ -91,7 +91,7 @@ fn ours(segment: &mut Segment) -> Counts<Key> {
     counts
 }
 
-/// Who opened a descriptor.
+/// The opener of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The server.
@@ -108,7 +108,7 @@ struct Descriptor {
     path: PathBuf,
     origin: Origin,
     used: bool,
-    /// The position at which sequential access continues; None: set before the trace began.
+    /// The position at which sequential access continues; None if it was set before the trace started.
     read_end: Option<i64>,
     write_end: Option<i64>,
 }
@@ -152,7 +152,7 @@ fn of_relations(now: &Relations, then: &Relations) -> OfRelation {
     counts
 }
 
-/// strace's calls, translated to our counters.
+/// strace's calls, converted to our counters.
 struct Expectation<'a> {
     places: &'a FileKinds,
     /// The server's major version.
@@ -162,12 +162,12 @@ struct Expectation<'a> {
     sizes: HashMap<PathBuf, i64>,
     counts: Counts<Key>,
     relations: OfRelation,
-    /// Relations that were unlinked.
+    /// Relations that have been unlinked.
     unlinked: BTreeSet<String>,
-    /// What we may have counted or not: first accesses through descriptors older than the trace (whether they were
-    /// sequential is unknown), and calls of processes that are too young.
+    /// Operations that we may or may not have counted: first accesses through descriptors older than the trace
+    /// (whether they were sequential is unknown), and calls of processes that are too young.
     unknown: Counts<Key>,
-    /// Calls that the server itself did not make, by what they are.
+    /// Calls that the server itself did not make, by kind.
     others: BTreeMap<String, u64>,
 }
 
@@ -184,7 +184,7 @@ impl<'a> Expectation<'a> {
         Self { places, major, living, open, sizes, counts, relations, unlinked, unknown, others }
     }
 
-    /// Accept our count as far as it is unknown.
+    /// Accepts our count as far as it is uncertain.
     fn allow_unknown(&mut self, ours: &Counts<Key>) {
         for (key, &unknown) in &self.unknown {
             let theirs = self.counts.entry(key.clone()).or_default();
@@ -192,7 +192,8 @@ impl<'a> Expectation<'a> {
         }
     }
 
-    /// The table keeps unlinked relations while it has free entries for others: what is missing of them is among the others.
+    /// The table keeps unlinked relations while it has free entries for others: their missing operations are
+    /// among the others.
     fn allow_moved(&mut self, ours: &OfRelation) {
         let mut moved = OfRelation::new();
         for ((name, operation, what), theirs) in &mut self.relations {
@@ -230,7 +231,7 @@ impl<'a> Expectation<'a> {
 
     fn add_count(&mut self, call: &Call, path: &Path, operation: &str, what: What, count: u64) {
         let key = self.key(call.pid, path, operation, what);
-        // Servers without OpenSSL read random numbers there, also before a new process has a slot.
+        // Servers without OpenSSL read random numbers there, even before a new process has a slot.
         let early = path == Path::new("/dev/urandom");
         let counts = if early { &mut self.unknown } else { &mut self.counts };
         *counts.entry(key).or_default() += count;
@@ -421,7 +422,7 @@ fn sum(counts: &Counts<Key>, kind: &str, operation: &str, what: What) -> u64 {
     counts.keys().filter(of).map(|key| counts[key]).sum()
 }
 
-/// Operations that must occur, and did not.
+/// Operations that must occur but did not.
 fn missing(counts: &Counts<Key>, major: u32) -> Vec<String> {
     let all = EXPECTED.iter().flat_map(|(kind, operations)| {
         operations.split(' ').map(move |operation| (*kind, operation))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally fleet`: DuckDB, ClickHouse (chdb) and Spark answer as the reader of recordings does.
+//! `tally fleet`: DuckDB, ClickHouse (chdb) and Spark return the same results as the reader of recordings.
 //!
-//! The recordings are fixtures. `make verify` makes them anew, asks more questions at random (PGTALLY_FLEET_QUESTIONS sets
-//! their number), and asks Spark too.
+//! The recordings are fixtures. `make verify` makes them anew, runs more random queries (PGTALLY_FLEET_QUESTIONS
+//! sets their number), and includes Spark.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -28,10 +28,10 @@ fn time(us: i64) -> String {
     jiff::Timestamp::from_microsecond(us).unwrap().to_string()
 }
 
-/// Figures by what they are of.
+/// Figures by their subject.
 type Figures = BTreeMap<String, [f64; 2]>;
 
-/// Seconds and events a second of each activity that is not idle.
+/// Seconds, and events per second, of each activity that is not idle.
 fn load(recording: &Recording, range: Range) -> Figures {
     let sum = recording.sum(range).unwrap();
     let seconds = sum.clock.seconds(sum.ticks);
@@ -70,8 +70,8 @@ fn statements(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64
     sums
 }
 
-/// What a host waited for: how often, seconds, and the histogram with its clock. Histograms are of whole detail intervals, so
-/// one may have a wait that ended before the range, as an answer has.
+/// The waits of a host: number, seconds, and the histogram with its clock. Histograms cover whole detail
+/// intervals, so they may contain a wait that ended before the range, as a query result may.
 fn waits(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, Histogram, f64)> {
     let sum = recording.sum(range).unwrap();
     let is_wait = |stat: &Stat| {
@@ -99,7 +99,8 @@ fn waits(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, His
     waits
 }
 
-/// Quantiles are the middles of the same buckets, or the longest if that is shorter; of nothing there are none.
+/// Quantiles are the middles of the same buckets, or the longest value if that is shorter; without values there
+/// are none.
 fn has_quantiles(row: &Row, histogram: &Histogram, rate: f64) -> bool {
     let quantiles = [("p50_seconds", 0.5), ("p95_seconds", 0.95), ("p99_seconds", 0.99)];
     quantiles.into_iter().all(|(key, q)| match histogram.quantile(q, 0, u64::MAX) {
@@ -143,7 +144,7 @@ fn verify_engines_answer_as_the_reader_of_new_recordings() {
     });
 }
 
-/// Asks engines questions at random, and the reader of recordings the same.
+/// Runs random queries on engines, and compares the results with the reader of recordings.
 fn compare(engines: &[Engine], fleet: &Fleet, questions: usize, seed: u64) {
     let mut dice = Dice(seed);
     let recordings = [0, 1].map(|at| Recording::open(fleet.recordings[at].path(), None).unwrap());
@@ -259,7 +260,7 @@ fn every_query_and_every_view_runs_in_both_engines() {
             }
         }
     }
-    // The views count nothing twice, though every file of one host is there twice.
+    // The views count nothing twice, although every file of one host is there twice.
     let frames: usize = fleet
         .recordings
         .iter()
@@ -293,8 +294,8 @@ fn every_query_and_every_view_runs_in_both_engines() {
     }
 }
 
-/// A recording of statements that take nearly the same time whenever they are executed, since they sleep: a regression of
-/// one is certain even if the machine was busy elsewhere for a while.
+/// A recording of statements that take nearly the same time whenever they are executed, because they sleep: a
+/// regression of one is certain even if the machine was busy with something else for a while.
 const STEADY: &str = "steady-statements";
 
 #[test]
@@ -355,7 +356,8 @@ fn servers_of_two_versions_have_one_row_and_hosts_of_one_name_differ_by_cluster(
     }
 }
 
-/// Makes recordings of four hours of hosts, of which the last three have a statement that is slower in the second half.
+/// Makes recordings of four hours of hosts, the last three of which have a statement that is slower in the second
+/// half.
 fn generate(recording: &Fixture, root: &Path, hosts: usize) {
     let [_, python] = engines().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/generate.py");
@@ -405,7 +407,8 @@ fn the_sessions_of_a_regression_are_of_the_recorded_time() {
     sessions_are_of_the_recorded_time(engines, &Fixture::open(STEADY).with_files());
 }
 
-/// A host whose recording has a gap: what its statements cost more is counted by its recorded time, not by the window's length.
+/// A host whose recording has a gap: the additional time of its statements is divided by its recorded time, not
+/// by the length of the window.
 fn sessions_are_of_the_recorded_time(engines: &[Engine], recording: &Fixture) {
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("made");
@@ -462,7 +465,7 @@ fn what_is_wrong_is_named_with_the_host_on_which_it_is() {
     let text = output(tally().args(doctor).arg(&root).args(since));
     assert!(text.starts_with("1 of 2 hosts are healthy"), "{text}");
     assert!(text.contains("locks: 1 of 2 hosts") && text.contains("  blocked/"), "{text}");
-    // Another time, in which nothing was recorded; and no such host.
+    // Another time range, in which nothing was recorded; and a host that does not exist.
     let mut past = tally();
     past.args(["fleet", "doctor", "--until", "2026-01-02", "--since", "2026-01-01", "--root"]);
     let text = output(past.arg(&root));

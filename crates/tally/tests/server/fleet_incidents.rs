@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Incidents on real servers, one on each of some hosts: the named queries put the planted one first, in every engine.
-//! The witnesses are the servers' own views and logs. Tests read what was recorded once, and what the witnesses printed then;
-//! `make verify` plants the incidents anew, and asks Spark too.
+//! Incidents on real servers, one on each of some hosts: the named queries put the planted one first, in every
+//! engine. The witnesses are the servers' own views and logs. Tests read recordings that were made once, and the
+//! output of the witnesses at that time; `make verify` plants the incidents anew, and includes Spark.
 
 use crate::support;
 use std::path::PathBuf;
@@ -20,22 +20,22 @@ use scratch::{Cluster, Load, RunningPgbench};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// Three without an incident; one with a crowd behind a lock, one with a single session behind one, one with a
-/// checkpoint that writes much.
+/// Three hosts without an incident; one with a crowd behind a lock, one with a single session behind a lock, one
+/// with a checkpoint that writes much.
 const HOSTS: [&str; 6] = ["plain-1", "plain-2", "plain-3", "crowded", "hindered", "flushed"];
 const CROWDED: usize = 3;
 const HINDERED: usize = 4;
 const FLUSHED: usize = 5;
 const WAITERS: usize = 3;
-/// A waiter may look up who blocks it 1.6 s later.
+/// A waiter may look up its blocker up to 1.6 s later.
 const HELD: Duration = Duration::from_secs(4);
 const CROWD_HELD: Duration = Duration::from_secs(8);
 
-/// A session that others waited for, as the server's views have it.
+/// A session for which others waited, according to the server's views.
 #[derive(Serialize, Deserialize)]
 struct Held {
     pid: i32,
-    /// Who waited for it.
+    /// The sessions that waited for it.
     waiters: usize,
     /// The longest wait, seconds, just before and just after they gave up.
     longest: [f64; 2],
@@ -59,7 +59,7 @@ struct Witnessed {
     checkpoints: Vec<Logged>,
 }
 
-/// What happened, and the recordings.
+/// The incident, and the recordings.
 struct Incidents {
     _folder: TempDir,
     root: PathBuf,
@@ -81,7 +81,7 @@ fn fixture(host: &str) -> String {
     format!("incident-{host}")
 }
 
-/// What the witnesses printed when the fixtures were made.
+/// The output of the witnesses when the fixtures were made.
 fn witnessed() -> PathBuf {
     fixtures::folder().join("incidents.json")
 }
@@ -109,8 +109,8 @@ fn load(cluster: &Cluster) -> RunningPgbench {
     cluster.pgbench().load(load).clients(1).rate(20.0).duration(CROWD_HELD * 2).spawn().unwrap()
 }
 
-/// A session holds a table's lock for a time, while others wait for it. They give up, and it is returned: while it is
-/// recorded, it is idle in its transaction.
+/// A session holds a table's lock for a time, while others wait for it. They give up, and the session is
+/// returned: while it is recorded, it is idle in its transaction.
 fn hold(cluster: &Cluster, waiters: usize, time: Duration) -> (Held, Client) {
     let (mut holder, mut witness) = (session(cluster, "forgetful"), session(cluster, "witness"));
     let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
@@ -187,7 +187,7 @@ fn new_incidents() -> Incidents {
         })
         .collect();
     recorders.iter().for_each(|recorder| recorder.wait_for(2));
-    // The disk is shared with others, who may keep any host's files waiting.
+    // The disk is shared with others, which may delay the files of any host.
     let checkpointer = checkpointer(&servers[FLUSHED]);
     let slow_disk = Strace::delay("fsync", Duration::from_millis(20), checkpointer);
     let loads: Vec<RunningPgbench> = servers.iter().map(load).collect();
@@ -249,7 +249,7 @@ fn outlier_is_first(engines: &[Engine], made: &Incidents) {
         let named = [text(first, "host"), text(first, "figure")];
         assert_eq!(named, ["crowded", "share of heavyweight locks"], "{} {found:?}", engine.name());
         assert_eq!(number(first, "peers"), HOSTS.len() as f64);
-        // The other host with a wait for a lock is the only other one that differs in that.
+        // The other host with a wait for a lock is the only other one that differs in that figure.
         let of_locks = found.iter().filter(|row| text(row, "figure") == named[1]);
         let hosts: Vec<String> = of_locks.map(|row| text(row, "host")).collect();
         assert_eq!(hosts, ["crowded", "hindered"], "{} {found:?}", engine.name());
@@ -300,7 +300,7 @@ fn the_host_whose_checkpoint_takes_longest_to_sync_is_named_first() {
 }
 
 fn checkpoints_are_those_of_the_log(engines: &[Engine], made: &Incidents) {
-    // The planted one is that by the servers' logs.
+    // The planted one is the same according to the servers' logs.
     let logged = |at: usize| &made.witnessed.checkpoints[at];
     let others = (0..HOSTS.len()).filter(|at| *at != FLUSHED).map(logged);
     assert!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve --fleet` and `tally fleet top`: the figures of `tally fleet ask`, of all hosts and of one, and what is shown when the
-//! engine fails.
+//! `tally serve --fleet` and `tally fleet top`: the figures of `tally fleet ask`, for all hosts and for one, and
+//! what is shown when the engine fails.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use crate::support::{complaint, output, tally};
 use fleet_sql::{CHARTS, QUERIES};
 use serde_json::Value;
 
-/// What a page asks.
+/// The requests of a page.
 const QUESTIONS: usize = QUERIES.len() + CHARTS.len();
-/// How often a page is asked before it is given up.
+/// Maximum number of requests for a page.
 const TRIES: usize = 3000;
 
 type Row = BTreeMap<String, Value>;
 
-/// The report at a path, once it is as wanted.
+/// The report at a path, once it satisfies the condition.
 fn until(serving: &Serving, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let mut last = None;
     for _ in 0..TRIES {
@@ -40,7 +40,7 @@ fn findings(report: &Value) -> String {
 
 fn is_complete(report: &Value) -> bool {
     let findings = findings(report);
-    findings.contains("questions have answers.") && findings.contains("All ")
+    findings.contains("queries have results.") && findings.contains("All ")
 }
 
 fn table<'r>(report: &'r Value, id: &str) -> &'r Value {
@@ -59,7 +59,7 @@ fn rows(report: &Value, id: &str) -> Vec<Row> {
     table["rows"].as_array().unwrap().iter().map(row).collect()
 }
 
-/// Equal, but for the order in which an engine adds.
+/// Equal, except for the order in which an engine adds numbers.
 fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
@@ -93,13 +93,13 @@ fn the_page_has_the_figures_of_the_queries_of_all_hosts_and_of_one() {
             assert!(!found.is_empty() || query == "checkpoints", "{query}");
             for (found, wanted) in found.iter().zip(&wanted) {
                 for (key, value) in found {
-                    // The share of a window that ends elsewhere.
+                    // The share of a window that another window covers.
                     let is_same = key == "covered_share" || same(value, &wanted[key]);
                     assert!(is_same, "{query} {key}: {found:?} {wanted:?}");
                 }
             }
         }
-        // Of each host a series, whose mean is what the tables have.
+        // One series for each host, whose mean is the figure in the tables.
         for (chart, query, key) in
             [("sessions", "capacity", "sessions"), ("cpu", "capacity", "cpu_share")]
         {
@@ -138,7 +138,7 @@ fn the_page_has_the_figures_of_the_queries_of_all_hosts_and_of_one() {
         let html = serving.get("/").unwrap();
         assert!(html.contains("href=\"?cluster=test&amp;host=one\""), "no link to a host");
         assert!(serving.get("/?host=one").unwrap().contains("<h1>Host one, "));
-        // What is no part of it, and what there is not.
+        // What is not part of it, and what does not exist.
         for (path, status) in
             [("/?host=a'b", "400"), ("/?hots=one", "400"), ("/metrics", "404"), ("/trace", "404")]
         {
@@ -153,7 +153,7 @@ fn the_page_has_the_figures_of_the_queries_of_all_hosts_and_of_one() {
     }
 }
 
-/// DuckDB that fails while a file is there.
+/// DuckDB that fails while a file exists.
 fn unreliable(folder: &Path, duckdb: &Path) -> (PathBuf, PathBuf) {
     let (program, file) = (folder.join("duckdb"), folder.join("fail"));
     let script = format!(
@@ -179,17 +179,17 @@ fn an_engine_that_fails_is_named_and_the_last_answer_stays() {
         |report: &Value| findings(report).matches("Out of Memory Error").count() == QUESTIONS;
     let report = until(&serving, "/report.json", failed);
     assert_eq!(report["findings"][0]["weight"], "warning");
-    assert!(findings(&report).contains("The page has the answer of "));
+    assert!(findings(&report).contains("The page shows the result of "));
     assert_eq!(rows(&report, "hosts").len(), 2);
     assert_eq!(table(&report, "statements")["rows"], table(&before, "statements")["rows"]);
     assert!(serving.get("/").unwrap().contains("Out of Memory Error"));
-    // A part of which nothing is known says why.
+    // A part without any results says why.
     let (status, answer) = serving.status("/?host=two", "Host: localhost");
     assert!(status == "200" && answer.contains("Nothing to show yet"), "{answer}");
     std::fs::remove_file(&file).unwrap();
     until(&serving, "/report.json", |report| !findings(report).contains("Out of Memory"));
     serving.stop();
-    // With an engine that fails from the start there is no page.
+    // With an engine that fails from the start, there is no page.
     std::fs::write(&file, "").unwrap();
     let mut command = tally();
     command.args(["serve", "--fleet", "--engine"]).arg(&program).arg("--root").arg(&fleet.root);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally fleet ask --engine http://...`: a ClickHouse server with the views answers as the files do, and says what is wrong.
-//! The server is chdb behind HTTP (`fleet/server.py`).
+//! `tally fleet ask --engine http://...`: a ClickHouse server with the views returns the same results as the
+//! files, and errors say what is wrong. The server is chdb behind HTTP (`fleet/server.py`).
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -46,7 +46,7 @@ fn a_server_answers_over_files_and_over_tables() {
     let made = fleet();
     let folder = tempfile::tempdir().unwrap();
     let server = ClickHouse::start(&python, folder.path(), USER, PASSWORD);
-    // Whole hours, which tables of minutes have too.
+    // Whole hours, which tables with a row per minute have as well.
     let hour = jiff::Timestamp::now().as_second() / 3600 * 3600;
     let time = |seconds: i64| jiff::Timestamp::from_second(seconds).unwrap().to_string();
     let (since, until) = (time(hour - 7200), time(hour + 7200));
@@ -72,7 +72,7 @@ fn a_server_answers_over_files_and_over_tables() {
             }
         }
     };
-    // Without views, each question brings them.
+    // Without views, each query includes them.
     agree("with a root", &["--root", made.root.to_str().unwrap()]);
     send(&server.url, &fleet_sql(&["schema", "--engine", "clickhouse"], &made.root));
     agree("with views over files", &[]);
@@ -82,7 +82,7 @@ fn a_server_answers_over_files_and_over_tables() {
     assert!(of_server("hosts", &[]).is_empty(), "tables are empty before the first refresh");
     send(&server.url, &fleet_sql(&[&["refresh"][..], &tables].concat(), &made.root));
     agree("with tables", &[]);
-    // The other forms of an answer.
+    // The other output formats.
     let mut text = as_user(PASSWORD);
     text.args(["fleet", "ask", "hosts", "--engine", &server.url]).args(period);
     assert!(output(&mut text).contains("COMMANDS"));
@@ -105,12 +105,16 @@ fn what_a_server_refuses_is_reported_with_its_words() {
     // A server without the views.
     let text = load(url, as_user(PASSWORD));
     assert!(text.contains("Unknown table expression identifier") && text.contains(url), "{text}");
-    // A server that is not there.
+    // A server that does not exist.
     let address = url.clone();
     drop(server);
     let text = load(&address, as_user(PASSWORD));
-    assert!(text.contains(&address) && text.contains("is a ClickHouse server's"), "{text}");
-    // What is no ClickHouse server: its answer is not JSON.
+    assert!(
+        text.contains(&address)
+            && text.contains("is this the HTTP interface of a ClickHouse server"),
+        "{text}"
+    );
+    // Another program: its response is not JSON.
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", other.local_addr().unwrap());
     let web = std::thread::spawn(move || {
@@ -151,7 +155,7 @@ fn user_and_password_are_in_headers_and_not_in_the_list_of_processes() {
         .unwrap();
     let (mut stream, _) = listener.accept().unwrap();
     let request = read_request(&mut stream);
-    // While it waits for the answer.
+    // While it waits for the response.
     let line = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
     let words: Vec<&str> = line.split('\0').collect();
     assert!(words.contains(&url.as_str()), "{words:?}");
@@ -164,7 +168,7 @@ fn user_and_password_are_in_headers_and_not_in_the_list_of_processes() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("none"), "{output:?}");
-    // An address with a password would be in the list.
+    // A URL with a password would be visible in the list of processes.
     let mut named = tally();
     named.args(["fleet", "ask", "hosts", "--engine", "http://reader:hidden@127.0.0.1:8123"]);
     let text = complaint(&mut named, 2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally fleet schema --tables` and `refresh`: tables of a ClickHouse (chdb) answer as the files that they were made of.
+//! `tally fleet schema --tables` and `refresh`: tables of a ClickHouse server (chdb) return the same results as
+//! the files from which they were made.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use crate::support::fleet::{engines, fleet, same, session, upload, HOSTS};
 use crate::support::{complaint, output, tally};
 use serde_json::Value;
 
-/// An answer's rows, one a line, which may have equal places in their order.
+/// The rows of a result, one on each line, where the order of equal rows may differ.
 fn rows(answer: &str) -> Vec<Value> {
     let mut lines: Vec<&str> = answer.lines().filter(|line| !line.trim().is_empty()).collect();
     lines.sort_unstable();
@@ -79,7 +80,7 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
         let schema = ["schema", "--engine", "clickhouse", "--root", root_name, "--tables", per];
         let schema = fleet_sql(&schema);
         if per == "hour" {
-            // The tables differ in the length of a row's time alone; so do the statements that fill them.
+            // The tables differ only in the length of a row's time, and so do the statements that fill them.
             upload(made.recordings[0].path(), &root, HOSTS[0]);
             run(&(schema + &refresh()));
             roll_up(&root).iter().for_each(|minute| std::fs::remove_file(minute).unwrap());
@@ -88,7 +89,7 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
             continue;
         }
         run(&schema);
-        // Of another time: nothing is added.
+        // Another time range: nothing is added.
         run(&refresh_of(&["--until", "2026-01-02"]));
         let rows_now = run(&format!("SELECT count() AS n FROM tally_{per}_frames")).concat();
         assert!(rows_now.contains(":0}") || rows_now.contains(":\"0\"}"), "{rows_now}");
@@ -105,7 +106,7 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
         run(&refresh());
         agree("after a refresh that was killed");
 
-        // Two refreshes at once: both have found the same files.
+        // Two refreshes at once, which have both found the same files.
         let again = run(&format!("SELECT count() AS n FROM tally_{per}_frames"));
         run(&refresh());
         assert_eq!(run(&format!("SELECT count() AS n FROM tally_{per}_frames")), again);
@@ -115,7 +116,7 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
         ));
         agree("after two refreshes of the same files");
 
-        // The hour replaces its minutes, which disappear later.
+        // The hour replaces its minutes, which are removed later.
         let rolled = roll_up(&root);
         run(&refresh());
         agree("with hours");
@@ -126,7 +127,7 @@ fn tables_answer_as_the_files_while_these_arrive_and_are_replaced() {
     charts_have_data(&run, now);
 }
 
-/// Every panel of the dashboard for Grafana's ClickHouse source runs; those that are about hosts have rows.
+/// Every panel of the dashboard for Grafana's ClickHouse source runs; those about hosts have rows.
 fn charts_have_data(run: &dyn Fn(&str) -> Vec<String>, hour: i64) {
     let folder = tempfile::tempdir().unwrap();
     output(tally().arg("dashboards").arg(folder.path()));
@@ -155,7 +156,7 @@ fn charts_have_data(run: &dyn Fn(&str) -> Vec<String>, hour: i64) {
             .iter()
             .any(|words| panel["title"].as_str().unwrap().contains(words));
         assert!(may_be_empty || !found.is_empty(), "{}", panel["title"]);
-        // Columns of overrides are those of the answer.
+        // The columns of overrides are those of the result.
         for column in panel["fieldConfig"]["overrides"].as_array().unwrap() {
             let key = column["matcher"]["options"].as_str().unwrap();
             assert!(found.first().is_none_or(|row| row.get(key).is_some()), "{key}");
@@ -163,7 +164,7 @@ fn charts_have_data(run: &dyn Fn(&str) -> Vec<String>, hour: i64) {
     }
 }
 
-/// Every file of the first host that is there becomes that of its hour, too; the files that this replaces.
+/// Turns every existing file of the first host into that of its hour as well; returns the files that it replaces.
 fn roll_up(root: &Path) -> Vec<std::path::PathBuf> {
     let mut replaced = Vec::new();
     for table in std::fs::read_dir(root.join("v1")).unwrap().map(|entry| entry.unwrap().path()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Files that another user placed where the command looks for a server's segment. The command neither
-//! shows nor writes them and connects to no server that they name. The tests change the owner of files,
-//! which needs root (`make test` in a container has it); without it they are skipped.
+//! Files that another user placed where the command looks for a server's segment. The command neither shows nor
+//! writes them, and connects to no server that they name. The tests change the owner of files, which requires
+//! root (`make test` in a container has it); without root they are skipped.
 
 use crate::support;
 use std::io::{Read, Write};
@@ -32,8 +32,8 @@ const VERBS: [&[&str]; 9] = [
     &["serve", "--listen", "127.0.0.1:0"],
 ];
 
-/// A server with a segment, and one without, whose segment can be forged. None without root, which
-/// creating a file of another user needs.
+/// A server with a segment, and one without, whose segment can be forged. None without root, because only root
+/// can create a file of another user.
 fn two_servers() -> Option<(Cluster, Cluster)> {
     if !rustix::process::geteuid().is_root() {
         return None;
@@ -42,7 +42,7 @@ fn two_servers() -> Option<(Cluster, Cluster)> {
     Some((start(small.setting("pg_tally.max_slots", "64")), start(plain())))
 }
 
-/// Runs the verb on the target, which follows a level if there is one; returns the error.
+/// Runs the verb on the target, which comes after a level if there is one; returns the error.
 fn error_of(verb: &[&str], target: &Path) -> String {
     complaint(tally().args(verb).arg(target), 1)
 }
@@ -77,7 +77,7 @@ impl Planted {
     }
 }
 
-/// Listens on a socket of user nobody, asks clients for a clear-text password, and keeps all that they
+/// Listens on a socket of user nobody, asks clients for a clear-text password, and stores everything that they
 /// send.
 struct Listening {
     folder: tempfile::TempDir,
@@ -203,8 +203,8 @@ fn a_foreign_file_cannot_direct_a_connection() {
     assert_eq!(listening.heard(), "");
 }
 
-/// Segment and socket both belong to nobody, so they are a valid server. But a password goes only to a
-/// server that the user named.
+/// Segment and socket both belong to nobody, so they are a valid server. But a password is sent only to a server
+/// that the user named.
 #[test]
 fn a_password_goes_only_to_a_server_that_was_named() {
     let Some((real, _)) = two_servers() else { return };

@@ -2,8 +2,8 @@
 //! Function calls are counted exactly: our counts equal those of bpftrace's uprobes on the same functions
 //! in the same processes, with recursion and errors.
 //!
-//! Runs at least 100,000 calls; PGTALLY_EVENTS sets another number. bpftrace needs root; where it cannot
-//! run, the test prints that and passes.
+//! Runs at least 100,000 calls; PGTALLY_EVENTS sets another number. bpftrace requires root; if it cannot run, the
+//! test prints a message and passes.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const FUNCTIONS: [&str; 6] = [
     "copyObjectImpl",
 ];
 
-/// Some compilers put the cases of their switches in front of the rest, so that they cannot be redirected.
+/// Some compilers place the cases of their switches in front of the rest, so that they cannot be redirected.
 const SWITCHES: [&str; 2] = ["ExecInitNode", "copyObjectImpl"];
 
 type Counts = CountsOf<(i32, String)>;
@@ -64,7 +64,7 @@ fn ours(segment: &mut Segment) -> Counts {
 fn function_call_counts_equal_those_of_uprobes() {
     let wanted: u64 =
         std::env::var("PGTALLY_EVENTS").map_or(100_000, |text| text.parse().expect("a number"));
-    // bpftrace's breakpoints are in this server alone.
+    // bpftrace's breakpoints are only in this server.
     let (_folder, binaries) = lazy::copied();
     let cluster = support::start(
         support::plain()

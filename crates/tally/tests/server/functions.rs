@@ -30,7 +30,7 @@ const CALLS: &[(&str, &[u64])] = &[
     ("edge::XLogFlush::issue_xlog_fsync", &[9_000_000]),
 ];
 
-/// What the command prints for an interval in which these calls happen.
+/// The output of the command for an interval in which these calls happen.
 fn seen(maker: &mut Maker, slot: &mut Slot, args: &[&str], calls: &[(&str, &[u64])]) -> String {
     let path = maker.path.clone();
     between_readings(args, &path, || {
@@ -42,7 +42,7 @@ fn seen(maker: &mut Maker, slot: &mut Slot, args: &[&str], calls: &[(&str, &[u64
     })
 }
 
-/// The lines, with runs of blanks reduced to one.
+/// The lines, with runs of blanks reduced to one blank.
 fn lines(text: &str) -> Vec<String> {
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
@@ -160,7 +160,7 @@ fn functions_of_a_live_server_are_set_timed_and_cleared() {
     let probe = probes.iter().find(|probe| probe["name"] == "function heap_insert");
     assert_eq!(probe.map(|probe| &probe["installed"]), Some(&Value::Bool(true)), "{status}");
     let text = output(tally().args(["functions", "--set", "", &target]));
-    assert!(text.contains("no function is timed any more"), "{text}");
+    assert!(text.contains("no functions are timed from now on"), "{text}");
     let files = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
     assert!(!files.contains("pg_tally.functions"), "{files}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Little memory, few rights, foreign files in the way: the server works all the same, and what is not
+//! Little memory, few rights, foreign files in the way: the server works all the same, and everything that is not
 //! counted is reported.
 
 use crate::support;
@@ -47,7 +47,7 @@ fn assert_conserved(snapshot: &Snapshot) {
     assert_each_conserved(snapshot);
 }
 
-/// The same, also if no session has a slot.
+/// The same, even if no session has a slot.
 fn assert_each_conserved(snapshot: &Snapshot) {
     for book in &snapshot.books {
         assert_eq!(book.accounted(&snapshot.directory), book.now - book.born, "{book:?}");
@@ -68,7 +68,7 @@ fn times_logged(cluster: &Cluster, what: &str) -> usize {
 struct Tmpfs(PathBuf);
 
 impl Tmpfs {
-    /// None where mounting is not permitted.
+    /// None if mounting is not permitted.
     fn mount(size: &str) -> Option<Self> {
         let folder = tempfile::Builder::new().prefix("tally.").tempdir().unwrap().keep();
         let options = format!("size={size},mode=0777");
@@ -134,7 +134,7 @@ fn a_full_file_system_loses_statistics_but_the_server_works() {
     let mut segment = Segment::open(&segments[0]).unwrap();
     let overflows = segment.overflows().unwrap();
     assert!(overflows.memory > 0, "{overflows:?}");
-    // Which of books, statements and relations had the memory depends on who came first.
+    // Which of books, statements and relations got the memory depends on the order in which they asked for it.
     assert_each_conserved(&segment.snapshot(None).unwrap());
 }
 
@@ -199,7 +199,7 @@ const EVERYTHING: &str =
     "insert into t values (1); begin; update t set n = n + 1 where n = 0; commit; \
                           select pg_sleep(0.001); select count(*) from t";
 
-/// What found no free entry is looked up once, not at each use. The server counts failed lookups.
+/// An entry that is not free is looked up once, not for each use. The server counts failed lookups.
 fn assert_looked_up_once(setting: (&str, &str), failed_lookups: fn(&Cluster) -> u64) {
     let cluster = support::start(shared().settings([
         setting,
@@ -224,7 +224,7 @@ fn assert_looked_up_once(setting: (&str, &str), failed_lookups: fn(&Cluster) -> 
     let after = failed_lookups(&cluster);
     println!("{setting:?}: {before} failed, then {}", after - before);
     assert!(before > 0, "{setting:?}");
-    // Of 1,200 statements a few need an entry for the first time.
+    // A few of 1,200 statements need an entry for the first time.
     assert!(after - before < 30, "{setting:?}: looked for again and again");
     let mut top = support::tally();
     top.args(["top", "--once", "--json", "--no-witness", "--interval", "0.2"]);
@@ -248,7 +248,7 @@ fn a_statistic_without_a_book_entry_is_looked_up_once() {
     });
 }
 
-/// A function needs two statistics: a book may have space for only one more.
+/// A function needs two statistics, and a book may have space for only one more.
 #[test]
 fn a_function_whose_two_statistics_do_not_both_fit_is_not_timed() {
     for most in ["60", "61"] {
@@ -284,7 +284,7 @@ fn a_change_of_level_retries_what_found_no_memory() {
         };
         heads.filter(|head| is_of_wal(head.stat)).map(|head| head.count).sum()
     };
-    // A session that has its slot, but not yet the statistics that it needs later.
+    // A session that has its slot, but not yet the statistics that it will need later.
     let mut session = cluster.connect().unwrap();
     session.batch_execute("select 1").unwrap();
     let before = looks();
@@ -400,7 +400,7 @@ fn a_change_of_level_takes_effect_in_existing_sessions() {
         cluster.reload().unwrap();
         let level: Level = setting.parse().unwrap();
         support::eventually("the level is set", || open(&cluster).level().unwrap() == level);
-        // A wait is recorded before the next command is done.
+        // A wait is recorded before the next command completes.
         let mut sleep = |seconds: f64| {
             client.batch_execute(&format!("select pg_sleep({seconds})")).unwrap();
             client.batch_execute("select 1").unwrap();
@@ -473,8 +473,8 @@ fn before_start() -> (Cluster, PathBuf) {
     (cluster, path)
 }
 
-/// Writes a file at the segment's path, owned by the server's user. Zeros become holes, since a segment
-/// is larger than a container's /dev/shm.
+/// Writes a file at the segment's path, owned by the server's user. Zeros become holes, because a segment is
+/// larger than a container's /dev/shm.
 fn put(cluster: &Cluster, path: &Path, content: &[u8]) {
     let file = fs::File::create(path).unwrap();
     file.set_len(content.len() as u64).unwrap();

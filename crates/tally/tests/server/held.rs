@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A lock held for a known time is reported as held for that time, and its waiter as having waited.
 //!
-//! A session is held by strace at the system call that syncs the WAL, so that it holds WALWriteLock for as long as the
-//! test wants. Both ends of the hold are known from below and from above, by the segment's own clock: figures lie
-//! between these bounds on any machine. Where strace may not trace, the tests print that and pass.
+//! strace holds a session at the system call that syncs the WAL, so that the session holds WALWriteLock for as
+//! long as the test wants. Both ends of the hold are bounded from below and from above, by the segment's own
+//! clock, so the figures lie between these bounds on any machine. If strace may not trace, the tests print a
+//! message and pass.
 
 use crate::support;
 use crate::support::strace::Strace;
@@ -47,7 +48,7 @@ fn start() -> Cluster {
     cluster
 }
 
-/// What the session does now.
+/// The current activity of the session.
 fn account(snapshot: &Snapshot, pid: i32) -> Option<&str> {
     let id = book(snapshot, pid).run()?;
     snapshot.directory.get(id).map(|stat| stat.name.as_str())
@@ -57,12 +58,12 @@ fn account(snapshot: &Snapshot, pid: i32) -> Option<&str> {
 struct Holder {
     pid: i32,
     hold: Hold,
-    /// Its process goes on when this is dropped.
+    /// Its process continues when this is dropped.
     strace: Strace,
 }
 
-/// A session that waits for its client. It records its lock holds before it waits, but not if the next command is there
-/// already.
+/// A session that waits for its client. It records its lock holds before it waits, unless the next command has
+/// already arrived.
 fn idle_session(cluster: &Cluster, segment: &mut Segment) -> (Client, i32) {
     let mut session = cluster.config().connect(NoTls).unwrap();
     session.batch_execute("insert into t values (1)").unwrap();
@@ -74,8 +75,8 @@ fn idle_session(cluster: &Cluster, segment: &mut Segment) -> (Client, i32) {
     (session, pid)
 }
 
-/// Two sessions commit; one is stopped while it holds the lock. Calls `check` with it and the pid of the other one.
-/// Afterwards both have committed, also when a check fails.
+/// Two sessions commit; one is stopped while it holds the lock. Calls `check` with it and the PID of the other.
+/// Afterwards both have committed, even if a check fails.
 fn with_the_lock_held(
     cluster: &Cluster,
     segment: &mut Segment,
@@ -120,7 +121,7 @@ fn waking_those_that_wait_for_a_lock_is_not_part_of_the_hold() {
         let Holder { pid, hold, strace } = holder;
         waits_for_the_lock(segment, waiter);
         let (count, before) = sum(&segment.snapshot(None).unwrap(), pid, "held");
-        // Stopped when it returns from that system call; held at the next one that wakes somebody.
+        // Stopped when it returns from that system call; held at the next one that wakes a process.
         signal(pid, Signal::STOP);
         let _cont = Cont(pid);
         drop(strace);
@@ -209,7 +210,7 @@ fn signal(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// Resumes a session when a check fails.
+/// Resumes a session if a check fails.
 struct Cont(i32);
 
 impl Drop for Cont {

@@ -8,7 +8,7 @@ use crate::support::{complaint, output, tally};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Copies a directory's contents into another, which may have files of the same names.
+/// Copies the contents of a directory to another, which may contain files of the same names.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {

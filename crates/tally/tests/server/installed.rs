@@ -89,7 +89,7 @@ fn a_server_with_another_file_of_the_library_creates_the_extension() {
     assert_eq!(libraries(&mut client), [own]);
 }
 
-/// The server loads one file by its full path at start, and the views' functions load another.
+/// The server loads one file by its full path at start, and the functions of the views load another.
 #[test]
 fn a_second_file_of_the_library_only_reads() {
     let installation = Installation::shared();
@@ -118,7 +118,7 @@ fn a_second_file_of_the_library_only_reads() {
     assert_eq!(client.query_one(sql, &[]).unwrap().get::<_, String>(0), "all");
 }
 
-/// Any role may load what is in the directory `plugins`.
+/// Any role may load the libraries in the directory `plugins`.
 #[test]
 fn a_plugin_that_any_role_may_load_obeys_the_configuration() {
     let installation = Installation::new();

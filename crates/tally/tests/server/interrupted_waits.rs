@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A wait that signals interrupt is one wait: of the server's lock manager, of its replication, of a function that sleeps, and
-//! of a session for its client. Woken by reloads, by deadlock_timeout with its log message, and by another session's signal.
+//! A wait that signals interrupt is one wait: a wait of the server's lock manager, of its replication, of a
+//! function that sleeps, and of a session for its client. They are interrupted by reloads, by deadlock_timeout
+//! with its log message, and by another session's signal.
 //!
-//! No time is bounded: the wait's account has all the time since it was seen to wait, less what the process's other accounts
-//! have grown by.
+//! No time is bounded: the account of the wait has all the time since the wait was first seen, minus the growth
+//! of the process's other accounts.
 
 use crate::support::{create_views, eventually, plain, segment, start};
 use postgres::{Client, NoTls};
@@ -37,7 +38,7 @@ fn book(snapshot: &Snapshot, pid: i32) -> &Book {
     snapshot.books.iter().find(|book| book.pid == pid).unwrap()
 }
 
-/// The account of that activity.
+/// The account of this activity.
 fn head<'s>(snapshot: &'s Snapshot, pid: i32, activity: &str) -> Option<&'s Head> {
     let is = |head: &&Head| {
         snapshot.directory.get(head.stat).is_some_and(|it| it.name.ends_with(activity))
@@ -55,7 +56,7 @@ fn calls(snapshot: &Snapshot, pid: i32) -> u64 {
     book(snapshot, pid).calls.iter().sum()
 }
 
-/// Reloads the configuration, until the process has noticed it so many times, and waits again.
+/// Reloads the configuration until the process has noticed it this many times and waits again.
 fn wake(segment: &mut Segment, admin: &mut Client, pid: i32, activity: &str) {
     for _ in 0..WAKES {
         let before = calls(&segment.snapshot(None).unwrap(), pid);
@@ -67,7 +68,8 @@ fn wake(segment: &mut Segment, admin: &mut Client, pid: i32, activity: &str) {
     }
 }
 
-/// A wait in progress, woken: its account has no event that has ended, and all time since it was seen. `end` ends it.
+/// A wait in progress that is interrupted: its account has no completed event, and all the time since it was
+/// first seen. `end` ends it.
 fn is_one_wait(
     cluster: &Cluster,
     segment: &mut Segment,
@@ -85,7 +87,7 @@ fn is_one_wait(
     let before = head(&first, pid, activity).unwrap().count;
     wake(segment, &mut admin, pid, activity);
     let waited = first.clock.seconds(first.clock.now() - first.tick);
-    // It may be about to take up the wait again.
+    // It may be about to resume the wait.
     let snapshot = eventually("it waits", || {
         Some(segment.snapshot(None).unwrap()).filter(|snapshot| runs(snapshot, pid, activity))
     });
@@ -109,7 +111,7 @@ fn is_one_wait(
         wait = head(&segment.snapshot(None).unwrap(), pid, activity).unwrap().clone();
         wait.count > before
     });
-    // The server takes a signal that ends it from a descriptor, by a call of its own.
+    // The server reads a signal that ends the wait from a descriptor, with a call of its own.
     assert!(wait.count <= before + 2, "{activity}: {} waits", wait.count - before);
     let longest = snapshot.clock.seconds(wait.max);
     assert!(
@@ -133,7 +135,7 @@ fn is_one_wait(
     assert!(slow[0] >= since - 1e-6, "{activity}: {slow:?}, and it had lasted {since} s");
 }
 
-/// Runs that in a session of its own while `check` looks at it.
+/// Runs it in a session of its own while `check` observes it.
 fn while_running(cluster: &Cluster, sql: &str, check: impl FnOnce(i32)) {
     let (mut client, pid) = session(cluster);
     std::thread::scope(|scope| {
@@ -171,7 +173,7 @@ fn a_wait_that_signals_interrupt_is_one_wait_since_its_beginning() {
         });
     });
 
-    // For a standby that never comes.
+    // For a standby that never connects.
     admin.batch_execute("alter system set synchronous_standby_names = 'nobody'").unwrap();
     admin.batch_execute("select pg_reload_conf()").unwrap();
     eventually("it is in force", || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A lazily bound server, as `./configure && make` links it: each probe stays in its entry of the import
-//! table, whatever is called through it, and each process has its own slot in the segment.
+//! A lazily bound server, as `./configure && make` links it: each probe stays in its entry of the import table,
+//! whatever is called through it, and each process has its own slot in the segment.
 //!
 //! The tests read the import table from the process's memory.
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally level`: sets the level for good, for a time or for a duty cycle, and restores it even after a kill.
+//! `tally level`: sets the level permanently, for a limited time or for a duty cycle, and restores it even after
+//! a kill.
 
 use crate::support;
 use std::process::{Child, Command, Stdio};
@@ -135,7 +136,7 @@ fn a_level_set_meanwhile_by_another_command_stays() {
     let (code, text) = outcome(child);
     assert_eq!((code, level(&maker)), (Some(1), Level::Off), "{text}");
     assert!(text.contains("another process has set the level to off"), "{text}");
-    // After a shorter turn of another command the longer one is in force again.
+    // After a shorter period of another command, the longer one is in force again.
     set_level(&maker.path, Level::Waits).unwrap();
     let long = for_a_while(&["--for", "600s"], &maker);
     eventually("the level is set", || level(&maker) == Level::Locks);
@@ -148,7 +149,8 @@ fn a_level_set_meanwhile_by_another_command_stays() {
     assert_eq!(level(&maker), Level::Waits);
 }
 
-/// A duty cycle until the level has changed that often. Returns the seconds at level locks, and all.
+/// Runs a duty cycle until the level has changed this many times. Returns the seconds at level locks, and the
+/// total.
 fn duty(turn: &str, every: &str, changes: u32) -> (f64, f64) {
     let (_folder, maker) = made();
     let began = monotonic_ns();
@@ -207,7 +209,7 @@ fn a_restart_of_the_server_ends_the_turn() {
     assert_eq!(level(&maker), Level::Waits);
 }
 
-/// What a killed command has left.
+/// The state that a killed command leaves.
 #[test]
 fn a_live_servers_processes_restore_the_level_when_the_command_is_killed() {
     let cluster = support::shared();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! libtally_pq.so in real clients: their calls are counted exactly, whatever they do, and they are not harmed.
+//! libtally_pq.so in real clients: their calls are counted exactly, whatever they do, and the clients are not
+//! harmed.
 
 use crate::support;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ fn built(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/libpq").join(name)
 }
 
-/// Whether library and programs were built. Without them a test is left out, unless PGTALLY_LIBPQ_REQUIRED is set.
+/// Whether library and programs have been built. Without them, a test is skipped unless PGTALLY_LIBPQ_REQUIRED is
+/// set.
 fn ready() -> bool {
     let names = ["libtally_pq.so", "program", "program_sanitized"];
     let missing = names.iter().find(|name| !built(name).exists());
@@ -27,7 +29,7 @@ fn ready() -> bool {
     missing.is_none()
 }
 
-/// A place for segments, which programs leave there.
+/// A directory for segments, which programs leave there.
 struct Segments(TempDir);
 
 impl Segments {
@@ -35,7 +37,7 @@ impl Segments {
         Segments(tempfile::tempdir_in("/dev/shm").unwrap())
     }
 
-    /// A client of this server, measured. `sanitized`: it has the library in itself.
+    /// A measured client of this server. `sanitized`: the library is linked into it.
     fn client(&self, cluster: &Cluster, program: &Path, sanitized: bool) -> Command {
         let mut command = Command::new(program);
         command
@@ -52,7 +54,7 @@ impl Segments {
         command
     }
 
-    /// The segments that are there, by pid.
+    /// The existing segments, by PID.
     fn segments(&self) -> Vec<Measured> {
         let mut paths: Vec<PathBuf> =
             std::fs::read_dir(self.0.path()).unwrap().map(|it| it.unwrap().path()).collect();
@@ -68,7 +70,7 @@ impl Segments {
     }
 }
 
-/// What `tally methods --json` prints.
+/// The output of `tally methods --json`.
 struct Measured(Value);
 
 impl Measured {
@@ -81,7 +83,7 @@ impl Measured {
 
     fn row(&self, function: &str) -> &Value {
         let rows = self.0["methods"].as_array().unwrap();
-        rows.iter().find(|it| it["method"] == function).unwrap_or(&Value::Null)
+        rows.iter().find(|row| row["method"] == function).unwrap_or(&Value::Null)
     }
 
     fn number(&self, function: &str, key: &str) -> u64 {
@@ -113,13 +115,13 @@ fn server() -> Cluster {
     support::start(support::plain().settings(logged))
 }
 
-/// Statements that the server has logged for the measured clients, which begin so.
+/// Number of statements with this prefix that the server has logged for the measured clients.
 fn logged(cluster: &Cluster, begins: &str) -> u64 {
     let log = cluster.log();
-    log.lines().filter(|it| it.starts_with(&format!("measured LOG:  {begins}"))).count() as u64
+    log.lines().filter(|line| line.starts_with(&format!("measured LOG:  {begins}"))).count() as u64
 }
 
-/// Runs the program of client/libpq/test: preloaded, and under sanitizers. Returns what it printed.
+/// Runs the program of client/libpq/test: preloaded, and under sanitizers. Returns its output.
 fn program(what: &str, times: u64, check: impl Fn(&Segments, &str)) {
     if !ready() {
         return;
@@ -133,7 +135,7 @@ fn program(what: &str, times: u64, check: impl Fn(&Segments, &str)) {
     }
 }
 
-/// Whose program sleeps until it is dropped.
+/// A client whose program sleeps until it is dropped.
 struct Resting(std::process::Child);
 
 impl Drop for Resting {
@@ -157,7 +159,7 @@ fn a_file_that_is_no_segment_of_the_past_is_left_alone() {
         command.args([what, "1", ""]).stdin(Stdio::null());
         command
     };
-    // A file of something else, and a link to one.
+    // A file with other contents, and a link to one.
     std::fs::write(&path, "not a segment").unwrap();
     succeed(&mut run("plain"));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "not a segment");
@@ -166,7 +168,7 @@ fn a_file_that_is_no_segment_of_the_past_is_left_alone() {
     succeed(&mut run("plain"));
     assert!(path.symlink_metadata().unwrap().is_symlink());
     std::fs::remove_file(&path).unwrap();
-    // The segment of a process that lives, in another container with the same pid, say.
+    // The segment of a live process, for example in another container with the same PID.
     let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
     let mut resting = Resting(run("rest").stdout(Stdio::piped()).spawn().unwrap());
     let mut output = std::io::BufReader::new(resting.0.stdout.take().unwrap());
@@ -174,7 +176,7 @@ fn a_file_that_is_no_segment_of_the_past_is_left_alone() {
     let first = inode();
     succeed(&mut run("plain"));
     assert_eq!(inode(), first);
-    // It was killed, and what it has left gives way.
+    // The process was killed, and the file that it left is replaced.
     drop(resting);
     assert_eq!(inode(), first);
     succeed(&mut run("plain"));
@@ -205,7 +207,7 @@ fn calls_of_threads_are_counted_and_their_time_is_that_of_what_libpq_does() {
             .map(|name| it.seconds(name, "callees_seconds"))
             .sum();
         assert!((inner / callees - 1.0).abs() < 1e-6, "{inner} s, {callees} s");
-        // The ledger has the same time: nothing is lost and nothing is there twice.
+        // The ledger has the same time: nothing is lost, and nothing is counted twice.
         let rows = it.0["methods"].as_array().unwrap();
         let exclusive: f64 =
             rows.iter().map(|row| row["exclusive_seconds"].as_f64().unwrap()).sum();
@@ -253,7 +255,7 @@ fn a_call_within_another_counts_and_its_time_is_not_there_twice() {
     });
 }
 
-/// How many calls in handlers of signals there were, and how many of them were counted.
+/// How many calls happened in signal handlers, and how many of them were counted.
 fn in_handlers(place: &Segments, printed: &str) -> (u64, u64) {
     let it = place.only();
     let number = |name: &str| -> u64 {
@@ -449,7 +451,7 @@ fn bytes_are_those_of_the_socket() {
     assert_eq!(sum, it.number("send", "bytes") + it.number("recv", "bytes"));
 }
 
-/// Of psycopg2: processes, threads, and a libpq that nothing else in the process sees.
+/// For psycopg2: processes, threads, and a libpq that nothing else in the process can see.
 const PSYCOPG2: &str = "
 import os, threading, multiprocessing, psycopg2
 def work():
@@ -476,7 +478,7 @@ fn psycopg2_is_measured_in_each_process() {
     }
     let python = Path::new("/usr/bin/python3");
     let has = Command::new(python).args(["-c", "import psycopg2"]).output();
-    if !has.is_ok_and(|it| it.status.success()) {
+    if !has.is_ok_and(|output| output.status.success()) {
         return eprintln!("left out: there is no python3-psycopg2");
     }
     let cluster = server();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Lightweight locks are counted exactly: for each tranche and mode our acquisitions, failures, releases
-//! and waits equal the firings of the server's USDT probes in the same processes. Since PostgreSQL 19 the locks
-//! on buffers' contents are none, and have no USDT probes: there bpftrace counts the calls of their functions.
+//! Lightweight locks are counted exactly: for each tranche and mode, our acquisitions, failures, releases and
+//! waits equal the firings of the server's USDT probes in the same processes. Since PostgreSQL 19, locks on
+//! buffer contents are not lightweight locks and have no USDT probes: there, bpftrace counts the calls of their
+//! functions.
 //!
-//! Runs at least 200,000 events; PGTALLY_EVENTS sets another number. bpftrace needs root; where it cannot
-//! run, the test prints that and passes.
+//! Runs at least 200,000 events; PGTALLY_EVENTS sets another number. bpftrace requires root; if it cannot run,
+//! the test prints a message and passes.
 
 use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ struct Key {
     pid: i32,
     tranche: String,
     event: &'static str,
-    /// Empty where the server's probe does not have it.
+    /// Empty if the server's probe does not have it.
     mode: &'static str,
 }
 
@@ -55,8 +56,8 @@ const PROBES: [(&str, &str, bool); 7] = [
 
 const EVENTS: [&str; 4] = ["acquire", "held", "wait", "failed"];
 
-/// bpftrace's program. It counts by the address of the tranche's name: the name's page may be absent in
-/// a process, and a probe cannot wait until the kernel has read it.
+/// bpftrace's program. It counts by the address of the tranche's name: the page with the name may be absent in a
+/// process, and a probe cannot wait until the kernel has read it.
 fn program(postgres: &str) -> String {
     PROBES
         .iter()
@@ -71,12 +72,12 @@ fn program(postgres: &str) -> String {
         .collect()
 }
 
-/// The tranche of the locks on buffers' contents.
+/// The tranche of the locks on buffer contents.
 const BUFFERS: &str = "BufferContent";
 
-/// bpftrace's program for the locks on buffers' contents, since 19, in the form of the other one. The tranche's name
-/// has the address 1. Modes are those of
-/// its BufferLockMode; local buffers have negative numbers. On Debian's build none of these functions calls another.
+/// bpftrace's program for the locks on buffer contents since 19, in the same form as the other one. The tranche's
+/// name has the address 1. Modes are those of its BufferLockMode; local buffers have negative numbers. In
+/// Debian's build, none of these functions calls another.
 fn buffer_program(postgres: &str) -> String {
     let this = "comm == \"postgres\"";
     let locked = "\"lwlock__acquire\"";
@@ -109,7 +110,7 @@ fn text_at(pid: u32, address: u64) -> String {
     String::from_utf8(text.to_vec()).unwrap()
 }
 
-/// bpftrace's counts for these processes, translated to ours. All processes of one server have its code at the same
+/// bpftrace's counts for these processes, converted to ours. All processes of a server have its code at the same
 /// addresses.
 fn theirs(postmaster: u32, pids: &BTreeSet<i32>, seen: Vec<(Vec<String>, u64)>) -> Counts {
     let mut counts = Counts::new();
@@ -167,10 +168,10 @@ fn ours(segment: &mut Segment) -> Counts {
     counts
 }
 
-/// A session that waits for a heavyweight lock for 100 ms looks up who blocks it, with a lock LockManager in shared
-/// mode, which we do not count: the server did not ask for it. The load has no such lock of its own. bpftrace attaches
-/// and detaches its probes one after the other while the sessions wait, so that it can see the acquisition of one
-/// without the release, or the release without the acquisition.
+/// A session that has waited for a heavyweight lock for 100 ms looks up its blockers, with a LockManager lock in
+/// shared mode, which we do not count because the server did not request it. The load has no such lock of its
+/// own. bpftrace attaches and detaches its probes one after the other while the sessions wait, so it may see the
+/// acquisition without the release, or the reverse.
 fn leave_out_look_ups(ours: &Counts, theirs: &mut Counts) {
     for (key, seen) in theirs {
         if key.tranche == "LockManager" && (key.mode == "shared" || key.event == "held") {
@@ -181,7 +182,7 @@ fn leave_out_look_ups(ours: &Counts, theirs: &mut Counts) {
     }
 }
 
-/// Causes errors, one while a lightweight lock is held: pg_xact_status fails on a future transaction
+/// Causes errors, one of them while a lightweight lock is held: pg_xact_status fails on a future transaction
 /// under XactTruncationLock.
 fn fail(client: &mut Client) {
     client.batch_execute("select 1/0").unwrap_err();
@@ -207,7 +208,7 @@ fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
             .setting("autovacuum", "off"),
     );
     cluster.pgbench_init(2).unwrap();
-    // Are the locks on buffers' contents no lightweight locks?
+    // Whether the locks on buffer contents are not lightweight locks.
     let buffers = support::major() >= 19;
     let postmaster = cluster.postmaster_pid().unwrap();
     let postgres = cluster.binaries().program("postgres");
@@ -248,8 +249,8 @@ fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
     let (mut gained, judged) = (readings.gained(), readings.judged());
     readings.judged_of(&pids);
     if buffers {
-        // Each that was acquired was released. bpftrace cannot count that: it would count releases of
-        // pages that the buffer manager made and locked by itself, too. Nor has it the waits.
+        // Each lock that was acquired was released. bpftrace cannot count this, because it would also count
+        // releases of pages that the buffer manager created and locked by itself. It has no waits either.
         for (key, &held) in gained.iter().filter(|(key, _)| key.tranche == BUFFERS) {
             if key.event == "held" {
                 let acquired = gained.iter().filter(|(other, _)| {

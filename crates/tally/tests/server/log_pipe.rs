@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A log collector that stops: processes wait for its pipe, and what they wait for has a name.
+//! A log collector that stops: processes wait for its pipe, and their wait has a name.
 
 use crate::support::stopped::Stopped;
 use crate::support::{create_views, eventually, plain, start};
@@ -25,7 +25,7 @@ fn a_session_that_waits_for_the_log_collector_is_shown_with_what_it_waits_for() 
     std::thread::scope(|scope| {
         let stopped = Stopped::new(logger);
         scope.spawn(move || {
-            // More than a pipe holds.
+            // More than a pipe can hold.
             let sql = "do $$ begin for n in 1..2000 loop raise log '%', repeat('x', 1000); end loop; end $$";
             talker.batch_execute(sql).unwrap();
             talker.batch_execute("select 1").unwrap();

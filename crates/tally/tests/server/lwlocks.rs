@@ -22,7 +22,7 @@ fn made() -> (TempDir, Maker, Slot) {
     (folder, maker, slot)
 }
 
-/// What `top` prints with these arguments for an interval in which these events happen.
+/// The output of `top` with these arguments for an interval in which these events happen.
 fn seen(maker: &mut Maker, slot: &mut Slot, args: &[&str], happen: &[(&str, &[u64])]) -> String {
     let path = maker.path.clone();
     let args = [&["top", "--once", "--no-witness"], args].concat();
@@ -55,7 +55,7 @@ fn figures(text: &str, begin: &str) -> Vec<f64> {
     line[begin.len()..].split_whitespace().map(|n| n.parse().unwrap_or(f64::NAN)).collect()
 }
 
-/// Whether rates of this many seconds come from these totals, as far as printed digits tell.
+/// Whether rates over this many seconds match these totals, as far as the printed digits tell.
 fn add_up(rates: &[f64], seconds: f64, totals: &[f64]) -> bool {
     rates.len() == totals.len()
         && rates.iter().zip(totals).all(|(rate, total)| {
@@ -64,7 +64,7 @@ fn add_up(rates: &[f64], seconds: f64, totals: &[f64]) -> bool {
         })
 }
 
-/// The seconds at level locks, and those of the interval, that the table's first line has.
+/// The seconds at level locks and of the interval, from the table's first line.
 fn seconds(text: &str) -> [f64; 2] {
     let first = text.lines().next().unwrap();
     let found: Vec<f64> = first.split([' ', '(']).filter_map(|word| word.parse().ok()).collect();
@@ -115,7 +115,7 @@ fn a_part_of_the_time_at_the_level_has_the_rates_of_that_part() {
         }
         maker.write(&slot);
         let read = Instant::now();
-        // So that the part is long enough for its two decimals.
+        // Makes the part long enough for its two decimals.
         std::thread::sleep(Duration::from_millis(500));
         let at_least = read.elapsed();
         set_level(&path, Level::Waits).unwrap();
@@ -213,7 +213,7 @@ fn check_locks(cluster: &scratch::Cluster) {
         holder.batch_execute("commit").unwrap();
         let mut client = waiter.take().unwrap().join().unwrap();
         bounds[1] = began.elapsed();
-        // What a session did is recorded at its next wait.
+        // The activity of a session is recorded at its next wait.
         client.batch_execute("select 1").unwrap();
         holder.batch_execute("select 1").unwrap();
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Tests with real servers: one program, so that initdb, linking and shared servers are paid for once. Each module is
-//! a subject; its tests are named `subject::sentence`.
+//! Tests with real servers, in one program, so that initdb, linking and shared servers are paid for once. Each
+//! module covers one subject; its tests are named `subject::sentence`.
 
 #[path = "../../../recording/tests/support/mod.rs"]
 mod frames;

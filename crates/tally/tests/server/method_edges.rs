@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const CALLS: &str = "org.pgtally.test::Edges$Calls.";
 
-/// Calls by caller and callee, without the beginning of their names; an empty caller is no timed method.
+/// Calls by caller and callee, without the prefix of their names; an empty caller is not a timed method.
 fn edges(json: &Value) -> BTreeMap<(String, String), u64> {
     let rows = json["edges"].as_array().unwrap();
     let short = |name: &Value| {
@@ -35,7 +35,7 @@ fn calls_between_methods_are_counted_exactly() {
         let json = program.methods();
         assert_eq!(json["exact"], true, "{json:#}");
         let mut found = edges(&json);
-        // How deep the stack is, and how often a probe found no space on it, is not known.
+        // The depth of the stack, and how often a probe found no space on it, are unknown.
         let endless = |(caller, callee): &(String, String)| {
             caller.starts_with("endless") || callee.starts_with("endless")
         };
@@ -76,11 +76,11 @@ fn calls_between_methods_are_counted_exactly() {
     }
 }
 
-/// The name of a method that is too long for one.
+/// The name of a method that is too long for a name in the segment.
 fn shortened(json: &Value, method: &str) -> String {
     let end = format!("{}(#", &method[method.len() - 20..]);
     let rows = json["methods"].as_array().unwrap();
-    let mut names = rows.iter().map(|it| it["method"].as_str().unwrap());
+    let mut names = rows.iter().map(|row| row["method"].as_str().unwrap());
     let name = names.find(|it| it.contains(&end)).unwrap();
     let name = format!("org.pgtally.test::{name}");
     name.strip_prefix(CALLS).unwrap_or(&name).to_string()
@@ -94,7 +94,7 @@ fn times_of_edges_are_those_that_the_program_reads_around_and_within_its_calls()
     let before = abc.methods();
     let lines = abc.finish();
     let json = abc.methods();
-    // Elapsed times that the program read: of A, of B, of C called by B, of C called by A.
+    // Elapsed times that the program measured: of A, of B, of C called by B, of C called by A.
     let printed = |word: &str| -> Vec<f64> {
         let line = lines.iter().find_map(|line| line.strip_prefix(word)).unwrap();
         line.split(' ').map(|ns| ns.parse::<f64>().unwrap() / 1e9).collect()
@@ -104,7 +104,7 @@ fn times_of_edges_are_those_that_the_program_reads_around_and_within_its_calls()
         let name = |it: &str| Value::from(format!("org.pgtally.test::Abc.{it}()"));
         let rows = json["edges"].as_array().unwrap();
         let found =
-            rows.iter().find(|it| it["caller"] == name(caller) && it["callee"] == name(callee));
+            rows.iter().find(|row| row["caller"] == name(caller) && row["callee"] == name(callee));
         let found = found.unwrap_or_else(|| panic!("{caller} {callee}: {json:#}"));
         (found["calls"].as_u64().unwrap(), found["seconds"].as_f64().unwrap())
     };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The Java agent and `tally methods`, on real virtual machines: times, numbers of calls, and what must not happen.
+//! The Java agent and `tally methods`, on real virtual machines: times, numbers of calls, and behaviour that must
+//! not occur.
 
 use crate::support;
 use std::collections::HashMap;
@@ -8,13 +9,13 @@ use crate::support::java::{agent, all, java, row, CodeReader, Running};
 use crate::support::{complaint, output, tally};
 use serde_json::Value;
 
-/// Of the original study: milliseconds of a round, without the methods that are called.
+/// From the original study: milliseconds of a round, excluding the methods that are called.
 const STUDY: [(&str, f64); 3] = [("Abc.a()", 45.0), ("Abc.b()", 40.0), ("Abc.c()", 50.0)];
 
 /// Rounding of figures in seconds.
 const ROUNDING: f64 = 1e-8;
 
-/// What the program printed after this word, seconds.
+/// The seconds that the program printed after this word.
 fn printed<const N: usize>(lines: &[String], word: &str) -> [f64; N] {
     let line = lines.iter().find_map(|line| line.strip_prefix(word)).unwrap();
     let values: Vec<f64> =
@@ -22,7 +23,7 @@ fn printed<const N: usize>(lines: &[String], word: &str) -> [f64; N] {
     values.try_into().unwrap()
 }
 
-/// Each method's figure at the end, without what it was at the beginning.
+/// Each method's figure at the end, minus the one at the start.
 fn grown([before, after]: [&Value; 2], figure: impl Fn(&Value) -> &Value) -> [f64; 3] {
     STUDY.map(|(method, _)| {
         let of = |json| figure(row(json, method)).as_f64().unwrap();
@@ -30,8 +31,8 @@ fn grown([before, after]: [&Value; 2], figure: impl Fn(&Value) -> &Value) -> [f6
     })
 }
 
-/// Checks the times of the rounds after the first one, which `before` has: they are longer than what the program read within
-/// its calls, and shorter than what it read around them.
+/// Checks the times of the rounds after the first one, which `before` contains: they are longer than what the
+/// program measured within its calls, and shorter than what it measured around them.
 fn check_times(readings: [&Value; 2], rounds: f64, lines: &[String], has_cpu: bool) {
     let within: [f64; 8] = printed(lines, "within ");
     let around: [f64; 8] = printed(lines, "around ");
@@ -53,7 +54,7 @@ fn check_times(readings: [&Value; 2], rounds: f64, lines: &[String], has_cpu: bo
             let (min, max) = (min[n] - max_below[n], max[n] - min_below[n]);
             check(&format!("{method} alone, {what}"), exclusive[n], min, max);
         }
-        // Nothing is lost, and nothing is there twice.
+        // Nothing is lost, and nothing is counted twice.
         check(what, exclusive.iter().sum(), inclusive[0], inclusive[0]);
     };
     let exclusive = grown(readings, |row| &row["exclusive_seconds"]);
@@ -78,7 +79,7 @@ fn times_are_those_that_the_program_reads_around_and_within_its_calls() {
     let lines = abc.finish();
     let (json, kernels) = (abc.methods(), abc.cpu_time() - kernels);
     check_times([&before, &json], 2.0, &lines, true);
-    // The kernel, which knows nothing of Java, charged the thread for all of it.
+    // The kernel, which knows nothing about Java, charged the thread for all of it.
     let [found, ..] = grown([&before, &json], |row| &row["cpu_inclusive_seconds"]);
     assert!(0.0 < found && found <= kernels, "{found} s of {kernels} s of the kernel's");
     assert_eq!(row(&json, "Abc.a()")["calls"], 3);
@@ -118,12 +119,12 @@ fn calls_are_counted_exactly_whatever_they_do() {
         let endless = row(&json, "Cases$Calls.endless(int)");
         assert!(endless["calls"].as_u64() > Some(500), "{endless}");
         assert_eq!(row(&json, "Loaded.run()")["calls"], 4, "three loaders and the application's");
-        // 40 threads in 16 slots, some at the same time: those that got one are counted in full, the others not at
-        // all, and that is reported.
+        // 40 threads in 16 slots, some at the same time: those that got a slot are counted in full, the others
+        // not at all, and this is reported.
         let small = calls("small()").unwrap();
         assert!(small % 1001 == 0 && small <= 40_040, "{small}");
         assert!(small == 40_040 || json["exact"] == false, "{small}");
-        // A recursive call's time is in that of the outermost one.
+        // A recursive call's time is part of that of the outermost one.
         let recursive = row(&json, "Cases$Calls.recursive(int)");
         let (inclusive, exclusive) =
             (&recursive["inclusive"]["seconds"], &recursive["exclusive_seconds"]);
@@ -169,7 +170,8 @@ fn calls_of_the_driver_agree_with_proxies_that_count_them() {
     assert_eq!(ours("PgResultSet.next()"), 4 * 200 * 26 + of_its_own);
     assert_eq!(ours("PgConnection.commit()"), 2 * 800, "setAutoCommit(true) commits, too");
     assert_eq!(row(&json, "PgStatement.executeQuery(String)")["thrown"], 800, "select 1/0");
-    // Fetches of ten rows each: the rest of 25 rows takes two more round trips. The parameters' names are a hash.
+    // Fetches of ten rows each: the rest of 25 rows takes two more round trips. The names of the parameters are
+    // a hash.
     let rows = json["methods"].as_array().unwrap();
     let fetch =
         |it: &&Value| it["method"].as_str().unwrap().starts_with("QueryExecutorImpl.fetch(#");
@@ -217,7 +219,7 @@ fn what_is_wrong_is_reported_and_the_application_runs() {
         ("directory=/proc", "not on a memory file system"),
     ];
     let right = format!("file={}", folder.path().join("s").display());
-    // One virtual machine is asked for all of it, and in the end twice for what it can do.
+    // One virtual machine is asked for everything, and in the end twice for what it can provide.
     let options = wrong.iter().map(|(options, _)| *options).chain([&*right, &right]);
     let arguments: Vec<String> =
         options.map(|it| format!("-javaagent:{}={it}", agent().display())).collect();
@@ -246,7 +248,7 @@ fn the_segment_of_a_killed_process_can_be_read() {
     abc.child.wait().unwrap();
     let json = abc.methods();
     check_times([&before, &json], 1.0, &lines, false);
-    // What was not asked for is not there, and who wants it learns how to get it.
+    // Figures that were not requested are absent, and the output says how to get them.
     assert!(row(&json, "Abc.a()")["cpu_inclusive_seconds"].is_null());
     assert_eq!(json["edges"], Value::Array(Vec::new()));
     let text = output(tally().arg("methods").arg(abc.segment()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve --otlp`: a real OpenTelemetry Collector receives what a recording of the same time has,
-//! and each event once; receivers that are busy, refuse or are absent.
+//! `tally serve --otlp`: a real OpenTelemetry Collector receives the figures of a recording of the same time, and
+//! each event once; receivers that are busy, refuse or do not exist.
 
 use crate::support;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn a_collector_receives_what_a_recording_of_the_same_time_has() {
     eventually("a first reading arrives", || !collector.readings().is_empty());
     let first = collector.readings().pop().unwrap();
 
-    // The recording begins and ends while nobody works, so it has exactly the load.
+    // The recording starts and ends while nobody works, so it covers exactly the load.
     let directory = folder.path().join("recording");
     let pgbench = cluster.binaries().program("pgbench").display().to_string();
     let (host, port) = (cluster.host().display().to_string(), cluster.port().to_string());
@@ -95,7 +95,7 @@ fn a_collector_receives_what_a_recording_of_the_same_time_has() {
     let commits = |reading| number(&points(reading, "pgtally.commits")[0].1["asDouble"]);
     assert_eq!(recorded.commits.count, 200);
     assert_eq!(commits(last) - commits(&first), 200.0);
-    // Sums: of pgbench's seven statements a transaction, and of the files that commits wrote.
+    // Sums: pgbench's seven statements per transaction, and the files that commits wrote.
     let query = recorded.commands.iter().find(|row| row.kind == "Query").unwrap();
     let of_query = |figure| grown(&first, last, "pgtally.command", ("command", "Query"), figure);
     assert!(query.handle.count >= 1400);
@@ -135,7 +135,7 @@ fn a_collector_receives_what_a_recording_of_the_same_time_has() {
     }
     assert!(histograms > 10, "{histograms}");
 
-    // The start of all is the segment's creation; time goes on; the resource says which server it is.
+    // Everything starts at the segment's creation; time advances; the resource identifies the server.
     let segment = Segment::open(&support::segment(&cluster)).unwrap();
     let created = segment.header().created_realtime_ns as f64;
     for reading in &readings {
@@ -198,9 +198,9 @@ fn a_busy_receiver_gets_the_same_request_again_when_it_asked_for_it() {
     assert!(first.head.contains("content-type: application/x-protobuf"), "{}", first.head);
     assert_eq!(first.body, second.body);
     assert_eq!(first.body, third.body);
-    // It was refused, and so given up: the next is another reading.
+    // It was refused, and therefore dropped: the next one is another reading.
     assert_ne!(first.body, next.body);
-    // Whoever lists processes sees no credentials.
+    // The list of processes shows no credentials.
     let arguments = std::fs::read(format!("/proc/{}/cmdline", serving.pid())).unwrap();
     assert!(!String::from_utf8_lossy(&arguments).contains("s3cret"));
     eventually("it says that all is well again", || reported(folder.path()).contains("again"));

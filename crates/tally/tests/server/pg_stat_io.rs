@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Our operations on files agree with pg_stat_io (16 and later), with every way of reading that the server has
-//! (io_method, 18 and later): one read is one read, by whomever it is done.
+//! Our file operations agree with pg_stat_io (16 and later), with every I/O method of the server (io_method, 18
+//! and later): one read is one read, whichever process performs it.
 //!
-//! What the view counts: 16 each block; 17 blocks, of which one call may read many; from 18 on calls and bytes.
-//! It counts in the process that asks. We count the system call in the process that makes it (an I/O worker),
-//! and the blocks of a statement where they are asked for; so totals over all processes are compared.
+//! The view counts each block in 16; blocks, several of which may be read by one call, in 17; and calls and bytes
+//! from 18 on. It counts in the process that requests the I/O. We count the system call in the process that makes
+//! it (an I/O worker), and the blocks of a statement where they are requested, so totals over all processes are
+//! compared.
 
 use crate::support;
 use std::collections::BTreeSet;
@@ -55,7 +56,7 @@ fn both(client: &mut Client, theirs: &str) -> [Figures; 2] {
     last
 }
 
-/// The server's ways of reading; none has a name up to 17.
+/// The server's I/O methods; up to 17 there is one, without a name.
 fn methods() -> Vec<String> {
     let cluster = support::start(support::plain());
     let sql = "select unnest(enumvals) from pg_settings where name = 'io_method'";
@@ -84,7 +85,7 @@ fn server(method: Option<&str>) -> (Cluster, Client) {
     (cluster, client)
 }
 
-/// Who has read relations' files.
+/// The processes that have read relations' files.
 fn readers(client: &mut Client) -> BTreeSet<String> {
     let sql = "select distinct process from tally.files where operation = 'read' and file = 'main'";
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
@@ -121,7 +122,7 @@ fn compare(method: Option<&str>) {
     assert!(major < 17 || ours[0] < ours[1] / 8192, "a call reads several blocks");
     assert_eq!(readers(&mut client).contains("io worker"), method == Some("worker"));
 
-    // The statement that asks has its blocks, and they are those that were read of the relation.
+    // The statement that requests the blocks has them, and they are those that were read from the relation.
     let sql = "select (select coalesce(sum(read_bytes), 0)::bigint from tally.relations \
                        where relation = 'pgbench_accounts' and fork = 'main'), \
                       (select coalesce(sum(shared_blks_read), 0)::bigint * 8192 from tally.statements \
@@ -134,7 +135,8 @@ fn compare(method: Option<&str>) {
     read(&mut client);
     let before = read(&mut client);
     client.batch_execute("select sum(abalance) from pgbench_accounts").unwrap();
-    // I/O workers flush their figures when they next wait: all that the statement has asked for was read.
+    // I/O workers flush their figures when they next wait: everything that the statement requested has been
+    // read.
     let mut after = read(&mut client);
     support::eventually("all reads are counted", || {
         after = read(&mut client);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The plans of statements in recordings and reports. The witness is what the clients did and the server's own EXPLAIN.
+//! The plans of statements in recordings and reports. The witnesses are the clients' own actions and the server's
+//! EXPLAIN.
 
 use crate::support;
 use std::path::Path;
@@ -51,7 +52,7 @@ fn plans(directory: &Path, range: Range) -> [Option<RecordedPlan>; 2] {
 fn a_recording_has_the_executions_of_each_plan_and_a_report_names_the_change() {
     let cluster = server();
     let mut client = cluster.connect().unwrap();
-    // Returns for how long the client has waited, with what the clock's rate may be wrong by.
+    // Returns how long the client has waited, with the possible error of the clock's rate.
     let mut run = |times: u32| {
         let began = Instant::now();
         (0..times).for_each(|_| drop(client.query(QUERY, &[]).unwrap()));
@@ -84,7 +85,7 @@ fn a_recording_has_the_executions_of_each_plan_and_a_report_names_the_change() {
     );
     assert!(index.text.first_us < scan.text.first_us && index.sums.last_us < scan.sums.last_us);
 
-    // A part that begins after the change still knows what was usual before.
+    // A part that starts after the change still knows what was usual before.
     let [index, scan] = plans(&directory, Range { from_us: flip_us, ..Range::ALL });
     assert_eq!(index.map(|it| it.sums.noted), Some(25));
     assert_eq!(scan.map(|it| it.sums.noted), Some(60));
@@ -116,7 +117,7 @@ fn the_report_names_the_change(directory: &Path) {
     let of_query = |it: &&Value| {
         it["text"].as_str().is_some_and(|text| text.starts_with("select * from orders"))
     };
-    // What the recorder asked the server is one row.
+    // The recorder's own queries are one row.
     let texts: Vec<&str> = details.iter().filter_map(|detail| detail["text"].as_str()).collect();
     assert!(texts.iter().any(|text| text.starts_with("tally's own: ")), "{texts:?}");
     assert!(!texts.iter().any(|text| text.contains("pg_settings")), "{texts:?}");

@@ -35,7 +35,7 @@ fn filled(builder: Builder) -> (Cluster, Client) {
     (cluster, client)
 }
 
-/// Statements with every kind of node that a client meets in a day.
+/// Statements with every kind of node that clients commonly meet.
 const QUERIES: &[&str] = &[
     "select * from orders where id = 7",
     "select * from orders where customer = 7",
@@ -69,7 +69,8 @@ const QUERIES: &[&str] = &[
      select count(*) from orders",
 ];
 
-/// The nodes of EXPLAIN's text, without estimates; of those that scan no table without what they scan.
+/// The nodes of EXPLAIN's text, without estimates; for nodes that do not scan a table, without the object that
+/// they scan.
 fn nodes_of_explain(client: &mut Client, query: &str) -> Vec<String> {
     let rows = client.query(&format!("explain {query}"), &[]).unwrap();
     let lines = rows.iter().map(|row| row.get::<_, String>(0));
@@ -81,7 +82,7 @@ fn nodes_of_explain(client: &mut Client, query: &str) -> Vec<String> {
     names.map(without_alias).collect()
 }
 
-/// "CTE Scan" of "CTE Scan on r": the plan that we keep does not name what is no relation.
+/// "CTE Scan" for "CTE Scan on r": the plan that we store does not name objects that are not relations.
 fn without_alias(node: String) -> String {
     let named = ["CTE Scan", "WorkTable Scan", "Function Scan", "Subquery Scan", "Values Scan"];
     // A partition has an alias as well: "Seq Scan on parts_1 parts".
@@ -110,7 +111,7 @@ fn the_nodes_of_a_plan_are_those_of_explain() {
         client.batch_execute("select tally.reset()").unwrap();
         client.batch_execute(query).unwrap();
         client.batch_execute("rollback").unwrap();
-        // Only statements of clients count here, and none of ours.
+        // Only statements of clients count here, and none of our own.
         let sql = "select plan, noted from tally.plans join tally.statements using (queryid) \
                    where query not like '%tally.%' and query not like 'begin%'";
         let rows = client.query(sql, &[]).unwrap();
@@ -129,7 +130,7 @@ fn the_nodes_of_a_plan_are_those_of_explain() {
 fn partitions_of_a_table_do_not_make_other_plans() {
     let (_cluster, mut client) = filled(server());
     client.batch_execute("create index on parts (v); insert into parts select n, n from generate_series(0, 1999) n; analyze parts; select tally.reset()").unwrap();
-    // One partition, another one, both, and those that remain when the parameter is known.
+    // One partition, another one, both, and those that remain once the parameter is known.
     for query in [
         "select sum(v) from parts where id between 1 and 5 and v = 3",
         "select sum(v) from parts where id between 1500 and 1600 and v = 1550",
@@ -165,7 +166,7 @@ fn what_explain_does_not_execute_is_not_noted() {
     assert_eq!(client.query(found, &[]).unwrap().len(), 1);
 }
 
-/// A join of so many tables, in this order.
+/// A join of this many tables, in this order.
 fn join_of(tables: usize) -> String {
     let names = (2..=tables).map(|n| format!(" join joined_with_a_long_name_{n} using (id)"));
     format!("select count(*) from joined_with_a_long_name_1{}", names.collect::<String>())
@@ -183,7 +184,8 @@ fn tree_of_explain(client: &mut Client, query: &str) -> Vec<(usize, String)> {
     nodes.collect()
 }
 
-/// A line is whole or absent: what is kept is the beginning of EXPLAIN's tree, and says that it is cut.
+/// A line is complete or absent: the stored text is the beginning of EXPLAIN's tree, and says that it is
+/// truncated.
 #[test]
 fn a_plan_that_does_not_fit_is_cut_at_a_line() {
     let (cluster, mut client) = filled(server());
@@ -228,7 +230,7 @@ fn a_plan_that_does_not_fit_is_cut_at_a_line() {
         assert_eq!(json["plans"][0]["cut"], is_cut, "{tables} tables");
         assert_eq!(json["plans"][0]["plan"], text);
         let page = output(tally().args(["statements", "--id", &id]).arg(segment(&cluster)));
-        assert_eq!(page.contains("... cut"), is_cut, "{page}");
+        assert_eq!(page.contains("... truncated"), is_cut, "{page}");
     }
     assert!((2..5).contains(&cut), "{cut} are cut");
 }
@@ -312,7 +314,7 @@ fn a_plan_that_changes_is_an_event_and_both_are_shown() {
         (&now.to_string().into(), &2.into())
     );
 
-    // What others may not see of a statement they do not see of its plan.
+    // Roles that may not see a statement's text may not see its plan either.
     cluster.psql("create role other login").unwrap();
     let mut other = cluster.config().user("other").connect(postgres::NoTls).unwrap();
     let seen = other

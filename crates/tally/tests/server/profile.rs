@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally profile` puts CPU time and waits where they belong: by function, account and statement, in agreement with
-//! the ledger.
+//! `tally profile` assigns CPU time and waits to the right function, account and statement, in agreement with the
+//! ledger.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use flate2::read::GzDecoder;
 use scratch::{Cluster, StopMode};
 use serde_json::Value;
 
-/// One session, which executes this again and again; a failed connection at the end is none.
+/// One session that executes this repeatedly; a failed connection at the end does not count.
 fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync + 'c {
     move |stop| {
         let mut client = cluster.connect().unwrap();
@@ -26,19 +26,19 @@ fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync 
     }
 }
 
-/// One C function of the server, about half a second.
+/// One C function of the server, for about half a second.
 const FUNCTION: &str = "/* function */ select count(hashtext(t.x)) from \
      (select repeat(repeat('x', 1000), 1000) x offset 0) t, generate_series(1, 1000)";
 /// One function of libc, memcmp.
 const LIBC: &str = "/* libc */ do $$ declare x text := repeat(repeat('x', 1000), 1000) || 'a'; \
      y text := repeat(repeat('x', 1000), 1000) || 'b'; n int := 0; \
      begin for i in 1..3000 loop if x < y collate \"C\" then n := n + 1; end if; end loop; end $$";
-/// The kernel, which copies a file of so many bytes from its page cache again and again.
+/// The kernel, which copies a file of this many bytes from its page cache repeatedly.
 const KERNEL: &str =
     "/* kernel */ select count(length(pg_read_binary_file('profiled', 0, 4194304))) \
      from generate_series(1, 300)";
 const FILE: usize = 4 << 20;
-/// Partly the kernel: how much depends on the machine.
+/// Partly the kernel; how much depends on the machine.
 const TINY: &str = "/* tiny */ select 1 a, 2 b";
 /// Waits for a lock nearly all the time.
 const LOCK: &str =
@@ -94,7 +94,7 @@ fn a_profile_has_the_same_samples_in_every_format_and_exact_times_of_accounts() 
     let files =
         ["own.json", "page.html", "it.pb.gz", "firefox.json.gz"].map(|it| folder.path().join(it));
     while_working(&[&function as &Load, &waits], || {
-        // Until the end of this, however it ends.
+        // Continues until the end of this scope, in any case.
         let mut holder = holder;
         eventually("a session waits for the lock", || {
             let sql = "select count(*) from pg_stat_activity where wait_event = 'advisory'";
@@ -129,7 +129,7 @@ fn a_profile_has_the_same_samples_in_every_format_and_exact_times_of_accounts() 
     });
 }
 
-/// What must be true of a profile, by name.
+/// Properties that must hold for a profile, by name.
 type Checks = Vec<(&'static str, bool)>;
 
 fn trial(checks: &Checks, result: String) -> Trial {
@@ -180,17 +180,17 @@ fn cpu_time_and_waits() -> Trial {
     std::fs::remove_file(file).unwrap();
 
     let mut checks = Checks::new();
-    // The share of a statement's samples in the code that it is about.
+    // The share of a statement's samples in the code that the statement exercises.
     let mut share = |text: &'static str, min: f64, is_there: &dyn Fn(&Value) -> bool| {
-        let within = |it: &Value| profile.query(it).contains(text);
+        let within = |value: &Value| profile.query(value).contains(text);
         let all = profile.samples(within);
         let there = profile.samples(|it| within(it) && is_there(it));
         checks.push((text, all > 100.0 && there > min * all));
         format!("{text} {there} of {all}")
     };
-    let in_kernel = |it: &Value| profile.innermost(it).0 == "kernel";
-    let in_libc = |it: &Value| profile.innermost(it).0.starts_with("libc.so");
-    let in_hash = |it: &Value| profile.innermost(it) == ("postgres", "hash_bytes");
+    let in_kernel = |value: &Value| profile.innermost(value).0 == "kernel";
+    let in_libc = |value: &Value| profile.innermost(value).0.starts_with("libc.so");
+    let in_hash = |value: &Value| profile.innermost(value) == ("postgres", "hash_bytes");
     let result = [
         share("function */", 0.8, &in_hash),
         share("libc */", 0.8, &in_libc),
@@ -204,15 +204,15 @@ fn cpu_time_and_waits() -> Trial {
     let get = |row: &Value, key: &str| row[key].as_f64().unwrap();
     checks.push(("lock", get(lock, "sampled_seconds") > 4.0));
     checks.push(("lock's CPU", get(lock, "cpu_samples") < 0.1 * get(lock, "samples")));
-    // Samples against the exact ledger: 2.5 half-widths of 95 % are 5 standard errors; the rest is what the
-    // running account may be late at the boundaries of a command.
+    // Samples compared with the exact ledger: 2.5 half-widths of 95 % are 5 standard errors; the rest is the
+    // possible lag of the running account at the boundaries of a command.
     let commands = get(&profile.0, "commands");
     let close = |row: &Value| {
         let error = (get(row, "sampled_seconds") - get(row, "seconds")).abs();
         error <= 2.5 * get(row, "half_width_seconds") + 2e-6 * commands
     };
     checks.push(("ledger", profile.rows("ledger").iter().all(close)));
-    // As root every sample's account is known: samplers run before what they sample.
+    // As root, the account of every sample is known, because samplers preempt the processes that they sample.
     let quality = &profile.0["quality"];
     let all = get(quality, "cpu_samples");
     checks.push(("first", quality["first"] == true));
@@ -244,8 +244,8 @@ fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
     let text = std::fs::read_to_string(own).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), profile.0);
     let page = std::fs::read_to_string(page).unwrap();
-    // The function with most samples, whichever it is.
-    let of_server = |it: &&Value| profile.samples(|other| other == *it) > 0.0;
+    // The function with the most samples, whichever it is.
+    let of_server = |value: &&Value| profile.samples(|other| other == *value) > 0.0;
     let most = profile.rows("stacks").iter().filter(of_server);
     let most = most
         .max_by(|a, b| a["samples"].as_f64().unwrap().total_cmp(&b["samples"].as_f64().unwrap()));
@@ -258,7 +258,7 @@ fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
         bytes
     };
     let pprof = unpack(pprof);
-    let found = pprof.windows(name.len()).any(|it| it == name.as_bytes());
+    let found = pprof.windows(name.len()).any(|window| window == name.as_bytes());
     assert!(found, "{name}: {} bytes", pprof.len());
     let firefox: Value = serde_json::from_slice(&unpack(firefox)).unwrap();
     let threads = firefox["threads"].as_array().unwrap();
@@ -272,10 +272,10 @@ fn assert_files(files: &[PathBuf; 4], profile: &Profile) {
     let mut diff = tally();
     diff.args(["profile", "diff", "--json"]).arg(own).arg(own);
     let same: Value = serde_json::from_str(&output(&mut diff)).unwrap();
-    // Nothing else can be divided by if no command has ended in that second.
+    // Nothing else can be used as the divisor if no command has ended in that second.
     let per = if profile.0["commands"].as_f64() > Some(0.0) { "command" } else { "second" };
     assert_eq!(same["per"], per);
-    let beyond = |it: &Value| it["beyond_chance"] == true;
+    let beyond = |value: &Value| value["beyond_chance"] == true;
     assert!(!same["functions"].as_array().unwrap().iter().any(beyond), "{same:#}");
 }
 
@@ -342,7 +342,7 @@ fn shares_of_functions() -> Trial {
     let mut shares = Vec::new();
     checks.push(("enough samples", of_theirs > 300.0 && of_ours > 300.0));
 
-    // The two do not sample at the same instants, nor begin and end together.
+    // The two do not sample at the same instants, nor do they start and end together.
     let mut agree = |(ours, of_ours): (f64, f64), (theirs, of_theirs): (f64, f64), what: &str| {
         let (here, there) = (ours / of_ours, theirs / of_theirs);
         let error = (there * (1.0 - there) * (1.0 / of_ours + 1.0 / of_theirs)).sqrt();
@@ -367,7 +367,7 @@ fn shares_of_functions() -> Trial {
     }
     checks.push(("enough functions", compared >= 2));
 
-    // The kernel's share of the third session, what it does between its tiny statements included.
+    // The kernel's share of the third session, including the time between its tiny statements.
     let theirs = by_perf(&data, &[tiny]);
     let kernel = theirs.iter().filter(|((file, _), _)| is_kernel(file));
     let (kernel, of_theirs) = (kernel.map(|it| it.1).sum(), theirs.values().sum::<f64>());
@@ -376,7 +376,7 @@ fn shares_of_functions() -> Trial {
         process["name"] == "client backend" && !is_load(it)
     };
     let of_ours = profile.samples(is_tiny);
-    let in_kernel = |it: &Value| is_tiny(it) && profile.innermost(it).0 == "kernel";
+    let in_kernel = |value: &Value| is_tiny(value) && profile.innermost(value).0 == "kernel";
     checks.push(("enough samples of the kernel", of_theirs > 50.0 && of_ours > 50.0));
     checks.push((
         "the kernel's share",
@@ -402,7 +402,7 @@ fn a_profile_ends_with_its_server() {
         assert!(command.try_wait().unwrap().is_none(), "it has ended");
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Something to sample.
+    // Gives the profile something to sample.
     let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
     assert!(Program::new("sh").args(["-c", busy]).status().unwrap().success());
     cluster.stop(StopMode::Fast).unwrap();

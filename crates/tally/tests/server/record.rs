@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally record` on real servers: a recording holds what the segment counted, whatever happens to the
-//! server, the disk or the recorder.
+//! `tally record` on real servers: a recording contains what the segment counted, whatever happens to the server,
+//! the disk or the recorder.
 
 use crate::frames as recorder;
 use crate::support;
@@ -112,8 +112,9 @@ fn of_clients(frame: &Frame) -> HashMap<String, (u64, f64, u64)> {
 
 /// Checks that a sum of intervals agrees with one interval of the same time.
 ///
-/// A session that has waited for its client is in `idle::cpu` until it has read which message came: then that time becomes
-/// the message's. An interval that ends in between has it where it was, and the next one has so much less of what it became.
+/// A session that has waited for its client is in `idle::cpu` until it has read which message arrived; then that
+/// time becomes the message's. An interval that ends in between has the time where it was, and the next interval
+/// has correspondingly less in the message's account.
 fn assert_same(sum: &Frame, whole: &Frame) {
     const RENAMED: &str = "idle::cpu";
     let (mut sum, whole) = (of_clients(sum), of_clients(whole));
@@ -187,7 +188,7 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     assert_same(&sum, &witness);
     let selects = of_clients(&sum)["command::Query::handle"].0;
     assert!((2000..2040).contains(&selects), "{selects} commands of 2,000 transactions");
-    // What the recorder reported.
+    // The messages of the recorder.
     let runs = recording.runs(Range::ALL).unwrap();
     assert!(runs.iter().any(|row| row.text.contains("actually processed: 2000")));
     assert_eq!(runs.last().unwrap().exit_code, Some(0));
@@ -218,8 +219,8 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     assert!(value("machine", "kernel").is_some() && value("recorder", "interval").is_some());
     let heads = recording.frame_rows(Range::ALL).unwrap();
     assert!(heads.iter().all(|row| row.exact));
-    // The kernel counts ticks of 10 ms: a short row may have none, and those of another may all be system
-    // or steal time.
+    // The kernel counts ticks of 10 ms: a short row may have none, and another row may have only system or steal
+    // time.
     for row in heads.iter().filter(|row| row.interval_ns >= 50_000_000) {
         let in_processes = row.host_user_ns + row.host_system_ns;
         let others = row.host_idle_ns + row.host_iowait_ns + row.host_steal_ns;
@@ -289,20 +290,20 @@ fn recording_resumes_when_the_server_has_restarted() {
     let recording = open(&directory);
     let gaps = recording.gaps(Range::ALL).unwrap();
     assert!(gaps.len() >= 2 && gaps.iter().all(|gap| gap.from_us <= gap.time_us), "{gaps:?}");
-    // A gap contains no interval, and every interval's length is from the monotonic clock.
+    // A gap contains no interval, and the length of every interval is from the monotonic clock.
     let heads = recording.frame_rows(Range::ALL).unwrap();
     for pair in heads.windows(2).filter(|pair| pair[0].server == pair[1].server) {
         let between = pair[1].monotonic_ns - pair[0].monotonic_ns;
         assert!(between.abs_diff(pair[1].interval_ns) < 1_000_000, "{pair:?}");
     }
     let sum = recording.sum(Range::ALL).unwrap();
-    // Sessions between two readings are in the segments all the same: psql four times, each with at least
-    // one command.
+    // Sessions between two readings are in the segments nevertheless: psql four times, each with at least one
+    // command.
     assert!(of_clients(&sum)["command::Query::handle"].0 >= 3);
     assert_eq!(recording.problems(), Vec::<String>::new());
 }
 
-/// A way in which a server ends before it is started again.
+/// A way in which a server stops before it is started again.
 #[derive(Debug, Clone, Copy)]
 enum Restart {
     Stop(StopMode),
@@ -316,7 +317,7 @@ impl Restart {
             Restart::Stop(mode) => cluster.stop(mode).unwrap(),
             Restart::Kill => cluster.kill9_postmaster().unwrap(),
         }
-        // Whoever has the file open reads when the run ended.
+        // A reader that has the file open reads when the run ended.
         let mut ended = [0; 8];
         held.read_exact_at(&mut ended, segment::layout::header::ENDED_TICK as u64).unwrap();
         assert_eq!(u64::from_ne_bytes(ended) != 0, matches!(self, Restart::Stop(_)), "{self:?}");
@@ -324,7 +325,7 @@ impl Restart {
     }
 }
 
-/// Rows in the table, and so executions of the statement that inserts one.
+/// Number of rows in the table, and therefore of executions of the statement that inserts one.
 fn inserted(cluster: &Cluster) -> u64 {
     cluster.psql("select count(*) from counted").unwrap().parse().unwrap()
 }
@@ -334,7 +335,7 @@ fn insert(cluster: &Cluster, rows: u64) {
     (0..rows).for_each(|_| client.batch_execute("insert into counted values (1)").unwrap());
 }
 
-/// Calls of that statement in all that was recorded.
+/// Calls of that statement in everything that was recorded.
 fn recorded_inserts(directory: &Path) -> u64 {
     let found = open(directory).statements(Range::ALL).unwrap();
     let found = found.iter().flat_map(|all| all.statements());
@@ -345,7 +346,7 @@ fn recorded_inserts(directory: &Path) -> u64 {
         .sum()
 }
 
-/// Records over these restarts: each execution is recorded once, whatever was kept of the runs before.
+/// Records over these restarts: each execution is recorded once, whatever was saved from the earlier runs.
 fn record_restarts(cluster: &mut Cluster, target: &str, restarts: &[Restart]) {
     cluster.psql("create table counted (a int)").unwrap();
     insert(cluster, 100);
@@ -358,7 +359,7 @@ fn record_restarts(cluster: &mut Cluster, target: &str, restarts: &[Restart]) {
     for (n, restart) in (2..).zip(restarts) {
         running.wait_for_frames(2);
         restart.run(cluster);
-        // Without a look in between: the recorder finds the second run after this one.
+        // Without a reading in between: the recorder finds the second run after this one.
         if matches!(restart, Restart::Stop(StopMode::Fast)) {
             insert(cluster, 3);
             restart.run(cluster);
@@ -377,7 +378,7 @@ fn record_restarts(cluster: &mut Cluster, target: &str, restarts: &[Restart]) {
     assert_apart(&recording);
 }
 
-/// Intervals do not overlap, and what lies between those of two runs is a gap. Two clocks agree to a millisecond.
+/// Intervals do not overlap, and the time between those of two runs is a gap. Two clocks agree to a millisecond.
 fn assert_apart(recording: &Recording) {
     const AGREE_NS: u64 = 1_000_000;
     let heads = recording.frame_rows(Range::ALL).unwrap();
@@ -421,7 +422,7 @@ fn a_replaced_segment_is_marked_and_recording_resumes() {
     let path = segment(&cluster);
     let running = Running::start(&cluster, &directory, &[]);
     running.wait_for_frames(3);
-    // The same content in another file: a reader of the old file would see no more changes.
+    // The same contents in another file: a reader of the old file would see no more changes.
     let aside = path.with_extension("aside");
     std::fs::copy(&path, &aside).unwrap();
     std::fs::rename(&aside, &path).unwrap();
@@ -466,7 +467,7 @@ fn relations_are_recorded_as_the_segment_counted_them() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
     let segment = Segment::open(&segment(&cluster)).unwrap();
-    // The recording excludes what happened before it began, so the server must be idle then.
+    // The recording excludes everything before its start, so the server must be idle then.
     cluster.psql("checkpoint").unwrap();
     let before = segment.relations().unwrap();
     let running = Running::start(&cluster, &directory, &[]);
@@ -480,7 +481,7 @@ fn relations_are_recorded_as_the_segment_counted_them() {
         cluster.psql(sql).unwrap();
     }
     running.wait_for_frames(10);
-    // The server is idle now: the last detail interval has everything.
+    // The server is idle now, so the last detail interval contains everything.
     let now = segment.relations().unwrap().unwrap();
     running.end();
     let witness = now.since(before.as_ref());
@@ -512,7 +513,7 @@ fn relations_are_recorded_as_the_segment_counted_them() {
     assert!(replayed["io"]["recorded"]["server"]["processes"].as_u64().unwrap() > 3);
 }
 
-/// Moments of a kill are those of crates/ship/tests/simulation.
+/// The moments of a kill are those of crates/ship/tests/simulation.
 #[test]
 fn a_killed_recorder_leaves_every_complete_interval_and_is_continued() {
     let cluster = shared();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is shown of recordings of real servers (`support::fixtures`): report and panes agree with each other and with what
-//! was recorded, and of some all text is known.
+//! What is shown of recordings of real servers (`support::fixtures`): report and panes agree with each other and
+//! with the recording, and for some of them the whole text is known.
 
 use crate::support::fixtures::{self, Fixture};
 use crate::support::{output, tally};
@@ -28,7 +28,7 @@ fn report_and_panes_agree_with_what_was_recorded() {
         let recording = Recording::open(fixture.path(), None).unwrap();
         let rows = recording.frame_rows(Range::ALL).unwrap();
         let wanted = rows.iter().map(|row| row.busy_ns as f64 * 1e-9).sum::<f64>();
-        // Recordings of before count those of autovacuum workers in the intervals' sums, too.
+        // Earlier recordings count those of autovacuum workers in the intervals' sums, too.
         let sum = recording.sum(Range::ALL).unwrap();
         let handled = sum.statistics.iter().filter(|statistic| {
             let name = &statistic.stat.name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A segment that its server brings through a connection: the figures are those of the file.
+//! A segment that its server transfers through a connection: the figures are those of the file.
 
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
@@ -16,10 +16,10 @@ use segment::layout::{header, statement};
 use segment::{Book, Parts, Segment, Snapshot};
 use serde_json::Value;
 
-/// Where the header has the regions of books and of statements.
+/// The position of the regions of books and of statements in the header.
 const BOOKS: u64 = header::BOOKS as u64;
 const STATEMENTS: u64 = header::STATEMENTS as u64;
-/// Where a statement has whether it is used.
+/// The position of the flag that a statement is in use.
 const STATE: u64 = statement::STATE as u64;
 
 fn place(server: &Reachable, role: &str) -> SegmentSource {
@@ -32,7 +32,7 @@ fn books(snapshot: &Snapshot) -> HashMap<(u32, u32), &Book> {
     all.map(|book| ((book.slot, book.generation), book)).collect()
 }
 
-/// What does not depend on the instant: heads are in the order of their first use.
+/// The parts that do not depend on the instant: heads are in the order of their first use.
 fn settled(book: &Book) -> Vec<[u64; 6]> {
     let of = |it: &Head| [it.count, it.total - it.running, it.min, it.max, it.amount, it.follows];
     book.heads.iter().map(of).collect()
@@ -89,11 +89,13 @@ fn the_figures_are_those_of_the_file() {
         let (first, last) = (books(first), books(last));
         for (id, book) in books(there) {
             let (Some(first), Some(last)) = (first.get(&id), last.get(&id)) else { continue };
-            // What waits to be recorded may be counted twice in a book whose owner was stopped in an update.
+            // Time that waits to be recorded may be counted twice in a book whose owner was stopped in an
+            // update.
             if first.torn || book.torn || last.torn {
                 continue;
             }
-            // What still runs may end earlier than it was seen to run: its end is read from the clock before it is published.
+            // An activity in progress may end earlier than it was seen to run: its end is read from the clock
+            // before it is published.
             let ended = |it: &Head| it.total - it.running;
             for ((first, there), last) in first.heads.iter().zip(&book.heads).zip(&last.heads) {
                 assert!(first.count <= there.count && there.count <= last.count, "{id:?}");
@@ -105,7 +107,8 @@ fn the_figures_are_those_of_the_file() {
     }
     assert!(compared > 100, "{compared}");
 
-    // At rest: equal to the tick, histograms included, of those that did nothing between two readings of the file.
+    // At rest, equal to the tick, including histograms, for sessions that did nothing between two readings of
+    // the file.
     let first = local.snapshot(None).unwrap();
     remote.refresh().unwrap();
     let there = remote.snapshot(None).unwrap();
@@ -142,7 +145,7 @@ fn the_figures_are_those_of_the_file() {
         let all =
             view::statements::StatementsTable::between(None, &std::sync::Arc::new(all.clone()));
         let rows = serde_json::to_value(&all).unwrap()["rows"].as_array().unwrap().clone();
-        // Not what the connections themselves executed meanwhile.
+        // Not the statements that the connections themselves executed meanwhile.
         let ours =
             |row: &Value| row["query"].as_str().is_some_and(|it| it.starts_with("/* tally */"));
         let key = |row: &Value| format!("{} {} {}", row["queryid"], row["user"], row["toplevel"]);
@@ -180,7 +183,7 @@ fn the_figures_are_those_of_the_file() {
 #[test]
 fn what_cannot_be_read_whole_is_known_as_such() {
     let server = Reachable::start(&[]);
-    // A session that ends gives its statements to the table.
+    // A session that ends passes its statements to the table.
     server.cluster.connect().unwrap().batch_execute("select 1").unwrap();
     let mut client = server.cluster.connect().unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
@@ -203,7 +206,7 @@ fn what_cannot_be_read_whole_is_known_as_such() {
         u64::from_ne_bytes(bytes)
     };
     let set = |at: u64, word: u64| file.write_all_at(&word.to_ne_bytes(), at).unwrap();
-    // Of a region: offset, then how many there are and the size of each.
+    // For a region: its offset, then the number and the size of its entries.
     let at_of = |region: u64, n: u64| word(region) + n * (word(region + 8) >> 32);
     let at = at_of(BOOKS, u64::from(book.slot));
     eventually("it waits for a message", || {
@@ -229,7 +232,7 @@ fn what_cannot_be_read_whole_is_known_as_such() {
     let seq = word(at);
     assert_eq!(torn(&mut remote).1, 0);
     set(at, seq | 1);
-    // What is brought again is what flushes have changed.
+    // Only what flushes have changed is transferred again.
     let mut remote = place(&server, "watcher").open().unwrap();
     assert_eq!((torn(&mut remote).1, local.statements().unwrap().unwrap().torn()), (1, 1));
     assert_eq!(torn(&mut remote).1, 1);
@@ -261,7 +264,8 @@ fn a_role_gets_what_postgresql_would_show_it() {
         own["host"].as_str().unwrap().ends_with("only sessions and statements of own roles"),
         "{own}"
     );
-    // What is brought has neither the other's sessions nor where the data directory is; seen_by_role looks at each byte.
+    // The transferred data contains neither the other role's sessions nor the location of the data directory;
+    // seen_by_role examines each byte.
     let mut segment = place(&server, "poor").open().unwrap();
     segment.want(Parts::STATEMENTS.and(Parts::PLANS).and(Parts::RELATIONS)).unwrap();
     assert!(!segment.is_complete());
@@ -332,7 +336,7 @@ fn the_verbs_work_through_a_connection() {
     run(&["functions", "--interval", "200ms", &target]);
     run(&["record", "--duration", "2s", "-o", recording.to_str().unwrap(), &target]);
     assert!(run(&["report", recording.to_str().unwrap()]).contains("PostgreSQL"));
-    // What changes the segment, or measures on its machine, is refused.
+    // Anything that would change the segment, or measure on its machine, is refused.
     for verb in
         [&["level", "locks"][..], &["cost"], &["record", "--duty", "1s/2s", "-o", "/nonexistent/x"]]
     {
@@ -346,7 +350,8 @@ fn the_verbs_work_through_a_connection() {
 #[test]
 fn time_limits_of_the_role_do_not_end_a_recording() {
     let server = Reachable::start(&[]);
-    // A session is idle for longer between two intervals, and a reading of all takes longer than a statement may.
+    // A session is idle for longer between two intervals, and reading everything takes longer than a statement
+    // may.
     for (limit, value) in [
         ("statement_timeout", "1ms"),
         ("lock_timeout", "1ms"),
@@ -376,7 +381,7 @@ fn a_dropped_database_is_the_reason_of_a_gap_and_nothing_recorded_is_an_error() 
     let wanted = FollowOptions { figures: Figures::Frames, ..FollowOptions::default() };
     let mut follower = Follower::open(source, wanted).unwrap();
     assert!(matches!(follower.step(false)[..], [Step::Events(_), Step::Frame(_)]));
-    // A session that was only ended is opened again in the same step.
+    // A session that was merely terminated is opened again in the same step.
     let end =
         "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = 'shop'";
     server.cluster.psql(end).unwrap();
@@ -424,7 +429,7 @@ fn a_restart_is_followed() {
     let steps = follower.step(true);
     assert!(matches!(steps[..], [Step::Attached { .. }]), "{steps:?}");
     assert!(interval(follower.step(true)));
-    // A connection that breaks alone.
+    // A single connection that breaks.
     server
         .cluster
         .psql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'watcher'")
@@ -445,7 +450,7 @@ fn the_error_names_what_is_missing() {
     server.cluster.psql("create database other").unwrap();
     let message = error(&target.replace("dbname=postgres", "dbname=other"));
     assert!(message.contains("database other does not have the extension pg_tally"), "{message}");
-    // An earlier version, and a function of that name which is not the extension's.
+    // An earlier version, and a function of that name that does not belong to the extension.
     server
         .cluster
         .psql("alter extension pg_tally drop function tally.segment_changes(bigint, integer)")
@@ -462,7 +467,8 @@ fn the_error_names_what_is_missing() {
     assert!(message.contains("no pg_hba.conf entry"), "{message}");
 }
 
-/// The function is the extension's, but whoever owns the database has written another one, as another server may answer anything.
+/// The function belongs to the extension, but the owner of the database has written another one, just as another
+/// server may return anything.
 #[test]
 fn no_answer_ends_the_command_but_with_an_error() {
     let server = Reachable::start(&[]);
@@ -501,7 +507,7 @@ fn no_answer_ends_the_command_but_with_an_error() {
         let message = answer(&values);
         assert!(!message.contains("panicked") && message.starts_with("tally: "), "{message}");
     }
-    // What it was: an empty image.
+    // The original contents: an empty image.
     let message = answer(&usual);
     assert!(message.starts_with("tally: "), "{message}");
 }
@@ -518,7 +524,7 @@ fn a_snapshot_is_small() {
     let (mark, first) = call(0);
     let (next, second) = call(mark);
     assert!(second < 4096 && second < first / 4, "{first} {second}");
-    // Another reader's mark brings everything again.
+    // Another reader's mark makes the server transfer everything again.
     let (_, again) = call(mark);
     assert!(again > first / 2, "{first} {again}");
     assert_ne!(next, mark);

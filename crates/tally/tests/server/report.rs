@@ -14,7 +14,7 @@ use serde_json::Value;
 
 const CLIENTS: &str = "4";
 
-/// Records a run of pgbench, until autovacuum has come after it too; returns pgbench's output.
+/// Records a run of pgbench, until autovacuum has run after it too; returns pgbench's output.
 fn record(cluster: &Cluster, directory: &Path) -> String {
     cluster.fill(&Load::TpcB, 1).unwrap();
     // The client that filled the tables may not have counted its last commit yet.
@@ -73,7 +73,7 @@ fn close(a: f64, b: f64, within: f64) {
     assert!((a - b).abs() <= within * b.abs(), "{a} is not {b}");
 }
 
-/// Commits in a recording: by clients, and by others.
+/// Commits in a recording: by clients, and by other processes.
 fn commits(directory: &Path) -> (u64, u64) {
     let frame = Recording::open(directory, None).unwrap().sum(Range::ALL).unwrap();
     let whole = ["commit::leader", "commit::group_committed", "commit::asynchronous"];
@@ -139,7 +139,7 @@ fn a_report_of_pgbench_agrees_with_pgbench_and_with_itself() {
     assert!(run.unwrap()["text"].as_str().unwrap().contains("tps = "));
 
     let text = output(tally().arg("report").arg(&directory));
-    for part in ["Findings", "Most time went to", "UPDATE pgbench_accounts", "exit code 0"] {
+    for part in ["Findings", "Most time was spent in", "UPDATE pgbench_accounts", "exit status 0"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Passwords and the like in statements are kept nowhere: each kind of statement is executed with a word that is found nowhere
-//! afterwards, in what a role sees, in what the command prints and writes, and in the bytes of the segment and of the saved statements.
+//! Passwords and similar secrets in statements are stored nowhere: each kind of statement is executed with a word
+//! that is found nowhere afterwards, neither in what a role sees, nor in what the command prints and writes, nor
+//! in the bytes of the segment and of the saved statements.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -16,10 +17,10 @@ use crate::support::recorder::Recorder;
 use crate::support::serving::Serving;
 use crate::support::{eventually, output, segment, tally};
 
-/// In each statement, where it may be a secret.
+/// The placeholder for the possible secret in each statement.
 const SECRET: &str = "hunterzwei";
 
-/// Each is executed by itself, may fail, and has the secret in its text. In braces: what is kept of it.
+/// Each is executed by itself, may fail, and contains the secret in its text. In braces: the part that is kept.
 const STATEMENTS: &[(&str, &str)] = &[
     // Roles.
     ("create role r password '!'", "create role r password $1"),
@@ -61,7 +62,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("alter role r set app.password = !", "alter role r set app.password = $1"),
     ("alter role all in database postgres set app.secret to '!'", "alter role all in database postgres set app.secret to $1"),
     ("alter database postgres set app.key to '!' -- !", "alter database postgres set app.key to $1 /* ... */"),
-    // Functions and what is in them.
+    // Functions and their bodies.
     ("create function f() returns void language plpgsql as $f$ begin perform set_config('app.a', '!', false); alter role r password '!'; set app.b = !; end $f$", "create function f() returns void language plpgsql as $f$ begin perform set_config($1, $2, false); alter role r password $3; set app.b = $4; end $f$"),
     ("select f()", "select f()"),
     ("create function g(a text default '!') returns void language sql set app.c = ! as $$ alter role r password '!' $$", "create function g(a text default $1) returns void language sql set app.c = $2 as $$ alter role r password $3 $$"),
@@ -98,7 +99,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     // Queries.
     ("select set_config('app.d', '!', false)", "select set_config($1, $2, $3)"),
     ("select '!' as a where 'password=!' = $$!$$", "select $1 as a where $2 = $3"),
-    // What the server does not understand is no statement.
+    // Text that the server does not understand is not a statement.
     ("alter role r passwort '!'", ""),
 ];
 
@@ -106,7 +107,7 @@ fn with_secret(text: &str) -> String {
     text.replace('!', SECRET)
 }
 
-/// Executes all; what fails has been analysed before.
+/// Executes all of them; those that fail have been analysed before.
 fn execute_all(client: &mut Client) {
     for (text, _) in STATEMENTS {
         let _ = client.batch_execute(&with_secret(text));
@@ -132,7 +133,7 @@ fn execute_all(client: &mut Client) {
     }
 }
 
-/// A statement that comes back after it was forgotten, when the server knows no places of its constants.
+/// A statement that returns after it was forgotten, when the server does not know the positions of its constants.
 fn execute_forgotten(client: &mut Client) {
     let forgotten = with_secret("select '!' as forgotten, 4711");
     let prepared = client.prepare(&forgotten).unwrap();
@@ -261,7 +262,7 @@ fn no_output_and_no_file_has_a_secret_of_any_statement() {
         tracer.interrupt();
         assert!(written().contains("alter role r password $1"));
     }
-    // Each was kept, without its secret.
+    // Each was stored, without its secret.
     let kept = texts(&mut observer);
     let missing: Vec<_> = STATEMENTS
         .iter()
@@ -270,14 +271,14 @@ fn no_output_and_no_file_has_a_secret_of_any_statement() {
         .collect();
     assert!(missing.is_empty(), "{}\nkept:\n{}", missing.join("\n"), kept.join("\n"));
 
-    // Who blocks others did something secret last.
+    // The blocking session's last statement contained a secret.
     client.batch_execute("create role r").unwrap();
     client.batch_execute("begin").unwrap();
     client.batch_execute(&with_secret("alter role r password '!'")).unwrap();
     let config = cluster.config();
     let waiting = std::thread::spawn(move || {
         let mut waiting = config.connect(postgres::NoTls).unwrap();
-        // Fails once it has waited: the role has changed.
+        // Fails once it has waited, because the role has changed.
         let _ = waiting.batch_execute(&with_secret("alter role r password '!!'"));
     });
     let blocked = "select count(*) > 0 from tally.blocking";

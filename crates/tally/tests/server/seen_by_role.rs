@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A role without rights reads the segment while what it reads becomes another role's: before each instruction of its
-//! reading, an eviction gives a statement's entry and blocks to another one, or a session ends and another one takes its slot.
-//! Nothing of the other role is in the answer.
+//! A role without privileges reads the segment while the data that it reads becomes another role's: before each
+//! instruction of its reading, an eviction gives a statement's entry and blocks to another statement, or a
+//! session ends and another one takes its slot. The result contains nothing of the other role.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,14 +15,14 @@ use crate::support;
 use crate::support::eventually;
 use crate::support::stepping::Stepped;
 
-/// What only the other role has: in its texts, and as the name of its application.
+/// A word that only the other role has: in its texts, and as the name of its application.
 const SECRET: &str = "ZZZZZZZZ";
-/// Only the other role's sessions come over the network: the address in their books begins so.
+/// Only the other role's sessions use the network: the addresses in their books start like this.
 const ADDRESS: &[u8; 8] = b"127.0.0.";
 /// Texts of three blocks.
 const TEXT: usize = 600;
 
-/// What becomes the other role's.
+/// The data that becomes the other role's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// The blocks of a statement's text, or its entry.
@@ -35,15 +35,15 @@ enum Change {
 struct Others {
     cluster: Cluster,
     port: u16,
-    /// Is not counted itself.
+    /// This session is not counted itself.
     admin: Client,
-    /// Of the reader's role: what it has becomes another's.
+    /// Statements of the reader's role, whose data becomes the other role's.
     own: Option<Client>,
-    /// Of the other role.
+    /// Statements of the other role.
     other: Option<Client>,
-    /// Database and user, side by side, as keys of statements and entries of slots have them.
+    /// Database and user, side by side, as in the keys of statements and in the entries of slots.
     identity_of_other: u64,
-    /// Counts what the reader's role has executed, so that each is another statement.
+    /// Counts the executions of the reader's role, so that each is another statement.
     executed: usize,
 }
 
@@ -69,12 +69,12 @@ impl Others {
         let identity_of_other = admin.query_one(sql, &[]).unwrap().get::<_, i64>(0) as u64;
         let own = Some(connect(&cluster, "poor", "own"));
         let other = Some(connect_other(port));
-        // What others have executed before is none of this.
+        // Statements that others executed before are not among these.
         admin.batch_execute("select tally.reset(10)").unwrap();
         Others { cluster, port, admin, own, other, identity_of_other, executed: 0 }
     }
 
-    /// A session of the reader's role has something that can become the other's.
+    /// A session of the reader's role has data that can become the other's.
     fn prepare(&mut self, change: Change) {
         let reset = "select tally.reset(oid) from pg_roles where rolname in ('poor', 'other')";
         self.admin.batch_execute(reset).unwrap();
@@ -90,7 +90,7 @@ impl Others {
         }
         self.executed += 1;
         let own = self.own.as_mut().unwrap();
-        // Another text of one statement: its id, and so its place among the others, stays.
+        // Another text of one statement: its ID, and therefore its place among the others, stays the same.
         let text = format!("select 1 /* {}{} */", "o".repeat(TEXT), self.executed);
         own.batch_execute(&text).unwrap();
     }
@@ -103,10 +103,10 @@ impl Others {
         books.iter().find(|book| book.pid == pid).unwrap().slot as usize
     }
 
-    /// It becomes the other's.
+    /// It becomes the other role's.
     fn change(&mut self, change: Change) {
         match change {
-            // The blocks that were freed last are used first.
+            // The blocks that were freed last are reused first.
             Change::Statement => {
                 let sql = "select tally.reset(oid) from pg_roles where rolname = 'poor'";
                 self.admin.batch_execute(sql).unwrap();
@@ -135,21 +135,21 @@ fn secret_statement() -> String {
     format!("unlisten \"{}\"", SECRET.repeat(TEXT / SECRET.len()))
 }
 
-/// A session of the role without rights.
+/// A session of the role without privileges.
 struct Reader {
     client: Client,
     stepped: Stepped,
     identity_of_other: u64,
-    /// What it got of the segment so far.
+    /// The data of the segment that it has received so far.
     image: File,
     mark: i64,
 }
 
-/// One reading, which calls that function, and what must not be in the answer.
+/// One reading, which calls that function, and what its result must not contain.
 type Read = fn(&mut Reader, &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String>;
 
 impl Reader {
-    /// `None`: no process can be stopped here.
+    /// `None` if no process can be stopped here.
     fn start(others: &Others) -> Option<Reader> {
         let mut client = connect(&others.cluster, "poor", "reader");
         let stepped = Stepped::attach(pid_of(&mut client), "pg_tally.so")?;
@@ -172,7 +172,7 @@ impl Reader {
         rows.map(|row| (0..row.len()).map(|at| row.get(at).map(String::from)).collect()).collect()
     }
 
-    /// Through `tally.segment_changes`: what is the other role's of all that was ever brought.
+    /// Through `tally.segment_changes`: the other role's data in everything that was ever transferred.
     fn changes(&mut self, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
         let sql = format!(
             "select next_mark, raw_size, encode(changes, 'hex') from tally.segment_changes({}, 3)",
@@ -182,7 +182,7 @@ impl Reader {
         let [Some(mark), Some(raw_size), Some(changes)] = &rows[0][..] else { panic!("{rows:?}") };
         self.mark = mark.parse().unwrap();
         let digits = changes.as_bytes().chunks_exact(2);
-        let bytes = digits.map(|it| u8::from_str_radix(std::str::from_utf8(it).unwrap(), 16));
+        let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16));
         let bytes: Vec<u8> = bytes.map(Result::unwrap).collect();
         live::remote::apply(&self.image, &bytes, raw_size.parse().unwrap()).unwrap();
         let words = extents(&self.image).into_iter().flat_map(|(at, bytes)| {
@@ -197,10 +197,10 @@ impl Reader {
         words.collect()
     }
 
-    /// Through a view: what is the other role's.
+    /// Through a view: the other role's data.
     fn view(&mut self, sql: &str, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
         let fields = self.rows(sql, stopped).into_iter().flatten().flatten();
-        fields.filter(|it| is_secret(it.as_bytes())).collect()
+        fields.filter(|field| is_secret(field.as_bytes())).collect()
     }
 
     fn sessions(&mut self, stopped: &mut dyn FnMut(&mut Stepped, u64)) -> Vec<String> {
@@ -211,12 +211,13 @@ impl Reader {
         self.view("select * from tally.statement_rows(true)", stopped)
     }
 
-    /// The instructions of the library that a call of `function` executes after each call of `anchor`, up to the next one; but
-    /// those with which the image takes what it is given, and that read nothing of the segment.
+    /// The instructions of the library that a call of `function` executes after each call of `anchor`, up to the
+    /// next one, except those with which the image stores its input, and which read nothing from the segment.
     fn instructions(&mut self, read: Read, function: &str, anchor: &str) -> Vec<Vec<u64>> {
         let (function, anchor) = (self.address_of(function), self.address_of(anchor));
-        let library =
-            self.stepped.functions(|it| it.size > 0 && !it.name.starts_with("remote_image_"));
+        let library = self
+            .stepped
+            .functions(|function| function.size > 0 && !function.name.starts_with("remote_image_"));
         let ranges: BTreeMap<u64, u64> = library.iter().map(|it| (it.address, it.size)).collect();
         let in_library = |at: u64| {
             ranges.range(..=at).next_back().is_some_and(|(begin, size)| at - begin < *size)
@@ -241,8 +242,8 @@ impl Reader {
         self.stepped.functions(|it| it.name == function)[0].address
     }
 
-    /// Reads as long as it takes to stop at each of these instructions, which are executed after the nth call of `anchor`;
-    /// there the change happens.
+    /// Repeats the reading until it has stopped at each of these instructions, which are executed after the nth
+    /// call of `anchor`; the change happens at that point.
     fn at_each(
         &mut self,
         read: Read,
@@ -279,14 +280,14 @@ impl Reader {
             reached += usize::from(changed);
         }
         println!("{change:?}: at {reached} of {} instructions", instructions.len());
-        // Which of the reader's statements comes first depends on their ids.
+        // Which of the reader's statements comes first depends on their IDs.
         assert!(reached * 4 >= instructions.len() * 3, "{reached} of {}", instructions.len());
     }
 }
 
-/// Is it the other role's?
+/// Whether it belongs to the other role.
 fn is_secret(bytes: &[u8]) -> bool {
-    bytes.windows(4).any(|it| it == &SECRET.as_bytes()[..4])
+    bytes.windows(4).any(|window| window == &SECRET.as_bytes()[..4])
 }
 
 fn connect(cluster: &Cluster, role: &str, application: &str) -> Client {
@@ -305,7 +306,7 @@ fn pid_of(client: &mut Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
-/// The parts of a file that are no holes, and where they begin.
+/// The parts of a file that are not holes, and their positions.
 fn extents(file: &File) -> Vec<(u64, Vec<u8>)> {
     let seek = |at: i64, whence| {
         // SAFETY: the descriptor is open; no memory is involved.
@@ -324,7 +325,7 @@ fn extents(file: &File) -> Vec<(u64, Vec<u8>)> {
     }
 }
 
-/// What a session does once is done.
+/// The one-time work of a session is done.
 fn started() -> Option<(Others, Reader)> {
     let mut others = Others::start();
     let mut reader = Reader::start(&others)?;
@@ -343,7 +344,7 @@ fn no_byte_of_another_roles_statement_is_sent() {
     let anchor = "tally_read_statement_parts";
     others.prepare(Change::Statement);
     let calls = reader.instructions(Reader::changes, "remote_put_statements", anchor);
-    // Of the session's own statement, and of the one that becomes another's.
+    // Bytes of the session's own statement, and of the one that becomes another's.
     assert_eq!(calls.len(), 2);
     let end = without(&calls[1], &calls[0]);
     for (nth, instructions) in [&calls[0], &end].into_iter().enumerate() {
@@ -357,12 +358,12 @@ fn no_byte_of_another_roles_statement_is_sent() {
     }
 }
 
-/// Those of the first that are not in the second.
+/// Elements of the first that are not in the second.
 fn without(all: &[u64], known: &[u64]) -> Vec<u64> {
     all.iter().filter(|it| !known.contains(it)).copied().collect()
 }
 
-/// Without any race: what was another's before.
+/// Without any race: data that belonged to another role before.
 #[test]
 fn what_is_left_behind_the_end_of_a_text_is_not_sent() {
     let Some((mut others, mut reader)) = started() else { return };
@@ -390,7 +391,7 @@ fn what_is_left_behind_the_end_of_a_text_is_not_sent() {
 fn no_byte_of_another_roles_session_is_sent() {
     let Some((mut others, mut reader)) = started() else { return };
     let anchor = "tally_read_entry";
-    // Twice: from the second time on sessions take the same slots.
+    // Twice: from the second time on, sessions take the same slots.
     others.prepare(Change::Slot);
     others.change(Change::Slot);
     others.prepare(Change::Slot);
@@ -412,14 +413,15 @@ fn no_row_has_the_text_of_another_roles_statement() {
     reader.at_each(Reader::statements, (anchor, 0), first, &mut others, Change::Statement);
 }
 
-/// The other way round: the writer is stopped before each instruction with which it enters its statement where the reader's was.
+/// The reverse: the writer is stopped before each instruction with which it enters its statement where the
+/// reader's was.
 #[test]
 fn nothing_is_sent_of_a_statement_that_is_being_entered() {
     let Some((mut others, mut reader)) = started() else { return };
     let mut other = others.other.take().unwrap();
     let Some(mut writer) = Stepped::attach(pid_of(&mut other), "pg_tally.so") else { return };
     let writes = ["tally_statement_insert", "tally_statement_remove", "tally_text_store"];
-    let functions = writer.functions(|it| writes.contains(&&*it.name));
+    let functions = writer.functions(|function| writes.contains(&&*function.name));
     let mut instructions = BTreeSet::new();
     others.prepare(Change::Statement);
     writer.stop_at(functions.iter().map(|function| function.address));

@@ -13,7 +13,7 @@ use crate::support::reachable::{Reachable, PASSWORD};
 use crate::support::serving::{self as serve, field, Serving};
 use crate::support::strace::Strace;
 
-/// Longer than a reading of the metrics is kept.
+/// Longer than a reading of the metrics is cached.
 const KEPT: Duration = Duration::from_millis(150);
 
 #[test]
@@ -61,7 +61,8 @@ fn assert_none_fell(before: &str, after: &str) {
     }
 }
 
-/// The query ids of COMMIT, SET and "select 1" have no OID, so they are the same for each role of a name.
+/// The query IDs of COMMIT, SET and "select 1" contain no OID, so they are the same for each role of the same
+/// name.
 #[test]
 fn a_role_that_is_made_again_or_renamed_has_each_series_once() {
     let cluster = serve::quiet();
@@ -108,7 +109,7 @@ fn a_role_that_is_made_again_or_renamed_has_each_series_once() {
     }
 }
 
-/// What a statement took counts while it runs, and does so when it does not end well.
+/// The time of a statement counts while it runs, even if it ends with an error.
 #[test]
 fn no_counter_falls_when_a_statement_is_cancelled() {
     let cluster = serve::quiet();
@@ -117,7 +118,8 @@ fn no_counter_falls_when_a_statement_is_cancelled() {
     let stop = client.cancel_token();
     let cancelled = std::thread::spawn(move || client.batch_execute("select pg_sleep(60)"));
     let seconds = |metrics: &str| -> f64 {
-        let lines = metrics.lines().filter(|it| it.starts_with("pgtally_statement_seconds_total{"));
+        let lines =
+            metrics.lines().filter(|line| line.starts_with("pgtally_statement_seconds_total{"));
         lines.map(serve::value).sum()
     };
     let mut before = String::new();
@@ -131,7 +133,7 @@ fn no_counter_falls_when_a_statement_is_cancelled() {
     assert_none_fell(&before, &serving.metrics());
 }
 
-/// Until a message is read, the time since it came counts as the idle session's.
+/// Until a message is read, the time since its arrival counts as the idle session's.
 #[test]
 fn no_counter_falls_when_time_moves_to_another_account() {
     let cluster = serve::quiet();
@@ -178,7 +180,7 @@ fn a_server_is_served_through_a_connection_with_the_figures_of_its_file() {
     let mut compared = 0;
     for line in here.lines() {
         let (name, value) = line.rsplit_once(' ').unwrap();
-        // What clients committed does not change any more; the reader's own session writes nothing.
+        // The clients' commits do not change any more; the reader's own session writes nothing.
         let still = ["pgtally_commit", "pgtally_wal_records_total{process=\"client backend\"}"];
         if !still.iter().any(|start| name.starts_with(start)) {
             continue;
@@ -306,7 +308,7 @@ fn malicious_requests_are_refused() {
     serving.stop();
 }
 
-/// Half-open connections, and such as never end their request.
+/// Half-open connections, and connections that never complete their request.
 #[test]
 fn connections_without_a_request_keep_nobody_out() {
     let cluster = serve::quiet();
@@ -321,7 +323,7 @@ fn connections_without_a_request_keep_nobody_out() {
         idle.push(stream);
     }
     assert_eq!(serving.status("/metrics", &header).0, "200");
-    // A connection that has passed stays while others come.
+    // A connection that has passed the gate stays while others arrive.
     let mut known = serving.connect();
     let request = format!("GET /metrics HTTP/1.1\r\n{header}\r\n\r\n");
     let mut answer = [0; 12];
@@ -350,8 +352,7 @@ fn another_user_of_this_machine_needs_the_token() {
     }
     let token = serving.token().to_string();
     assert!(token.len() >= 32 && token.bytes().all(|b| b.is_ascii_hexdigit()), "{token}");
-    // The address with the token sets a cookie that scripts cannot read and other sites' pages do not
-    // send.
+    // The URL with the token sets a cookie that scripts cannot read and that other sites' pages do not send.
     let (status, answer) = serving.status(&format!("/?token={token}"), host);
     assert_eq!(status, "303", "{answer}");
     let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
@@ -477,7 +478,7 @@ fn a_server_that_restarts_leaves_a_gap_and_is_followed() {
     support::eventually("the report has the gap", || {
         report().unwrap()["gaps"].as_array().unwrap().len() == 1
     });
-    // A shorter one is no gap once the next run is known.
+    // A shorter gap does not count once the next run is known.
     std::thread::sleep(std::time::Duration::from_secs(3));
     cluster.start().unwrap();
     serve::load(&cluster, 1, 10);
@@ -500,7 +501,7 @@ fn a_server_that_restarts_leaves_a_gap_and_is_followed() {
     }
     let busy = back["totals"]["busy_seconds"].as_f64().unwrap();
     assert!((sum - busy).abs() < 0.001 * busy, "{sum} of {busy}");
-    // The time that is covered and the gap are the time that is shown, in which no statement counts twice.
+    // The covered time and the gap add up to the shown time, in which no statement counts twice.
     let [from, to, covered, gaps] = ["from", "to", "covered_seconds", "gap_seconds"]
         .map(|key| back["measured"][key].as_f64().unwrap());
     assert!((covered + gaps - (to - from)).abs() < 0.05, "{covered} + {gaps} of {}", to - from);
@@ -566,7 +567,7 @@ fn a_browser_shows_the_load_as_it_runs() {
     let sum: f64 = rates.iter().zip(numbers(&axis["seconds"])).map(|(rate, s)| rate * s).sum();
     let all = committed.into_inner() as f64;
     assert!((sum / all - 1.0).abs() < 0.005, "{sum} of {all}");
-    // The last one may still have grown after the browser read it.
+    // The last one may have grown after the browser read it.
     let shown = numbers(&seen["commits"]);
     assert!(shown.len() > 5 && shown.iter().any(|rate| *rate > 0.0), "{seen}");
     for (shown, rate) in shown[..shown.len() - 1].iter().zip(&rates) {
@@ -602,7 +603,7 @@ fn the_page_begins_with_the_session_that_others_wait_for() {
     assert!(begin < page.find("id=\"ledger\"").unwrap(), "before the tables");
     root.batch_execute("rollback").unwrap();
     waiter.join().unwrap().unwrap();
-    // The wait remains a cause of the last minutes, without the session, which has ended its transaction.
+    // The wait is still a cause in the last few minutes, without the session, which has ended its transaction.
     support::eventually("its end", || {
         first().is_some_and(|it| !it["text"].as_str().unwrap().contains("forgetful"))
     });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve` and clients that take up connections: too many of them, and some that never finish a
-//! request.
+//! `tally serve` and clients that occupy connections: too many of them, and some that never finish a request.
 
 use crate::support;
 use std::io::{ErrorKind, Read, Write};
@@ -12,7 +11,8 @@ use crate::support::serving::{self as serve, Serving};
 /// The limit of connections whose client has passed the gate (serve/lobby.rs).
 const MAX_CONNECTIONS: usize = 64;
 
-/// The status of the answer to a request, after which the connection stays unless it was refused; `None`: it is closed.
+/// The status of the response to a request, after which the connection stays open unless it was refused; `None`
+/// if it was closed.
 fn status(stream: &mut TcpStream) -> Option<String> {
     stream.write_all(b"HEAD /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n").ok()?;
     let mut head = Vec::new();
@@ -29,12 +29,12 @@ fn connections_beyond_the_limit_are_refused_until_one_ends() {
     let cluster = serve::quiet();
     let serving = Serving::start(&cluster, &[]);
     let mut all: Vec<TcpStream> = Vec::new();
-    // Those that have asked nothing for a while are closed, so all ask until nobody else is let in.
+    // Connections without a request for a while are closed, so all send requests until no others are admitted.
     support::eventually("all places are taken", || {
         all.retain_mut(|stream| status(stream).is_some());
         while all.len() < MAX_CONNECTIONS {
             let mut next = serving.connect();
-            // The place of one that has been closed may be free a moment later.
+            // The place of a closed connection may become free a moment later.
             if status(&mut next).as_deref() != Some("404") {
                 return false;
             }
@@ -60,7 +60,7 @@ fn a_client_that_sends_a_byte_at_a_time_is_cut_off_and_delays_nobody() {
     }
     assert!(serving.metrics().contains("pgtally_up 1"), "others have to wait");
     while !slow.is_empty() {
-        // Other clients get answers meanwhile; a head that never ends gets none.
+        // Other clients get responses meanwhile; a head that never ends gets none.
         slow.retain_mut(|stream| {
             stream.set_nonblocking(true).unwrap();
             let open = match stream.read(&mut [0; 256]) {

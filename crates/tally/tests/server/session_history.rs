@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a recording has of each session and second, compared with the server's own views at the same time,
-//! also when the recorder is killed.
+//! What a recording contains for each session and second, compared with the server's own views at the same time,
+//! also if the recorder is killed.
 
 use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +21,13 @@ use scratch::Cluster;
 use segment::Segment;
 use serde_json::Value;
 
-/// Intervals that are recorded while nothing changes.
+/// Number of intervals to record while nothing changes.
 const LONG: u64 = 8;
 
-/// What a session is by the server's views: application, state, who blocks it.
+/// A session according to the server's views: application, state, blockers.
 type Seen = BTreeMap<i64, (String, String, BTreeSet<u64>)>;
 
-/// What the server's views say.
+/// The output of the server's views.
 fn seen(client: &mut Client) -> Seen {
     let rows = client
         .query(
@@ -45,7 +45,7 @@ fn seen(client: &mut Client) -> Seen {
         .collect()
 }
 
-/// Now, microseconds since 1970.
+/// The current time, microseconds since 1970.
 fn now_us() -> i64 {
     jiff::Timestamp::now().as_microsecond()
 }
@@ -53,13 +53,13 @@ fn now_us() -> i64 {
 /// A state of the server that did not change while some intervals were recorded.
 struct Held {
     seen: Seen,
-    /// From when to when, microseconds since 1970.
+    /// Start and end of that time, microseconds since 1970.
     time_us: [i64; 2],
 }
 
 impl Held {
-    /// Waits until those that wait have looked up who blocks them, and then for that many intervals; again, if the server
-    /// has changed meanwhile: sessions that are woken wait for one another once more.
+    /// Waits until the waiting sessions have looked up their blockers, and then for this many intervals; starts
+    /// again if the server has changed meanwhile, because sessions that are woken wait for each other once more.
     fn record(cluster: &Cluster, recorder: &Recorder) -> Held {
         let (mut witness, _) = session(cluster, "witness");
         let segment = Segment::open(&support::segment(cluster)).unwrap();
@@ -82,7 +82,7 @@ impl Held {
         })
     }
 
-    /// The intervals within that time say what the server's views printed.
+    /// The intervals within that time agree with the server's views.
     fn compare(&self, rows: &[SessionHistoryRow]) {
         let mut recorded: BTreeMap<i64, Seen> = BTreeMap::new();
         let [begin, end] = self.time_us;
@@ -97,7 +97,7 @@ impl Held {
             let before = recorded.entry(row.time_us).or_default().insert(row.pid, it);
             assert_eq!(before, None, "one row for each session and interval");
         }
-        // The first one may have ended before that time, and the next one have begun before.
+        // The first one may have ended before that time, and the next one have started before.
         assert!(recorded.len() as u64 >= LONG - 1, "{recorded:#?}");
         for (time_us, it) in recorded {
             assert_eq!(it, self.seen, "at {time_us}");
@@ -105,7 +105,7 @@ impl Held {
     }
 }
 
-/// The rows in order of time; those of an instant, which the files have in any order, by process.
+/// The rows in order of time; those of the same instant, which files contain in any order, by process.
 fn history(directory: &Path) -> Vec<SessionHistoryRow> {
     let recording = Recording::open(directory, None).unwrap();
     let mut rows = recording.session_history(Range::ALL).unwrap();
@@ -119,9 +119,9 @@ struct Crowd {
     /// It has a transaction that has changed the row, and does nothing.
     root: Client,
     root_pid: i64,
-    /// Those that wait, the first of them for the root, the others behind.
+    /// The waiting sessions: the first of them waits for the root, the others behind it.
     pids: Vec<i64>,
-    /// While set, one that gets the row keeps its transaction open.
+    /// While set, a session that gets the row keeps its transaction open.
     keep: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Client>>,
 }
@@ -152,7 +152,8 @@ impl Crowd {
         Crowd { root, root_pid: root_pid.into(), pids, keep, threads }
     }
 
-    /// The root commits; one of those that wait has the row now, and blocks the others. Mostly it is the first.
+    /// The root commits; one of the waiting sessions has the row now, and blocks the others. Usually it is the
+    /// first.
     fn next(&mut self) -> (i64, Client) {
         self.root.batch_execute("commit").unwrap();
         let mut next = None;
@@ -201,7 +202,7 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     let behind = pids.iter().filter(|pid| **pid != next_pid).map(|pid| blockers(&after, *pid));
     assert!(behind.into_iter().any(|it| it == of(next_pid)), "{:#?}", after.seen);
 
-    // What each waits for, since when, and with which statement.
+    // What each session waits for, since when, and with which statement.
     let recording = Recording::open(&directory, None).unwrap();
     let of_root = |row: &&SessionHistoryRow| {
         row.pid == root_pid && (before.time_us[0]..before.time_us[1]).contains(&row.time_us)
@@ -215,8 +216,8 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
         (Some("transactionid"), Some("ShareLock"))
     );
     assert_eq!((&*waiter.phase, &*waiter.activity), ("simple query", "Lock:transactionid"));
-    // It began between the crowd's first statement and the recording, and a session is read no more than two intervals
-    // before or after the end of its interval.
+    // It started between the crowd's first statement and the recording, and a session is read at most two
+    // intervals before or after the end of its interval.
     let apart_ns = |instant_us: i64| (waiter.time_us - instant_us) as u64 * 1000;
     let (fewest, most) = (apart_ns(known_us), apart_ns(begun_us));
     let slack = 2 * waiter.interval_ns;
@@ -226,7 +227,7 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
             "{fewest} {most} {waiter:?}"
         );
     }
-    // Both are until the same instant; how long a tick is has been measured again between them.
+    // Both last until the same instant; the length of a tick has been measured again between them.
     let of_waiter = rows.iter().filter(|row| row.pid == waiter.pid && row.frame < waiter.frame);
     let earlier = of_waiter.max_by_key(|row| row.frame).unwrap();
     assert!(
@@ -237,7 +238,7 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     assert_eq!(behind.lock.as_deref(), Some("row (0,1) of relation orders"), "{behind:?}");
     let texts = recording.statement_texts(Range::ALL).unwrap();
     let text = |row: &SessionHistoryRow| texts[&row.statement().unwrap()].text.to_string();
-    // The root's had ended before the recording began.
+    // The root's statement had ended before the recording started.
     assert!(text(last).contains("update orders set v = $1"), "{}", text(last));
     assert!(text(waiter).contains("v + $1"), "{}", text(waiter));
     crowd.end(first);
@@ -265,24 +266,24 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
     assert_eq!(shown, recorded);
     let text = replay(&["--view", "sessions"]);
     assert!(text.contains("waiter") && text.contains("sessions that were not idle"), "{text}");
-    // The page of one of them, and the tree that a recording did not show otherwise.
+    // The page of one of them, and the tree, which a recording shows in no other way.
     let tally = env!("CARGO_BIN_EXE_tally");
     let from = format!("--replay {} --from -3s --speed 0.125 --view locks", directory.display());
     let tmux = Tmux::run(160, 40, &format!("{tally} top {from}"));
     tmux.until_seen("BEHIND");
     tmux.press(&["p", "Enter"]);
-    let seen = tmux.until_seen("A recording has no accounts of single sessions.");
+    let seen = tmux.until_seen("A recording does not contain the accounts of individual");
     for part in ["client local", "transaction open for", "update orders set v", "Blocks"] {
         assert!(seen.contains(part), "{part}: {seen}");
     }
     tmux.press(&["Escape"]);
     tmux.until_seen("BEHIND");
     tmux.press(&["Down", "Enter"]);
-    let seen = tmux.until_seen("It waits for ");
+    let seen = tmux.until_seen("Waits for ");
     assert!(seen.contains("Blocked by") && seen.contains(", postgres@postgres), "), "{seen}");
 }
 
-/// A report of it begins with who blocked most, as `tally doctor` does live.
+/// A report on it starts with the session that blocked the most, as `tally doctor` does live.
 fn the_report_names_the_root(directory: &Path, root_pid: i64, begun_us: i64, held: &Held) {
     let until = jiff::Timestamp::from_microsecond(held.time_us[1]).unwrap().to_string();
     let mut report = support::tally();
@@ -311,8 +312,8 @@ fn the_report_names_the_root(directory: &Path, root_pid: i64, begun_us: i64, hel
             }),
         )
     };
-    // Three waited for as long as it was recorded, and at least while everybody knew for whom. How long a session has been
-    // idle in a transaction is counted from before the recording.
+    // Three sessions waited for as long as it was recorded, and at least while all of them knew their blockers.
+    // The time for which a session has been idle in a transaction is counted from before the recording.
     let recording = Recording::open(directory, None).unwrap();
     let length = |from_us: i64| -> f64 {
         let rows = recording.frame_rows(Range { from_us, to_us: held.time_us[1] }).unwrap();
@@ -347,7 +348,7 @@ fn a_killed_recorder_leaves_every_second_once() {
     recorder.wait_for(12);
     recorder.end(Signal::KILL);
     let killed = history(&directory);
-    // The next one moves what is in the journal to files.
+    // The next recorder moves the contents of the journal to files.
     let recorder = Recorder::start(&cluster, &directory, &more);
     recorder.wait_for(5);
     recorder.end(Signal::INT);
@@ -368,7 +369,7 @@ fn a_killed_recorder_leaves_every_second_once() {
     crowd.end(first);
 }
 
-/// What a row says; times of day are in milliseconds in files.
+/// The contents of a row; times of day are in milliseconds in files.
 fn key(row: &SessionHistoryRow) -> SessionHistoryRow {
     SessionHistoryRow { time_us: row.time_us / 1000 * 1000, ..row.clone() }
 }
@@ -395,7 +396,7 @@ fn the_times_of_the_sessions_add_up_to_the_ledger() {
             (pid, stop, thread)
         })
         .collect();
-    // What a session did that has ended is in no row.
+    // The completed activity of a session is in no row.
     let is_whole = |row: &recording::FrameRow| row.ended_sessions == 0 && row.busy_ns > 0;
     eventually("intervals with work are recorded", || {
         let recording = Recording::open(&directory, None).unwrap();

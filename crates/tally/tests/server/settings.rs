@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where only sessions are instrumented, the configuration's settings apply, and other sessions stay
+//! If only some sessions are instrumented, the configuration's settings apply, and other sessions stay
 //! uninstrumented.
 
 use crate::support;
@@ -188,7 +188,7 @@ fn new_capacities_apply_after_a_restart_and_no_session_loses_the_segment() {
     new.batch_execute("select 1; create table t (n int); select count(*) from t").unwrap();
     assert_eq!(inode(&path), first);
     assert_eq!((mapped(old_pid)[0].0, mapped(pid(&mut new))[0].0), (first, first));
-    // The last session that asked for the setting may be about to end.
+    // The last session that used the setting may be about to end.
     support::eventually("only these two are there", || live(&path).len() == 2);
     drop((old, new));
     cluster.restart().unwrap();
@@ -213,7 +213,7 @@ fn reading_the_views_instruments_no_session() {
     }
     assert!(!path.exists());
 
-    // With one session instrumented, others see it and have no slot themselves.
+    // With one session instrumented, others see it, and have no slot themselves.
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
     let loader_pid = pid(&mut loader);
@@ -341,7 +341,7 @@ fn a_change_of_the_configured_level_applies_once_however_late_a_session_reads_it
     }
 }
 
-/// Does the server compute the query ids of this session's statements?
+/// Whether the server computes the query IDs of this session's statements.
 fn has_query_ids(client: &mut Client) -> bool {
     let plan = client.query("explain (verbose) select 1", &[]).unwrap();
     plan.iter().any(|row| row.get::<_, String>(0).starts_with("Query Identifier"))
@@ -369,7 +369,7 @@ fn query_ids_are_computed_only_where_statements_are_wanted() {
     assert!(has_query_ids(&mut cluster.connect().unwrap()), "statements are on by default");
 }
 
-/// Where sessions load the library themselves, nobody else is there at the end.
+/// If sessions load the library themselves, no other session is there at the end.
 #[test]
 fn the_last_session_removes_the_segment_at_a_clean_stop() {
     let mut cluster = start(plain().setting("session_preload_libraries", "pg_tally"));

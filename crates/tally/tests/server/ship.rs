@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally record` into a bucket, of real servers: what arrives is what was recorded, also of a recorder that is
-//! killed. A network is away for 3 s, or PGTALLY_OUTAGE seconds.
+//! `tally record` into a bucket, from real servers: the bucket receives what was recorded, even from a recorder
+//! that is killed. The network is down for 3 s, or PGTALLY_OUTAGE seconds.
 
 use crate::object_store as server;
 use crate::support;
@@ -71,7 +71,7 @@ impl Running {
     }
 }
 
-/// The intervals of a recording by number, and its sum.
+/// The intervals of a recording by number, and their sum.
 fn contents(directory: &Path) -> (Vec<u64>, Vec<(String, u64, u64)>) {
     let recording = Recording::open(directory, None).unwrap();
     let frames = recording.frame_rows(Range::ALL).unwrap();
@@ -86,7 +86,7 @@ fn contents(directory: &Path) -> (Vec<u64>, Vec<(String, u64, u64)>) {
     (frames.iter().map(|row| row.frame).collect(), statistics)
 }
 
-/// The same of what is in the bucket.
+/// The same for the contents of the bucket.
 fn shipped(folder: &Path) -> (Vec<u64>, Vec<(String, u64, u64)>) {
     let copy = tempfile::tempdir().unwrap();
     let bucket = ship::Bucket::open(&url(folder)).unwrap();
@@ -110,7 +110,7 @@ fn the_bucket_has_what_was_recorded_and_a_report_reads_it() {
     running.wait_for_frames(3);
     cluster.psql("select count(*), pg_sleep(0.3) from pgbench_accounts").unwrap();
     running.wait_for_frames(10);
-    // A second recorder of the machine, by mistake.
+    // A second recorder on the machine, by mistake.
     let mut second = tally();
     second.args(["record", "--cluster", "orders", "-o", &url(folder.path()), "--spool"]);
     second.arg(folder.path().join("second")).arg(segment(&cluster));
@@ -124,9 +124,9 @@ fn the_bucket_has_what_was_recorded_and_a_report_reads_it() {
     assert_eq!((frames, statistics), contents(&spool));
     for path in files(folder.path()) {
         let bytes = std::fs::read(&path).unwrap();
-        assert!(!bytes.windows(6).any(|it| it == b"SECRET"), "{}", path.display());
+        assert!(!bytes.windows(6).any(|window| window == b"SECRET"), "{}", path.display());
     }
-    // The report of the bucket has the figures of the spool's.
+    // The report from the bucket has the figures of the spool's.
     let report = |place: &str| -> Value {
         let text = output(tally().args(["report", "--json", place]));
         serde_json::from_str(&text).unwrap()
@@ -154,7 +154,7 @@ fn the_bucket_has_what_was_recorded_and_a_report_reads_it() {
     }
 }
 
-/// Moments of a kill are those of crates/ship/tests/simulation.
+/// The moments of a kill are those of crates/ship/tests/simulation.
 #[test]
 fn a_recorder_that_was_killed_while_it_shipped_goes_on_with_it() {
     let cluster = shared();
@@ -183,7 +183,7 @@ fn a_recorder_goes_on_without_the_bucket_and_ships_later() {
     let bucket = folder.path().join("bucket");
     let running = Running::start(&cluster, folder.path(), "spool", &[]);
     running.wait_for_frames(2);
-    // The network file system is not there any more; a file is in its place.
+    // The network file system is no longer there; a file is in its place.
     std::fs::rename(&bucket, folder.path().join("away")).unwrap();
     std::fs::write(&bucket, "").unwrap();
     running.wait_for_frames(5);
@@ -273,6 +273,6 @@ fn bad_addresses_and_options_are_usage_errors_that_repeat_no_credential() {
     refused(&["record", "-o", "s3://bucket/x", "--spool-limit", "2"], "kB, MB, GB or TB");
     let client = ["record", "-o", "file:///nowhere", "--client", "1", "--duty", "1s/2s"];
     refused(&client, "cannot be used with");
-    refused(&["report", "directory", "--cluster", "x"], "--cluster needs the address");
+    refused(&["report", "directory", "--cluster", "x"], "--cluster requires the URL");
     assert!(!folder.path().join("directory").exists());
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Slow and failing file operations are reported with file, process and duration. The slow device is a
-//! FUSE file system under the commit log; where mounting is not permitted, the tests print that and pass.
+//! Slow and failing file operations are reported with file, process and duration. The slow device is a FUSE file
+//! system under the commit log; if mounting is not permitted, the tests print a message and pass.
 //!
-//! An operation takes at least as long as the device had its request, and at most as long as the statement that caused it.
+//! An operation takes at least as long as the device held its request, and at most as long as the statement that
+//! caused it.
 
 use crate::support;
 use std::os::unix::fs::symlink;
@@ -14,7 +15,7 @@ use postgres::Client;
 use scratch::Cluster;
 
 const CLIENTS: usize = 8;
-/// A valid path that a line of text cannot contain as it is.
+/// A valid path that a line of text cannot contain literally.
 const PLACE: &str = "slow\ndisk \u{e9}";
 
 /// A server whose commit log is on a slow disk, with rows without hint bits. Few buffers, so that only
@@ -53,11 +54,11 @@ fn seconds(text: &str) -> f64 {
     text.split(": ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap()
 }
 
-/// More than the threshold.
+/// Longer than the threshold.
 const DELAY: Duration = Duration::from_millis(400);
 
-/// Whether a figure lies between the longest operation of the disk and what the statement took, as far as its three
-/// decimals tell.
+/// Whether a figure lies between the longest operation of the disk and the duration of the statement, as far as
+/// its three decimals tell.
 fn fits(found: f64, disk: &SlowDisk, operation: Operation, took: Duration) -> bool {
     let min = disk.longest(operation);
     assert!(min >= DELAY, "{operation:?}: only {min:?}");
@@ -103,7 +104,7 @@ fn a_slow_read_is_reported_with_its_file_and_blocks_others_on_the_slru_lock() {
         for client in &mut clients {
             scope.spawn(|| client.batch_execute("select count(*) from t").unwrap());
         }
-        // However this ends, the reads go on.
+        // In any case, the reads continue afterwards.
         let _held = Held(&disk);
         eventually("one reads, and the others wait for it", || {
             let rows = observer.query(&sql, &[]).unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What spans a reset or a change of level: waits are reported and counted once, in full; commits and
-//! commands are counted when they end; nested statements keep what follows the reset. Checked against
-//! pgbench's count, and times against the clients' clocks around what the server was seen to do.
+//! Activities that span a reset or a change of level: waits are reported and counted once, in full; commits and
+//! commands are counted when they end; nested statements keep the part after the reset. Checked against pgbench's
+//! count, and times against the clients' clocks around what the server was seen to do.
 
 use crate::support;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use scratch::{Cluster, Load};
 use segment::{set_level, Level};
 
 const CLIENTS: i64 = 6;
-/// The clock's rate was measured against another clock when the segment was made.
+/// The clock's rate was measured against another clock when the segment was created.
 const RATE: f64 = 1e-3;
 
 fn server(settings: &[(&str, &str)]) -> (Cluster, Client) {
@@ -208,7 +208,7 @@ fn no_commit_or_command_is_lost_while_the_level_keeps_changing() {
     assert_eq!((grown(0), grown(1)), (transactions, transactions), "commits, commands");
 }
 
-/// With the level off part of the time some are not counted, but none is invented.
+/// With the level off for part of the time, some are not counted, but none is invented.
 #[test]
 fn a_level_that_is_off_at_times_invents_nothing() {
     let (cluster, mut client) = server(&[]);

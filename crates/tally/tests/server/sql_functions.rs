@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The functions that SQL calls: who may call them, that each can be interrupted, and how much memory they take.
+//! The functions that SQL can call: who may call them, that each can be interrupted, and how much memory they
+//! take.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +21,7 @@ fn calls(client: &mut Client) -> Vec<(String, String)> {
     client.query(sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// A cancellation that comes when a function begins ends it before its second row.
+/// A cancellation that arrives when a function starts ends it before its second row.
 #[test]
 fn each_can_be_interrupted() {
     let cluster = support::shared();
@@ -34,8 +35,9 @@ fn each_can_be_interrupted() {
         client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
     let Some(mut stepped) = Stepped::attach(pid, "pg_tally.so") else { return };
-    let address =
-        |stepped: &Stepped, name: &str| stepped.functions(|it| it.name == name)[0].address;
+    let address = |stepped: &Stepped, name: &str| {
+        stepped.functions(|function| function.name == name)[0].address
+    };
     let row = address(&stepped, "rows_end");
     for (function, sql) in all {
         // It returns no rows, and waits for 20 ms at most.
@@ -73,11 +75,11 @@ fn what_walks_over_all_functions_is_bounded_and_for_superusers() {
     assert_eq!(denied.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{denied}");
     let long = client.query("select tally.probeable(repeat('*a', 2500000))", &[]).unwrap_err();
     assert_eq!(long.code(), Some(&SqlState::PROGRAM_LIMIT_EXCEEDED), "{long}");
-    // fnmatch would try each way to divide a name among the stars.
+    // fnmatch would try each way to divide a name among the asterisks.
     let glob = format!("{}!", "*[a-zA-Z_]".repeat(12));
     let found = "select count(*) from tally.probeable($1)";
     assert_eq!(client.query_one(found, &[&glob]).unwrap().get::<_, i64>(0), 0);
-    // The same where the setting is assigned: neither an error nor an end of it.
+    // The same where the setting is assigned: it neither fails nor takes forever.
     client.batch_execute(&format!("set pg_tally.functions = '{glob}'")).unwrap();
     let names = vec!["no_such_function"; 100_000].join(",");
     client.batch_execute(&format!("set pg_tally.functions = '{names},heap_insert'")).unwrap();
@@ -87,7 +89,8 @@ fn what_walks_over_all_functions_is_bounded_and_for_superusers() {
     assert!(client.query_one(sql, &[]).unwrap().get::<_, bool>(0));
 }
 
-/// A session that reads the segment for elsewhere takes memory for what was sent, whatever the segment's size.
+/// A session that reads the segment for a remote reader takes memory for the data that was sent, whatever the
+/// segment's size.
 #[test]
 fn a_remote_reading_takes_what_it_sends() {
     let settings = [
@@ -116,14 +119,15 @@ fn a_remote_reading_takes_what_it_sends() {
     }
 }
 
-/// What a process may write to alone, and so what the kernel commits to.
+/// The memory that only this process can write to, and that the kernel therefore commits to.
 fn private_bytes(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// An own statement's text is sent to a role that sees no other's; more of them than it may have in memory are refused.
+/// The text of a role's own statement is sent to a role that sees no others; more of them than it may have in
+/// memory are refused.
 #[test]
 fn a_role_without_rights_takes_a_limited_amount_of_memory() {
     let settings = [
@@ -152,7 +156,7 @@ fn a_role_without_rights_takes_a_limited_amount_of_memory() {
     let refused = connect("poor").query_one(read, &[]).unwrap_err();
     let message = refused.as_db_error().unwrap().message();
     assert_eq!(message, "what pg_tally sends to a remote reader takes more than 64 MB of memory");
-    // The same session goes on, and may read without texts.
+    // The same session continues, and may read without texts.
     assert!(poor.query_one(read, &[]).is_err());
     let without = "select count(*) from tally.segment_changes(0, 0)";
     assert!(poor.query_one(without, &[]).unwrap().get::<_, i64>(0) > 0);

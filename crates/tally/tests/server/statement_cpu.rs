@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! CPU time of statements (pg_tally.statements_cpu). The witness is /proc/PID/schedstat, read while the session sleeps at a
-//! gate within the statement, or between two statements: what the kernel has counted meanwhile bounds the statement's.
+//! CPU time of statements (pg_tally.statements_cpu). The witness is /proc/PID/schedstat, read while the session
+//! sleeps at a gate within the statement, or between two statements: the time that the kernel has counted
+//! meanwhile bounds that of the statement.
 
 use postgres::Client;
 use scratch::{Cluster, StopMode};
@@ -8,11 +9,11 @@ use serde_json::Value;
 
 use crate::support::{create_views, eventually, major, output, plain, segment, start, tally};
 
-/// Each of the two readings that a difference is made of is cut to whole microseconds, for user mode and for the kernel.
+/// Each of the two readings of a difference is truncated to whole microseconds, for user mode and for the kernel.
 const CUT: f64 = 2e-6;
 
-/// CPU seconds of a process, once it sleeps. The kernel tells no system call of one that runs, and counts its time when it
-/// has stopped running.
+/// CPU seconds of a process, once it sleeps. The kernel shows no system call for a running process, and counts
+/// its time when it has stopped running.
 fn cpu_asleep(pid: i32) -> f64 {
     let of = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
     eventually("the process is asleep", || !of("syscall").starts_with("running"));
@@ -45,8 +46,8 @@ fn pid(client: &mut Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
-/// Runs `sql` in that session, a call of work(). Returns the CPU seconds of the process that does the work: when it arrived
-/// at the first gate, and at the second one.
+/// Runs `sql` in that session, a call of work(). Returns the CPU seconds of the process that does the work: on
+/// arrival at the first gate, and at the second one.
 fn run(cluster: &Cluster, client: &mut Client, sql: &str) -> (f64, f64) {
     let mut observer = cluster.connect().unwrap();
     let close = |gate: &str| {
@@ -72,7 +73,7 @@ fn run(cluster: &Cluster, client: &mut Client, sql: &str) -> (f64, f64) {
     })
 }
 
-/// CPU seconds of the statement whose text is like this, in user mode and in the kernel; `None`: not measured.
+/// CPU seconds of the statement whose text is like this, in user mode and in the kernel; `None` if not measured.
 fn cpu_of(client: &mut Client, query: &str, toplevel: bool) -> Option<f64> {
     let sql = "select user_time + system_time, (user_time is null) = (system_time is null) from tally.statements \
                where query like $1 and toplevel = $2";
@@ -105,7 +106,7 @@ fn the_cpu_time_of_a_statement_is_what_the_kernel_counts_in_it() {
             at_second - at_first,
             after - before
         );
-        // What it executes between the gates.
+        // The statement that it executes between the gates.
         let nested = cpu_of(&mut observer, "select sum(i) %", false).unwrap();
         assert!(
             nested > 0.0 && nested <= at_second - at_first + CUT && nested <= counted,
@@ -114,7 +115,7 @@ fn the_cpu_time_of_a_statement_is_what_the_kernel_counts_in_it() {
     }
 }
 
-/// Within a clock tick of the kernel, too: some tenths of a millisecond each.
+/// Within a clock tick of the kernel, too: a few tenths of a millisecond each.
 #[test]
 fn short_statements_have_cpu_time() {
     let cluster = server(&[("pg_tally.statements_cpu", "on")]);
@@ -173,7 +174,7 @@ fn it_is_null_where_it_was_not_measured_and_is_the_same_in_every_output() {
     assert_eq!(of(&mut observer, "min"), None);
     assert_eq!(cpu_of(&mut observer, "select sum($1 /%", true), None);
 
-    // The statement that changes the setting has only its end measured, or its beginning.
+    // For the statement that changes the setting, only the end or only the start is measured.
     let setting = "select count(*), count(user_time) from tally.statements where query like 'set pg_tally.statements_cpu%'";
     let setting = |client: &mut Client| {
         let row = client.query_one(setting, &[]).unwrap();
@@ -181,7 +182,7 @@ fn it_is_null_where_it_was_not_measured_and_is_the_same_in_every_output() {
     };
     assert_eq!(setting(&mut observer), (true, 0));
 
-    // Off again, and in another session, which never asked for it.
+    // Off again, and in another session, which never requested it.
     client.batch_execute("set pg_tally.statements_cpu = off").unwrap();
     work(&mut client, "max");
     work(&mut observer, "max");

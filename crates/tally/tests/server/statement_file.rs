@@ -53,7 +53,7 @@ fn work(cluster: &Cluster) {
     }
 }
 
-/// The sessions have ended, for the server too: then their statements are complete.
+/// The sessions have ended, also for the server, so their statements are complete.
 fn flushed(cluster: &Cluster) {
     let sql = "select count(*) from tally.sessions where kind = 'client backend'";
     eventually("the sessions' statements are flushed", || cluster.psql(sql).unwrap() == "1");
@@ -110,7 +110,7 @@ fn statements_still_in_the_segment_are_not_added_from_the_file() {
     assert_eq!(cluster.psql(sql).unwrap(), "20");
 }
 
-/// Are both the same? The clock's rate is measured anew, so times may differ a bit.
+/// Whether both are the same. The clock's rate is measured anew, so times may differ slightly.
 fn alike(a: &str, b: &str) -> bool {
     let parts = |line: &str| -> Vec<String> {
         line.split([',', '(', ')', ' ']).map(String::from).collect()
@@ -214,7 +214,8 @@ fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
     }
 }
 
-/// The same file as version 3 had it: with fewer counts, without since when they count and without extremes of their own.
+/// The same file as in version 3: with fewer counters, without the time since which they count, and without
+/// extremes of their own.
 fn as_version_3(file: &[u8]) -> Vec<u8> {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
     let mut at = HEADER + 96 * word(12);
@@ -252,13 +253,13 @@ fn a_file_of_version_3_is_read() {
     write(&cluster, &as_version_3(&fs::read(file(&cluster)).unwrap()));
     cluster.start().unwrap();
     assert_eq!(counts(&cluster), before);
-    // What the file did not have: a statement counts since its first execution.
+    // Figures that the file did not contain: a statement counts since its first execution.
     let since =
         "select bool_and(stats_since = first_seen) from tally.statements where query like '%kept%'";
     assert_eq!(cluster.psql(since).unwrap(), "t");
 }
 
-/// Its query ids, databases and users would be those of others here.
+/// Its query IDs, databases and users would belong to other objects here.
 #[test]
 fn a_file_of_another_cluster_or_major_version_is_set_aside() {
     let mut cluster = shared();
@@ -281,7 +282,8 @@ fn a_file_of_another_cluster_or_major_version_is_set_aside() {
     assert_eq!(figures(&cluster).len(), 5);
 }
 
-/// Times stay the same when the clock has another rate, as after a move to another machine, with or without another boot.
+/// Times stay the same if the clock has another rate, as after a move to another machine, with or without another
+/// boot.
 #[test]
 fn times_are_converted_from_the_clock_that_measured_them() {
     let mut cluster = shared();

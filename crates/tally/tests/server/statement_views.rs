@@ -64,7 +64,8 @@ fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() 
     assert_eq!(theirs.len(), known, "another version than was looked at: {theirs:?}");
     let absent: Vec<_> = theirs.iter().filter(|column| !ours.contains(column)).collect();
     assert!(absent.is_empty(), "{absent:?}");
-    // From 17 on, it has times of shared and of local blocks apart. We have their sum, too, where it was.
+    // From 17 on, it has separate times for shared and for local blocks. We have their sum as well if it was
+    // there.
     for column in &mut theirs {
         *column =
             column.replace("shared_blk_read", "blk_read").replace("shared_blk_write", "blk_write");
@@ -89,7 +90,8 @@ fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() 
     assert_eq!(names, more.split_whitespace().collect::<Vec<_>>());
 }
 
-/// Where pg_stat_statements of the same server has no such column, the server does not tell, and a zero would be wrong.
+/// If pg_stat_statements of the same server has no such column, the server does not provide the figure, and a
+/// zero would be wrong.
 #[test]
 fn columns_of_later_versions_are_null() {
     let database = Profile::Preloaded.database();
@@ -176,7 +178,7 @@ fn errors_are_counted_by_the_class_of_their_sqlstate() {
     let counted = of(&mut client, "select fail($1)");
     let classes = r#"{"08": 1, "22": 1, "23": 1, "25": 1, "40": 2, "42": 1, "53": 2, "55": 1, "57": 2, "other": 2}"#;
     assert_eq!(counted, format!("0 14 0 {classes}"));
-    // A cancellation is of no class.
+    // A cancellation belongs to no class.
     client.batch_execute("set statement_timeout = '20ms'").unwrap();
     assert!(client.batch_execute("select pg_sleep(9), 'of no class'").is_err());
     client.batch_execute("reset statement_timeout").unwrap();
@@ -234,7 +236,8 @@ fn figures_match_what_was_run() {
         worker.batch_execute(&format!("select pg_sleep({seconds}), 'one'")).unwrap();
     }
     worker.batch_execute("select * from generate_series(1, 500) as g").unwrap();
-    // All that the sleeps may have taken, in milliseconds: a command ends after its answer, before the next one's.
+    // Everything that the sleeps may have taken, in milliseconds: a command ends after its response, before that
+    // of the next one.
     let most = began.elapsed().as_secs_f64() * 1000.0 * (1.0 + RATE);
     assert!(worker.batch_execute("select no_such_function(5)").is_err());
     worker.batch_execute("set statement_timeout = '50ms'").unwrap();
@@ -327,7 +330,7 @@ fn a_role_sees_only_its_own_texts_and_ids() {
 
     let mut asleep = database.connect();
     std::thread::scope(|scope| {
-        // Ends with this block, however it ends.
+        // Ends with this block, in any case.
         let mut holder = database.connect();
         holder.batch_execute("select pg_advisory_lock(1)").unwrap();
         scope.spawn(|| asleep.batch_execute("select pg_advisory_lock(1), 'now' as nap").unwrap());
@@ -365,7 +368,7 @@ fn a_session_shows_its_current_statement_and_where_its_time_went_so_far() {
     for extended in [false, true] {
         let began = Instant::now();
         std::thread::scope(|scope| {
-            // Ends with this block, however it ends.
+            // Ends with this block, in any case.
             let mut holder = database.connect();
             holder.batch_execute("select pg_advisory_lock(1)").unwrap();
             let work = scope.spawn(|| match extended {
@@ -448,8 +451,8 @@ fn a_reset_clears_one_statement_a_role_a_database_or_all() {
     assert!(number(&mut client, ledger) > before, "the ledger goes on");
 }
 
-/// They are neither planned nor counted before they end; a query is the same where planning is not counted. The witness is
-/// pg_stat_activity.
+/// They are neither planned nor counted before they end; a query is treated the same if planning is not counted.
+/// The witness is pg_stat_activity.
 #[test]
 fn a_utility_statement_is_shown_while_it_runs_for_the_first_time() {
     let database = Profile::Preloaded.database();
@@ -665,8 +668,8 @@ fn statements_of_sessions_are_shown_where_only_sessions_are_instrumented() {
     assert_eq!(number(&mut client, own), 1.0);
 }
 
-/// Each session runs more statements than its local table holds, so that it flushes all the time. A
-/// reading at any moment has every execution that has ended and none that has not begun.
+/// Each session runs more statements than its local table can hold, so that it flushes all the time. A reading at
+/// any moment has every completed execution and none that has not started.
 #[test]
 fn a_reading_is_exact_while_statements_are_flushed() {
     const STATEMENTS: usize = 150;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Unusual and malicious statements: the server works, the views can be read, what is not kept is
+//! Unusual and malicious statements: the server works, the views can be read, everything that is not stored is
 //! counted, and no time is lost.
 
 use crate::support;
@@ -60,8 +60,8 @@ fn statement_seconds(client: &mut Client) -> (f64, f64) {
     (row.get(0), row.get(1))
 }
 
-/// Seconds of the phases in which clients' messages are handled, but for the last one: sessions that end now have it in the
-/// ledger only.
+/// Seconds of the phases in which clients' messages are handled, except the last one: sessions that end now have
+/// it only in the ledger.
 fn ledger_seconds(client: &mut Client) -> f64 {
     let sql = "select coalesce(sum(seconds), 0) from tally.ledger
                where kind in ('client backend', 'parallel worker') and phase in
@@ -167,7 +167,7 @@ fn a_text_is_cut_between_characters() {
         .unwrap()
         .get(0);
     let limit = limit as usize;
-    // Each begins one byte later, so that the limit meets every byte of a character.
+    // Each starts one byte later, so that the limit falls on every byte of a character.
     let mut more = String::new();
     for blanks in 0..4 {
         for (sign, name) in [("é", "two"), ("漢", "three"), ("😀", "four")] {
@@ -354,7 +354,7 @@ fn a_full_table_evicts_while_sessions_run_and_one_resets() {
             while !load.is_finished() {
                 client.batch_execute("select tally.reset()").unwrap();
                 let rows = client.query("select * from tally.statements", &[]).unwrap().len();
-                // The table is set-associative, and local entries come on top.
+                // The table is set-associative, and local entries come in addition.
                 assert!(rows < 100 + most as usize * 2 + 8 * 64, "{rows} rows of {most}");
                 client.query("select * from tally.statement_activities", &[]).unwrap();
             }
@@ -381,7 +381,8 @@ fn a_full_table_evicts_while_sessions_run_and_one_resets() {
     }
 }
 
-/// A full table, and twenty statements that each session executes once between others that occur once. The witness has as many.
+/// A full table, and twenty statements that each session executes once between others that occur once. The
+/// witness can hold as many.
 #[test]
 fn statements_that_run_now_and_then_outlive_a_flood_of_those_that_run_once() {
     if !support::has_module("pg_stat_statements") {
@@ -432,8 +433,8 @@ fn statements_that_run_now_and_then_outlive_a_flood_of_those_that_run_once() {
     assert!(ours >= theirs);
 
     let shown = support::output(support::tally().arg("statements").arg(support::segment(&cluster)));
-    assert!(shown.contains("SELECT that ran once (tally doctor has the remedy)"), "{shown}");
-    // `tally doctor` reports it while it goes on.
+    assert!(shown.contains("SELECT that ran only once (see tally doctor)"), "{shown}");
+    // `tally doctor` reports it while it continues.
     let done = std::sync::atomic::AtomicBool::new(false);
     let found = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -455,7 +456,7 @@ fn statements_that_run_now_and_then_outlive_a_flood_of_those_that_run_once() {
     );
 }
 
-/// A kill at each step of a flush is a matter of the stepper of libtally's tests.
+/// A kill at each step of a flush is covered by the stepper of libtally's tests.
 #[test]
 fn a_session_killed_among_flushes_leaves_no_lock_held() {
     let cluster = server(&[("pg_tally.max_statements", "100"), ("restart_after_crash", "on")]);
@@ -489,7 +490,7 @@ fn a_session_killed_among_flushes_leaves_no_lock_held() {
         });
         let mut client = client.unwrap();
         client.batch_execute("select tally.reset()").unwrap();
-        // Every set is used: what finds a lock held is dropped and counted as such.
+        // Every set is used: a count that finds a lock held is dropped and counted as dropped.
         for number in 0..3000 {
             client.batch_execute(&distinct_statement(number, 1)).unwrap();
         }

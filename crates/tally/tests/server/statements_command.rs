@@ -72,7 +72,7 @@ impl Waiter {
             let json = json(cluster, &[]);
             let current = json["current"].as_array().unwrap().iter();
             let mut activities = current.flat_map(|it| it["activities"].as_array().unwrap());
-            let waits = activities.any(|it| it["activity"] == "Lock:advisory");
+            let waits = activities.any(|activity| activity["activity"] == "Lock:advisory");
             let counted = row(&json, WAITS).is_some_and(|it| it["calls"] == 1);
             if waits && counted {
                 Ok(())
@@ -161,7 +161,7 @@ fn a_load_is_shown_statement_by_statement() {
     let id = update["queryid"].as_str().unwrap();
     let text = statements(&cluster, &["--limit", "3"]);
     assert!(text.starts_with("DATABASE  USER "), "{text}");
-    // With the heading, the last line and the one of tally's own.
+    // With the title, the last line and the line of tally's own statements.
     assert_eq!(text.lines().count(), 6, "{text}");
     assert!(text.contains("UPDATE pgbench_") && text.contains("3 of "), "{text}");
     assert!(statements(&cluster, &["--sort", "calls"]).contains(id));
@@ -174,7 +174,7 @@ fn a_load_is_shown_statement_by_statement() {
         &format!("Statement {id}, database postgres, user postgres"),
         "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2",
         "P99.9",
-        "One execution",
+        "Per execution",
         "Execution times since the last reset",
         "Where its time went since the last reset",
         "Blocks of 8 kB",
@@ -186,12 +186,12 @@ fn a_load_is_shown_statement_by_statement() {
     assert_eq!(rows(&json(&cluster, &["--id", id])).len(), 1);
     let message =
         complaint(tally().args(["statements", "--id", "-12", &cluster.connection_string()]), 1);
-    assert!(message.contains("no statement with query id -12"), "{message}");
+    assert!(message.contains("no statement with query ID -12"), "{message}");
 }
 
 #[test]
 fn a_statement_counts_while_it_runs() {
-    // Its check for deadlocks would interrupt the wait.
+    // Its deadlock check would interrupt the wait.
     let preloaded = plain().setting("shared_preload_libraries", "pg_tally");
     let cluster = start(preloaded.setting("deadlock_timeout", "1h"));
     let waiter = Waiter::new(&cluster);
@@ -210,7 +210,7 @@ fn a_statement_counts_while_it_runs() {
     let last = read();
     let max = last.2.duration_since(first.0).as_secs_f64();
     within("in flight", last.1 - first.1, (min, max));
-    // All of it is the wait, and what was before the interval is not in it.
+    // All of it is the wait, and nothing before the interval is included.
     let began = Instant::now();
     let during = json(&cluster, &["--interval", "0.5"]);
     let waits = row(&during, WAITS).unwrap();
@@ -307,7 +307,7 @@ fn an_empty_list_comes_with_a_remedy() {
     complaint(tally().args(["statements", "--limit", "0"]), 2);
 }
 
-/// The server is new, so that all statements that appear are those of the verbs.
+/// The server is new, so all statements that appear belong to the verbs.
 #[test]
 fn what_tally_asks_the_server_is_one_row() {
     let cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Conservation per statement: in each phase the time of all statements equals the ledger's, while sessions execute a
-//! statement, and after they worked, waited, failed and ended.
+//! Conservation per statement: in each phase, the time of all statements equals that of the ledger, while
+//! sessions execute a statement, and after they have worked, waited, failed and ended.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ const FLOOR: f64 = 0.0005;
 const PHASES: &str = "'simple query', 'parse', 'bind', 'describe', 'execute', 'close', 'sync', \
                       'flush', 'function call', 'copy'";
 
-/// The account for time in accounts beyond a statement's limit, which only statements such as parallel
-/// index builds exceed.
+/// The account for time in accounts beyond a statement's limit, which only statements such as parallel index
+/// builds exceed.
 const OVERFLOW: &str = "other";
 
 type Seconds = BTreeMap<String, f64>;
@@ -45,9 +45,9 @@ fn statements(client: &mut Client) -> Seconds {
     by_phase(client, sql)
 }
 
-/// The end of a session counts for its last statement until the session flushes its statements. The time
-/// after that, and the end of a session without any statement, is only in the ledger. So statements have at
-/// most the ledger's time in this phase. Returns both.
+/// The end of a session counts for its last statement until the session flushes its statements. The time after
+/// that, and the end of a session without any statement, is only in the ledger. Therefore statements have at most
+/// the ledger's time in this phase. Returns both.
 fn check_ends(client: &mut Client) -> (f64, f64) {
     let seconds = |client: &mut Client, table: &str, of: &str| -> f64 {
         let sql = format!("select coalesce(sum(seconds), 0) from tally.{table} where {of}");
@@ -70,8 +70,8 @@ fn assert_between(what: &str, got: f64, (min, max): (f64, f64), below: f64, abov
     );
 }
 
-/// Checks the statements' time between two readings of the ledger, of sessions that are idle or wait within a statement.
-/// Returns the ledger's.
+/// Checks the statements' time between two readings of the ledger, for sessions that are idle or wait within a
+/// statement. Returns the ledger's time.
 fn check(client: &mut Client) -> f64 {
     let (before, ours, after) = (ledger(client), statements(client), ledger(client));
     println!("before {before:.4?}\nstatements {ours:.4?}\nafter {after:.4?}");
@@ -125,11 +125,11 @@ fn check_activities(client: &mut Client) {
 /// Waits within a statement while the gate is closed.
 const GATE: &str = "pg_advisory_xact_lock_shared(4711)";
 
-/// What a session does in a round, and how it then waits at the gate.
+/// The work of a session in a round, and how it then waits at the gate.
 type Work = fn(&Cluster, &mut Client, &mut StdRng);
 type Wait = fn(&mut Client);
 
-/// Whatever may lose time.
+/// Anything that could lose time.
 const LIVES: [(Work, Wait); 7] = [
     (sleeps, |client| client.batch_execute(&format!("select {GATE}")).unwrap()),
     (copies, |client| {
@@ -169,7 +169,7 @@ impl Gate {
         self.holder.batch_execute("select pg_advisory_unlock(4711)").unwrap();
     }
 
-    /// Waits until that many sessions wait at it, as we see it.
+    /// Waits until this many sessions wait at it, according to our figures.
     fn assembled(client: &mut Client, sessions: i64) {
         let sql = "select count(*) from tally.sessions where activity = 'Lock:advisory'";
         support::eventually("the sessions wait at the gate", || {
@@ -183,7 +183,7 @@ impl Gate {
     }
 }
 
-/// Opens the gate on drop: sessions must not wait for ever if a check fails.
+/// Opens the gate on drop: sessions must not wait forever if a check fails.
 struct Opened<'g>(&'g mut Gate);
 
 impl Drop for Opened<'_> {
@@ -390,7 +390,7 @@ impl InFlight {
         InFlight { gate, began, thread, waiting: Instant::now() }
     }
 
-    /// Ends it. Returns the session, and how long it has waited: min and max.
+    /// Ends it. Returns the session, and bounds of how long it has waited.
     fn end(mut self) -> (Client, (f64, f64)) {
         let min = self.waiting.elapsed().as_secs_f64();
         self.gate.open();
@@ -399,7 +399,7 @@ impl InFlight {
     }
 }
 
-/// Checks that a time measured by the server is between two that clients have measured around it.
+/// Checks that a time measured by the server lies between two that clients measured around it.
 fn assert_within(what: &str, got: f64, (min, max): (f64, f64)) {
     assert!(
         got >= min * (1.0 - TOLERANCE) && got <= max * (1.0 + TOLERANCE),
@@ -436,7 +436,8 @@ fn a_statement_in_flight_shows_its_time() {
     }
 }
 
-/// From 18 on, DECLARE gives the query of its cursor an id; on all versions a query that a function opens has one.
+/// From 18 on, DECLARE gives the query of its cursor an ID; in all versions, a query that a function opens has
+/// one.
 #[test]
 fn a_commit_that_closes_a_cursor_counts_no_time_twice() {
     let cluster = support::start(

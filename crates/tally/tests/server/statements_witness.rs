@@ -73,17 +73,17 @@ const FIRST_SERVER_TIMES: [&str; 8] = [
 const KINDS: [&str; 2] = ["plan", "exec"];
 const PARTS: [&str; 5] = ["total", "min", "max", "mean", "stddev"];
 
-/// The library loaded later is the outer one at planning and utility statements, so its times include
-/// the other's overhead: at most this much per call, in milliseconds. At execution, pg_stat_statements
-/// measures inside the executor, and pg_tally is always the outer one.
+/// The library loaded later is the outer one for planning and utility statements, so its times include the
+/// overhead of the other: at most this much per call, in milliseconds. For execution, pg_stat_statements measures
+/// inside the executor, and pg_tally is always the outer one.
 const OTHERS_COST: f64 = 0.005;
-/// The same for a call that makes a new entry, whose text the other has to store.
+/// The same for a call that creates a new entry, whose text the other library has to store.
 const OTHERS_ENTRY: f64 = 0.3;
 /// The outer time cannot be shorter than the inner one, except for the difference of the clocks.
 const CLOCKS: f64 = 0.0005;
-/// Of one in this many statements the times may differ by more: another process had the CPU between the two clock
-/// readings, or while the executor finished, which we do not time where there is nothing to finish. How often depends on
-/// what else the machine does; an error of ours would be in all statements of a kind.
+/// For one in this many statements, the times may differ by more: another process had the CPU between the two
+/// clock readings, or while the executor finished, which we do not time if there is nothing to finish. How often
+/// this happens depends on the load of the machine; an error of ours would show in all statements of a kind.
 const INTERRUPTED: usize = 100;
 /// The same in an emulator: the first time the code between the two readings runs, it is translated.
 const TRANSLATED: usize = 10;
@@ -99,11 +99,11 @@ struct Statement {
     times: [[f64; 5]; 2],
 }
 
-/// Reads a view, without the statements that read it and without statements that failed before planning,
-/// which pg_stat_statements does not have.
+/// Reads a view, without the statements that read it and without statements that failed before planning, which
+/// pg_stat_statements does not have.
 fn read(client: &mut Client, view: &str, major: u32) -> BTreeMap<Key, Statement> {
     let counts: String = COUNTS.iter().map(|column| format!(", {column}::bigint")).collect();
-    // From 17 on, pg_stat_statements has the times of shared and of local blocks apart. We have their sum.
+    // From 17 on, pg_stat_statements has separate times for shared and for local blocks. We have their sum.
     let apart = view == "pg_stat_statements" && major >= 17;
     let server_time = |column: &str| match column {
         "blk_read_time" if apart => ", shared_blk_read_time + local_blk_read_time".into(),
@@ -163,7 +163,7 @@ impl Findings {
         }
     }
 
-    /// Prints the differences; whether at most one in `share` checks differs (0: none may).
+    /// Prints the differences; returns whether at most one in `share` checks differs (0: none may).
     fn are_at_most(&self, share: usize, what: &str) -> bool {
         println!("{what}: {} checked, {} differ", self.checked, self.wrong.len());
         for line in self.wrong.iter().take(60) {
@@ -172,7 +172,7 @@ impl Findings {
         self.wrong.len() <= self.checked.checked_div(share).unwrap_or(0)
     }
 
-    /// Those of one thing are one.
+    /// Differences in the same thing count as one.
     fn together(self, of: &mut Findings) {
         of.check(self.wrong.is_empty(), || self.wrong.join("\n"));
     }
@@ -211,7 +211,8 @@ fn pairs<'a>(
     ours.iter().filter_map(|(key, we)| Some((key, we, theirs.get(key)?)))
 }
 
-/// A text with each string and each parameter as one mark: we replace strings of utility statements, which may be passwords.
+/// A text with each string and each parameter as one mark, because we replace strings of utility statements,
+/// which may be passwords.
 fn without_strings(text: &str) -> String {
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(['\'', '$']) {
@@ -236,7 +237,8 @@ fn without_strings(text: &str) -> String {
     shown + rest
 }
 
-/// The same of its numbers: from 18 on, the query of a cursor WITH HOLD is met where its constants are not known.
+/// The same with its numbers: from 18 on, the query of a cursor WITH HOLD is encountered where its constants are
+/// not known.
 fn without_numbers(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars() {
@@ -395,7 +397,7 @@ fn calls(of: &BTreeMap<Key, Statement>, text: &str) -> i64 {
     all.map(|statement| count(statement, "calls")).sum()
 }
 
-/// We count each execution of what pg_stat_statements does not recognise the second time.
+/// We count each execution that pg_stat_statements does not recognise the second time.
 fn check_lost(
     ours: &BTreeMap<Key, Statement>,
     theirs: Option<&BTreeMap<Key, Statement>>,
@@ -419,7 +421,8 @@ fn check_lost(
 fn server(libraries: &str, cpu: &str) -> Cluster {
     let mut server = support::plain();
     if support::major() >= 19 {
-        // The witness's clock otherwise runs at a frequency that the server finds out when it starts, 0.1 % off under load.
+        // The witness's clock otherwise runs at a frequency that the server determines when it starts, which is
+        // 0.1 % off under load.
         server = server.setting("timing_clock_source", "system");
     }
     let cluster = support::start(
@@ -442,7 +445,7 @@ fn server(libraries: &str, cpu: &str) -> Cluster {
     cluster
 }
 
-/// Some makers' servers have no contrib modules. There our figures are compared with what was executed.
+/// Some builds have no contrib modules. There, our figures are compared with what was executed.
 fn agrees_without_witness(cpu: &str) {
     let cluster = server("pg_tally", cpu);
     let mut observer = cluster.connect().unwrap();
@@ -453,8 +456,8 @@ fn agrees_without_witness(cpu: &str) {
     assert!(ours.len() > workload::DISTINCT as usize, "only {} statements", ours.len());
 }
 
-/// Runs everything with these libraries, and with CPU time or without; returns whether the times agree. None without the
-/// witness.
+/// Runs everything with these libraries, and with CPU time or without; returns whether the times agree. None if
+/// there is no witness.
 fn agrees(libraries: &str, cpu: &str) -> Option<bool> {
     if !support::has_module("pg_stat_statements") {
         println!("this server has no pg_stat_statements");

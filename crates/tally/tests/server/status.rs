@@ -25,7 +25,10 @@ fn a_server_with_the_extension_in_all_processes_is_covered_in_full() {
     assert!(status["probes"].as_array().unwrap().len() > 10, "{status}");
     assert_eq!(status["exact"], true);
     let text = output(tally().arg("status").arg(cluster.data_dir()));
-    assert!(text.contains("by shared_preload_libraries") && text.contains("overflow"), "{text}");
+    assert!(
+        text.contains("through shared_preload_libraries") && text.contains("overflow"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -97,7 +100,7 @@ fn the_segment_of_a_killed_server_is_listed_as_ended() {
     let mut cluster = shared();
     cluster.kill9_postmaster().unwrap();
     let text = output(tally().arg("status").arg(segment(&cluster)));
-    assert!(text.contains("the server has ended"), "{text}");
+    assert!(text.contains("the server has stopped"), "{text}");
     cluster.start().unwrap();
     let status = json(&output(tally().args(["status", "--json"]).arg(segment(&cluster))));
     assert_eq!(status["running"], true);

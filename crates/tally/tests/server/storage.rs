@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally storage` with real files and devices: operations against strace and fio's own log, limits of devices, and what
-//! is left when a run is killed, interrupted or impossible.
+//! `tally storage` with real files and devices: operations compared with strace and fio's own log, limits of
+//! devices, and what is left if a run is killed, interrupted or impossible.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -80,7 +80,7 @@ impl Workspace {
         Self::within(&std::env::temp_dir())
     }
 
-    /// Files in memory: no disk that others use as well delays an operation.
+    /// Files in memory, so that no disk shared with others delays an operation.
     fn in_memory() -> Self {
         Self::within(Path::new("/dev/shm"))
     }
@@ -131,7 +131,7 @@ impl Workspace {
         self.lines(cell).iter().filter(|line| line["what"] == "sample").count() >= 3
     }
 
-    /// Everything that the run made outside of its results is removed.
+    /// Everything that the run created outside its results is removed.
     fn nothing_is_left(&self) {
         let place = self.path("place");
         eventually("the directory is empty", || {
@@ -178,7 +178,7 @@ fn has_loop_devices() -> bool {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     let made = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output();
-    let Some(made) = made.ok().filter(|it| it.status.success()) else { return false };
+    let Some(made) = made.ok().filter(|output| output.status.success()) else { return false };
     let device = String::from_utf8(made.stdout).unwrap();
     assert!(Command::new("losetup").args(["--detach", device.trim()]).status().unwrap().success());
     true
@@ -203,7 +203,7 @@ fn is_limited_to(bytes: u64) -> bool {
     limits.lines().any(|line| line.ends_with(&format!(" {bytes}")))
 }
 
-/// No limit of that many bytes, and no group that this process made for limits.
+/// Checks that there is no limit of this many bytes, and no group that this process created for limits.
 fn no_limit_is_left(bytes: u64, pid: u32) {
     assert!(!is_limited_to(bytes));
     for entry in std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
@@ -229,8 +229,8 @@ fn fields(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A program `fio` that runs the real one under strace; its calls are in files beginning with `calls`. None where strace
-/// may not trace.
+/// A program `fio` that runs the real one under strace; its calls are in files whose names start with `calls`.
+/// None if strace may not trace.
 fn traced_fio(workspace: &Workspace) -> Option<std::ffi::OsString> {
     let strace = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
     if !strace.is_ok_and(|output| output.status.success()) {
@@ -245,8 +245,8 @@ fn traced_fio(workspace: &Workspace) -> Option<std::ffi::OsString> {
 /// The number of calls of this name that moved 8 kB.
 fn traced(workspace: &Workspace, name: &str) -> u64 {
     let entries = std::fs::read_dir(workspace.folder.path()).unwrap().flatten();
-    let files = entries.filter(|it| it.file_name().to_string_lossy().starts_with("calls."));
-    let texts = files.map(|it| std::fs::read_to_string(it.path()).unwrap());
+    let files = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("calls."));
+    let texts = files.map(|file| std::fs::read_to_string(file.path()).unwrap());
     let of = |line: &&str| line.contains(name) && line.ends_with(" = 8192");
     texts.map(|text| text.lines().filter(of).count() as u64).sum()
 }
@@ -400,7 +400,7 @@ fn what_is_owed_is_dropped_if_the_study_says_so() {
     assert!(child.wait().unwrap().success());
     let answer = workspace.results();
     let cell = &answer["cells"][0];
-    // 100 writes/s are wanted and 8 possible.
+    // 100 writes/s are requested and 8 are possible.
     let lines = workspace.lines("device-0");
     let dropped: u64 = lines
         .iter()
@@ -450,7 +450,7 @@ fn verify_a_limited_device_loses_its_steadiness_then() {
         no_limit_is_left(262_144, first.id());
         let number = |name: &str| found[name].as_f64().unwrap_or(f64::NAN);
         let cause = found["cause"].as_str().unwrap_or_default();
-        // 100 writes/s of 8 kB are wanted, and 32 are possible; the 100 reads go on.
+        // 100 writes/s of 8 kB are requested, and 32 are possible; the 100 reads continue.
         let holds = other.is_null()
             && (number("at") - 13.0).abs() < 5.0
             && cause.contains("write 256 kB/s")
@@ -459,8 +459,8 @@ fn verify_a_limited_device_loses_its_steadiness_then() {
     });
 }
 
-/// Each of the eight threads counts whole operations, at the begin and at the end: that many may be one too many or too
-/// few, and a report of fio is late by one or two.
+/// Each of the eight threads counts whole operations, at the start and at the end: this many may be missing or in
+/// excess, and a report of fio is late by one or two.
 #[test]
 #[ignore = "verify: rate and mix of a load"]
 fn verify_rate_and_mix_of_a_load_are_the_studys() {

@@ -13,7 +13,7 @@ use postgres::Client;
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
 
-/// The clock's rate was measured against another clock when the segment was made.
+/// The clock's rate was measured against another clock when the segment was created.
 const RATE: f64 = 1e-3;
 
 /// A session, and how long its commands may have taken: a command ends before its backend sleeps again.
@@ -101,7 +101,7 @@ fn a_stream_is_neither_a_command_nor_a_statement_nor_client_activity() {
         for n in 0..5 {
             work.execute(&format!("insert into t values ({n})"));
         }
-        // So long that it would show in the mean of all commands.
+        // Long enough to show in the mean of all commands.
         while streaming.elapsed().as_secs_f64() < 0.3 + f64::from(work.commands) * work.longest {
             std::thread::sleep(Duration::from_millis(50));
         }

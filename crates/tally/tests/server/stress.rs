@@ -3,8 +3,8 @@
 //! processes, while the level and the list of probed functions change at random. Nothing crashes or hangs,
 //! and afterwards no lock is shown as held and time is conserved.
 //!
-//! The next change comes when everybody has done something since the last one. 12 changes with a fixed seed;
-//! `make stress` has 1,000 with a random one. PGTALLY_STRESS_CHANGES sets other numbers.
+//! The next change happens when every worker has made progress since the last one. 12 changes with a fixed seed;
+//! `make stress` has 1,000 with a random one. PGTALLY_STRESS_CHANGES sets another number.
 
 use crate::support;
 use crate::support::verify::{Claim, Trial};
@@ -210,8 +210,8 @@ fn deadlocks() -> Load {
     )
 }
 
-/// Changes level and list, and kills a process at times, until there were that many changes and `check`, which waits
-/// until everybody has done something, is content. Returns the number of kills.
+/// Changes level and list, and sometimes kills a process, until this many changes have been made and `check`,
+/// which waits until every worker has made progress, succeeds. Returns the number of kills.
 fn torment(stress: &Stress, rng: &mut StdRng, wanted: u64, check: &mut dyn FnMut() -> bool) -> u64 {
     let path = support::segment(&stress.cluster);
     let (mut kills, mut changes, mut content) = (0, 0, false);

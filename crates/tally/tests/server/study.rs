@@ -135,7 +135,7 @@ fn a_study_writes_tables_and_a_page_and_its_reads_agree() {
     let cell: Value = serde_json::from_str(&place.cells()[0]).unwrap();
     assert_eq!(cell["proof"]["level"], "waits");
 
-    // The results can be made again from the cells, and a second run has nothing left to do.
+    // The results can be recomputed from the cells, and a second run has nothing left to do.
     std::fs::remove_file(place.out().join("results.json")).unwrap();
     let again = output(tally().args(["study", "report"]).arg(place.out()));
     assert_eq!(again, text);
@@ -459,7 +459,7 @@ fn an_arms_file_system_is_removed_even_when_the_run_is_killed() {
 fn an_instrument_ends_even_when_the_run_is_killed() {
     let place = Workspace::new();
     let servers = server_directory();
-    // A duration of sleep that no other process uses.
+    // A sleep duration that no other process uses.
     let length = format!("{}", 100_000_000 + std::process::id());
     let study = place.study(
         &in_both_arms(&format!(
@@ -480,7 +480,7 @@ fn an_instrument_ends_even_when_the_run_is_killed() {
     eventually("it has ended", || !runs());
 }
 
-/// The first transaction fails for as long as a file exists, which it removes: so one cell fails once.
+/// The first transaction fails as long as a file exists, and removes the file, so one cell fails once.
 #[test]
 fn a_run_goes_on_after_a_cell_whose_load_fails_and_measures_it_later() {
     let place = Workspace::new();
@@ -520,7 +520,7 @@ fn a_run_goes_on_after_a_cell_whose_load_fails_and_measures_it_later() {
     assert_eq!(place.cells().len(), 4);
 }
 
-/// The same command measures what is missing, and no reason stays.
+/// The same command measures what is missing, and no reason remains.
 fn output_of_the_rest(place: &Workspace, study: &str) {
     let text = output(&mut place.run(study));
     assert!(!text.contains("failed"), "{text}");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a sync had to write: number and bytes of the writes to its file since the previous sync, by any
+//! The data that a sync had to write: number and bytes of the writes to its file since the previous sync, by any
 //! process, agree with strace's.
 //!
-//! The order of a write and a sync by two processes at nearly the same time is uncertain, for us and for
-//! strace. So each count has a lower and an upper bound; they are the same where all processes were seen at rest
-//! between the writes and the sync, as in the last checkpoint of each round. Where strace may not trace, the test prints that and
-//! passes.
+//! The order of a write and a sync by two processes at nearly the same time is uncertain, for us and for strace.
+//! Therefore each count has a lower and an upper bound; they are equal if all processes were seen at rest between
+//! the writes and the sync, as in the last checkpoint of each round. If strace may not trace, the test prints a
+//! message and passes.
 
 use crate::support;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,7 +24,7 @@ const TRANSACTIONS: usize = 25;
 /// Turns of load and checkpoint.
 const ROUNDS: usize = 4;
 
-/// Between which two instants each process was seen at rest.
+/// The two instants between which each process was seen at rest.
 type Rests = BTreeMap<i32, (f64, f64)>;
 
 /// Writes and bytes.
@@ -34,12 +34,12 @@ type WritesAndBytes = (u64, u64);
 #[derive(Debug)]
 struct Write {
     pid: i32,
-    /// When it has been counted for sure: its process has begun the next call, or was seen at rest.
+    /// When it has certainly been counted: its process has started the next call, or was seen at rest.
     counted: f64,
     bytes: u64,
 }
 
-/// A sync, by strace: bounds of what its file's syncs, up to this one, had to write since the trace began.
+/// A sync, by strace: bounds of what its file's syncs, up to this one, had to write since the trace started.
 #[derive(Debug)]
 struct Sync {
     path: PathBuf,
@@ -59,7 +59,7 @@ fn theirs(calls: &[Call], places: &FileKinds, rests: &[Rests]) -> BTreeMap<i32, 
     for call in calls {
         begun.entry(call.pid).or_default().push(call.at);
     }
-    // When each process's last call ended. What a sync has to write is taken after that.
+    // When each process's last call ended. The amount that a sync has to write is determined after that.
     let mut ended: HashMap<i32, f64> = HashMap::new();
     for call in calls {
         let taken = ended.insert(call.pid, call.ended).unwrap_or(0.0);
@@ -191,7 +191,7 @@ fn a_sync_event_counts_all_writes_since_the_previous_sync() {
         ours.entry(event.pid).or_default().push((sum, places.data.join(path)));
     }
 
-    // In the order in which a file's syncs began, the sums of ours are within strace's bounds.
+    // In the order in which a file's syncs started, our sums are within strace's bounds.
     let theirs = theirs(&calls, &places, &rests);
     let mut wrong = Vec::new();
     let mut taken: HashMap<&PathBuf, Vec<(WritesAndBytes, &Sync)>> = HashMap::new();

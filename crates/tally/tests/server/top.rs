@@ -101,8 +101,8 @@ fn intervals_as_json_are_as_documented() {
         let sum: f64 = accounts.map(|account| number(&account["seconds"])).sum();
         assert!((sum / wall - 1.0).abs() < 1e-9, "{sum} {wall}");
     }
-    // The session has lived as long as the intervals: longer than the test looked on between two of them, and not longer than
-    // it looked on altogether.
+    // The session has lived as long as the intervals: longer than the test observed between two of them, and no
+    // longer than it observed in total.
     let sessions = |interval: &Value| interval["sessions"].as_array().unwrap().clone();
     let lived: f64 = intervals
         .iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally top` names the session that others wait for.
+//! `tally top` names the session for which others wait.
 
 use std::thread::JoinHandle;
 
@@ -89,14 +89,14 @@ fn the_text_begins_with_who_waits_for_whom_and_has_the_tree_at_level_waits() {
         lines[2].starts_with("    ") && lines[2].contains("row (0,1) of relation orders"),
         "{tree}"
     );
-    assert!(tree.contains("Lock statistics need level locks"), "{tree}");
+    assert!(tree.contains("lock statistics require level locks"), "{tree}");
     root.batch_execute("rollback").unwrap();
     for (_, thread) in waiters {
         thread.join().unwrap().unwrap();
     }
 }
 
-/// The full-screen view by this connection.
+/// The full-screen view through this connection.
 fn top(cluster: &Cluster, user: &str, target: &str) -> Tmux {
     let tally = env!("CARGO_BIN_EXE_tally");
     let command = format!("PGUSER={user} {tally} top --no-witness --view locks '{target}'");
@@ -118,16 +118,16 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
         cluster.psql(&sql).unwrap().trim() == "1"
     };
 
-    // Without the right: what the server says is shown, and nothing happens.
+    // Without the privilege: the server's message is shown, and nothing happens.
     let by_path = segment(&cluster).display().to_string();
     let poor = top(&cluster, "poor", &by_path);
     poor.press(&["k"]);
     poor.until_seen(&format!("Terminate session {pid} (forgetful, postgres@postgres)? y/n"));
     poor.press(&["y"]);
-    let seen = poor.until_seen("is not terminated: ");
+    let seen = poor.until_seen("did not terminate session");
     assert!(seen.to_lowercase().contains("superuser"), "{seen}");
     assert!(alive(pid));
-    // A role that does not exist: there is no connection, and how to give one.
+    // A role that does not exist: there is no connection, and the message says how to specify one.
     let nobody = top(&cluster, "nobody", &by_path);
     nobody.press(&["k", "y"]);
     let seen = nobody.until_seen("cannot connect to ");
@@ -136,15 +136,15 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
 
     let tmux = top(&cluster, cluster.user(), &by_path);
     tmux.press(&["k", "n"]);
-    tmux.until_seen("is not terminated: you did not press y");
+    tmux.until_seen("not confirmed");
     assert!(alive(pid));
     tmux.press(&["c"]);
-    tmux.until_seen("executes no statement");
+    tmux.until_seen("is not executing a statement");
     // Its waiter does.
     tmux.press(&["Down", "c"]);
     tmux.until_seen(&format!("Cancel the statement of session {waiting} (waiter, "));
     tmux.press(&["y"]);
-    tmux.until_seen("the server cancels the statement");
+    tmux.until_seen("sent a cancel request to session");
     let error = thread.join().unwrap().unwrap_err();
     assert_eq!(error.as_db_error().unwrap().code().code(), "57014", "{error}");
     assert!(alive(pid));
@@ -153,12 +153,12 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
     let (_, thread) = waiter(&cluster);
     let tmux = top(&cluster, "nobody", &cluster.connection_string());
     tmux.press(&["k", "y"]);
-    tmux.until_seen("the server terminates session");
+    tmux.until_seen("sent a terminate request to session");
     eventually("its end", || !alive(pid));
     thread.join().unwrap().unwrap();
 }
 
-/// A stopped postmaster accepts no connection: nobody waits for it but the request.
+/// A stopped postmaster accepts no connection: only the request waits for it.
 #[test]
 fn a_server_that_does_not_accept_does_not_freeze_the_screen() {
     let cluster = server();
@@ -171,12 +171,12 @@ fn a_server_that_does_not_accept_does_not_freeze_the_screen() {
     tmux.press(&["k", "y"]);
     tmux.until_seen(&format!("asking the server to terminate session {pid}"));
     tmux.press(&["k", "y"]);
-    tmux.until_seen("the server has not answered yet");
+    tmux.until_seen("the server has not responded yet");
     tmux.press(&["F1"]);
     tmux.until_seen("open a row into its phases");
     tmux.press(&["Escape"]);
     kill_process(postmaster, Signal::CONT).unwrap();
-    tmux.until_seen(&format!("the server terminates session {pid}"));
+    tmux.until_seen(&format!("sent a terminate request to session {pid}"));
     thread.join().unwrap().unwrap();
 }
 
@@ -189,11 +189,11 @@ fn enter_opens_a_session_with_what_it_did_and_whom_it_blocks() {
     let tmux = top(&cluster, cluster.user(), &segment(&cluster).display().to_string());
     tmux.press(&["Enter"]);
     let seen = tmux.until("all of the page", |seen| {
-        seen.contains("What it did since it began") && seen.contains("query ID")
+        seen.contains("Activity since it started") && seen.contains("query ID")
     });
     for part in [
         &format!("Session {pid} (forgetful, postgres@postgres)"),
-        "client backend, client local, began ",
+        "client backend, client local, started ",
         "idle in transaction for ",
         "; transaction open for ",
         "Last statement",
@@ -205,7 +205,7 @@ fn enter_opens_a_session_with_what_it_did_and_whom_it_blocks() {
     tmux.press(&["Escape"]);
     tmux.until_seen("BEHIND");
     tmux.press(&["Down", "Enter"]);
-    let seen = tmux.until_seen("It waits for transaction ");
+    let seen = tmux.until_seen("Waits for transaction ");
     assert!(seen.contains(&format!("Session {waiting} (waiter, ")), "{seen}");
     assert!(
         seen.contains(&format!(
@@ -253,13 +253,13 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
     for (_, thread) in waiters {
         thread.join().unwrap().unwrap();
     }
-    let wrong = |it: &Value| it["diagnoses"][0]["rule"] == "locks";
+    let wrong = |value: &Value| value["diagnoses"][0]["rule"] == "locks";
     eventually("the waits are within the last seconds no more", || {
         seen.push(top.interval());
         !wrong(&seen[seen.len() - 1])
     });
 
-    let length = |it: &Value| it["interval_seconds"].as_f64().unwrap();
+    let length = |value: &Value| value["interval_seconds"].as_f64().unwrap();
     let waited = |it: &Value| -> f64 {
         let accounts = it["ledger"].as_array().unwrap().iter();
         let waits = accounts.filter(|row| row["activity"].as_str().unwrap().starts_with("Lock:"));
@@ -275,12 +275,12 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
         let from = (0..=now).find(close).unwrap_or_else(|| panic!("{diagnosed} s in line {now}"));
         assert!(diagnosed >= 0.999 * all.min(LAST), "{diagnosed} of {all}");
         assert!(diagnosed <= 1.001 * (LAST * 1.2 + longest), "{diagnosed}, {longest}");
-        // The rule wants waits that are a tenth of the load; nobody does anything else.
+        // The rule requires waits of a tenth of the load; nobody does anything else.
         let waited: f64 = seen[from..=now].iter().map(waited).sum();
         if waited == 0.0 || waited > 0.5 * diagnosed {
             assert_eq!(wrong(&seen[now]), waited > 0.0, "line {now}: {:#}", seen[now]["diagnoses"]);
         }
     }
-    let ended = |it: &&Value| waited(it) == 0.0 && wrong(it);
+    let ended = |value: &&Value| waited(value) == 0.0 && wrong(value);
     assert!(seen.iter().any(|it| ended(&it)), "no wait was diagnosed after its end");
 }

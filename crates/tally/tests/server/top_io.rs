@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Storage in `tally top` on a live server: what a session and the checkpointer did in the interval, the
+//! Storage in `tally top` on a live server: the activity of a session and the checkpointer in the interval, the
 //! devices, and slow operations.
 
 use crate::support;
@@ -12,7 +12,7 @@ use scratch::Cluster;
 use serde_json::Value;
 
 const COMMITS: u64 = 40;
-/// How long one of them waits at least, seconds; more than the threshold of slow operations.
+/// Minimum duration of such a wait, seconds; longer than the threshold of slow operations.
 const WAIT: f64 = 0.25;
 
 /// A server with an additional tablespace, and the tablespace's OID.
@@ -74,7 +74,7 @@ fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
     let segment = support::segment(&cluster);
     let mut top = Top::start(&["--interval", "0.5", "--no-witness"], &segment);
     let mut intervals = vec![top.interval()];
-    // The command attached before the work; all of the work is in the intervals.
+    // The command attached before the work, so all of the work is in the intervals.
     let began = realtime_ns() as f64 * 1e-9;
     work(&cluster);
     let worked = realtime_ns() as f64 * 1e-9 - began;

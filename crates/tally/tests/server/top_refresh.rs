@@ -96,7 +96,7 @@ fn refreshes(segment: &Path, (width, height): (u16, u16)) {
     assert_eq!(code, Some(0));
     let (refreshes, outside) = parts(&bytes);
     let later = &refreshes[5..5 + REFRESHES];
-    // What stays the same is sent once: a title, the keys.
+    // Content that stays the same is sent once: a title, the keys.
     for text in ["1 Ledger", "quit", "help"] {
         let sent = |bytes: &&&[u8]| find(bytes, text.as_bytes()).is_some();
         assert!(refreshes[..5].iter().any(|bytes| sent(&bytes)), "{text}");

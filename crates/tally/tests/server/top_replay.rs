@@ -194,7 +194,9 @@ fn a_recording_is_played_paused_and_searched() {
     tmux.until_seen("x1, stopped");
     tmux.press(&["t", "0", "0", ":", "0", "2", ":", "1", "1", "Enter"]);
     let seen = tmux.until_seen("00:02:11 UTC, interval 121 of 150");
-    assert!(seen.contains("before it: the recorder was stopped; nothing was recorded for 10"));
+    assert!(seen.contains(
+        "gap before this interval: the recorder was stopped; nothing was recorded for 10"
+    ));
     assert!(seen.contains("IO:DataFileRead") && seen.contains("recorded per 10 s"));
     tmux.press(&["Left", "Left"]);
     tmux.until_seen("00:01:59 UTC, interval 119 of 150");
@@ -204,7 +206,7 @@ fn a_recording_is_played_paused_and_searched() {
     tmux.press(&["9"]);
     tmux.until_seen("sync: 2.500 s");
     tmux.press(&["4"]);
-    tmux.until_seen("only their number");
+    tmux.until_seen("only the number of sessions");
     tmux.press(&["8"]);
     tmux.until_seen("no statements were recorded");
     tmux.press(&["1", "l"]);
@@ -212,7 +214,7 @@ fn a_recording_is_played_paused_and_searched() {
     tmux.press(&["+", "+", "+", "+", "+", "+"]);
     tmux.until_seen("x64, stopped");
     tmux.press(&["p"]);
-    tmux.until_seen("this is the end of the replay");
+    tmux.until_seen("end of the replay");
     tmux.press(&["q"]);
     tmux.until_seen("ended with 0");
 }

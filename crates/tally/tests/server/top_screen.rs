@@ -79,9 +79,9 @@ fn keys_select_panes_and_past_intervals_on_eighty_columns() {
     tmux.press(&["Escape"]);
     tmux.until_seen("\ncpu   ");
     tmux.press(&["?"]);
-    tmux.until_seen("tally top: Up and Down for the rest");
+    tmux.until_seen("tally top: Up and Down scroll");
     tmux.press(&["y"]);
-    tmux.until("the panes", |seen| !seen.contains("for the rest"));
+    tmux.until("the panes", |seen| !seen.contains("any other key goes back"));
     tmux.press(&["q"]);
     let after = tmux.until_seen("ended with 0");
     assert!(!after.contains("Ledger"), "the terminal is as it was: {after}");
@@ -152,11 +152,11 @@ fn the_view_is_saved_and_restored_at_the_next_start() {
     assert!(saved.contains("view = \"waits\"") && saved.contains("sort = \"calls\""), "{saved}");
     tmux.press(&["q"]);
     let seen = tmux.until_seen("1 Ledger");
-    assert!(seen.contains("order: calls") && seen.contains("with idle"), "{seen}");
+    assert!(seen.contains("sort: calls") && seen.contains("with idle"), "{seen}");
     std::fs::write(&file, "sort = [").unwrap();
     tmux.press(&["q"]);
     ledger(&tmux);
-    let seen = tmux.until_seen("order: time");
+    let seen = tmux.until_seen("sort: time");
     assert!(!seen.contains("with idle") && !seen.contains("top.toml"), "{seen}");
     tmux.press(&["q"]);
     tmux.until_seen("ended with 0");
@@ -184,9 +184,9 @@ fn the_mouse_works_if_enabled() {
         tmux.click(column, line);
     };
     click("COUNT/S");
-    tmux.until_seen("order: calls");
+    tmux.until_seen("sort: calls");
     click("COUNT/S");
-    tmux.until_seen("order: calls reversed");
+    tmux.until_seen("sort: calls reversed");
     click("3 Commands");
     tmux.until_seen("HANDLE COUNT");
     tmux.press(&["m"]);
@@ -217,7 +217,8 @@ fn a_closed_terminal_ends_it_even_without_a_signal() {
     let mut ours = File::from(ours);
     let mut seen = [0; 64];
     assert!(ours.read(&mut seen).unwrap() > 0);
-    // Right after it has found the terminal open, as it asks for keys. On other processors that is the same call.
+    // Right after it has found the terminal open, when it asks for keys. On other processors this is the same
+    // call.
     #[cfg(target_arch = "x86_64")]
     let held = Strace::hold("poll", top.id() as i32);
     #[cfg(target_arch = "x86_64")]

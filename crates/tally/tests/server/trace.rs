@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally trace`: what it prints is what strace and the server's own accounts say, whoever is killed meanwhile.
+//! `tally trace`: its output agrees with strace and the server's own accounts, whichever process is killed
+//! meanwhile.
 //!
-//! Where strace may not trace, the tests that need it print that and pass.
+//! If strace may not trace, the tests that need it print a message and pass.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use serde_json::Value;
 /// In the header: the rings' region, the level word, which rings have memory.
 const TRACES: u64 = header::TRACES as u64;
 const LEVEL_WORD: u64 = header::LEVEL_WORD as u64;
-/// In the head of a ring: who has taken it.
+/// In the head of a ring: its owner.
 const OWNER_PID: u64 = trace::OWNER_PID as u64;
 const TRACES_ARMED: u64 = header::TRACES_ARMED as u64;
 
@@ -77,7 +78,7 @@ impl Tracer {
         Tracer { child: command.spawn().unwrap(), output, marks: 0, _folder: folder }
     }
 
-    /// Until the session is traced; it must do something for that.
+    /// Waits until the session is traced; the session must do something for that.
     fn wait_for(self, client: &mut Client) -> Tracer {
         eventually("the session is traced", || {
             client.batch_execute("select 1").unwrap();
@@ -94,7 +95,8 @@ impl Tracer {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits until it has read what the session has done. Without that, a ring may be overwritten before it gets a CPU.
+    /// Waits until it has read what the session has done. Otherwise a ring may be overwritten before the reader
+    /// gets a CPU.
     fn catch_up(&mut self, client: &mut Client) {
         self.marks += 1;
         let rows = 1000 + self.marks;
@@ -103,7 +105,7 @@ impl Tracer {
         eventually("the tracer has caught up", || self.text().contains(&mark));
     }
 
-    /// Ends it as a user would, when the sessions wait for their clients, and returns its lines.
+    /// Ends it as a user would, once the sessions wait for their clients, and returns its lines.
     fn stop(mut self, cluster: &Cluster) -> Vec<Value> {
         // Before such a wait, everything is in the ring.
         wait_until_idle(cluster);
@@ -152,7 +154,7 @@ fn traced(lines: &[Value]) -> Vec<Operation> {
         .collect()
 }
 
-/// Of strace, which prints `pread64(5</data/base/5/16384>, ""..., 8192, 16384)`.
+/// From strace, which prints `pread64(5</data/base/5/16384>, ""..., 8192, 16384)`.
 fn witnessed(calls: &[Call], data: &Path) -> Vec<Operation> {
     let data = data.canonicalize().unwrap();
     let mut operations = Vec::new();
@@ -161,7 +163,7 @@ fn witnessed(calls: &[Call], data: &Path) -> Vec<Operation> {
             call.arguments[0].split_once('<').map_or("", |(_, path)| path.trim_end_matches('>'));
         let Ok(file) = Path::new(path).strip_prefix(&data) else { continue };
         let file = file.to_str().unwrap();
-        // Of relations, as the traced ones: no pg_control.
+        // Of relations, like the traced ones: no pg_control.
         let name = file.rsplit('/').next().unwrap();
         let relation = name.starts_with(|c: char| c.is_ascii_digit());
         let directory = ["base/", "global/"].iter().any(|it| file.starts_with(it));
@@ -175,7 +177,7 @@ fn witnessed(calls: &[Call], data: &Path) -> Vec<Operation> {
     operations
 }
 
-/// What extends a relation is a write to strace.
+/// An operation that extends a relation is a write to strace.
 fn as_written(operations: Vec<Operation>) -> Vec<Operation> {
     let name = |name: String| if name == "extend" { "write".into() } else { name };
     operations.into_iter().map(|(operation, file, block)| (name(operation), file, block)).collect()
@@ -208,7 +210,7 @@ fn reads_and_writes_are_those_of_strace_in_order_and_all_time_is_the_ledgers() {
     assert_eq!(sums.len(), 1);
     assert_eq!(sums[0]["records_lost"], 0, "{}", sums[0]);
     assert_eq!(sums[0]["equals_ledger"], true, "{}", sums[0]);
-    // They are compared at the trace's beginning and end at least.
+    // They are compared at least at the start and at the end of the trace.
     assert!(sums[0]["compared_waits"].as_u64().unwrap() > 5_000, "{}", sums[0]);
 
     // Times only go forward, wait by wait.
@@ -374,7 +376,7 @@ fn cursors_outlive_the_trace_and_errors_leave_no_node_behind() {
     let lines = tracer.stop(&cluster);
     let waits = lines_about(&lines, "wait");
     let reads = waits.iter().filter(|wait| wait["activity"] == "IO:DataFileRead");
-    assert!(reads.filter(|it| it["node"].is_u64()).count() > 2_000);
+    assert!(reads.filter(|read| read["node"].is_u64()).count() > 2_000);
     let idle: Vec<_> =
         waits.iter().filter(|wait| wait["activity"] == "Client:ClientRead").collect();
     // The one between the two messages, at least.
@@ -391,7 +393,7 @@ fn a_server_that_stops_ends_the_trace_with_an_error() {
     assert_eq!(tracer.child.wait().unwrap().code(), Some(1));
     let errors = std::fs::read_to_string(tracer.output.with_file_name("errors")).unwrap();
     assert!(errors.contains("the server has stopped or was restarted"), "{errors}");
-    // What it did until then is there.
+    // Everything that it did until then is there.
     assert_eq!(lines_about(&tracer.lines(), "sums").len(), 1);
 }
 
@@ -448,7 +450,7 @@ fn errors_and_locks_are_named() {
     assert_eq!(locks[0]["activity"], "Lock:transactionid");
     assert_eq!(locks[0]["mode"], "ShareLock");
     assert_eq!(locks[0]["blockers"][0].as_i64(), Some(i64::from(holder_pid)));
-    // Its client has left: the trace is over.
+    // Its client has disconnected, so the trace is over.
     assert_eq!(lines_about(&lines, "sums").len(), 1);
 }
 
@@ -519,7 +521,7 @@ fn random_bytes_in_its_ring_harm_neither_the_session_nor_the_server() {
     for round in 0..200 {
         random.fill_bytes(&mut bytes);
         match round % 4 {
-            // The claim and the lease stay, so that the session goes on writing.
+            // The claim and the lease stay, so the session continues to write.
             0 => file
                 .write_all_at(&bytes[trace::APPLICATION..], rings + trace::APPLICATION as u64)
                 .unwrap(),
@@ -562,7 +564,7 @@ fn sessions_are_chosen_by_name_and_messages_by_length() {
     let pids: Vec<i64> =
         lines_about(&lines, "trace").iter().map(|it| it["pid"].as_i64().unwrap()).collect();
     assert_eq!(pids, [i64::from(pid)]);
-    // Those that waited for a CPU may be among them, but none that was fast.
+    // Statements that waited for a CPU may be among them, but no fast one.
     let lengths = |what| -> Vec<i64> {
         lines_about(&lines, what).iter().map(|it| it["length_ns"].as_i64().unwrap()).collect()
     };
@@ -614,7 +616,7 @@ fn a_text_and_a_file_for_perfetto_have_the_same_story() {
     assert!(perfetto.child.wait().unwrap().success());
     let bytes = std::fs::read(&file).unwrap();
     let names = [&b"Query"[..], b"Client:ClientRead", b"run"];
-    assert!(names.iter().all(|name| bytes.windows(name.len()).any(|it| it == *name)));
+    assert!(names.iter().all(|name| bytes.windows(name.len()).any(|window| window == *name)));
 }
 
 #[test]
@@ -642,7 +644,7 @@ fn refusals_name_what_is_wrong() {
     assert!(trace(&[&pid.to_string(), path], 1).contains("level off"));
 }
 
-/// Of all lines with these sums, for each node's name.
+/// From all lines with these sums, for the name of each node.
 fn sums_by_node(lines: &[Value], key: &str) -> BTreeMap<String, i64> {
     let mut names = BTreeMap::new();
     let mut sums = BTreeMap::new();
@@ -661,11 +663,11 @@ fn sums_by_node(lines: &[Value], key: &str) -> BTreeMap<String, i64> {
     sums
 }
 
-/// Some 10 us a row in the scan's filter, and twice as much in the aggregate: EXPLAIN adds little to a row.
+/// About 10 us per row in the scan's filter, and twice as much in the aggregate: EXPLAIN adds little to a row.
 const BOTH_WORK: &str = "select sum(length(repeat(md5(i::text), 1500))) from t \
                          where length(repeat(md5(i::text), 700)) > 0";
 
-/// Lines of a trace of so many executions of that statement, all read.
+/// Lines of a trace of this many executions of that statement, all read.
 fn of_both_work(cluster: &Cluster, client: &mut Client, pid: i32, executions: u64) -> Vec<Value> {
     client.batch_execute("set jit = off").unwrap();
     client.batch_execute(BOTH_WORK).unwrap();
@@ -688,7 +690,7 @@ fn processor_time_of_nodes_is_that_of_their_plan_at_most() {
     let cluster = server();
     cluster.psql("create table t as select generate_series(1, 2000) i; analyze t").unwrap();
     let (mut client, pid) = session(&cluster);
-    // The nodes' shares are samples: of a process that has no CPU there are none.
+    // The shares of nodes are samples: a process without a CPU has none.
     eventually("both nodes are sampled", || {
         let lines = of_both_work(&cluster, &mut client, pid, 1);
         let cpu = sums_by_node(&lines, "cpu_ns");
@@ -728,7 +730,7 @@ fn verify_processor_time_of_nodes() {
         let half_width = of_node(&sums_by_node(&lines, "cpu_half_width_ns"), "Seq Scan");
         let (scan, aggregate) = (of_node(&cpu, "Seq Scan"), of_node(&cpu, "Aggregate"));
         let (ours, error) = (scan / (scan + aggregate), half_width / (scan + aggregate));
-        // Nearly all of the steps' processor time is the nodes'.
+        // Nearly all of the steps' CPU time belongs to the nodes.
         let steps = of_messages_with(&lines, "Aggregate") as f64;
         let nearly = (scan + aggregate) / steps > 0.9;
         Trial {
@@ -739,7 +741,7 @@ fn verify_processor_time_of_nodes() {
     });
 }
 
-/// Processor time of the messages that execute a plan with such a node, ns.
+/// CPU time of the messages that execute a plan with such a node, ns.
 fn of_messages_with(lines: &[Value], node: &str) -> i64 {
     let (mut sum, mut cpu, mut found) = (0, 0, false);
     for line in lines {

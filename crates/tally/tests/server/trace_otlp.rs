@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally trace --otlp`: what a real OpenTelemetry Collector receives is what the session did, in the traces of its client.
+//! `tally trace --otlp`: a real OpenTelemetry Collector receives what the session did, in the traces of its
+//! client.
 
 use crate::support;
 use std::io::{Read, Write};
@@ -28,7 +29,7 @@ fn session(cluster: &Cluster) -> (Client, i32) {
     (client, pid)
 }
 
-/// Does what the test is about, while the session is traced; then the tracer ends as its user would end it.
+/// Runs the subject of the test while the session is traced; then the tracer ends as a user would end it.
 fn traced(
     cluster: &Cluster,
     client: &mut Client,
@@ -121,7 +122,8 @@ fn statements_are_in_the_traces_of_their_client_and_their_waits_within_them() {
         client.batch_execute("insert into t values (0)").unwrap();
         client.batch_execute(&commented("00f067aa0ba902b8", "delete from t where i = 0")).unwrap();
         client.batch_execute("commit").unwrap();
-        // The extended protocol: several messages are one statement. There are traces for the workers of two.
+        // The extended protocol: several messages are one statement. There are traces for the workers of two
+        // statements.
         client.batch_execute("set max_parallel_workers_per_gather = 0").unwrap();
         client.query(&*commented("00f067aa0ba902b9", "select i + 1 from t limit 3"), &[]).unwrap();
         client.query("select i * 2 as prepared from t limit 3", &[]).unwrap();
@@ -171,7 +173,7 @@ fn statements_are_in_the_traces_of_their_client_and_their_waits_within_them() {
     assert_eq!(waits.len(), 1);
     assert_eq!(waits[0]["name"], "Timeout:PgSleep");
 
-    // A transaction of four statements; one is its client's. All others are none.
+    // A transaction of four statements; one belongs to its client's trace, the others to none.
     let found = transactions(&all);
     assert_eq!(found.len(), 1, "{found:#?}");
     let transaction = found[0];
@@ -223,7 +225,7 @@ fn statements_are_in_the_traces_of_their_client_and_their_waits_within_them() {
     statements.chain(workers).for_each(adds_up);
 }
 
-/// A session whose messages the test puts together itself.
+/// A session whose messages the test assembles itself.
 struct Raw(UnixStream);
 
 /// A message of the protocol: its kind, and its content.
@@ -278,7 +280,7 @@ impl Raw {
         }
     }
 
-    /// Sends all at once, so that the server need not wait for any but the first.
+    /// Sends everything at once, so that the server has to wait only for the first message.
     fn pipeline(&mut self, messages: &[Vec<u8>], answers: usize) {
         self.send(&messages.concat());
         for _ in 0..answers {
@@ -381,7 +383,7 @@ fn a_traceparent_is_that_of_the_statement_and_execution_that_it_was_sent_with() 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.otlp.json");
     let by = |span: &str| format!("/*traceparent='00-{TRACE}-00f067aa0ba902{span}-01'*/");
-    // Each statement calls a function of its own: the names of columns make no other statement.
+    // Each statement calls a function of its own, because names of columns do not make another statement.
     let act = |client: &mut Client| {
         let prepared = client.prepare(&format!("select pi() {}", by("01"))).unwrap();
         for _ in 0..3 {
@@ -425,7 +427,7 @@ fn a_traceparent_is_that_of_the_statement_and_execution_that_it_was_sent_with() 
     ] {
         assert_eq!(parents(&all, name), [span], "{name}");
     }
-    // One that names none is in the trace of its transaction's first statement.
+    // One that names no trace is in the trace of its transaction's first statement.
     assert_eq!(named(&all, "sign(")[0]["traceId"], TRACE);
     for name in ["md5(", "concat(", "cbrt(", "exp("] {
         assert_eq!(parents(&all, name), [""], "{name}");

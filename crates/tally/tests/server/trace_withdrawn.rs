@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A traced session whose trace is ended from outside, at any point of its own code: it answers, the server stays, what it
-//! wrote until then is whole, and it can be traced again.
+//! A traced session whose trace is ended from outside, at any point of its own code: it responds, the server
+//! stays up, everything that it wrote until then is complete, and it can be traced again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -23,18 +23,18 @@ const STATEMENTS: &str = "begin; update b set i = i where i = 1; commit;
     select count(*) from a join b using (i) \
     /*traceparent='00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'*/";
 
-/// Where a record has its kind, and the kind of nodes (libtally/include/tally_trace.h).
+/// The position of the kind in a record, and the kind of nodes (libtally/include/tally_trace.h).
 const KIND: u64 = 24;
 const NODE: u8 = 11;
 
-/// What ends a trace from outside.
+/// The ways to end a trace from outside.
 #[derive(Debug, Clone, Copy)]
 enum End {
     /// The reader gives the ring back, with its memory.
     Withdrawn,
     /// The reader stops, and reads what is left.
     Stopped,
-    /// The reader was killed: nothing changes until the time is over for which it has asked.
+    /// The reader was killed: nothing changes until the time that it requested is over.
     Lapsed,
     /// Nothing is measured any more.
     LevelOff,
@@ -48,14 +48,14 @@ struct Session {
     client: Client,
     pid: i32,
     segment: Segment,
-    /// A request that nobody answers. While there is one, each further one changes the level word.
+    /// A request that nobody answers. While there is one, each further request changes the level word.
     _other: TraceSwitch,
     file: File,
     stepped: Stepped,
 }
 
 impl Session {
-    /// `None`: no process can be stopped here.
+    /// `None` if no process can be stopped here.
     fn start() -> Option<Session> {
         let cluster = shared();
         let tables = "create table a as select generate_series(1, 3) i; \
@@ -63,7 +63,7 @@ impl Session {
         cluster.psql(tables).unwrap();
         let mut client = cluster.config().connect(NoTls).unwrap();
         let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
-        // What a session does once is done.
+        // The one-time work of a session is done.
         client.simple_query(STATEMENTS).unwrap();
         let path = segment_of(&cluster);
         let segment = Segment::open(&path).unwrap();
@@ -100,8 +100,8 @@ impl Session {
         rows.last().expect("it returns a row")
     }
 
-    /// Executes the statements traced; the trace is ended where `ends_here` tells so, of the places where the process
-    /// stops. False: it never did.
+    /// Executes the statements traced; the trace is ended at the stop that `ends_here` selects. Returns false if
+    /// it never did.
     fn end(&mut self, end: End, mut ends_here: impl FnMut(&Stepped, u64) -> bool) -> bool {
         let (switch, mut reader) = self.arm();
         let mut switch = Some(switch);
@@ -134,14 +134,14 @@ impl Session {
         ended
     }
 
-    /// All that was written is there, in a trace that is over.
+    /// Everything that was written is there, in a trace that is over.
     fn check(&self, reader: &mut TraceReader, end: End) {
         let state = reader.state(&self.segment).unwrap();
         let mut kinds = Vec::new();
         let lost_last = reader.poll(&self.segment, |lost, record| kinds.push((lost, record.kind)));
         assert_eq!(lost_last.unwrap() + kinds.iter().map(|(lost, _)| lost).sum::<u64>(), 0);
         if kinds.is_empty() {
-            // It was too late to begin.
+            // It was too late to start.
             return;
         }
         assert_eq!(state, TraceState::Ended);
@@ -160,13 +160,13 @@ impl Session {
         assert_eq!(ends.count(), usize::from(expected.is_some()));
     }
 
-    /// The server has had no crash.
+    /// The server has not crashed.
     fn has_lived(self) {
         assert!(!self.cluster.log().contains("terminated by signal"));
     }
 }
 
-/// Arm a ring, for as long as its switch lives.
+/// Arms a ring, for as long as its switch lives.
 fn arm(segment: &Segment, file: &File, request: &TraceRequest) -> (TraceSwitch, TraceReader) {
     let mut switch = TraceSwitch::open(segment).unwrap();
     let reader = switch.arm(request, 1).unwrap().remove(0);
@@ -174,7 +174,7 @@ fn arm(segment: &Segment, file: &File, request: &TraceRequest) -> (TraceSwitch, 
     (switch, reader)
 }
 
-/// Where the ring has the tick up to which its reader has asked for it.
+/// The position of the tick up to which the reader has requested the ring.
 fn until_at(file: &File, reader: &TraceReader) -> u64 {
     let mut words = [0; 16];
     file.read_exact_at(&mut words, header::TRACES as u64).unwrap();
@@ -186,7 +186,7 @@ fn until_at(file: &File, reader: &TraceReader) -> u64 {
 #[test]
 fn it_may_end_between_the_records_of_two_nodes() {
     let Some(mut session) = Session::start() else { return };
-    let put = session.stepped.functions(|it| it.name == "trace_put");
+    let put = session.stepped.functions(|function| function.name == "trace_put");
     session.stepped.stop_at(put.iter().map(|it| it.address));
     for end in ENDS {
         for nodes in 0.. {

@@ -29,11 +29,12 @@ fn check_spans(log: &Path, halves: u64) {
     }
 }
 
-/// All that a half of the program does is counted, once.
+/// Everything that a half of the program does is counted once.
 fn check_counts(program: &Running, order: &str) {
     let json = program.methods();
     if order == "later" {
-        // OpenTelemetry's agent gave this class an interface when it was loaded, and no agent can take one away or add one.
+        // OpenTelemetry's agent gave this class an interface when it was loaded, and no agent can remove or add
+        // one.
         let events = output(tally().arg("events").arg(program.segment()));
         let refused = "could not instrument org.postgresql.jdbc.PgConnection, which was loaded";
         assert!(events.contains(refused), "{events}");
@@ -86,7 +87,7 @@ fn two_agents_leave_each_other_their_figures() {
                 "-Dotel.traces.exporter=logging",
                 "-Dotel.metrics.exporter=none",
                 "-Dotel.logs.exporter=none",
-                // Only what meets ours: the rest takes most of its start.
+                // Only the parts that meet our agent: the rest takes most of its start.
                 "-Dotel.instrumentation.common.default-enabled=false",
                 "-Dotel.instrumentation.jdbc.enabled=true",
                 "-XX:TieredStopAtLevel=1",

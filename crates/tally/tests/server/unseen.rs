@@ -10,7 +10,7 @@ use crate::support::serving::Serving;
 use crate::support::{output, plain, start, tally};
 use rustix::process::Signal;
 
-/// Characters that reverse, hide, isolate and mark text, and a tag beyond the first 65,536.
+/// Characters that reverse, hide, isolate and mark text, and a tag beyond the first 65,536 characters.
 const ODD: &str = "a\u{202e}b\u{200b}c\u{2067}d\u{200f}\u{61c}e\u{e0041}";
 const SHOWN: &str = "a\\u202Eb\\u200Bc\\u2067d\\u200F\\u061Ce\\uDB40\\uDC41";
 
@@ -114,7 +114,7 @@ fn no_output_has_invisible_characters() {
 /// A name that would give a terminal another title, colours, and a line of its own.
 const HOSTILE: &str = "x\u{1b}]0;title\u{7}\u{1b}[31m\u{9b}2J\r\nforged  line";
 
-/// Checks that nothing of it reaches a terminal, nor a line of its own.
+/// Checks that none of it reaches a terminal, and that it makes no line of its own.
 fn assert_harmless(what: &str, text: &[u8]) {
     let text = std::str::from_utf8(text).unwrap();
     let control = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
@@ -125,7 +125,7 @@ fn assert_harmless(what: &str, text: &[u8]) {
 #[test]
 fn no_name_controls_a_terminal_or_forges_a_line() {
     let cluster = installed(Installation::shared(), "");
-    // Of servers of later versions no database may have such a name.
+    // In later versions of the server, no database may have such a name.
     let quoted = format!("\"{HOSTILE}\"");
     let may = cluster.psql(&format!("create database {quoted}")).is_ok();
     let database = if may { HOSTILE } else { "postgres" };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally profile` finds whole stacks of code without frame pointers, as perf does by DWARF; says whose names it lacks; and
-//! says what it may not sample.
+//! `tally profile` finds complete stacks of code without frame pointers, as perf does with DWARF; it reports the
+//! files without names, and what it may not sample.
 
 use crate::support;
 use crate::support::verify::{Claim, Trial};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A folder that the server's user can read.
+/// A directory that the server's user can read.
 fn folder() -> tempfile::TempDir {
     let mode = std::fs::Permissions::from_mode(0o755);
     tempfile::Builder::new().permissions(mode).tempdir().unwrap()
@@ -84,7 +84,7 @@ fn sum(stacks: &HashMap<Vec<String>, f64>, wanted: impl Fn(&[String]) -> bool) -
 /// Whether these functions are in the stack in this order, the innermost first.
 fn leads(stack: &[String], through: &[&str]) -> bool {
     let mut frames = stack.iter();
-    through.iter().all(|name| frames.any(|it| it == name))
+    through.iter().all(|name| frames.any(|frame| frame == name))
 }
 
 /// Stacks that perf unwound of a process, in the same form.
@@ -94,7 +94,7 @@ fn by_perf(data: &Path, pid: i32, files: &[&str]) -> HashMap<Vec<String>, f64> {
     let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let mut found = HashMap::new();
     for sample in text.split("\n\n") {
-        let mut lines = sample.lines().filter(|it| !it.trim().is_empty());
+        let mut lines = sample.lines().filter(|line| !line.trim().is_empty());
         if lines.next().and_then(|it| it.trim().parse().ok()) != Some(pid) {
             continue;
         }
@@ -120,7 +120,7 @@ fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync 
     }
 }
 
-/// From the comparison through libc's sort to the server's beginning.
+/// From the comparison through libc's sort to the server's start.
 const WHOLE: [&str; 7] =
     ["burn_compare", "", "burn_middle", "burn_sort", "PostgresMain", "main", ""];
 /// Files whose functions' names are compared.
@@ -174,7 +174,7 @@ fn stacks_of_code_without_frame_pointers_are_whole() {
                 && sum(&stripped, is_stripped) > 0.0
         });
         assert!(found.0["quality"]["unwound_stacks"].as_f64() > Some(0.0));
-        // Frame pointers alone miss the callers of what has none.
+        // Frame pointers alone miss the callers of functions without one.
         let by_pointer = sampled("frame-pointer", &|profile| {
             sum(&profile.stacks("/* named */", &FILES), compares) > 0.0
         });
@@ -228,7 +228,7 @@ fn whole_stacks() -> Trial {
     let of = |key: &str| found.0["quality"][key].as_f64().unwrap();
     let kept = of("lost") <= 0.1 * (of("cpu_samples") + of("other_samples"));
 
-    // The stack that perf finds most is ours, frame by frame, and has the same share.
+    // The stack that perf finds most often is ours, frame by frame, and has the same share.
     let theirs = by_perf(&data, pid, &FILES);
     let most = theirs.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
     let (of_theirs, of_ours) = (sum(&theirs, |_| true), sum(&stacks, |_| true));

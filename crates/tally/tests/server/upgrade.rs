@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! From an earlier version of the extension to this one: its SQL objects, the statements in the segment, and the
-//! statements that the earlier library has saved. What earlier versions left is in `pg_tally/test/versions`.
+//! statements that the earlier library has saved. The files of earlier versions are in `pg_tally/test/versions`.
 
 use crate::support;
 use std::fs;
@@ -40,7 +40,7 @@ fn one(client: &mut Client, sql: &str) -> String {
     client.query_one(sql, &[]).unwrap().get(0)
 }
 
-/// What the extension consists of: each object's definition, rights and comment.
+/// The parts of the extension: the definition, privileges and comment of each object.
 fn objects(client: &mut Client) -> Vec<String> {
     let sql = "select concat_ws(E'\\n', pg_describe_object(d.classid, d.objid, d.objsubid), \
                       obj_description(d.objid, d.classid::regclass::name), \
@@ -121,7 +121,7 @@ fn an_updated_extension_equals_a_new_one_and_statements_survive() {
             "updated from version {version}; and new"
         );
         assert_eq!(calls(&mut old), before);
-        // What the update added works; the new function is called with its defaults.
+        // The objects added by the update work; the new function is called with its defaults.
         assert_eq!(one(&mut old, "select count(*)::text from tally.segment_changes()"), "1");
     }
 }
@@ -164,7 +164,8 @@ fn statements_that_an_earlier_library_saved_are_read() {
     chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
     cluster.start().unwrap();
     assert!(!path.exists(), "it was not read: {}", cluster.log());
-    // What version 0.1 showed before it was stopped. Times are rounded to what a conversion of the clock keeps.
+    // The output of version 0.1 before it was stopped. Times are rounded to what a conversion of the clock
+    // preserves.
     let figures = "select concat_ws('|', query, calls, rows, round(total_exec_time::numeric, 2), wal_records) \
                    from tally.statements where query like '%kept%' and query not like '%tally.%' order by query";
     let found: Vec<String> = cluster.psql(figures).unwrap().lines().map(String::from).collect();

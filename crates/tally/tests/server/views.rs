@@ -62,7 +62,7 @@ fn a_wait_is_in_the_phase_of_the_message_that_waits() {
     }
 }
 
-/// A session that sends nothing more is shown as its last message made it.
+/// The state of a session that sends nothing more is shown as after its last message.
 #[test]
 fn a_name_that_the_last_message_set_is_seen_while_the_session_is_idle() {
     let database = Profile::Preloaded.database();
@@ -84,7 +84,7 @@ fn a_name_that_the_last_message_set_is_seen_while_the_session_is_idle() {
     shown("billing again", "client backend");
 }
 
-/// What is tally's own is left out of diagnoses, so a name and a comment do not make it so.
+/// Activity of tally itself is left out of diagnoses, so a name and a comment are not enough to mark it.
 #[test]
 fn a_client_that_calls_itself_tally_is_a_client_unless_its_role_sees_everything() {
     let cluster = shared();
@@ -100,7 +100,8 @@ fn a_client_that_calls_itself_tally_is_a_client_unless_its_role_sees_everything(
         let mut config = cluster.config();
         config.user(user).application_name(application).connect(postgres::NoTls).unwrap()
     };
-    // Role, name, what it counts, whether it is tally's own. What differs by an alias alone is one statement.
+    // Role, name, count, and whether it is tally's own. Statements that differ only in an alias are one
+    // statement.
     let cases = [
         ("stranger", "tally", "pg_am", false),
         ("stranger", "psql", "pg_cast", false),
@@ -214,7 +215,7 @@ fn the_postmaster_is_not_instrumented() {
     assert!(children.iter().all(|child| mapped(child.get::<_, i32>(0) as u32)));
 }
 
-/// The rule of docs/reference-sql.md: the name of a column says its unit, its type and its digits.
+/// The rule of docs/reference-sql.md: the name of a column gives its unit, its type and its digits.
 #[test]
 fn every_column_of_every_view_follows_the_rule_of_units() {
     let database = Profile::Everything.database();
@@ -282,8 +283,9 @@ fn every_column_of_every_view_follows_the_rule_of_units() {
     assert!(filled > 60 && views.len() > 10, "{filled} columns of {views:?}");
 }
 
-/// The planner compiles what it expects to cost 100,000 (jit_above_cost). A function that returns a set is expected to return
-/// 1,000 rows unless it says how many, and a join of three of them thousands of millions.
+/// The planner uses JIT for queries that it expects to cost more than 100,000 (jit_above_cost). A set-returning
+/// function is expected to return 1,000 rows unless it says how many, and a join of three of them thousands of
+/// millions.
 #[test]
 fn no_view_is_expected_to_cost_so_much_that_it_is_compiled() {
     const LIMIT: f64 = 100_000.0 / 5.0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! tally.wal: what each kind of process inserts into the WAL, against pg_stat_wal.
+//! tally.wal: the WAL that each kind of process inserts, compared with pg_stat_wal.
 
 use crate::support;
 use std::time::Duration;
@@ -28,8 +28,8 @@ fn since(now: Figures, before: Figures) -> Figures {
     std::array::from_fn(|n| now[n] - before[n])
 }
 
-/// What the server counts beyond ours: what happened before its processes were instrumented. Processes add theirs to the
-/// server's count later, so this waits until the difference stays the same.
+/// The difference between the server's counts and ours: activity before its processes were instrumented.
+/// Processes add their counts to the server's later, so this waits until the difference stays the same.
 fn beyond(client: &mut Client) -> Figures {
     let mut same = 0;
     let mut last = [0; 4];
@@ -44,7 +44,7 @@ fn beyond(client: &mut Client) -> Figures {
     last
 }
 
-/// Ours. Waits until the server's count is larger by this.
+/// Our counts. Waits until the server's count is larger by this.
 fn equal(client: &mut Client, beyond: Figures) -> Figures {
     let mut figures = [[0; 4]; 2];
     eventually("the server has the same figures", || {
@@ -168,7 +168,7 @@ fn wal_of_parallel_workers_is_counted_once_with_their_leader() {
     client.batch_execute("vacuum (parallel 2) t").unwrap();
     let to = both(&mut client);
     let (log, bytes) = (to[0] - from[0], to[1] - from[1]);
-    // With workers, for which the leader does not wait, the server counts theirs twice.
+    // With workers for which the leader does not wait, the server counts their WAL twice.
     client.batch_execute("select pg_stat_force_next_flush()").unwrap();
     let theirs = since(theirs(&mut client), before)[2];
     println!("{log} bytes of WAL, {bytes} by us, {theirs} by the server");

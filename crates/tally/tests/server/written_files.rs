@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the command writes contains texts of statements: who may read it, and where root writes it.
+//! Files that the command writes contain texts of statements: who may read them, and where root writes them.
 
 use std::os::unix::fs::{chown, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use crate::support::{complaint, output, plain, start, tally};
 
 const NOBODY: u32 = 65_534;
 
-/// The verbs that write files, each with the path that it writes to; a report needs the recording that is made first.
+/// The verbs that write files, each with the path that it writes; a report needs the recording that is made
+/// first.
 fn verbs(folder: &Path) -> Vec<(Vec<String>, PathBuf)> {
     let at = |name: &str| folder.join(name);
     let words = |line: &str| line.split(' ').map(str::to_string).collect::<Vec<_>>();
@@ -105,7 +106,7 @@ fn root_writes_nothing_where_another_user_can_lead_it_elsewhere() {
         assert!(error.contains("root does not write below"), "{arguments:?}: {error}");
     }
     assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
-    // The administrator who became root by sudo may write to the own directory.
+    // An administrator who became root through sudo may write to their own directory.
     for (arguments, path) in verbs(&theirs) {
         let mut command = tally();
         output(

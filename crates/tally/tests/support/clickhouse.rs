@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The HTTP interface of a ClickHouse server, of which `tests/fleet/server.py` says how far it is one.
+//! The HTTP interface of a ClickHouse server; `tests/fleet/server.py` says how far it resembles one.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::process::{Child, Command, Stdio};
 
 use super::line_of;
 
-/// A server; it ends with the value.
+/// A server; it ends when the value is dropped.
 pub struct ClickHouse {
     child: Child,
-    /// Its address, as `--engine` takes it.
+    /// Its URL, in the form that `--engine` takes.
     pub url: String,
 }
 
 impl ClickHouse {
-    /// Starts one that keeps its tables in a folder and has one user.
+    /// Starts one that stores its tables in a directory and has one user.
     pub fn start(python: &Path, folder: &Path, user: &str, password: &str) -> ClickHouse {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/server.py");
         let mut child = Command::new(python)

@@ -16,7 +16,7 @@ pub struct FileKinds {
 }
 
 impl FileKinds {
-    /// Of a server with one tablespace, `elsewhere`.
+    /// For a server with one tablespace, `elsewhere`.
     pub fn new(cluster: &Cluster, space: PathBuf) -> Self {
         let sql = "select t.oid::text, d.oid::text from pg_tablespace t, pg_database d \
                    where spcname = 'elsewhere' and datname = current_database()";
@@ -37,13 +37,14 @@ impl FileKinds {
         path
     }
 
-    /// Is it in the data directory or a tablespace? Since 16 the server opens its files with O_CLOEXEC, as libraries do theirs.
+    /// Whether it is in the data directory or a tablespace. Since 16, the server opens its files with O_CLOEXEC,
+    /// as libraries do.
     pub fn is_data(&self, path: &Path) -> bool {
         path.starts_with(&self.data)
             || self.spaces.iter().any(|(folder, _)| path.starts_with(folder))
     }
 
-    /// Does the server use it as a C stream? Those are not instrumented.
+    /// Whether the server uses it as a C stream. Those are not instrumented.
     pub fn is_stream(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
         // In other directories the server copies such files with read() and write().
@@ -83,7 +84,7 @@ impl FileKinds {
         }
     }
 
-    /// The relation fork that a file belongs to: "base/5/16384_fsm", "global/1262", "16390/5/t3_16400".
+    /// The relation fork to which a file belongs: "base/5/16384_fsm", "global/1262", "16390/5/t3_16400".
     pub fn relation(&self, path: &Path) -> Option<String> {
         let in_space = self.spaces.iter().find_map(|(folder, oid)| {
             let rest: PathBuf = path.strip_prefix(folder).ok()?.iter().skip(1).collect();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Recordings of real servers, made once, which tests read in milliseconds.
 //!
-//! `tests/recordings/NAME.gz` has the recording's description in its first line and then its journal. `script/fixtures`
-//! makes them: it runs the tests that plant problems on real servers with PGTALLY_FIXTURES=write. Names of the machine
-//! and of the server's directory are replaced, so that a recording says only what was measured.
+//! `tests/recordings/NAME.gz` has the description of the recording in its first line, followed by its journal.
+//! `script/fixtures` makes the recordings: it runs the tests that plant problems on real servers with
+//! PGTALLY_FIXTURES=write. Names of the machine and of the server's directory are replaced, so that a recording
+//! contains only what was measured.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -28,7 +29,7 @@ pub const HOST: &str = "machine";
 /// The directory of all of their servers.
 const DIRECTORY: &str = "/server";
 
-/// Where the recordings and what is found in them lie.
+/// Directory of the recordings and of their expected results.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
 }
@@ -44,7 +45,7 @@ pub fn names() -> BTreeSet<String> {
     entries.filter_map(name).collect()
 }
 
-/// Compares what is expected of a recording with the file next to it; INSTA_UPDATE=always writes the file.
+/// Compares the expected results of a recording with the file next to it; INSTA_UPDATE=always writes the file.
 pub fn assert_text(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(folder());
@@ -53,7 +54,7 @@ pub fn assert_text(name: &str, text: &str) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// A recording, removed with the value.
+/// A recording, which is removed when the value is dropped.
 pub struct Fixture {
     folder: TempDir,
 }
@@ -63,7 +64,7 @@ impl Fixture {
         Fixture::unpack(name, |_| 0)
     }
 
-    /// As if it had begun at this time, microseconds since 1970.
+    /// As if it had started at this time, microseconds since 1970.
     pub fn begun_at(name: &str, begin_us: i64) -> Fixture {
         Fixture::unpack(name, |about| begin_us - about.begun_us)
     }
@@ -109,7 +110,7 @@ impl Fixture {
         self.folder.path()
     }
 
-    /// `tally report --json` of it.
+    /// Its `tally report --json`.
     pub fn report(&self) -> Value {
         report(self.path())
     }
@@ -134,12 +135,13 @@ pub fn interval(recording: &Path) -> Value {
     serde_json::from_str(&output(&mut top)).unwrap()
 }
 
-/// Whether the recordings shall be made anew.
+/// Whether to make the recordings anew.
 pub fn are_written() -> bool {
     std::env::var_os("PGTALLY_FIXTURES").is_some_and(|value| value == "write")
 }
 
-/// If recordings are written, waits until one of some seconds has all of its rows in one journal: each minute has its own.
+/// When recordings are written, waits until a recording of some seconds can have all of its rows in one journal,
+/// because each minute has its own.
 pub fn wait_for_a_minute_with(seconds: u64) {
     let now = jiff::Timestamp::now().as_second().rem_euclid(60) as u64;
     if are_written() && now + seconds > 59 {
@@ -147,8 +149,8 @@ pub fn wait_for_a_minute_with(seconds: u64) {
     }
 }
 
-/// Records so many intervals of a server under a load, as the fixture of that name: an interval and a detail interval take
-/// that many milliseconds.
+/// Records this many intervals of a server under a load, as the fixture of this name; an interval and a detail
+/// interval take this many milliseconds.
 pub fn record(
     name: &str,
     cluster: &Cluster,
@@ -174,7 +176,7 @@ pub fn record(
     Fixture { folder }
 }
 
-/// Packs what a recorder left that was killed. The recording is of this server.
+/// Packs the files of a recorder that was killed. The recording is of this server.
 pub fn write(name: &str, recording: &Path, cluster: &Cluster) {
     let about = About::read(recording).unwrap();
     let server = cluster.dir().to_str().unwrap();
@@ -205,7 +207,7 @@ fn with_checksum(json: &str) -> String {
     format!("{:08x} {json}", checksum.sum())
 }
 
-/// The same line, so many microseconds later.
+/// The same line, this many microseconds later.
 fn moved(json: &str, by: i64) -> String {
     let mut line: Value = serde_json::from_str(json).unwrap();
     move_times(&mut line, by);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Recordings of two hosts where a fleet's lie, and engines that are asked about them.
+//! Recordings of two hosts in the layout of a fleet, and engines that query them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::fixtures::{self, Fixture};
 use super::spark::Spark;
 use super::{output, python, tally};
 
-/// A row of an answer: its cells by the keys of their columns.
+/// A row of a result: its cells by the keys of their columns.
 pub type Row = BTreeMap<String, Value>;
 
-/// Engines that `tally fleet ask` runs, as `--engine` names them; `None` where they cannot be installed.
+/// Engines that `tally fleet ask` runs, in the form that `--engine` takes; `None` if they cannot be installed.
 pub fn engines() -> Option<[PathBuf; 2]> {
     let Some(python) = python::with_requirements_of("fleet") else {
         eprintln!("skipped: DuckDB and chdb cannot be installed (no PyPI?)");
@@ -26,18 +26,18 @@ pub fn engines() -> Option<[PathBuf; 2]> {
     Some([python.with_file_name("duckdb"), python])
 }
 
-/// Recordings of a server, and where they lie as those of two hosts.
+/// Recordings of a server, and their location as those of two hosts.
 pub struct Fleet {
     _folder: TempDir,
     /// As recorded.
     pub recordings: [Fixture; 2],
-    /// Where their files lie.
+    /// Location of their files.
     pub root: PathBuf,
 }
 
 pub const HOSTS: [&str; 2] = ["one", "two"];
 
-/// Copies the files of a recording to where a recorder uploads them.
+/// Copies the files of a recording to the location to which a recorder uploads them.
 pub fn upload(recording: &Path, root: &Path, host: &str) {
     upload_as(recording, root, ("test", host));
 }
@@ -77,7 +77,7 @@ pub fn roll_up(root: &Path) {
     }
 }
 
-/// A time within the last hour, which is what questions are about by default, microseconds since 1970: a recording of some
+/// A time within the last hour, which queries cover by default, microseconds since 1970: a recording of some
 /// seconds from then on is in one minute and one hour, and has ended.
 pub fn recent_us() -> i64 {
     let now = jiff::Timestamp::now().as_second();
@@ -98,7 +98,7 @@ pub fn fleet() -> &'static Fleet {
 }
 
 impl Fleet {
-    /// Where the files of these lie as those of two hosts.
+    /// Location of the files of these recordings, as those of two hosts.
     pub fn new(recordings: [Fixture; 2]) -> Fleet {
         let recordings = recordings.map(Fixture::with_files);
         let folder = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ impl Fleet {
     }
 }
 
-/// Who answers questions.
+/// The program that runs queries.
 pub enum Engine {
     /// One that `tally fleet ask` runs.
     Program(PathBuf),
@@ -126,7 +126,7 @@ pub fn programs() -> Option<&'static [Engine]> {
     PROGRAMS.get_or_init(programs).as_deref()
 }
 
-/// Spark alone: it answers too slowly for each change, so `make verify` asks it.
+/// Spark alone: it is too slow for each change, so `make verify` runs it.
 pub fn spark() -> Option<&'static [Engine]> {
     static SPARK: OnceLock<Option<Vec<Engine>>> = OnceLock::new();
     let start = || match fixtures::are_written() {
@@ -144,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// The rows of its answer.
+    /// The rows of its result.
     pub fn ask(&self, root: &Path, query: &str, more: &[&str]) -> Vec<Row> {
         match self {
             Engine::Program(path) => ask(path, root, query, more),
@@ -164,7 +164,7 @@ impl Engine {
     }
 }
 
-/// The rows of an answer of `tally fleet ask --json`.
+/// The rows of a result of `tally fleet ask --json`.
 pub fn rows(answer: &str) -> Vec<Row> {
     let answer: Value = serde_json::from_str(answer).unwrap();
     let document = include_str!("../../../../docs/reference-json.md");
@@ -199,7 +199,7 @@ pub fn ask(engine: &Path, root: &Path, query: &str, more: &[&str]) -> Vec<Row> {
     ))
 }
 
-/// Sums of figures that are no whole numbers may differ in their last digits.
+/// Sums of figures that are not whole numbers may differ in their last digits.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
@@ -215,7 +215,8 @@ pub fn number(row: &Row, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row:?}"))
 }
 
-/// What each of these statements returns in a session of chdb, which keeps its tables in this folder; an empty name: nowhere.
+/// The results of these statements in a session of chdb, which stores its tables in this directory; nowhere if
+/// the name is empty.
 pub fn session(python: &Path, folder: &str, format: &str, sql: &str) -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet/session.py");
     let mut command = Command::new(python);

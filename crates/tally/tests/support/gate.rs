@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A gate before each pgbench transaction, made of an advisory lock. While it is closed, all sessions
-//! wait at it and do nothing else, so that their counts are stable.
+//! A gate before each pgbench transaction, made from an advisory lock. While it is closed, all sessions wait at
+//! it and do nothing else, so their counts are stable.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use scratch::{Cluster, Load, RunningPgbench};
 /// Key of the advisory lock.
 const LOCK: &str = "4711";
 
-/// The statement that waits at the gate; goes before a script.
+/// The statement that waits at the gate; it precedes a script.
 pub fn enter() -> String {
     format!("select pg_advisory_xact_lock_shared({LOCK});\n")
 }
@@ -40,7 +40,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A closed gate. Needs a long deadlock_timeout: a session that waits for a lock wakes up after it.
+    /// A closed gate. Requires a long deadlock_timeout, because a session that waits for a lock wakes up after
+    /// it.
     pub fn new(cluster: &Cluster) -> Self {
         let connect = || cluster.connect().unwrap();
         let mut gate = Self { holder: connect(), observer: connect() };

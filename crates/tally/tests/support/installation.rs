@@ -20,7 +20,7 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// One that no test changes; it is removed when this program has ended.
+    /// An installation that no test changes; it is removed when this program has ended.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<(Installation, Undo)> = OnceLock::new();
         let (installation, _) = SHARED.get_or_init(|| {
@@ -80,7 +80,7 @@ impl Installation {
         }
     }
 
-    /// Programs of Python packages find their libraries by a relative path, in a folder NAME.libs above them.
+    /// Programs of Python packages find their libraries by a relative path, in a directory NAME.libs above them.
     fn link_libraries(&self) {
         for folder in self.bin.ancestors().skip(1).take(3) {
             for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -104,7 +104,7 @@ impl Installation {
         self.at(&self.lib)
     }
 
-    /// Where the extensions' control files and scripts are.
+    /// The directory of the extensions' control files and scripts.
     pub fn extensions(&self) -> PathBuf {
         self.at(&self.extensions)
     }

@@ -14,7 +14,7 @@ use super::{line_of, output, tally};
 #[derive(Debug, Clone)]
 pub struct Java {
     pub program: PathBuf,
-    /// With the oldest driver that the agent knows, instead of the newest.
+    /// With the oldest driver that the agent supports, instead of the newest.
     pub old_driver: bool,
 }
 
@@ -30,14 +30,15 @@ pub fn agent() -> PathBuf {
 /// OpenTelemetry's agent.
 pub fn opentelemetry() -> PathBuf {
     let files = std::fs::read_dir(built().join("opentelemetry")).into_iter().flatten().flatten();
-    files.map(|it| it.path()).next().expect("OpenTelemetry's agent is missing (make agent)")
+    files.map(|file| file.path()).next().expect("OpenTelemetry's agent is missing (make agent)")
 }
 
 fn classes() -> PathBuf {
     built().join("test-classes")
 }
 
-/// Java in the path, if the agent was built. Without it the test is left out, unless PGTALLY_JAVA_REQUIRED is set.
+/// Java in the path, if the agent has been built. Without it, the test is skipped unless PGTALLY_JAVA_REQUIRED is
+/// set.
 pub fn java() -> Option<Java> {
     let java = Java { program: "java".into(), old_driver: false };
     if agent().exists() && java.version().is_some() {
@@ -48,11 +49,12 @@ pub fn java() -> Option<Java> {
     None
 }
 
-/// Java in the path, and the newest other one of this machine.
+/// Java in the path, and the newest other one on this machine.
 pub fn all() -> Vec<Java> {
     let Some(first) = java() else { return Vec::new() };
     let folders = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
-    let others = folders.map(|it| Java { program: it.path().join("bin/java"), old_driver: false });
+    let others =
+        folders.map(|folder| Java { program: folder.path().join("bin/java"), old_driver: false });
     let newest =
         others.filter_map(|it| Some((it.version()?, it))).max_by_key(|(version, _)| *version);
     let newest = newest.filter(|(version, _)| Some(*version) > first.version()).map(|(_, it)| it);
@@ -72,7 +74,7 @@ impl Java {
         self.start_by(Command::new(&self.program), options, program)
     }
 
-    /// Attaches the agent to a program that runs.
+    /// Attaches the agent to a running program.
     pub fn attach(&self, to: &Running, options: &str) {
         let pid = to.child.id().to_string();
         let mut command = Command::new(&self.program);
@@ -84,7 +86,8 @@ impl Java {
         self.spawn_by(Command::new(&self.program), arguments, program, folder)
     }
 
-    /// The same as [`Java::start`], with a monotonic clock that is ahead by so many seconds, as another machine has.
+    /// The same as [`Java::start`], with a monotonic clock that is ahead by this many seconds, as on another
+    /// machine.
     pub fn start_elsewhere(&self, ahead: u32, options: &str, program: &[&str]) -> Running {
         let mut command = elsewhere(ahead);
         command.arg(&self.program);
@@ -127,14 +130,14 @@ impl Java {
     }
 }
 
-/// Runs what is added in a time namespace whose monotonic clock is ahead by so many seconds. Needs root.
+/// Runs the added command in a time namespace whose monotonic clock is ahead by this many seconds. Requires root.
 pub fn elsewhere(ahead: u32) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--time", "--fork", "--kill-child", "--monotonic", &ahead.to_string()]);
     command
 }
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub struct Running {
     pub child: Child,
@@ -144,7 +147,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where its segment is.
+    /// The path of its segment.
     pub fn segment(&self) -> PathBuf {
         self.folder.path().join("segment")
     }
@@ -171,19 +174,19 @@ impl Running {
         self.input.write_all(b"\n").unwrap();
     }
 
-    /// Lets it go on to its last step.
+    /// Lets it continue to its last step.
     pub fn finish(&mut self) -> Vec<String> {
         self.go();
         self.until("done")
     }
 
-    /// What `tally calls --json` says.
+    /// The output of `tally calls --json`.
     pub fn calls(&self) -> Value {
         let text = output(tally().args(["calls", "--json"]).arg(self.segment()));
         serde_json::from_str(&text).unwrap()
     }
 
-    /// What `tally methods --json` says.
+    /// The output of `tally methods --json`.
     pub fn methods(&self) -> Value {
         let text = output(tally().args(["methods", "--json"]).arg(self.segment()));
         serde_json::from_str(&text).unwrap()
@@ -192,7 +195,7 @@ impl Running {
     /// The CPU time of its main thread so far, as the kernel charged it, seconds.
     pub fn cpu_time(&self) -> f64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let main = tasks.flatten().map(|it| it.path()).filter(|task| {
+        let main = tasks.flatten().map(|entry| entry.path()).filter(|task| {
             std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "java")
         });
         let seconds = main.map(|task| {
@@ -202,7 +205,7 @@ impl Running {
         seconds.sum()
     }
 
-    /// Lets it end, which it must do well; returns what it wrote to standard error.
+    /// Lets it end, which must succeed; returns its standard error.
     pub fn end(mut self) -> String {
         self.go();
         let status = self.child.wait().unwrap();
@@ -220,14 +223,14 @@ impl Running {
     }
 }
 
-/// One more agent, which looks into the code that classes have now.
+/// An additional agent that looks into the current code of classes.
 #[derive(Debug)]
 pub struct CodeReader {
     jar: PathBuf,
 }
 
 impl CodeReader {
-    /// Makes its file in this folder.
+    /// Makes its file in this directory.
     pub fn new(folder: &Path) -> CodeReader {
         let jar = folder.join("bytes.jar");
         let manifest = folder.join("manifest");
@@ -268,5 +271,5 @@ impl Drop for Running {
 /// A method's row.
 pub fn row<'v>(json: &'v Value, method: &str) -> &'v Value {
     let rows = json["methods"].as_array().unwrap();
-    rows.iter().find(|it| it["method"] == method).unwrap_or(&Value::Null)
+    rows.iter().find(|row| row["method"] == method).unwrap_or(&Value::Null)
 }

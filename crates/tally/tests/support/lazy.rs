@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Copies of the installed server: unchanged, for witnesses that set breakpoints; and as other makers build it: one that binds functions lazily, as if linked without
-//! `-z now`, and one that does not call an exported function, as if its compiler had put copies of it into the callers.
+//! Copies of the installed server: unchanged, for witnesses that set breakpoints; and as other packagers build
+//! it: one that binds functions lazily, as if linked without `-z now`, and one that does not call an exported
+//! function, as if its compiler had put copies of it into the callers.
 //!
 //! The linker makes the same procedure linkage table either way. The copy's dynamic section no longer
 //! asks to bind everything at the start, and its import table stays writable.
@@ -125,7 +126,7 @@ impl Elf {
             .collect()
     }
 
-    /// Do the slots lead to the loader? The linker may omit the code for that with `-z now`.
+    /// Whether the slots lead to the loader. With `-z now`, the linker may omit the code for that.
     fn can_be_lazy(&self) -> bool {
         self.slots().values().all(|&slot| self.number(self.file_offset(slot), 8) != 0)
     }
@@ -143,7 +144,7 @@ impl Elf {
         all.find(named).unwrap_or_else(|| panic!("the server does not export {name}"))
     }
 
-    /// The symbol of a function gets the address and the size of another one.
+    /// Gives the symbol of a function the address and the size of another one.
     fn lead_elsewhere(&mut self, function: &str, other: &str) {
         let (at, from) = (self.symbol(function), self.symbol(other));
         self.bytes.copy_within(from + 8..from + 24, at + 8);
@@ -166,8 +167,8 @@ impl Elf {
     }
 }
 
-/// The installed programs with a lazily bound server. Prints the reason and returns None if the installed
-/// server was linked without the code for lazy binding.
+/// The installed programs with a lazily bound server. Prints the reason and returns None if the installed server
+/// was linked without the code for lazy binding.
 pub fn lazily_bound() -> Option<(TempDir, Binaries)> {
     let installed = Binaries::find().unwrap();
     let mut server = Elf::read(&installed.program("postgres"));
@@ -188,7 +189,7 @@ pub fn never_calling(function: &str, other: &str) -> (TempDir, Binaries) {
     copy(&installed, &server)
 }
 
-/// A copy of the installed server. A breakpoint in its file stops none of the other servers of the machine.
+/// A copy of the installed server. A breakpoint in its file does not stop the other servers on the machine.
 pub fn copied() -> (TempDir, Binaries) {
     let installed = Binaries::find().unwrap();
     let server = Elf::read(&installed.program("postgres"));
@@ -207,7 +208,7 @@ fn copy(installed: &Binaries, server: &Elf) -> (TempDir, Binaries) {
             symlink(program.path(), programs.join(program.file_name())).unwrap();
         }
     }
-    // A server that can be moved finds its other files from its own place.
+    // A relocatable server finds its other files relative to its own location.
     for other in ["lib", "share"] {
         let path = installed.dir().with_file_name(other);
         if path.exists() {

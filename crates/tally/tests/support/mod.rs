@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Shared by the tests: scratch servers with the built extension, installed or not, and the command.
+//! Code shared by the tests: scratch servers with the built extension, installed or not, and the command.
 #![allow(dead_code)] // each test program uses a part of it
 
 use std::io::{BufRead, BufReader, Read};
@@ -50,7 +50,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::retry_on_intr;
 use scratch::{Builder, Cluster};
 
-/// The extension's library from the build, or the one that PGTALLY_LIBRARY names.
+/// The extension's library from the build, or the one in PGTALLY_LIBRARY.
 pub fn library() -> PathBuf {
     let path = std::env::var_os("PGTALLY_LIBRARY").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally/pg_tally.so"),
@@ -60,8 +60,8 @@ pub fn library() -> PathBuf {
     path
 }
 
-/// Where servers have their files: in memory if there is space, since copying a thousand files takes a busy disk a second.
-/// A container's /dev/shm often has 64 MB, or no library in it can be mapped.
+/// The directory for the files of servers: in memory if there is space, because copying a thousand files takes a
+/// busy disk a second. A container's /dev/shm often has 64 MB, or does not allow libraries in it to be mapped.
 pub fn memory() -> PathBuf {
     let memory = Path::new("/dev/shm");
     let fits = rustix::fs::statvfs(memory).is_ok_and(|found| {
@@ -80,7 +80,7 @@ pub fn plain() -> Builder {
     impatient(Cluster::builder().directory(memory()).library(library()))
 }
 
-/// A session of a test that has failed does not wait for a lock for ever, and the test with it.
+/// A session of a failed test must not wait for a lock forever, and the test with it.
 fn impatient(builder: Builder) -> Builder {
     builder.setting("lock_timeout", "5min")
 }
@@ -104,16 +104,16 @@ pub fn on_loopback(builder: Builder) -> (Cluster, u16) {
     (cluster, free)
 }
 
-/// Whether the server has this module of contrib; some makers' servers have none.
+/// Whether the server has this contrib module; some builds have none.
 pub fn has_module(name: &str) -> bool {
     let folder = scratch::Binaries::find().unwrap().config("--pkglibdir").unwrap();
     Path::new(&folder).join(format!("{name}.so")).exists()
 }
 
-/// What a thread does until it has to stop.
+/// The work of a thread until it has to stop.
 pub type Load<'a> = dyn Fn(&AtomicBool) + Sync + 'a;
 
-/// Runs `what` while these threads work; they stop however it ends.
+/// Runs `what` while these threads work; they stop in any case.
 pub fn while_working<T>(load: &[&Load], what: impl FnOnce() -> T) -> T {
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
@@ -160,7 +160,8 @@ pub fn segment(cluster: &Cluster) -> PathBuf {
 pub const CONNECTION: [&str; 7] =
     ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE"];
 
-/// The command, without connection settings from the environment. One that hangs is killed, which fails the test.
+/// The command, without connection settings from the environment. If it hangs, it is killed, which fails the
+/// test.
 pub fn tally() -> Command {
     let mut command = Command::cargo_bin("tally").unwrap();
     for name in CONNECTION {
@@ -217,15 +218,16 @@ pub fn major() -> u32 {
     version.split(digits).find(|part| !part.is_empty()).unwrap().parse().unwrap()
 }
 
-/// Whether the servers are of another processor and run in an emulator (script/in-server). Its processes have a second
-/// thread, their command line is the emulator's, and the kernel does not see which of their functions runs.
+/// Whether the servers are built for another processor and run in an emulator (script/in-server). Then its
+/// processes have a second thread, their command line is the emulator's, and the kernel does not see which of
+/// their functions runs.
 pub fn emulated() -> bool {
     std::env::var_os("PGTALLY_RUN").is_some()
 }
 
-/// What a condition that is waited for evaluates to.
+/// The result of evaluating a condition that is waited for.
 pub trait Outcome {
-    /// What is there once it holds.
+    /// The value once the condition holds.
     type Value;
     /// The value, or what is there instead.
     fn value(self) -> Result<Self::Value, String>;
@@ -252,10 +254,11 @@ impl<T, E: std::fmt::Debug> Outcome for Result<T, E> {
     }
 }
 
-/// How long to wait for a condition. No figure depends on it: a condition that never holds must fail at some time.
+/// How long to wait for a condition. No figure depends on it, but a condition that never holds must fail at some
+/// time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until `holds` returns true, something or Ok; returns the value. Panics after [`PATIENCE`] with what was last
+/// Waits until `holds` returns true, Some or Ok; returns the value. After [`PATIENCE`], panics with what was last
 /// there instead.
 pub fn eventually<O: Outcome>(what: &str, mut holds: impl FnMut() -> O) -> O::Value {
     let began = Instant::now();
@@ -270,8 +273,8 @@ pub fn eventually<O: Outcome>(what: &str, mut holds: impl FnMut() -> O) -> O::Va
     }
 }
 
-/// The next line of a program's output, which has its end; empty: the program has closed it. One that writes nothing for
-/// as long as a command may take fails the test, which would wait for ever.
+/// The next line of a program's output, with its line end; empty if the program has closed it. If a program
+/// writes nothing for as long as a command may take, the test fails instead of waiting forever.
 pub fn line_of<R: Read + AsFd>(output: &mut BufReader<R>) -> String {
     if output.buffer().is_empty() {
         let limit = Timespec { tv_sec: 3 * PATIENCE.as_secs() as i64, tv_nsec: 0 };
@@ -284,14 +287,15 @@ pub fn line_of<R: Read + AsFd>(output: &mut BufReader<R>) -> String {
     line
 }
 
-/// Columns for a statement that differs from those of all other numbers. Only the constants' types count:
-/// query ids ignore their values.
+/// Columns that make a statement different from those of all other numbers. Only the types of constants count,
+/// because query IDs ignore their values.
 pub fn distinct(number: usize) -> String {
     let column = |bit: usize| if number >> bit & 1 == 1 { "1" } else { "'x'" };
     (0..12).map(column).collect::<Vec<_>>().join(", ")
 }
 
-/// Runs a copy of the command that other users can reach, as this user, which needs root; the target comes last.
+/// Runs a copy of the command that other users can reach, as this user, which requires root; the target comes
+/// last.
 pub fn as_user(uid: u32, gid: u32, arguments: &[&str], target: &Path) -> std::process::Output {
     let folder = tempfile::tempdir().unwrap();
     let open = std::fs::Permissions::from_mode(0o755);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Receivers of OTLP: a real OpenTelemetry Collector, and one that answers what a test wants.
+//! Receivers of OTLP: a real OpenTelemetry Collector, and one that responds as a test wants.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super as support;
 
-/// The Collector that script/otelcol builds, or the one of $OTELCOL; `None`, with a word, where there is none.
+/// The Collector that script/otelcol builds, or the one in $OTELCOL; `None`, with a message, if there is none.
 fn collector() -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../script/otelcol");
     let path = match std::env::var_os("OTELCOL") {
@@ -58,7 +58,7 @@ impl Collector {
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        // It does not say which port it chose.
+        // It does not report which port it chose.
         let port = support::ports::free_port();
         let configuration = format!(
             "receivers:\n  otlp:\n    protocols:\n      http:\n        endpoint: 127.0.0.1:{port}\n        \
@@ -96,7 +96,7 @@ impl Collector {
         self.folder.path().join("certificate.pem")
     }
 
-    /// The requests that it has written to a file, oldest first; a line that is not whole yet is left out.
+    /// The requests that it has written to a file, oldest first; an incomplete line is left out.
     fn requests(&self, file: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.path().join(file)).unwrap_or_default();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -122,7 +122,7 @@ impl Collector {
         spans(&self.requests("traces.json"))
     }
 
-    /// Ends it, so that all it has received is in its files.
+    /// Ends it, so that everything it has received is in its files.
     pub fn stop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -189,7 +189,7 @@ pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| value.as_str().map_or(0.0, |text| text.parse().unwrap()))
 }
 
-/// A request that a [`Scripted`] receiver got.
+/// A request that a [`Scripted`] receiver received.
 #[derive(Debug, Clone)]
 pub struct Got {
     /// Request line and headers, in lower case.
@@ -197,14 +197,14 @@ pub struct Got {
     pub body: Vec<u8>,
 }
 
-/// A receiver that answers the first requests for a path as the test wants, and later ones with 200.
+/// A receiver that responds to the first requests for a path as the test wants, and to later ones with 200.
 pub struct Scripted {
     address: String,
     got: Receiver<Got>,
 }
 
 impl Scripted {
-    /// Of `path`, each answer is a status line's end and headers.
+    /// For `path`, each response is the end of a status line and headers.
     pub fn start(path: &'static str, answers: &[&str]) -> Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A program that does not outlive its test, even if that fails.
+//! A program that does not outlive its test, even if the test fails.
 
 use std::ops::Deref;
 use std::process::{Child, Output};
@@ -12,7 +12,7 @@ impl Owned {
         Owned(Some(child))
     }
 
-    /// What it wrote, when it has ended.
+    /// Its output, once it has ended.
     pub fn wait(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
     }

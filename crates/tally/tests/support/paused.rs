@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What happens between two readings of a command, whatever the machine does meanwhile.
+//! Runs something between two readings of a command, whatever the machine does meanwhile.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{kill_process, Pid, Signal};
 
 /// Runs a command that reads the target, sleeps for its interval of a second and reads again; returns its output.
-/// While it sleeps it is stopped, and `between` runs.
+/// It is stopped while it sleeps, and `between` runs.
 pub fn between_readings(arguments: &[&str], target: &Path, between: impl FnOnce()) -> String {
     let start = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tally"));
@@ -34,7 +34,7 @@ pub fn between_readings(arguments: &[&str], target: &Path, between: impl FnOnce(
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Stops it while it sleeps; false if it has ended before that could be seen.
+/// Stops it while it sleeps; returns false if it ended before that could be observed.
 fn stop_asleep(child: &mut Child) -> bool {
     let pid = child.id();
     let of =

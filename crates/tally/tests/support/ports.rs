@@ -4,12 +4,13 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below those that the kernel gives to connections and listeners without a port of their own (ip_local_port_range).
+/// Below the ports that the kernel assigns to connections and listeners without a port of their own
+/// (ip_local_port_range).
 const FIRST: u32 = 20_000;
 const COUNT: u32 = 12_000;
 
-/// A port of 127.0.0.1 on which nobody listens and which this process has given to nobody else. Other processes begin
-/// elsewhere.
+/// A port of 127.0.0.1 on which nobody listens and which this process has given to no other caller. Other
+/// processes start elsewhere.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let begin = std::process::id().wrapping_mul(193);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Programs that a test makes, and runs. A file that the tests' process writes is open, too, in whatever another test
-//! starts meanwhile, and what is open for writing cannot be run (ETXTBSY). So another process writes them.
+//! Programs that a test creates and runs. A file that the tests' process writes is also open in whatever another
+//! test starts meanwhile, and a file that is open for writing cannot be run (ETXTBSY). Therefore another process
+//! writes them.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +18,7 @@ pub fn copy(from: impl AsRef<Path>, to: &Path) {
     assert!(install(from.as_ref(), to).status().unwrap().success(), "{}", to.display());
 }
 
-/// Makes a program of these bytes.
+/// Makes a program from these bytes.
 pub fn write(to: &Path, bytes: &[u8]) {
     let mut writer = install(Path::new("/dev/stdin"), to).stdin(Stdio::piped()).spawn().unwrap();
     writer.stdin.take().unwrap().write_all(bytes).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A Python with packages that a test reads recordings with. None of them is needed to use pgtally.
+//! A Python with packages that a test uses to read recordings. None of them is needed to use pgtally.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,23 +19,23 @@ fn succeeds(program: &Path, args: &[&str]) -> bool {
     }
 }
 
-/// A Python with the packages of the crate's `tests/NAME/requirements.txt`; `None` where they cannot be installed.
+/// A Python with the packages of the crate's `tests/NAME/requirements.txt`; `None` if they cannot be installed.
 pub fn with_requirements_of(name: &str) -> Option<PathBuf> {
     with_requirements_in(Path::new(env!("CARGO_MANIFEST_DIR")), name)
 }
 
-/// The same of another crate, in this directory.
+/// The same for another crate, in this directory.
 pub fn with_requirements_in(directory: &Path, name: &str) -> Option<PathBuf> {
     let requirements = directory.join("tests").join(name).join("requirements.txt");
     let venv = directory.join(format!("../../target/{name}-venv"));
     let python = venv.join("bin/python");
     let wanted = std::fs::read_to_string(&requirements).unwrap();
-    // Tests run in parallel: one makes it, the others wait. The lock ends with the file.
+    // Tests run in parallel: one creates it, the others wait. The lock ends with the file.
     let lock = File::create(venv.with_extension("lock")).unwrap();
     lock.lock().unwrap();
     let done = venv.join("requirements.txt");
     if std::fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
-        // Another system than that in which it was made may have no Python.
+        // A system other than the one on which it was created may have no Python.
         return python.metadata().is_ok().then_some(python);
     }
     let install = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"];

@@ -38,9 +38,8 @@ pub struct Readings<K> {
 }
 
 impl<K: OfProcess> Readings<K> {
-    /// Reads while the processes are idle, starts the witness, runs the load until they are idle again,
-    /// stops the witness. The load can ask what has been counted since it began. None if no witness is
-    /// available.
+    /// Reads while the processes are idle, starts the witness, runs the load until they are idle again, and stops
+    /// the witness. The load can query what has been counted since it started. None if no witness is available.
     pub fn around<W, S>(
         mut read: impl FnMut() -> Counts<K>,
         start: impl FnOnce() -> Option<W>,
@@ -59,12 +58,12 @@ impl<K: OfProcess> Readings<K> {
         Some((Self { begun, after, moved }, seen))
     }
 
-    /// Did this process count nothing while the witness started and stopped?
+    /// Whether this process counted nothing while the witness started and stopped.
     pub fn was_idle(&self, pid: i32) -> bool {
         !self.moved.contains(&pid)
     }
 
-    /// Is that true of all processes?
+    /// Whether that is true for all processes.
     pub fn all_idle(&self) -> bool {
         self.moved.is_empty()
     }
@@ -95,7 +94,7 @@ impl<K: OfProcess> Readings<K> {
 }
 
 fn gained<K: OfProcess>(now: &Counts<K>, begun: &Counts<K>) -> Counts<K> {
-    // What a process had counted before goes to the ended ones with it.
+    // What a process had counted before moves to the ended ones with it.
     let living: BTreeSet<i32> = now.keys().map(OfProcess::pid).collect();
     let mut then = Counts::new();
     for (key, count) in begun {

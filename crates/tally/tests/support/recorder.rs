@@ -10,17 +10,17 @@ use scratch::Cluster;
 
 use super::{eventually, segment};
 
-/// A recorder that runs.
+/// A running recorder.
 pub struct Recorder {
     child: Child,
-    /// Where it records.
+    /// The directory into which it records.
     pub directory: PathBuf,
 }
 
 impl Recorder {
     pub fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Recorder {
         let child = Command::new(env!("CARGO_BIN_EXE_tally"))
-            // Only so it asks the server for names where the tests run as root.
+            // With this, it queries the server for names even if the tests run as root.
             .env("PGUSER", cluster.user())
             .args(["record", "-o"])
             .arg(directory)
@@ -57,7 +57,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Has ended already, unless the test failed.
+        // It has ended already, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

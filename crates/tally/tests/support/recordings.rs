@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Recordings, and what `tally diff` says of two of them.
+//! Recordings, and the output of `tally diff` for two of them.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use super::{output, tally};
 /// Recordings in a directory.
 pub struct Recordings {
     directory: PathBuf,
-    /// Removes it in the end.
+    /// The directory is removed on drop.
     _own: Option<TempDir>,
     fixtures: Vec<Fixture>,
 }

@@ -12,7 +12,7 @@ pub fn account(snapshot: &Snapshot, pid: i32) -> Option<&str> {
     snapshot.directory.get(book.run()?).map(|stat| stat.name.as_str())
 }
 
-/// Whether that is a wait for a task: a client's command, a turn of a main loop, a lock that the test holds.
+/// Whether this is a wait for a task: a client's command, a turn of a main loop, a lock that the test holds.
 fn is_rest(account: &str) -> bool {
     ["::wait::Client:ClientRead", "::wait::Activity:", "::wait::Lock:advisory"]
         .iter()
@@ -24,8 +24,8 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
 }
 
-/// Waits until each of these processes was seen at rest, one after the other; returns between which two instants, in
-/// seconds since 1970.
+/// Waits until each of these processes has been seen at rest, one after the other; returns the two instants
+/// between which that was, in seconds since 1970.
 pub fn seen(segment: &mut Segment, pids: &[i32]) -> BTreeMap<i32, (f64, f64)> {
     let mut seen = BTreeMap::new();
     super::eventually("all processes are at rest", || {

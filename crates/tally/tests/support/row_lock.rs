@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A server whose sessions wait for one row, until a test ends that.
+//! A server whose sessions wait for one row, until the test ends that.
 
 use postgres::{Client, NoTls};
 use scratch::Cluster;
@@ -9,7 +9,7 @@ use super::{plain, start};
 /// Waits for the row if another session has updated it.
 pub const UPDATE: &str = "update orders set v = v + 1 where id = 1";
 
-/// A server with the row, where no check for deadlocks and no autovacuum comes between.
+/// A server with the row, without interference from deadlock checks and autovacuum.
 pub fn server() -> Cluster {
     let cluster = start(
         plain()
@@ -23,7 +23,7 @@ pub fn server() -> Cluster {
     cluster
 }
 
-/// A session of that application_name, and its pid.
+/// A session with this application_name, and its PID.
 pub fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
     let mut config = cluster.config();
     let mut client = config.application_name(application).connect(NoTls).unwrap();

@@ -50,7 +50,7 @@ impl Serving {
         Self::by(Command::new(assert_cmd::cargo::cargo_bin("tally")), cluster, listen, arguments)
     }
 
-    /// It asks the server as this user, also where the tests run as root.
+    /// It queries the server as this user, even if the tests run as root.
     pub fn as_user(cluster: &Cluster, user: &str) -> Serving {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
         command.env("PGUSER", user);
@@ -73,7 +73,7 @@ impl Serving {
         Self::start_command(command, cluster.data_dir().to_str().unwrap(), listen, arguments)
     }
 
-    /// Of a target, which may be a connection string.
+    /// For a target, which may be a connection string.
     pub fn start_command(
         mut command: Command,
         target: &str,
@@ -84,7 +84,7 @@ impl Serving {
         Self::started(command)
     }
 
-    /// Of a fleet, as an engine answers.
+    /// For a fleet, with the results of an engine.
     pub fn of_fleet(engine: &Path, root: &Path, arguments: &[&str]) -> Serving {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
         command.args(["serve", "--fleet", "--json", "--listen", "127.0.0.1:0", "--no-token"]);
@@ -123,7 +123,7 @@ impl Serving {
         self.page.split_once("?token=").unwrap().1
     }
 
-    /// The HTTP status of a request with these headers, and the whole answer.
+    /// The HTTP status of a request with these headers, and the whole response.
     pub fn status(&self, path: &str, headers: &str) -> (String, String) {
         let answer =
             self.raw(&format!("GET {path} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n"));
@@ -134,12 +134,12 @@ impl Serving {
         TcpStream::connect(&self.address).unwrap()
     }
 
-    /// The answer to these bytes.
+    /// The response to these bytes.
     pub fn raw(&self, request: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // The server may reset the connection after its answer.
+        // The server may reset the connection after its response.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     }

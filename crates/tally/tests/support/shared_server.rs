@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Servers that tests share, each with a database and a role of its own. For tests that look at their own sessions,
-//! statements and relations only. A test that looks at the whole server, or that resets, reloads, stops, kills or
-//! changes the level, has its own server.
+//! Servers that tests share, each test with a database and a role of its own. Only for tests that look at their
+//! own sessions, statements and relations. A test that looks at the whole server, or that resets, reloads, stops,
+//! kills or changes the level, has its own server.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ pub enum Profile {
     Sessions,
     /// pg_tally in all processes.
     Preloaded,
-    /// The same as Preloaded; nested statements are counted, and every plan is noted.
+    /// The same as Preloaded, but nested statements are counted, and every plan is recorded.
     Everything,
 }
 
 impl Profile {
     const COUNT: usize = Profile::Everything as usize + 1;
 
-    /// Starts the server if no test has done so. It runs until this program ends; then the cluster's watchdog removes
-    /// it and its segment, since nothing drops a static value.
+    /// Starts the server if no test has done so. It runs until this program ends; then the cluster's watchdog
+    /// removes it and its segment, because static values are never dropped.
     pub fn server(self) -> &'static Cluster {
         static SERVERS: [OnceLock<Cluster>; Profile::COUNT] =
             [const { OnceLock::new() }; Profile::COUNT];
@@ -112,7 +112,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // If the server has ended, another test's failure says why.
+        // If the server has ended, the failure of another test says why.
         if let Ok(mut admin) = self.server.connect() {
             let _ = admin.batch_execute(&format!("drop database {} with (force)", self.name));
         }

@@ -2,9 +2,9 @@
 //! A slow disk: a file system in memory, over the kernel's FUSE. The test sets how long each kind of
 //! operation takes and which fail.
 //!
-//! Alternatives (dm-delay, nbd, throttling by a control group) need a block device or delay more than one
-//! operation on one file. Needs root and /dev/fuse. Tests that use it run in their own mount namespace,
-//! so that no mount stays behind.
+//! The alternatives (dm-delay, nbd, throttling by a control group) need a block device, or delay more than one
+//! operation on one file. Requires root and /dev/fuse. Tests that use it run in their own mount namespace, so
+//! that no mount is left behind.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,7 +22,7 @@ use rustix::io::{fcntl_setfd, FdFlags};
 pub struct Behaviour {
     /// Reads wait until this is false again.
     pub holds_reads: bool,
-    /// How long a sync takes at least.
+    /// Minimum duration of a sync.
     pub sync: Duration,
     /// Syncs fail (EIO).
     pub sync_fails: bool,
@@ -51,8 +51,8 @@ pub enum Operation {
 }
 
 impl SlowDisk {
-    /// Mounts it at `path` with copies of the files of a directory, owned by that directory's owner.
-    /// Prints the reason and returns None if mounting is not permitted.
+    /// Mounts it at `path` with copies of the files of a directory, owned by that directory's owner. Prints the
+    /// reason and returns None if mounting is not permitted.
     pub fn mount(path: &Path, files: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let device = match File::options().read(true).write(true).open("/dev/fuse") {
@@ -90,8 +90,8 @@ impl SlowDisk {
         *lock(&self.shared.behaviour) = behaviour;
     }
 
-    /// The longest operation of a kind, from the arrival of its request until the answer: less than what its process
-    /// waited.
+    /// The longest operation of a kind, from the arrival of its request until the response: less than what its
+    /// process waited.
     pub fn longest(&self, operation: Operation) -> Duration {
         let done = lock(&self.shared.done);
         done.iter().filter(|it| it.0 == operation).map(|it| it.1).max().unwrap_or_default()

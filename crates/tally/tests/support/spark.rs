@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Spark, in one process that answers a test program's questions: its start takes longer than a question.
+//! Spark, in one process that runs the queries of a test program, because its start takes longer than a query.
 
 use std::io::{BufReader, Write};
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::sync::Mutex;
 
 use super::{line_of, python};
 
-/// A process with Spark; it ends with the value, or with the pipe.
+/// A process with Spark; it ends when the value is dropped, or with the pipe.
 pub struct Spark {
     child: Child,
     pipes: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
 impl Spark {
-    /// `None` where Spark or Java cannot be had.
+    /// `None` if Spark or Java is not available.
     pub fn start() -> Option<Spark> {
         let python = python::with_requirements_of("spark");
         let java = Command::new("java").arg("-version").output();
@@ -36,7 +36,7 @@ impl Spark {
         Some(Spark { child, pipes })
     }
 
-    /// The rows of a query, in JSON.
+    /// The rows of a query, as JSON.
     pub fn ask(&self, sql: &str) -> String {
         let mut pipes = self.pipes.lock().unwrap();
         writeln!(pipes.0, "{}", serde_json::to_string(sql.trim_end_matches([';', '\n'])).unwrap())

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Processes that stop where a test wants: at instructions of a library that they have loaded, as under a debugger. While
-//! one is stopped, the test reads or changes what it shares with others, and then lets it go on. So whatever may happen
-//! between two stores of a session does happen, each time, and without a line in the product.
+//! Processes that stop where a test wants: at instructions of a library that they have loaded, as under a
+//! debugger. While one is stopped, the test reads or changes the data that it shares with others, and then lets
+//! it continue. Therefore anything that may happen between two stores of a session does happen, each time, and
+//! without a line in the product.
 //!
-//! Only for x86-64, and where processes may be traced. Elsewhere a test prints that and passes.
+//! Only for x86-64, and if processes may be traced. Otherwise a test prints a message and passes.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -25,7 +26,7 @@ const RSP: usize = 19 * 8;
 #[derive(Debug, Clone)]
 pub struct Function {
     pub name: String,
-    /// Of the source file; empty for what other files call.
+    /// The source file; empty for functions that other files call.
     pub file: String,
     /// In the process.
     pub address: u64,
@@ -40,7 +41,7 @@ enum State {
     Over(i32),
 }
 
-/// A process under control of this thread. Dropping it lets the process go on by itself.
+/// A process under control of this thread. Dropping it lets the process continue by itself.
 pub struct Stepped {
     pid: i32,
     memory: File,
@@ -55,8 +56,8 @@ pub struct Stepped {
 }
 
 impl Stepped {
-    /// Takes control of a process that has loaded a library of that file name. Prints the reason and returns `None` if it
-    /// cannot.
+    /// Takes control of a process that has loaded a library with this file name. Prints the reason and returns
+    /// `None` if it cannot.
     pub fn attach(pid: i32, library: &str) -> Option<Stepped> {
         if cfg!(not(target_arch = "x86_64")) || super::emulated() {
             println!("not tested: processes are stepped on x86-64 only");
@@ -94,7 +95,7 @@ impl Stepped {
         self.functions.iter().find(has).expect("an address of the library")
     }
 
-    /// Only while it is stopped: it stops at these instructions from now on, and at no others.
+    /// Only while it is stopped: from now on, it stops at these instructions and at no others.
     pub fn stop_at(&mut self, addresses: impl IntoIterator<Item = u64>) {
         self.clear().unwrap();
         for address in addresses {
@@ -110,8 +111,9 @@ impl Stepped {
         points.into_iter().try_for_each(|(at, byte)| self.memory.write_all_at(&[byte], at))
     }
 
-    /// Runs `work`, which has the process do something, in another thread. Each time the process stops, `stopped` is called
-    /// with the address. Returns when the work is done and the process has ended or waits for more, with it under control.
+    /// Runs `work`, which makes the process do something, in another thread. Each time the process stops,
+    /// `stopped` is called with the address. Returns when the work is done and the process has ended or waits for
+    /// more, with it under control.
     pub fn during<T: Send>(
         &mut self,
         work: impl FnOnce() -> T + Send,
@@ -135,7 +137,7 @@ impl Stepped {
                 self.interrupt();
             }));
             if looked.is_err() {
-                // What works waits for the process.
+                // The working thread waits for the process.
                 self.release();
             }
             let done = working.join();
@@ -144,8 +146,8 @@ impl Stepped {
         })
     }
 
-    /// Only while it is stopped at the entry of a function: executes it to its end, and calls `each` with every address on
-    /// the way, also those of the functions that it calls.
+    /// Only while it is stopped at the entry of a function: executes the function to its end, and calls `each`
+    /// with every address on the way, including those of the functions that it calls.
     pub fn step_through(&mut self, mut each: impl FnMut(u64)) {
         let points: Vec<u64> = self.points.keys().copied().collect();
         self.clear().unwrap();
@@ -157,18 +159,18 @@ impl Stepped {
         self.at = None;
         if self.state == State::Stopped {
             self.stop_at(points);
-            // Where it is now it would stop.
+            // It would stop at its current position.
             let here = self.register(RIP);
             self.at = self.points.contains_key(&here).then_some(here);
         }
     }
 
-    /// Of a function's entry, where the process is stopped: the first argument.
+    /// At a function's entry, where the process is stopped: the first argument.
     pub fn argument(&self) -> u64 {
         self.register(RDI)
     }
 
-    /// Stops at this instruction only, from the point on at which it is stopped.
+    /// Stops only at this instruction, starting from the current position.
     pub fn stop_next_at(&mut self, address: u64) {
         self.stop_at([address]);
         let here = self.register(RIP);
@@ -199,7 +201,7 @@ impl Stepped {
         }
     }
 
-    /// The point that it has come to. Other reasons to stop are ignored.
+    /// The point that it has reached. Other reasons to stop are ignored.
     fn stop(&mut self) -> Option<u64> {
         let status = self.wait(libc::WNOHANG)?;
         let signal = status >> 8 & 0xFF;
@@ -214,7 +216,7 @@ impl Stepped {
         None
     }
 
-    /// It was stopped by a trap: of ours?
+    /// It was stopped by a trap; checks whether it is one of ours.
     fn is_at_point(&mut self) -> bool {
         let address = self.register(RIP) - 1;
         let ours = self.points.contains_key(&address);
@@ -225,7 +227,7 @@ impl Stepped {
         ours
     }
 
-    /// What has become of it: the status of a stop; `None`: none yet, or it has ended.
+    /// Its state: the status of a stop; `None` if there is none yet, or if it has ended.
     fn wait(&mut self, flags: i32) -> Option<i32> {
         if matches!(self.state, State::Over(_)) {
             return None;
@@ -245,7 +247,8 @@ impl Stepped {
         Some(status)
     }
 
-    /// One instruction. Signals that come meanwhile are sent again after it; one that the instruction raises is delivered.
+    /// Executes one instruction. Signals that arrive meanwhile are sent again afterwards; one that the
+    /// instruction raises is delivered.
     fn step(&mut self) {
         let mut signals = Vec::new();
         loop {
@@ -284,7 +287,7 @@ impl Stepped {
 
     fn go(&mut self, signal: i32) {
         self.state = State::Running;
-        // A process that is killed at this moment has ended; the next wait says so.
+        // A process that is killed at this moment has ended; the next wait reports that.
         let _ = trace(libc::PTRACE_CONT, self.pid, 0, signal as usize);
     }
 
@@ -303,7 +306,7 @@ impl Stepped {
     fn release(&mut self) {
         self.interrupt();
         if self.state == State::Stopped {
-            // One that was killed meanwhile has no memory.
+            // A process that was killed meanwhile has no memory.
             let _ = self.clear();
             let _ = trace(libc::PTRACE_DETACH, self.pid, 0, 0);
             self.state = State::Over(0);
@@ -326,7 +329,7 @@ fn trace(request: libc::c_uint, pid: i32, address: usize, data: usize) -> std::i
     Ok(())
 }
 
-/// The functions of a library in a process, local ones too.
+/// The functions of a library in a process, including local ones.
 fn functions_of(pid: i32, library: &str) -> Vec<Function> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mapped = maps.lines().find_map(|line| {

@@ -55,8 +55,8 @@ pub fn fill(cluster: &Cluster) -> PathBuf {
     space
 }
 
-/// The script of pgbench's sessions, behind the gate: TPC-B, and in turn a sort, a hash join or a
-/// temporary table larger than memory, a table created and dropped, a vacuum.
+/// The script of pgbench's sessions, behind the gate: TPC-B, and in turn a sort, a hash join or a temporary table
+/// larger than memory, a table that is created and dropped, a vacuum.
 pub fn script() -> String {
     gate::tpcb()
         + "\\set what (:turn + 4 * :client_id) % 16 + 1
@@ -95,7 +95,7 @@ vacuum pgbench_tellers;
 "
 }
 
-/// Runs in one further session meanwhile.
+/// Runs in one additional session meanwhile.
 pub fn churn(client: &mut Client, cluster: &Cluster) {
     let file = cluster.host().join("out.copy");
     let file = file.display();

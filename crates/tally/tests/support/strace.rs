@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A second witness: strace, which prints each system call with its arguments and files.
 //!
-//! It needs permission to trace the server's processes. Without it a test prints that and passes.
+//! It needs permission to trace the server's processes. Without it, a test prints a message and passes.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -20,7 +20,8 @@ pub struct Call {
     pub at: f64,
     /// When it ended; infinity if it did not.
     pub ended: f64,
-    /// The process id; negative, and another one for each process, where a later traced process has the same.
+    /// The process ID; if a later traced process has the same one, a negative number that is unique to each
+    /// process.
     pub pid: i32,
     /// The call's name.
     pub name: String,
@@ -40,7 +41,7 @@ pub struct Strace {
 }
 
 impl Strace {
-    /// Traces these calls of these processes and of all they fork. Prints the reason and returns None if it
+    /// Traces these calls of these processes and of all that they fork. Prints the reason and returns None if it
     /// cannot.
     pub fn start(calls: &str, pids: &[i32]) -> Option<Self> {
         Self::run(&format!("trace={calls}"), pids)
@@ -56,7 +57,7 @@ impl Strace {
         Self::delay(call, Duration::from_secs(3600), pid)
     }
 
-    /// Lets calls of that name in a process fail by EAGAIN: `when` as strace takes it, "1" or "1..3".
+    /// Makes calls of this name in a process fail with EAGAIN: `when` as strace takes it, "1" or "1..3".
     pub fn fail(call: &str, when: &str, pid: i32) -> Option<Self> {
         Self::run(&format!("inject={call}:error=EAGAIN:when={when}"), &[pid])
     }
@@ -64,7 +65,7 @@ impl Strace {
     fn run(expression: &str, pids: &[i32]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("strace");
-        // -A: a process that has the number of an ended one must not overwrite its calls.
+        // -A: a process that has the PID of an ended one must not overwrite its calls.
         command.args(["-f", "-ff", "-A", "-ttt", "-T", "-y", "-s", "0", "-e", "signal=none"]);
         command.arg("-e").arg(expression).arg("-o").arg(folder.path().join("calls"));
         for pid in pids {
@@ -105,8 +106,8 @@ impl Strace {
         Some(Self { child, folder, errors })
     }
 
-    /// Whether this process is held where it enters the call of that name. (While strace looks at the end of a call that
-    /// had begun before it came, the process stops as well, and /proc shows the same.)
+    /// Whether this process is held at the entry of the call of this name. (While strace looks at the end of a
+    /// call that had started before it attached, the process stops as well, and /proc shows the same.)
     pub fn holds(&self, pid: i32, call: &str) -> bool {
         let calls = self.folder.path().join(format!("calls.{pid}"));
         let calls = std::fs::read_to_string(calls).unwrap_or_default();
@@ -114,7 +115,7 @@ impl Strace {
         last.is_some_and(|(_, line)| line.starts_with(&format!("{call}(")))
     }
 
-    /// Detaches; returns all calls in the order in which they began.
+    /// Detaches; returns all calls in the order in which they started.
     pub fn stop(mut self) -> Vec<Call> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         self.child.wait().unwrap();
@@ -139,15 +140,16 @@ impl Strace {
 }
 
 impl Drop for Strace {
-    /// Detaches from the server's processes when a test fails.
+    /// Detaches from the server's processes if a test fails.
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }
 
-/// Runs the command `tally` with the `n`-th of these calls failing by this error, counted from 1; `of`: only of this file.
-/// Returns its output, and the call as strace prints it, if there were so many. Prints the reason and returns None if strace cannot.
+/// Runs the command `tally` with the `n`-th of these calls failing with this error, counted from 1; `of`
+/// restricts it to this file. Returns its output, and the call as strace prints it if there were that many.
+/// Prints the reason and returns None if strace cannot.
 pub fn fail_nth(
     calls: &str,
     error: &str,
@@ -202,7 +204,7 @@ fn read(path: &Path, pid: i32) -> Vec<Call> {
     calls.collect()
 }
 
-/// No process id of Linux has more bits (PID_MAX_LIMIT).
+/// No process ID of Linux has more bits (PID_MAX_LIMIT).
 const PID_BITS: i32 = 22;
 
 #[test]

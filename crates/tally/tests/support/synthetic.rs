@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Synthetic recordings of a fake server. What it did is known to the nanosecond.
+//! Synthetic recordings of a fake server whose activity is known to the nanosecond.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,8 +30,7 @@ impl Dice {
     }
 }
 
-/// An account's name, its time per transaction in ns, and how much that scatters from second to second
-/// (share).
+/// An account's name, its time per transaction in ns, and how much that scatters from second to second (share).
 pub type Account = (&'static str, f64, f64);
 
 /// A server and its load.
@@ -53,7 +52,7 @@ pub struct FakeServer {
     pub own: f64,
     /// Statements are read often at the beginning, as the recorder does.
     pub early: bool,
-    /// Eight sessions wait for a standby that has ended, and commit when somebody lets them go in the last second.
+    /// Eight sessions wait for a standby that has stopped, and commit when they are released in the last second.
     pub standby_lost: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct Top {
 }
 
 impl Top {
-    /// Of this segment, with these arguments.
+    /// For this segment, with these arguments.
     pub fn start(arguments: &[&str], segment: &Path) -> Top {
         let folder = tempfile::tempdir().unwrap();
         let messages = folder.path().join("messages");
@@ -34,8 +34,8 @@ impl Top {
         Top { child, lines, messages, _folder: folder }
     }
 
-    /// The next interval. It waits for it: what has happened before the call is in it or in earlier ones, except what
-    /// happened after the interval's end.
+    /// The next interval. Waits for it: everything that happened before the call is in it or in earlier ones,
+    /// except what happened after the interval's end.
     pub fn interval(&mut self) -> Value {
         serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
     }

@@ -10,11 +10,11 @@
 //! }
 //! ```
 //!
-//! `script/verify` runs these tests and makes a table of the lines that [`Claim::check`] prints.
+//! `script/verify` runs these tests and makes a table from the lines that [`Claim::check`] prints.
 
 /// A claim, and the rule by which it is tested.
 pub struct Claim<'a> {
-    /// What is claimed, as a sentence.
+    /// The claim, as a sentence.
     pub text: &'a str,
     /// The probability that one trial fails although the claim holds.
     pub alarm: f64,
@@ -24,13 +24,13 @@ pub struct Claim<'a> {
     pub m: u32,
 }
 
-/// What one trial measured.
+/// The measurement of one trial.
 pub struct Trial {
     /// Whether the claim held.
     pub holds: bool,
     /// The figure, with its unit.
     pub result: String,
-    /// Its half-width at 95 %, with its unit; `-` where it is a count.
+    /// Its half-width at 95 %, with its unit; `-` for a count.
     pub half_width: String,
 }
 
@@ -60,7 +60,7 @@ impl Claim<'_> {
         assert!(held >= self.n, "{}: {} of {} trials failed", self.text, failed, held + failed);
     }
 
-    /// The probability that fewer than `n` of `m` independent trials hold although the claim does.
+    /// The probability that fewer than `n` of `m` independent trials hold although the claim is true.
     fn false_alarm_rate(&self) -> f64 {
         let choose = |k: u32| (0..k).fold(1.0, |c, i| c * f64::from(self.m - i) / f64::from(i + 1));
         (0..self.n)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An independent witness: bpftrace, which counts in the kernel what pg_tally's probes count.
 //!
-//! It needs root. Without it a test prints that and passes.
+//! It requires root. Without it, a test prints a message and passes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -28,8 +28,8 @@ impl Witness {
         let ready =
             |end| format!("interval:ms:50 /!@{end}/ {{ printf(\"{end}\\n\"); @{end} = 1; }}\n");
         let program = ready("first") + program + &ready("last");
-        // tracefs is mounted in a mount namespace, so that the mount does not stay behind. The server's own
-        // probes (USDT) are enabled in each process that has its file mapped.
+        // tracefs is mounted in a mount namespace, so that the mount is not left behind. The server's own probes
+        // (USDT) are enabled in each process that has its file mapped.
         let script = "test -e /sys/kernel/tracing/events || \
                       mount -t tracefs nodev /sys/kernel/tracing; \
                       exec bpftrace -q --usdt-file-activation -e \"$0\"";
@@ -68,8 +68,8 @@ impl Witness {
         let (mut text, mut errors) = (String::new(), String::new());
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // bpftrace handles SIGINT only when a signal interrupts its sleep. A second SIGINT could kill
-            // it while it prints; stopping and continuing it only interrupts the sleep.
+            // bpftrace handles SIGINT only when a signal interrupts its sleep. A second SIGINT could kill it
+            // while it prints; stopping and continuing it only interrupts the sleep.
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(300));
                 while !ended.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A little of everything that a client may ask of a server, for tests that compare statement statistics
+//! A little of everything that a client may request from a server, for tests that compare statement statistics
 //! with another witness.
 
 use std::io::Write;
@@ -15,10 +15,11 @@ pub const DISTINCT: u32 = 3000;
 const SESSIONS: u32 = 4;
 const TRANSACTIONS: u64 = 150;
 
-/// A utility statement some of whose executions pg_stat_statements misses: it clears the id in a cached plan.
+/// A utility statement, some of whose executions pg_stat_statements misses, because it clears the ID in a cached
+/// plan.
 pub struct LostByWitness {
     pub text: &'static str,
-    /// Executions in [`run`]; none: others have the same id, and it misses [`PREPARED_AGAIN`].
+    /// Executions in [`run`]; none, because others have the same ID, and it misses [`PREPARED_AGAIN`].
     pub calls: Option<i64>,
 }
 
@@ -30,11 +31,11 @@ const PREPARED_END: &str = "commit and no chain";
 const SET_IN_FUNCTION: &str = "set local enable_tidscan = on";
 const ROUNDS: i64 = 7;
 
-/// Those of [`run`], executed repeatedly from one cached plan.
+/// Statements of [`run`] that are executed repeatedly from one cached plan.
 pub fn lost_by_witness(major: u32) -> Vec<LostByWitness> {
     let lost = |text, calls| LostByWitness { text, calls: Some(calls) };
     let mut all = vec![lost(PREPARED_BEGIN, i64::from(SESSIONS) * TRANSACTIONS as i64)];
-    // From 16 on, the id is that of the statement's tree, and all forms of COMMIT are one statement.
+    // From 16 on, the ID is that of the statement's tree, and all forms of COMMIT are one statement.
     all.push(match major {
         15 => lost(PREPARED_END, i64::from(SESSIONS) * TRANSACTIONS as i64),
         _ => LostByWitness { text: "commit", calls: None },
@@ -44,7 +45,7 @@ pub fn lost_by_witness(major: u32) -> Vec<LostByWitness> {
         15..=17 => lost(SET_IN_FUNCTION, 2 * ROUNDS),
         _ => lost("set local enable_tidscan = $1", 2 * ROUNDS + 2),
     });
-    // SQL functions gave no id until 16; from 18 on, they have cached plans. In between, each execution is seen.
+    // SQL functions had no IDs until 16; from 18 on, they have cached plans. In between, each execution is seen.
     if major < 17 {
         all.push(lost("set local enable_tidscan = off", 2));
     }
@@ -450,7 +451,8 @@ fn rewritten(_: &Cluster, client: &mut Client) {
     );
 }
 
-/// Lists, parameters between constants, and constants in utility statements: what a text replaces, and by which number.
+/// Lists, parameters between constants, and constants in utility statements: which parts a text replaces, and
+/// with which number.
 fn lists(_: &Cluster, client: &mut Client) {
     each(
         client,
@@ -549,7 +551,7 @@ fn prepared(_: &Cluster, client: &mut Client) {
     for n in 1..20 {
         assert_eq!(client.query(&statement, &[&n]).unwrap().len(), 1);
     }
-    // A change of its table causes a new plan.
+    // A change to its table causes a new plan.
     ask(client, "alter table numbers add column another int");
     assert_eq!(client.query(&statement, &[&3]).unwrap().len(), 1);
     for n in 1..4i64 {
@@ -659,7 +661,7 @@ fn roles(cluster: &Cluster, client: &mut Client) {
     fail(&mut other, "create table refused (n int)");
 }
 
-/// Many distinct statements, by both protocols, some twice.
+/// Many distinct statements, in both protocols, some twice.
 fn distinct(_: &Cluster, client: &mut Client) {
     for number in 0..DISTINCT {
         let sql = distinct_statement(number, 1);

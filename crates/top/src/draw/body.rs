@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The pane's content: a table, or a page of several.
+//! The contents of a pane: a table, or a page of several tables.
 
 use std::ops::Range;
 
@@ -15,17 +15,17 @@ use terminal::{heading, line, Viewport};
 use view::statements::Section;
 use view::table::{fit, wrap, Column, Layout, Table, Unit};
 
-/// Minimum width of a history; free space widens it.
+/// Minimum width of a history; free space makes it wider.
 const MIN_WIDTH: usize = 10;
 const MAX_WIDTH: usize = 60;
 
-/// Draws the pane's table. The cursor stays visible, and the screen is filled.
+/// Draws the pane's table. The cursor stays visible, and the rows fill the screen.
 pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let Some(mut table) = screen.table() else { return };
     let mut area = area;
     if let Some(section) = screen.below() {
         let lines = section_lines(screen, &section, usize::from(area.width));
-        // The table above has at most all lines but those, and at least half.
+        // The table above gets at most all lines but those below, and at least half of the space.
         let above =
             (table.rows.len() as u16 + 2).min(area.height.saturating_sub(lines.len() as u16));
         let above = above.max(area.height / 2);
@@ -57,13 +57,13 @@ pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Adds a history to the visible rows, if there is space, and lays out the table.
+/// Adds a history to the visible rows if there is space, and lays out the table.
 fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: usize) -> Layout {
     let view = screen.view();
     if !trend::has(view) || table.rows.is_empty() {
         return table.layout(width);
     }
-    // Running text stays last.
+    // Running text stays the last column.
     let last = table.columns.len();
     let at = table.columns.iter().position(|column| column.elastic).unwrap_or(last);
     let column = Column::new("history", "HISTORY", Unit::Text).expendable(3);
@@ -85,7 +85,7 @@ fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: 
     layout
 }
 
-/// Records what can be clicked.
+/// Records the positions that can be clicked.
 fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect, rows: usize) {
     let view = screen.view();
     let spots = &mut screen.spots;
@@ -111,7 +111,7 @@ pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], ar
         lines.push(Line::raw(""));
     }
     if page.is_empty() {
-        // Past intervals do not keep inactive statements.
+        // Inactive statements are not stored in past intervals.
         lines.push(Line::raw(match screen.history.is_past() {
             _ if screen.session.is_some() => match screen.play {
                 Some(_) => "this session was idle or did not exist in this interval; Esc goes back",
@@ -155,8 +155,8 @@ fn section_lines(screen: &Screen, section: &Section, width: usize) -> Vec<Line<'
 
 fn empty(screen: &Screen) -> &'static str {
     if screen.wish.filter.is_empty() {
-        "nothing in this interval; i shows idle accounts"
+        "no activity in this interval; i shows idle accounts"
     } else {
-        "nothing contains the filter's text; Esc removes it"
+        "no row matches the filter; Esc removes it"
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The pane of the diagnoses: text that scrolls.
+//! The pane of diagnoses: text that scrolls.
 
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -12,7 +12,7 @@ use crate::screen::Screen;
 use crate::text::watched;
 use view::table::wrap;
 
-/// Draws them. The cursor is the first visible line.
+/// Draws the diagnoses. The cursor is the first visible line.
 pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let Some(answer) = screen.answer() else { return };
     let width = usize::from(area.width);

@@ -12,7 +12,7 @@ use view::table::fit;
 /// The last line.
 pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
     let typing = match &screen.mode {
-        Mode::Filter(typed) => Some(format!("filter: {typed}_   Enter keeps it, Esc drops it")),
+        Mode::Filter(typed) => Some(format!("filter: {typed}_   Enter applies, Esc cancels")),
         Mode::Interval(typed) => Some(format!("interval in seconds: {typed}_   Enter, Esc")),
         Mode::Time(typed) => Some(format!("go to: {typed}_   {}; Enter, Esc", moment::FORMS)),
         Mode::Question(request) => Some(request.question()),
@@ -46,7 +46,7 @@ fn keys(screen: &Screen) -> String {
         _ => "",
     };
     format!(
-        "q quit  ? help  {session}Tab pane  s order: {order}{turned}  / filter  p pause  \
+        "q quit  ? help  {session}Tab pane  s sort: {order}{turned}  / filter  p pause  \
          Left Right past  x export  i idle  d interval  m mouse  W save"
     )
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The lines above the table: which interval is shown, the server, and the names of the panes.
+//! The lines above the table: the shown interval, the server, and the names of the panes.
 
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -14,9 +14,9 @@ use view::headline::{self, Weight};
 use view::table::{fit, wrap};
 use view::units::{count, duration, two, whole};
 
-/// Index of the line with the server's load, among the lines that are not warnings.
+/// Index of the line with the server's load among the lines that are not warnings.
 const LOAD: usize = 2;
-/// Screens of this height or more show whole lines, and the load's history below it.
+/// Screens of at least this height show whole lines, and the history of the load below its line.
 const TALL: u16 = 30;
 /// Maximum width of a history.
 const WIDEST: usize = 60;
@@ -25,7 +25,7 @@ fn loud(screen: &Screen) -> Style {
     styled(screen, Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
 }
 
-/// The lines, most important first: a low screen cuts the last ones off.
+/// The lines, most important first, because a low screen cuts off the last ones.
 pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
     let mut lines = Vec::new();
     let loud = loud(screen);
@@ -35,12 +35,12 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
     }
     let looks_back = screen.play.is_some() || !screen.history.is_live();
     let gap = screen.history.gap_before().filter(|_| looks_back);
-    let gap = gap.map(|reason| format!("before it: {reason}"));
+    let gap = gap.map(|reason| format!("gap before this interval: {reason}"));
     for text in [&screen.notice, &screen.message, &gap].into_iter().flatten() {
         lines.extend(wrap(text, width).into_iter().map(|text| Line::styled(text, loud)));
     }
     let Some(reading) = screen.reading() else {
-        lines.push(Line::raw("the first interval is being measured"));
+        lines.push(Line::raw("measuring the first interval"));
         return lines;
     };
     if let Some(blocked) = reading.blocking.as_ref().and_then(Forest::headline) {
@@ -67,7 +67,7 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
     lines
 }
 
-/// Which interval is shown, if it may not be the newest.
+/// The shown interval, unless it is always the newest.
 fn which_interval(screen: &Screen) -> Option<String> {
     if let Some(play) = &screen.play {
         return replayed(screen, play);
@@ -80,7 +80,7 @@ fn which_interval(screen: &Screen) -> Option<String> {
     }
     let number = |n: u64| whole(n + 1 - first);
     Some(format!(
-        "PAST {time}, {} ago: interval {} of {}; Left Right t go elsewhere, l resumes",
+        "PAST {time}, {} ago: interval {} of {}; Left Right t move, l resumes",
         duration(position.ago_seconds.max(0.0).round()),
         number(position.number),
         number(last),
@@ -111,7 +111,7 @@ fn speed(times: f64) -> String {
 
 /// The history of the server's load.
 fn history(screen: &Screen, width: usize) -> String {
-    // Space for the words; both histories are equally wide.
+    // Leaves space for the words; both histories are equally wide.
     let width = (width.saturating_sub(46) / 2).min(WIDEST);
     let active = trend::active(&screen.history, width);
     let commands = trend::commands(&screen.history, width);
@@ -125,11 +125,11 @@ fn history(screen: &Screen, width: usize) -> String {
     )
 }
 
-/// Shorter names of the panes, which fit on 80 columns.
+/// Shorter names of the panes, which fit into 80 columns.
 const SHORT: [&str; PANES.len()] =
     ["Diag", "Ledger", "Waits", "Cmds", "Sess", "LWLocks", "Locks", "Funcs", "Stmts", "IO"];
 
-/// The names of the panes, and the choice of rows.
+/// The names of the panes, and the current filter and order.
 pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
     let names = PANES.iter().zip(SHORT).enumerate();
     let all: Vec<Tab> = names.map(|(key, (&(name, _), short))| Tab { key, name, short }).collect();

@@ -27,7 +27,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
         return;
     }
     let head = head::lines(screen, usize::from(area.width), area.height);
-    // The tables matter most: the head gets at most a third.
+    // The tables matter the most: the head gets at most a third.
     let rows = (head.len() as u16).min((area.height / 3).max(1));
     let [top, tabs, body, foot] = Layout::vertical([
         Constraint::Length(rows),

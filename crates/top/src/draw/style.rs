@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A style, if the screen has colours.
+//! Styles, if the screen uses colour.
 
 use crate::screen::Screen;
 use ratatui::style::{Color, Style};

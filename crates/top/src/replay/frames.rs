@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is replayed.
+//! The source of a replay.
 
 use crate::View;
 use std::ops::Range;
@@ -15,13 +15,13 @@ pub trait Frames {
     fn end(&self, index: usize) -> f64;
     /// The length of an interval.
     fn seconds(&self, index: usize) -> f64;
-    /// Reads these; unreadable intervals are missing.
+    /// Reads these intervals; unreadable ones are left out.
     fn read(&mut self, intervals: Range<usize>) -> Result<Vec<Scene>, String>;
     /// Messages about what could not be read so far.
     fn problems(&self) -> Vec<String>;
     /// Merges intervals to this length and renumbers them.
     fn regroup(&mut self, length: Option<Duration>);
-    /// Adds to a reading what this view shows in addition to the interval.
+    /// Adds to a reading what this view shows besides the interval.
     fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String>;
     /// Adds who blocks whom, and what a session executes.
     fn fill_sessions(&mut self, reading: &mut Reading, id: Option<SessionId>)
@@ -33,6 +33,6 @@ pub trait Frames {
 pub struct Scene {
     /// The interval.
     pub reading: Box<Reading>,
-    /// Why it does not follow directly on the one before; `None`: it does.
+    /// Why it does not directly follow the previous one; `None` if it does.
     pub gap: Option<String>,
 }

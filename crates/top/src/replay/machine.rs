@@ -4,7 +4,7 @@
 use recording::{KernelRow, SettingRow};
 use segment::kernel::KernelView;
 
-/// The kernel's view from some detail intervals, in which sessions were busy for `busy_seconds`.
+/// The kernel's view in some detail intervals, in which sessions were busy for `busy_seconds`.
 pub fn witness<'r>(
     rows: impl Iterator<Item = &'r KernelRow>,
     busy_ns: u64,
@@ -21,7 +21,7 @@ pub fn witness<'r>(
         sum.unexplained_seconds += seconds(row.unexplained_ns);
     }
     let Some(sum) = sum else {
-        return KernelView::unavailable("the kernel's figures were not recorded then");
+        return KernelView::unavailable("the kernel's figures were not recorded in this interval");
     };
     let of_kernel = sum.on_cpu_seconds + sum.run_queue_seconds;
     KernelView {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Replays a recording: one interval after another at some speed, or any interval on request.
+//! Replays a recording: one interval after another at a given speed, or any interval on request.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ mod recording_source;
 pub use frames::{Frames, Scene};
 pub use recording_source::RecordingSource;
 
-/// How many intervals are read at once.
+/// Number of intervals to read at once.
 const AHEAD: usize = 120;
-/// How many intervals before the requested one are read for the histories.
+/// Number of intervals before the requested one to read for the histories.
 const BEFORE: usize = 60;
-/// Shortest time between refreshes; at higher speeds a refresh skips intervals.
+/// Shortest time between refreshes; at higher speeds, a refresh skips intervals.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Replays a recording. The screen holds the state: speed, position and pause.
@@ -45,7 +45,7 @@ impl<F: Frames> Player<F> {
         player
     }
 
-    /// Shows the interval with this number, and keeps some before it.
+    /// Shows the interval with this number, and stores some before it.
     fn go(&mut self, index: usize, screen: &mut Screen) {
         let index = index.min(self.recording.len().saturating_sub(1));
         self.ahead.clear();
@@ -76,7 +76,7 @@ impl<F: Frames> Player<F> {
         let Some(next) = screen.play.as_ref().map(|play| play.next) else { return false };
         let stop = match self.read(next) {
             Ok(true) => None,
-            Ok(false) => Some("this is the end of the replay".to_string()),
+            Ok(false) => Some("end of the replay".to_string()),
             Err(problem) => Some(problem),
         };
         let problems = self.recording.problems();
@@ -91,7 +91,8 @@ impl<F: Frames> Player<F> {
         };
         let index = scene.reading.recorded.as_ref().map_or(next, |recorded| recorded.index);
         play.next = index + 1;
-        let missing = (index > next).then(|| format!("{} intervals cannot be read", index - next));
+        let missing =
+            (index > next).then(|| format!("{} intervals could not be read", index - next));
         missing.into_iter().chain(scene.gap).for_each(|reason| screen.history.gap(reason));
         screen.history.live();
         screen.history.push(scene.reading);
@@ -145,10 +146,10 @@ impl<F: Frames> Source for Player<F> {
         let next = play.next;
         match ask {
             Ask::Further(by) if by < 0 && index == 0 => {
-                screen.notice = Some("this is the start of the replay".into());
+                screen.notice = Some("start of the replay".into());
             }
             Ask::Further(by) if by > 0 && next >= self.recording.len() => {
-                screen.notice = Some("this is the end of the replay".into());
+                screen.notice = Some("end of the replay".into());
             }
             Ask::Further(by) => {
                 self.go((index as i64).saturating_add(by).max(0) as usize, screen);
@@ -159,7 +160,7 @@ impl<F: Frames> Source for Player<F> {
                     || time.is_finite() && time > self.recording.end(self.recording.len() - 1);
                 self.go(self.index_at(time), screen);
                 if outside {
-                    screen.notice = Some("not within the replay".into());
+                    screen.notice = Some("this time is outside the replay".into());
                 }
             }
             _ => {}
@@ -333,7 +334,7 @@ mod tests {
         assert!(screen.notice.as_ref().unwrap().contains("the end"));
         act(&mut player, &mut screen, "t2020-01-01 00:00\n");
         assert_eq!(shown(&screen), 0);
-        assert!(screen.notice.as_ref().unwrap().contains("not within"));
+        assert!(screen.notice.as_ref().unwrap().contains("outside the replay"));
     }
 
     #[test]
@@ -355,11 +356,13 @@ mod tests {
         act(&mut player, &mut screen, "1p]");
         act(&mut player, &mut screen, "←←←←←");
         assert_eq!(shown(&screen), 5);
-        assert!(drawn(&mut screen, 120, 30).contains("before it: the server was stopped"));
+        assert!(drawn(&mut screen, 120, 30)
+            .contains("gap before this interval: the server was stopped"));
         act(&mut player, &mut screen, "t22:26:43\n");
         assert_eq!(shown(&screen), 703);
         act(&mut player, &mut screen, "p");
-        assert!(drawn(&mut screen, 120, 30).contains("before it: 3 intervals cannot be read"));
+        assert!(drawn(&mut screen, 120, 30)
+            .contains("gap before this interval: 3 intervals could not be read"));
         assert_eq!(screen.shown_index(), Some(703));
         act(&mut player, &mut screen, "l");
         assert!(drawn(&mut screen, 120, 30).contains("file 7 is damaged"));

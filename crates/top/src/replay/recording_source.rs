@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording as a source of intervals, or of steps of several intervals, with the figures that
-//! belong to each.
+//! A recording as a source of intervals, or of steps that merge several intervals, with the figures that belong
+//! to each.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,11 +25,11 @@ use view::session::{Opened, SessionId};
 use view::statements::{PlanRow, StatementsTable};
 use view::{Reading, Recorded};
 
-/// Two intervals are consecutive if the time between them is below this fraction of the later one.
+/// Two intervals are consecutive if the time between them is less than this fraction of the later one.
 const SLACK: f64 = 0.5;
-/// The kinds of marks that end the continuity of figures.
+/// The kinds of marks that interrupt the continuity of figures.
 const BREAKS: [&str; 5] = ["server start", "reset", "clock step", "segment replaced", "suspend"];
-/// How many of the latest events are searched for slow operations and the checkpoint.
+/// Number of latest events to search for slow operations and the checkpoint.
 const EVENTS: usize = 5000;
 
 /// A recording, or a time range of one.
@@ -42,11 +42,11 @@ pub struct RecordingSource {
     /// The intervals merged into each step.
     steps: Vec<Range<usize>>,
     step: Option<Duration>,
-    /// What came with some of them, and is of several.
+    /// What is recorded with some intervals only and covers several of them.
     details: Vec<Detail>,
     gaps: Vec<GapRow>,
     marks: Vec<MarkRow>,
-    /// All events, and where the server's files are; read on demand.
+    /// All events, and the location of the server's files; read on demand.
     asked: Option<RecordedNotes>,
     /// The texts of statements, read on demand.
     texts: Option<StatementTexts>,
@@ -59,7 +59,7 @@ struct RecordedNotes {
     places: Vec<String>,
 }
 
-/// How far before the range events are read: the running checkpoint may have started then.
+/// How far before the range events are read, because the running checkpoint may have started then.
 const EARLIER_US: i64 = 3_600_000_000;
 
 /// The details of an interval.
@@ -68,16 +68,17 @@ struct Details {
     range: recording::Range,
     /// Recorded time of their intervals, seconds.
     seconds: f64,
-    /// The same, if they are of more than the interval.
+    /// The same, if they cover more than the interval.
     of_seconds: Option<f64>,
-    /// Time of sessions in these that was not idle, ns.
+    /// Time of sessions in these intervals that was not idle, ns.
     busy_ns: u64,
 }
 
-/// The kernel's figures in some details, whose rows are given with others.
+/// The kernel's figures in some details, whose rows are among `rows`.
 fn witness(rows: &[KernelRow], of: Option<Details>) -> KernelView {
-    let of_them = |row: &&KernelRow| of.is_some_and(|it| it.range.contains(row.time_us));
-    let (busy_ns, of_seconds) = of.map_or((0, None), |it| (it.busy_ns, it.of_seconds));
+    let of_them = |row: &&KernelRow| of.is_some_and(|details| details.range.contains(row.time_us));
+    let (busy_ns, of_seconds) =
+        of.map_or((0, None), |details| (details.busy_ns, details.of_seconds));
     machine::witness(rows.iter().filter(of_them), busy_ns, of_seconds)
 }
 
@@ -94,7 +95,7 @@ fn seconds(us: i64) -> f64 {
 }
 
 impl RecordingSource {
-    /// A time range of a recording. `step`: merge intervals to this length.
+    /// Opens a time range of a recording; `step` merges intervals to this length.
     pub fn open(
         recording: Recording,
         (from, to): (Option<Edge>, Option<Edge>),
@@ -141,7 +142,7 @@ impl RecordingSource {
         let frame = self.recording.sum(self.range)?;
         let range = self.range;
         let details = self.details(range, frame.clock.seconds(frame.ticks));
-        let kernel = details.map(|it| self.recording.kernel(it.range)).transpose()?;
+        let kernel = details.map(|details| self.recording.kernel(details.range)).transpose()?;
         let mut reading = self.reading(&frame, 0, true);
         reading.interval.kernel = witness(&kernel.unwrap_or_default(), details);
         self.fill_statements(&mut reading, details)?;
@@ -171,7 +172,7 @@ impl RecordingSource {
         Reading { recorded, ..Reading::new(interval) }
     }
 
-    /// Why a step does not follow directly on the one before.
+    /// Why a step does not directly follow the previous one.
     fn gap_before(&self, step: usize) -> Option<String> {
         let first = self.steps.get(step)?.start;
         let (before, this) = (self.heads.get(first.checked_sub(1)?)?, self.heads.get(first)?);
@@ -193,7 +194,8 @@ impl RecordingSource {
         })
     }
 
-    /// The sessions that were not idle, by the ends of intervals. Those of several intervals have no sum.
+    /// The sessions that were not idle, by the end of each interval. Those of several intervals cannot be added
+    /// up.
     fn sessions(&self, range: recording::Range) -> Result<HashMap<i64, Vec<SessionRow>>, Error> {
         let mut sessions: HashMap<i64, Vec<SessionRow>> = HashMap::new();
         if self.step.is_none() {
@@ -204,7 +206,7 @@ impl RecordingSource {
         Ok(sessions)
     }
 
-    /// The statements of these details.
+    /// The statements in these details.
     fn fill_statements(&self, reading: &mut Reading, of: Option<Details>) -> Result<(), Error> {
         reading.asked = true;
         let Some(Details { range, seconds, .. }) = of else { return Ok(()) };
@@ -212,7 +214,7 @@ impl RecordingSource {
         let mut statements = StatementsTable::between(None, &Arc::new(found));
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(self.recording.plans(range)?);
-        // Its readings start with the range: totals since the last reset are not known.
+        // Its readings start with the range, so totals since the last reset are unknown.
         statements.forget_source();
         reading.statements = Some(statements);
         Ok(())
@@ -226,15 +228,16 @@ impl RecordingSource {
         self.details(range, self.seconds(step))
     }
 
-    /// The details of a range in which so many seconds were recorded: those that lie in it, or, if it is shorter, those
-    /// that had come last.
+    /// The details of a range in which this many seconds were recorded: those within it or, if it is shorter, the
+    /// latest ones before.
     fn details(&self, range: recording::Range, seconds: f64) -> Option<Details> {
-        let first = self.details.partition_point(|it| it.middle_us() <= range.from_us);
-        let end = self.details.partition_point(|it| it.to_us <= range.to_us);
+        let first = self.details.partition_point(|detail| detail.middle_us() <= range.from_us);
+        let end = self.details.partition_point(|detail| detail.to_us <= range.to_us);
         let within = match self.details.get(first..end).unwrap_or_default() {
             [] => {
                 let last = self.details.get(end.checked_sub(1)?..end)?;
-                let lasts = |it: &Detail| range.to_us - it.to_us < it.to_us - it.from_us;
+                let lasts =
+                    |detail: &Detail| range.to_us - detail.to_us < detail.to_us - detail.from_us;
                 last.iter().all(lasts).then_some(last)?
             }
             within => within,
@@ -243,7 +246,7 @@ impl RecordingSource {
         Some(Details {
             range: Detail::range(within)?,
             seconds: covered,
-            busy_ns: within.iter().fold(0, |sum, it| sum.saturating_add(it.busy_ns)),
+            busy_ns: within.iter().fold(0, |sum, detail| sum.saturating_add(detail.busy_ns)),
             of_seconds: (covered > (1.0 + SLACK) * seconds).then_some(covered),
         })
     }
@@ -273,7 +276,7 @@ impl RecordingSource {
         Ok(self.texts.get_or_insert_default())
     }
 
-    /// Adds slow operations until then, the checkpoint, and the range's relations and devices.
+    /// Adds the slow operations and the checkpoint up to then, and the relations and devices of the range.
     fn fill_io(
         &mut self,
         reading: &mut Reading,
@@ -287,14 +290,16 @@ impl RecordingSource {
         for row in &asked.events[seen.saturating_sub(EVENTS)..seen] {
             events.note(row.clone());
         }
-        // A recording does not have their sums: an impossible number of resets marks them as unknown.
+        // A recording does not contain their sums: an impossible number of resets marks them as unknown.
         let unknown = ClientTotals { resets: u32::MAX, ..ClientTotals::default() };
         let mut io = events.io(&reading.interval, &unknown);
         let places = asked.places.clone();
-        let of_details = details.map(|it| it.range);
-        io.relations = of_details.map(|it| self.recording.relations(it)).transpose()?.flatten();
-        io.relations_seconds = details.and_then(|it| it.of_seconds);
-        let server = of_details.map(|it| self.recording.server_io_sum(it)).transpose()?.flatten();
+        let of_details = details.map(|details| details.range);
+        io.relations =
+            of_details.map(|range| self.recording.relations(range)).transpose()?.flatten();
+        io.relations_seconds = details.and_then(|details| details.of_seconds);
+        let server =
+            of_details.map(|range| self.recording.server_io_sum(range)).transpose()?.flatten();
         io.recorded = Some(RecordedIo {
             places,
             devices: self.recording.device_sums(range)?.iter().map(Device::from_row).collect(),
@@ -332,7 +337,7 @@ impl Frames for RecordingSource {
         }
         let has_spread = self.has_spread();
         let of: Vec<Option<Details>> = steps.clone().map(|step| self.details_of(step)).collect();
-        let begins = of.iter().flatten().map(|it| it.range.from_us);
+        let begins = of.iter().flatten().map(|details| details.range.from_us);
         let from_us = begins.fold(range.from_us, i64::min);
         let earlier = recording::Range { from_us, ..range };
         let kernel = self.recording.kernel(earlier).map_err(|error| error.to_string())?;
@@ -357,11 +362,11 @@ impl Frames for RecordingSource {
         reading: &mut Reading,
         id: Option<SessionId>,
     ) -> Result<(), String> {
-        if reading.blocking.is_some() && reading.opened.as_ref().map(|it| it.id) == id {
+        if reading.blocking.is_some() && reading.opened.as_ref().map(|opened| opened.id) == id {
             return Ok(());
         }
         let index = reading.recorded.as_ref().map_or(0, |recorded| recorded.index);
-        // Sessions of several intervals have no sum.
+        // Sessions of several intervals cannot be added up.
         let Some(range) = self.range_of(index..index + 1).filter(|_| self.step.is_none()) else {
             return Ok(());
         };
@@ -371,7 +376,7 @@ impl Frames for RecordingSource {
         reading.opened = id.and_then(|id| {
             let row = rows.iter().find(|row| SessionId::from_row(&row.session()) == id)?;
             let text = row.statement().and_then(|key| texts.get(&key));
-            let query = text.map(|it| it.text.to_string());
+            let query = text.map(|text| text.text.to_string());
             Some(Opened { id, accounts: Vec::new(), queryid: row.queryid, query })
         });
         Ok(())

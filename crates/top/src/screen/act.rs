@@ -17,7 +17,7 @@ use terminal::{edit, Edit};
 use view::rows::Open;
 
 impl Screen {
-    /// Handles a key. Returns what the owner must do.
+    /// Handles a key. Returns what the owner has to do.
     pub fn key(&mut self, key: KeyEvent) -> Option<Ask> {
         self.notice = None;
         match std::mem::replace(&mut self.mode, Mode::Normal) {
@@ -36,7 +36,11 @@ impl Screen {
                     Ok(seconds) if INTERVALS.contains(&seconds) => {
                         self.length = Duration::from_secs_f64(seconds);
                     }
-                    _ => self.notice = Some(format!("{typed}: not 0.1 to 3600 seconds")),
+                    _ => {
+                        self.notice = Some(format!(
+                            "\"{typed}\" is not a length between 0.1 and 3600 seconds"
+                        ))
+                    }
                 },
                 Edit::Dropped => {}
             },
@@ -64,9 +68,9 @@ impl Screen {
         None
     }
 
-    /// Handles a mouse event. Returns what the owner must do.
+    /// Handles a mouse event. Returns what the owner has to do.
     pub fn mouse(&mut self, event: MouseEvent) -> Option<Ask> {
-        // A question is answered by a key.
+        // A question can only be answered by a key.
         let answers = !matches!(self.mode, Mode::Question(_));
         let action = mouse::action(&self.spots, event).filter(|_| answers)?;
         self.notice = None;
@@ -79,7 +83,7 @@ impl Screen {
         self.act(action)
     }
 
-    /// Handles an action. Returns what the owner must do.
+    /// Handles an action. Returns what the owner has to do.
     pub fn act(&mut self, action: Action) -> Option<Ask> {
         let turn =
             |at: usize, by: isize, n: usize| (at as isize + by).rem_euclid(n as isize) as usize;
@@ -147,16 +151,17 @@ impl Screen {
                 play.speed = (play.speed * 2f64.powi(by)).clamp(*SPEEDS.start(), *SPEEDS.end());
             }
             None => {
-                let notice = "+ and - are for recordings (--replay); d sets the interval";
+                let notice =
+                    "+ and - work only in a replay (--replay); d sets the length of an interval";
                 self.notice = Some(notice.to_string());
             }
         }
     }
 
-    /// Goes to a time that was typed.
+    /// Goes to a time that the user typed.
     fn jump(&mut self, typed: &str) -> Option<Ask> {
         let position = self.history.position()?;
-        // A recording may cover days: there a time of day is on the day shown.
+        // A recording may cover several days: there, a time of day is on the day that is shown.
         let last = match self.play {
             Some(_) => f64::INFINITY,
             None => position.time + position.ago_seconds,
@@ -180,7 +185,7 @@ impl Screen {
         self.trace = None;
     }
 
-    /// Back to the table, with the cursor on the statement if it is still there.
+    /// Goes back to the table, with the cursor on the statement if it is still there.
     fn leave_statement(&mut self) {
         let key = self.statement.take();
         let statements = self.reading().and_then(|reading| reading.statements.as_ref());
@@ -205,7 +210,7 @@ impl Screen {
             return;
         }
         if self.view() == View::Io {
-            // A page has no cursor: its rows open together.
+            // A page has no cursor: all its rows open together.
             self.act(Action::ToggleAll);
             return;
         }
@@ -214,7 +219,10 @@ impl Screen {
         if self.view() == View::Statements {
             let statements = self.reading().and_then(|reading| reading.statements.as_ref());
             let rows = statements.map_or(&[][..], |statements| &statements.rows);
-            self.statement = rows.iter().find(|it| it.name() == row.key).map(|it| it.key);
+            self.statement = rows
+                .iter()
+                .find(|statement| statement.name() == row.key)
+                .map(|statement| statement.key);
             (self.cursor, self.top) = (0, 0);
             return;
         }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What keys act on, and what a screen wants of its owner.
+//! What keys act on, and what a screen requests from its owner.
 
 use live::backend::{SessionAction, SessionId};
 use terminal::Form;
 
-/// What the server is to do, and to whom.
+/// A request to the server about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What.
+    /// What to do.
     pub deed: SessionAction,
     /// The session.
     pub session: SessionId,
-    /// "session 4711 (shop, alice@orders)".
+    /// For example "session 4711 (shop, alice@orders)".
     pub name: String,
 }
 
 impl Request {
-    /// The question before it.
+    /// The question to ask before it is sent.
     pub fn question(&self) -> String {
         match self.deed {
             SessionAction::Cancel => format!("Cancel the statement of {}? y/n", self.name),
@@ -24,7 +24,7 @@ impl Request {
         }
     }
 
-    /// What the server is asked for.
+    /// The notice after it was sent.
     pub fn asked(&self) -> String {
         match self.deed {
             SessionAction::Cancel => {
@@ -34,21 +34,21 @@ impl Request {
         }
     }
 
-    /// What was done.
+    /// The notice after it was done.
     pub fn done(&self) -> String {
         match self.deed {
-            SessionAction::Cancel => format!("the server cancels the statement of {}", self.name),
-            SessionAction::Terminate => format!("the server terminates {}", self.name),
+            SessionAction::Cancel => format!("sent a cancel request to {}", self.name),
+            SessionAction::Terminate => format!("sent a terminate request to {}", self.name),
         }
     }
 
-    /// What was not done, and why.
+    /// The notice after it failed, with the reason.
     pub fn failed(&self, why: &str) -> String {
         match self.deed {
             SessionAction::Cancel => {
-                format!("the statement of {} is not cancelled: {why}", self.name)
+                format!("did not cancel the statement of {}: {why}", self.name)
             }
-            SessionAction::Terminate => format!("{} is not terminated: {why}", self.name),
+            SessionAction::Terminate => format!("did not terminate {}: {why}", self.name),
         }
     }
 }
@@ -66,7 +66,7 @@ pub enum Mode {
     Time(String),
     /// The help page, and its first visible line.
     Help(usize),
-    /// A question: y does it.
+    /// A question; y confirms it.
     Question(Request),
 }
 
@@ -81,17 +81,17 @@ pub enum Ask {
     Save,
     /// Turn the mouse on or off.
     Mouse,
-    /// Have the server cancel a statement or end a session.
+    /// Have the server cancel a statement or terminate a session.
     Session(Request),
     /// Trace a session for a few seconds.
     Trace {
         /// Its process.
         pid: i32,
-        /// What to call it.
+        /// Its name in notices.
         name: String,
     },
-    /// Show an interval beyond the kept ones, by this number of intervals.
+    /// Show an interval beyond the stored ones, by this number of intervals.
     Further(i64),
-    /// Show a time beyond the kept intervals, seconds since 1970.
+    /// Show a time beyond the stored intervals, seconds since 1970.
     Seek(f64),
 }

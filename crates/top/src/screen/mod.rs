@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The state of the full-screen view, and how keys, clicks and intervals change it. It uses
-//! no terminal and no files: its owner does that on request.
+//! The state of the full-screen view, and how keys, clicks and intervals change it. It uses no terminal and no
+//! files: its owner does that on request.
 
 mod act;
 mod ask;
@@ -56,7 +56,7 @@ pub const PANES: [(&str, View); 10] = [
 pub struct Play {
     /// The recording's name.
     pub what: String,
-    /// Whether it is playing rather than stopped.
+    /// Whether it is playing.
     pub on: bool,
     /// Speed, relative to the original.
     pub speed: f64,
@@ -78,17 +78,17 @@ impl Play {
 pub struct Screen {
     /// The intervals, and which of them is shown.
     pub history: History,
-    /// The state of the replay; `None`: live.
+    /// The state of the replay; `None` if live.
     pub play: Option<Play>,
     /// Index into `PANES`.
     pub pane: usize,
-    /// Order, filter and the like.
+    /// Sort order, filter and similar options.
     pub wish: RowOptions,
     /// Row under the cursor.
     pub cursor: usize,
     /// First visible row.
     pub top: usize,
-    /// Number of rows drawn last time.
+    /// Number of rows that were drawn last time.
     pub page: usize,
     /// What was drawn where last time.
     pub spots: Spots,
@@ -100,7 +100,7 @@ pub struct Screen {
     pub trace: Option<Vec<String>>,
     /// What keys act on.
     pub mode: Mode,
-    /// What happened to the server, until the next interval.
+    /// A message about the server, until the next interval.
     pub message: Option<String>,
     /// The result of a key, until the next one.
     pub notice: Option<String>,
@@ -117,12 +117,12 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// The start state: options of the command line, then the saved view.
+    /// The initial state: options of the command line, then the saved view.
     pub fn new(args: &TopArgs, saved: &Saved, color: bool) -> Screen {
         let view = args.view.or(saved.view).unwrap_or(View::Diagnoses);
         let open = if saved.open { Open::All } else { Open::These(HashSet::new()) };
         let wish = views::wish(args, open);
-        // A saved reversal applies only to a saved order.
+        // A saved reversal applies only together with the saved order.
         let (sort, reverse) = match &args.sort {
             Some(sort) => (sort.clone(), args.reverse),
             None => (saved.sort.clone().unwrap_or(Sort::Time), args.reverse ^ saved.reverse),
@@ -155,7 +155,7 @@ impl Screen {
         Look { color: self.color, ascii: self.ascii }
     }
 
-    /// What `W` saves.
+    /// The state that `W` saves.
     pub fn saved(&self) -> Saved {
         Saved {
             view: Some(self.view()),
@@ -179,7 +179,7 @@ impl Screen {
         Some(views::table(self.view(), reading, &self.wish()))
     }
 
-    /// The choice of rows, with the filter being typed.
+    /// The row options, with the filter that is being typed.
     pub fn wish(&self) -> RowOptions {
         let mut wish = self.wish.clone();
         if let Mode::Filter(typed) = &self.mode {
@@ -193,7 +193,7 @@ impl Screen {
         PANES[self.pane].1
     }
 
-    /// What is wrong, as of the shown interval.
+    /// The diagnoses of the shown interval.
     pub fn answer(&self) -> Option<Cow<'_, Diagnoses>> {
         let known = self.history.answer().map(Cow::Borrowed);
         known.or_else(|| self.reading().map(|reading| Cow::Owned(Diagnoses::examine(reading))))
@@ -202,16 +202,18 @@ impl Screen {
     /// A note about the current pane.
     pub fn note(&self) -> Option<String> {
         let reading = self.reading()?;
-        let statements = reading.statements.as_ref().map_or(0, |it| it.rows.len());
+        let statements = reading.statements.as_ref().map_or(0, |statements| statements.rows.len());
         if self.view() == View::Statements && self.history.is_past() && statements == STATEMENTS {
-            return Some(format!("past intervals keep the {STATEMENTS} statements with most time"));
+            return Some(format!(
+                "past intervals store only the {STATEMENTS} statements with the most time"
+            ));
         }
-        // It is about what stands below the tree.
+        // The note is about what is below the tree.
         let tree = self.view() == View::Locks && views::tree(reading).is_some();
         views::remark(self.view(), reading).filter(|_| !tree)
     }
 
-    /// What stands below the table.
+    /// The section below the table.
     pub fn below(&self) -> Option<Section> {
         views::below(self.view(), self.reading()?, &self.wish())
     }
@@ -226,14 +228,14 @@ impl Screen {
         }
     }
 
-    /// A statement's figures in the interval; if it was not active, since the last reset.
+    /// The figures of a statement in the interval or, if it was not active, since the last reset.
     fn statement_page(&self, key: &StatementKey) -> Option<Vec<Section>> {
         let statements = self.reading()?.statements.as_ref()?;
         let whole = statements.whole(key);
         Some(page(statements, statements.row(key), whole.as_ref()))
     }
 
-    /// Takes an interval, or the reason why there is none.
+    /// Takes in an interval, or the reason why there is none.
     pub fn step(&mut self, step: Step) {
         match step {
             Step::Interval(reading) => {
@@ -242,14 +244,15 @@ impl Screen {
             }
             Step::Attached { .. } => {
                 self.history.gap("the server was restarted".to_string());
-                self.message = Some("the server was restarted; figures follow".to_string());
+                self.message =
+                    Some("the server was restarted; waiting for the first interval".to_string());
             }
             Step::Absent(why) => {
                 let reason = why.waiting();
                 self.history.gap(reason.clone());
                 self.message = Some(reason);
             }
-            // Nobody asked for frames and events.
+            // The screen does not request frames and events.
             Step::Ended(_) | Step::Frame(_) | Step::Events(_) => {}
         }
     }

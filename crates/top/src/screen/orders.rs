@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Sort orders: which each pane has, and which a click on a heading selects.
+//! Sort orders: those of each pane, and the one that a click on a column title selects.
 
 use crate::View;
 use view::Sort;
@@ -32,11 +32,11 @@ fn all(view: View) -> &'static [Sort] {
 /// The order this many positions after the current one.
 pub fn next(view: View, sort: &Sort, by: isize) -> Sort {
     let all = all(view);
-    let at = all.iter().position(|it| it == sort).unwrap_or(0);
+    let at = all.iter().position(|order| order == sort).unwrap_or(0);
     all[(at as isize + by).rem_euclid(all.len() as isize) as usize].clone()
 }
 
-/// The order that a heading stands for.
+/// The order that a column title selects.
 pub fn of_heading(view: View, head: &str) -> Option<Sort> {
     let sort = match head {
         "%TIME" | "TIME" | "S/S" | "US/CMD" | "TOTAL" | "%BUSY" | "WAIT S/S" => Sort::Time,
@@ -56,7 +56,7 @@ pub fn of_heading(view: View, head: &str) -> Option<Sort> {
         "ACTIVITY" | "WAIT" | "COMMAND" | "KIND" | "LOCK" | "NAME" | "QUERY" => Sort::Name,
         _ => return None,
     };
-    // Panes without this order use time.
+    // Panes without this order sort by time.
     let has = match (view, &sort) {
         (View::Sessions, Sort::Mean | Sort::P99) => false,
         (View::Sessions, Sort::Cpu) | (_, Sort::P99) => true,

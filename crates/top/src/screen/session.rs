@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The session under the cursor, and the question before it is cancelled or ended.
+//! The session under the cursor, and the question before it is cancelled or terminated.
 
 use live::backend::{SessionAction, SessionId};
 use segment::interval::SessionRow;
@@ -18,7 +18,7 @@ impl Screen {
         true
     }
 
-    /// Back to the table, with the cursor on the session if it is still there.
+    /// Goes back to the table, with the cursor on the session if it is still there.
     pub(super) fn leave_session(&mut self) {
         let Some(id) = self.session.take() else { return };
         let keys = [id.to_string(), id.pid.to_string()];
@@ -27,14 +27,14 @@ impl Screen {
         self.top = 0;
     }
 
-    /// The session that can be cancelled or ended, or why there is none.
+    /// The session that can be cancelled or terminated, or why there is none.
     fn session(&self) -> Result<&SessionRow, &'static str> {
         if self.play.is_some() {
-            return Err("this is a recording: its sessions cannot be reached");
+            return Err("this is a recording, whose sessions no longer exist");
         }
         match self.session {
             Some(id) => {
-                let sessions = self.reading().map_or(&[][..], |it| &it.interval.sessions);
+                let sessions = self.reading().map_or(&[][..], |reading| &reading.interval.sessions);
                 id.row_of(sessions).ok_or("this session has ended")
             }
             None => self.under_cursor(),
@@ -43,7 +43,7 @@ impl Screen {
 
     /// The session under the cursor, or why there is none.
     fn under_cursor(&self) -> Result<&SessionRow, &'static str> {
-        const WHERE: &str = "choose a session in pane Sessions, or in the tree of pane Locks";
+        const WHERE: &str = "select a session in pane Sessions, or in the tree of pane Locks";
         let reading = self.reading().ok_or(WHERE)?;
         let key = self.table().and_then(|table| Some(table.rows.get(self.cursor)?.key.clone()));
         let key = key.ok_or(WHERE)?;
@@ -54,20 +54,20 @@ impl Screen {
                 id.row_of(&reading.interval.sessions).ok_or(WHERE)
             }
             View::Locks if key == "0" => {
-                Err("a prepared transaction has no session: ROLLBACK PREPARED ends it")
+                Err("a prepared transaction has no session; use ROLLBACK PREPARED to end it")
             }
             View::Locks if reading.blocking.is_some() => sessions
                 .find(|row| row.pid.to_string() == key && row.state != "dead")
-                .ok_or("this session is not measured: cancel or terminate it by SQL"),
+                .ok_or("this session is not measured; cancel or terminate it with SQL"),
             _ => Err(WHERE),
         }
     }
 
-    /// Asks before the session under the cursor is cancelled or ended.
+    /// Asks for confirmation before the session under the cursor is cancelled or terminated.
     pub(super) fn ask(&mut self, deed: SessionAction) {
         let request = self.session().and_then(|row| match deed {
             SessionAction::Cancel if row.state.starts_with("idle") => {
-                Err("this session executes no statement that could be cancelled; k terminates it")
+                Err("this session is not executing a statement; k terminates it")
             }
             _ => Ok(Request { deed, session: SessionId::from_row(row), name: session_name(row) }),
         });
@@ -77,7 +77,7 @@ impl Screen {
         }
     }
 
-    /// Has the session under the cursor, or of the page, traced.
+    /// Requests a trace of the session under the cursor, or of the session whose page is shown.
     pub(super) fn ask_for_trace(&mut self) -> Option<Ask> {
         match self.session() {
             Ok(row) => Some(Ask::Trace { pid: row.pid, name: session_name(row) }),
@@ -94,16 +94,16 @@ impl Screen {
         self.cursor = 0;
     }
 
-    /// Back to what was shown before.
+    /// Goes back to what was shown before.
     pub(super) fn leave_trace(&mut self) {
         self.trace = None;
         self.cursor = 0;
     }
 
-    /// The answer to the question.
+    /// Handles the answer to the question.
     pub(super) fn answered(&mut self, request: Request, yes: bool) -> Option<Ask> {
         if !yes {
-            self.notice = Some(request.failed("you did not press y"));
+            self.notice = Some(request.failed("not confirmed"));
         }
         yes.then_some(Ask::Session(request))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Keys, clicks and intervals, and what is then drawn.
+//! Keys, clicks and intervals, and what is drawn afterwards.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::backend::TestBackend;
@@ -12,7 +12,7 @@ use live::follower::Absent;
 use terminal::{Action, Form};
 use view::sample;
 
-/// As without options.
+/// The same as without options.
 pub fn args() -> TopArgs {
     TopArgs { no_config: true, ..TopArgs::default() }
 }
@@ -43,7 +43,7 @@ pub fn press(screen: &mut Screen, keys: &str) -> Option<Ask> {
     keys.chars().map(press).last().flatten()
 }
 
-/// What a terminal of this size shows.
+/// The contents of a terminal of this size.
 pub fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw::draw(frame, screen)).unwrap();
@@ -80,7 +80,7 @@ fn on_eighty_by_twenty_four_the_head_has_four_lines_and_the_panes_have_names() {
     assert!(lines[3].starts_with("cpu 0.48 s/s  kernel: on CPU"), "{seen}");
     let names = " 0Diag 1Ledger 2Waits 3Cmds 4Sess 5LWLocks 6Locks 7Funcs 8Stmts 9IO";
     assert!(lines[4].starts_with(names) && lines[4].ends_with("every 1 s"), "{seen}");
-    // A head that says that the figures are incomplete is not cut.
+    // Lines that say that the figures are incomplete are not cut off.
     let mut reading = sample::reading();
     reading.interval.kernel.unexplained_share = 0.05;
     screen.step(Step::Interval(Box::new(reading)));
@@ -111,7 +111,7 @@ fn every_size_of_the_terminal_can_be_drawn() {
 #[test]
 fn missing_intervals_and_missing_servers_are_reported() {
     let mut screen = Screen::new(&args(), &Saved::default(), false);
-    assert!(drawn(&mut screen, 80, 24).contains("being measured"));
+    assert!(drawn(&mut screen, 80, 24).contains("measuring the first interval"));
     screen.step(Step::Absent(Absent::Ended));
     assert!(drawn(&mut screen, 80, 24).contains("the server has ended"));
     screen.step(Step::Attached { fresh: true });
@@ -119,7 +119,7 @@ fn missing_intervals_and_missing_servers_are_reported() {
     screen.step(Step::Interval(Box::new(sample::reading())));
     assert!(!drawn(&mut screen, 80, 24).contains("was restarted"));
     press(&mut screen, "1/nowhere\n");
-    assert!(drawn(&mut screen, 80, 24).contains("nothing contains the filter"));
+    assert!(drawn(&mut screen, 80, 24).contains("no row matches the filter"));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn it_begins_with_what_is_wrong_and_keeps_that_of_past_intervals() {
         seen.contains("The last 1 s.") && seen.contains("Healthy: nothing is wrong."),
         "{seen}"
     );
-    // What is wrong in the last seconds, though not in the last interval.
+    // Diagnoses of the last seconds, though not of the last interval.
     let mut wrong = healthy(1.0);
     let mut interval = sample::interval();
     interval.interval_seconds = 10.0;
@@ -206,14 +206,14 @@ fn the_tree_of_those_who_wait_is_above_the_locks() {
     screen.step(Step::Interval(Box::new(reading)));
     let seen = drawn(&mut screen, 120, 32);
     assert!(
-        seen.contains("4304 psql") && seen.contains("Lock statistics need level locks"),
+        seen.contains("4304 psql") && seen.contains("lock statistics require level locks"),
         "{seen}"
     );
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     assert!(drawn(&mut screen, 80, 12).contains("4317 shop"), "the cursor moves in the tree");
 }
 
-/// What the screen asks its owner for, and the question before.
+/// What the screen requests from its owner, and the question before.
 fn asked(screen: &mut Screen, key: &str) -> (String, Option<Ask>) {
     assert_eq!(press(screen, key), None, "not without a question");
     let seen = drawn(screen, 120, 30);
@@ -251,7 +251,7 @@ fn enter_opens_the_page_of_a_session_and_esc_leaves_it() {
     press(&mut screen, "6\n");
     assert_eq!(screen.session.map(|it| it.pid), Some(4304));
     insta::assert_snapshot!(drawn(&mut screen, 100, 40));
-    // What keys do to the session under the cursor they do to this one.
+    // Keys act on this session as on the session under the cursor.
     let (question, _) = asked(&mut screen, "k");
     assert!(question.starts_with("Terminate session 4304 ("), "{question}");
     press(&mut screen, "n\x1b");
@@ -284,11 +284,11 @@ fn a_session_is_cancelled_or_terminated_after_a_question() {
     let Some(Ask::Session(request)) = ask else { panic!("{ask:?}") };
     let session = SessionId::from_row(&row);
     assert_eq!((request.deed, request.session), (SessionAction::Cancel, session));
-    // Anything but y leaves it.
+    // Any key but y cancels it.
     for key in ["n", "\x1b", "\n", "c"] {
         press(&mut screen, "k");
         assert_eq!(press(&mut screen, key), None);
-        assert!(screen.notice.as_ref().unwrap().contains("is not terminated"));
+        assert!(screen.notice.as_ref().unwrap().contains("did not terminate"));
         assert_eq!(screen.mode, Mode::Normal);
     }
     // The root of the tree, which executes nothing.
@@ -394,7 +394,7 @@ fn the_user_goes_to_a_time() {
     assert_eq!(press(&mut screen, "t22:13\n"), Some(Ask::Seek(time - 20.0)));
     assert!(drawn(&mut screen, 120, 30).contains("interval 1 of 40"), "the nearest there is");
     press(&mut screen, "tnoon\n");
-    assert!(drawn(&mut screen, 120, 30).contains("noon: not a time; type 14:03"));
+    assert!(drawn(&mut screen, 120, 30).contains("\"noon\" is not a time; enter 14:03"));
     press(&mut screen, "t\x1b");
     assert_eq!(screen.notice, None);
 }
@@ -415,7 +415,7 @@ fn every_row_and_the_load_have_a_history() {
     press(&mut screen, "←");
     assert!(!drawn(&mut screen, 200, 30).contains("before it"));
     press(&mut screen, "→");
-    assert!(drawn(&mut screen, 200, 30).contains("before it: no server"));
+    assert!(drawn(&mut screen, 200, 30).contains("gap before this interval: no server"));
     press(&mut screen, "[");
     assert!(!drawn(&mut screen, 200, 30).contains("▆▇█"));
     assert!(!drawn(&mut screen, 200, 19).contains("commands/s ▁"));
@@ -439,7 +439,9 @@ fn typing_a_filter_and_an_interval() {
     assert_eq!(screen.length, Duration::from_millis(2500));
     press(&mut screen, "dnan\n");
     assert_eq!(screen.length, Duration::from_millis(2500));
-    assert!(drawn(&mut screen, 80, 24).contains("nan: not 0.1 to 3600 seconds"));
+    assert!(
+        drawn(&mut screen, 80, 24).contains("\"nan\" is not a length between 0.1 and 3600 seconds")
+    );
     press(&mut screen, "↓");
     assert_eq!(screen.notice, None, "until the next key");
 }
@@ -491,12 +493,12 @@ fn the_storage_page_scrolls_and_all_its_rows_open_together() {
     press(&mut screen, "\n");
     assert!(drawn(&mut screen, 100, 24).contains("  extend"));
     press(&mut screen, "\n/fsync\n");
-    assert!(drawn(&mut screen, 100, 24).contains("none contains the filter's text"));
+    assert!(drawn(&mut screen, 100, 24).contains("no row matches the filter"));
     press(&mut screen, "\x1b");
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     let foot = drawn(&mut screen, 100, 24);
     assert!(foot.contains("pg_xact/000C") && !foot.contains("FILES"), "{foot}");
-    // Before the storage side is read, the rest is shown.
+    // Until the storage figures have been read, the rest is shown.
     let mut later = sample::reading();
     later.io = None;
     screen.step(Step::Interval(Box::new(later)));
@@ -508,7 +510,7 @@ fn statements_have_their_own_orders() {
     let mut screen = screen();
     press(&mut screen, "8sss");
     assert_eq!(screen.wish.sort, Sort::P99);
-    assert!(drawn(&mut screen, 100, 30).contains("order: p99"));
+    assert!(drawn(&mut screen, 100, 30).contains("sort: p99"));
     let ids = |screen: &Screen| -> Vec<String> {
         let rows = screen.table().unwrap().rows.into_iter();
         rows.map(|row| row.key.split(' ').next().unwrap().to_string()).collect()
@@ -554,7 +556,7 @@ fn a_terminal_that_is_too_small_shows_a_message() {
     let mut screen = screen();
     assert_eq!(
         drawn(&mut screen, 20, 4),
-        "20 x 4 is too small:\n40 x 8 or more is\nneeded. q \
+        "20 x 4 is too small:\nat least 40 x 8 is\nrequired. q \
                                            quits.\n\n"
     );
     assert_eq!(press(&mut screen, "q"), Some(Ask::Quit));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally clock`: tests whether this machine's clocks are reliable, and what timing costs.
+//! `tally clock`: tests whether this machine's clocks are reliable, and estimates the cost of timing.
 //!
-//! The crate `clock` runs the tests. [`forecast`] estimates what the server's settings and pgtally's
-//! levels cost, [`verify`] checks these estimates on a scratch server, [`render`] prints all.
-//! docs/clock.md gives the reasons.
+//! The crate `clock` runs the tests. [`forecast`] estimates the cost of the server's timing settings and of
+//! pgtally's levels, [`verify`] checks these estimates on a scratch server, [`render`] prints the result.
+//! docs/clock.md explains the method.
 
 mod args;
 mod forecast;
@@ -21,7 +21,7 @@ use verify::{EstimateVerdict, Verified};
 pub use args::ClockArgs;
 use outcome::ClockTest;
 
-/// Test the clocks and print the result.
+/// Tests the clocks and prints the result.
 pub fn run(args: &ClockArgs) -> Result<(), Error> {
     let bar = progress_bar();
     let report = ::clock::test_clocks(args.seconds, &mut |what, done| show(&bar, what, done));
@@ -40,17 +40,22 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
     }
     out.flush()?;
     if !outcome.report.fit {
-        return Err(Error::Failed("the clocks of this machine are unfit; see the verdict".into()));
+        return Err(Error::Failed(
+            "the clocks of this machine are not reliable; see the verdict".into(),
+        ));
     }
     let fails =
         |verified: &Verified| verified.checks.iter().any(|c| c.verdict == EstimateVerdict::Fails);
     if outcome.verified.as_ref().is_some_and(fails) {
-        return Err(Error::Failed("the estimates of timing cost do not hold; see above".into()));
+        return Err(Error::Failed(
+            "the estimated cost of timing does not match the measured cost; see the checks above"
+                .into(),
+        ));
     }
     Ok(())
 }
 
-/// A progress bar on standard error, if that is a terminal.
+/// A progress bar on standard error, if standard error is a terminal.
 fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::new(1000);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The result of a test of clocks.
+//! The result of a clock test.
 
 use crate::clock::forecast::Forecast;
 use crate::clock::verify::Verified;

@@ -12,7 +12,7 @@ use super::ClockTest;
 use view::table::Table;
 use view::units::{duration, maybe_duration, whole};
 
-/// Max. number of CPU pairs to list.
+/// Maximum number of CPU pairs to list.
 const PAIRS_SHOWN: usize = 10;
 
 /// Writes the whole result, the verdict last.
@@ -48,21 +48,22 @@ pub fn text(outcome: &ClockTest, out: &mut impl Write) -> io::Result<()> {
 
 fn machine(report: &Report) -> String {
     let system = &report.system;
-    let source = system.clock_source.as_deref().unwrap_or("not known");
+    let source = system.clock_source.as_deref().unwrap_or("unknown");
     let mut line = format!("Clock source {source}");
     if !system.available.is_empty() {
         line += &format!(" (available: {})", system.available.join(", "));
     }
     if let Some(counter) = &system.counter {
-        line += &format!("; counter at {:.3} MHz, says {}", counter.hz / 1e6, counter.source);
+        line +=
+            &format!("; counter at {:.3} MHz according to {}", counter.hz / 1e6, counter.source);
         if !system.steady_counter {
-            line += ", not constant in all states";
+            line += ", not constant in all power states";
         }
     }
     if system.virtual_machine {
         line += "; a virtual machine";
     }
-    // A counter's rate is measured; a tick of a kernel clock is a nanosecond by definition.
+    // A counter's rate is measured; a tick of a kernel clock is one nanosecond by definition.
     let counter = report.sources.iter().find(|clock| clock.ticks_per_second != 1e9);
     if let Some((clock, rate)) = counter.and_then(|clock| Some((clock, clock.rate.as_ref()?))) {
         let mhz = clock.ticks_per_second / 1e6;
@@ -77,7 +78,7 @@ fn machine(report: &Report) -> String {
     format!("{line}\n{tested} tested in {}", duration(report.elapsed_seconds))
 }
 
-/// What a clock reading costs.
+/// The cost of a clock reading.
 fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let mut table = Table::with_headings(
         &[
@@ -115,7 +116,7 @@ fn users(clock: &ClockReport) -> String {
     clock.used_by.join(", ")
 }
 
-/// Steps back, differences between CPUs, and rates.
+/// Backward steps, differences between CPUs, and rates.
 fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let mut table = Table::with_headings(
         &["CLOCK", "BACK", "MIGRATING", "WARPS", "CPU PAIRS DIFFER BY", "RATE (ppm)", "FAULTS"],
@@ -187,7 +188,7 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
     out.write_all(table.to_string().as_bytes())
 }
 
-/// CPU pairs, by the server's clock; if there are many, the worst ones.
+/// CPU pairs, by the server's clock; if there are many, those with the largest differences.
 fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let Some(clock) = report.used_by("server").filter(|clock| clock.pairs.len() > 1) else {
         return Ok(());
@@ -226,7 +227,7 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if pairs.len() > PAIRS_SHOWN {
         writeln!(
             out,
-            "({} more pairs, better than these, are in --json)",
+            "({} more pairs with smaller differences: see --json)",
             pairs.len() - PAIRS_SHOWN
         )?;
     }
@@ -251,15 +252,15 @@ fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
             duration(gap.longest_seconds),
         ]);
     };
-    add("scheduler: others ran", gaps.scheduler);
+    add("scheduler (other processes ran)", gaps.scheduler);
     add("hypervisor or interrupts", gaps.hypervisor);
     if gaps.unknown.count > 0 {
-        add("one of these", gaps.unknown);
+        add("unknown (one of these)", gaps.unknown);
     }
     out.write_all(table.to_string().as_bytes())
 }
 
-/// What timing costs here.
+/// The estimated cost of timing.
 fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
     let mut table = Table::with_headings(
         &["TIMING COSTS HERE", "CLOCK", "READINGS", "READING TIME", "OTHER", "TOTAL"],
@@ -278,7 +279,7 @@ fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
     out.write_all(table.to_string().as_bytes())
 }
 
-/// The estimates compared with measurements on a server.
+/// The estimates, compared with measurements on a server.
 fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
     let mut table =
         Table::with_headings(&["ON A SCRATCH SERVER", "ESTIMATED", "MEASURED", "RATIO", ""], 1..4);
@@ -299,12 +300,12 @@ fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
     let explain = verified.explain;
     writeln!(
         out,
-        "{}; estimates hold within a factor of {}; CPU time, 95 % intervals",
+        "{}; an estimate holds within a factor of {}; CPU time, 95 % intervals",
         verified.server, verified.tolerance,
     )?;
     writeln!(
         out,
-        "the count takes {}; EXPLAIN (ANALYZE, TIMING OFF) adds {}, EXPLAIN ANALYZE {}",
+        "the count takes {}; EXPLAIN (ANALYZE, TIMING OFF) adds {}, EXPLAIN ANALYZE adds {}",
         duration(explain.plain_seconds),
         duration(explain.counting_seconds),
         duration(explain.analyze_seconds),

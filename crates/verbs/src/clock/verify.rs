@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally clock --verify`: compares the estimated cost of timing with that on a real server.
+//! `tally clock --verify`: compares the estimated cost of timing with the measured cost on a scratch server.
 //!
-//! A scratch server runs the same work with and without timing, in random order, and its CPU time
-//! is compared (/proc/PID/schedstat, as in `tally cost`). The cost of a clock reading is measured
-//! again in every round, because a shared machine changes its speed from minute to minute.
+//! The server runs the same work with and without timing, in random order, and the CPU time of both is compared
+//! (/proc/PID/schedstat, as in `tally cost`). The cost of a clock reading is measured anew in every round,
+//! because the speed of a shared machine varies from minute to minute.
 
 use std::fs::File;
 
@@ -18,15 +18,15 @@ use stats::Estimate;
 
 /// Rows of the counted table (docs/clock.md).
 pub const ROWS: u32 = 900_000;
-/// Clock readings in EXPLAIN ANALYZE of that count: one before and one after each call of a node;
-/// the scan is called once per row and once more, the aggregate once.
+/// Clock readings in EXPLAIN ANALYZE of that count: one before and one after each call of a node. The scan is
+/// called once per row and once more, the aggregate once.
 pub const COUNT_READINGS: f64 = 2.0 * (ROWS + 2) as f64;
-/// An estimate holds if the measured value is at most this factor above or below it.
+/// An estimate holds if the measured value differs from it by at most this factor.
 pub const TOLERANCE: f64 = 1.5;
 
 const EXPLAIN_ROUNDS: u32 = 60;
 const IO_ROUNDS: u32 = 500;
-/// Blocks of clock readings in each round; they take some milliseconds.
+/// Blocks of clock readings in each round, which take a few milliseconds.
 const BLOCKS: u32 = 99;
 
 /// One estimate and its measurement.
@@ -36,7 +36,7 @@ pub struct Check {
     pub what: &'static str,
     /// Number of clock readings.
     pub readings: f64,
-    /// Number of readings times their cost in a loop, measured in the same rounds.
+    /// Number of readings times their cost in a loop, as measured in the same rounds.
     pub estimated_seconds: f64,
     /// Additional CPU time with timing on.
     pub measured_seconds: f64,
@@ -54,7 +54,7 @@ pub enum EstimateVerdict {
     Holds,
     /// The interval lies outside.
     Fails,
-    /// Neither.
+    /// Neither of the two.
     Inconclusive,
 }
 
@@ -84,7 +84,7 @@ pub struct Explain {
     pub analyze_seconds: f64,
 }
 
-/// Start a scratch server and measure. `progress` gets the current step and the share done.
+/// Starts a scratch server and measures. `progress` receives the current step and the share that is done.
 pub fn run(mut progress: impl FnMut(&'static str, f64)) -> Result<Verified, Error> {
     progress("starting a scratch server", 0.0);
     let mut cluster = Cluster::builder()
@@ -142,13 +142,14 @@ impl Session {
     fn new(mut client: Client) -> Result<Self, Error> {
         let pid: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0)?;
         let path = format!("/proc/{pid}/schedstat");
-        let schedstat = File::open(&path)
-            .map_err(|error| Error::Failed(format!("{path}: {error}; needed for CPU time")))?;
+        let schedstat = File::open(&path).map_err(|error| {
+            Error::Failed(format!("could not read CPU time from {path}: {error}"))
+        })?;
         Ok(Self { client, schedstat })
     }
 
-    /// CPU time of `sql`, seconds. The kernel updates the figure when the session leaves its CPU,
-    /// soon after it has answered.
+    /// CPU time of `sql`, seconds. The kernel updates the figure when the session leaves its CPU, shortly after
+    /// it has sent its response.
     fn cpu(&mut self, sql: &str) -> Result<f64, Error> {
         self.client.batch_execute("")?;
         let before = self.now()?;
@@ -158,7 +159,7 @@ impl Session {
 
     fn now(&self) -> Result<u64, Error> {
         let ended = || Error::Failed("the scratch server's session has ended".into());
-        Schedstat::read_open(&self.schedstat).map(|it| it.on_cpu_ns).ok_or_else(ended)
+        Schedstat::read_open(&self.schedstat).map(|stat| stat.on_cpu_ns).ok_or_else(ended)
     }
 }
 
@@ -167,7 +168,7 @@ fn reading() -> Result<f64, Error> {
         .ok_or_else(|| Error::Failed("the server's clock, CLOCK_MONOTONIC, cannot be read".into()))
 }
 
-/// Runs the count plainly, with rows counted, and with nodes timed.
+/// Times the plain count, with rows counted, and with nodes timed.
 fn explain(client: Client, mut progress: impl FnMut(f64)) -> Result<(Check, Explain), Error> {
     let mut session = Session::new(client)?;
     let arms = [
@@ -190,7 +191,7 @@ fn explain(client: Client, mut progress: impl FnMut(f64)) -> Result<(Check, Expl
         clock.push(reading()?);
     }
     let [plain, counting, timing] = &found;
-    let what = "EXPLAIN ANALYZE of the count, its clock alone";
+    let what = "EXPLAIN ANALYZE of the count, clock only";
     let check = check(what, COUNT_READINGS, &clock, counting, timing, 1.0)?;
     let explain = Explain {
         plain_seconds: middle(plain),
@@ -212,7 +213,7 @@ fn io(client: Client, mut progress: impl FnMut(f64)) -> Result<Check, Error> {
     let mut clock = Vec::new();
     for round in 0..IO_ROUNDS {
         progress(f64::from(round) / f64::from(IO_ROUNDS));
-        // Off, on, on, off, or the reverse: a drift affects both equally.
+        // Off, on, on, off, or the reverse, so that a drift affects both equally.
         let first = usize::from(rand::random::<bool>());
         let mut sum = [0.0; 2];
         for arm in [first, 1 - first, 1 - first, first] {
@@ -223,10 +224,10 @@ fn io(client: Client, mut progress: impl FnMut(f64)) -> Result<Check, Error> {
         clock.push(reading()?);
     }
     let [off, on] = &found;
-    check("track_io_timing, a block read", 2.0, &clock, off, on, blocks as f64)
+    check("track_io_timing, per block read", 2.0, &clock, off, on, blocks as f64)
 }
 
-/// What timing added per event, for work with `events` timed events.
+/// The cost that timing added per event, for work with `events` timed events.
 fn check(
     what: &'static str,
     readings: f64,

@@ -18,27 +18,27 @@ Examples:
   tally events --since 10min --pid 4711
   tally events --json | jq -r 'select(.kind == \"slow\") | .text'")]
 pub struct EventsArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Keep printing new events until interrupted, also across restarts of the server
+    /// Keep printing new events until interrupted, even if the server restarts
     #[arg(long, short)]
     pub follow: bool,
-    /// Only events after this number (`number` in --json), or of the last 10min, 90s, ...
+    /// Only events after this number (`number` in --json), or within this time (10min, 90s, ...)
     #[arg(long, value_name = "NUMBER|TIME", conflicts_with = "last")]
     pub since: Option<Since>,
-    /// Print only the last N kept events; with --follow, then the new ones
+    /// Print only the last N stored events; with --follow, then continue with new ones
     #[arg(long, short = 'n', value_name = "N")]
     pub last: Option<usize>,
     /// Only events of these kinds
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
     pub kind: Vec<EventKind>,
-    /// Only events of this process; may be repeated
+    /// Only events of this process; can be repeated
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Vec<i32>,
-    /// Print JSON, one line per event (docs/reference-json.md)
+    /// Print JSON, one line for each event (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -63,14 +63,14 @@ impl std::str::FromStr for Since {
     }
 }
 
-/// What an event is about.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EventKind {
     /// Information
     Note,
     /// Something was left out or lost
     Warning,
-    /// A process waited long for a lock: who held it
+    /// A process waited long for a lock, and who held it
     Blocked,
     /// An operation or wait that took longer than pg_tally.slow_threshold
     Slow,

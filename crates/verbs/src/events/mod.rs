@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally events`: lists notable events of the server's processes, oldest first, and with `--follow`
-//! each new one.
+//! `tally events`: lists notable events of the server's processes, oldest first; with `--follow`, also new ones
+//! as they happen.
 
 mod args;
 
@@ -23,13 +23,13 @@ pub use args::{EventsArgs, Since};
 /// How often `--follow` looks for events.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Waits until it is time to look again. False if nobody reads our output any more: on a quiet server
-/// a failing write would not show it.
+/// Waits until the next poll. Returns false if the reader has closed our output: on a quiet server, no write
+/// would fail to reveal it.
 fn nap() -> Result<bool, Error> {
     Ok(hangup::wait(view::escape::process_stdout(), PollFlags::empty(), NAP)?)
 }
 
-/// Print the events.
+/// Prints the events.
 pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
     let stop = if args.follow { command::stop_on_signals()? } else { Arc::default() };
     let after = Some(match args.since {
@@ -56,7 +56,7 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
     if !args.json && !rows.iter().any(|row| wanted(args, row)) {
         let note = match rows.is_empty() && args.since.is_none() {
             true => "no events so far",
-            false => "no such events",
+            false => "no events match",
         };
         printer.note(note);
     }
@@ -85,7 +85,7 @@ fn first(args: &EventsArgs, mut rows: Vec<Row>) -> Vec<Row> {
         rows.retain(|row| wanted(args, row));
         rows.drain(..rows.len().saturating_sub(last));
     }
-    // Events lost before the requested ones do not matter.
+    // Events that were lost before the requested ones do not matter.
     if args.last.is_some() || matches!(args.since, Some(Since::Ago(_))) {
         if let Some(row) = rows.first_mut() {
             row.lost = 0;
@@ -104,7 +104,7 @@ struct Printer<'a> {
     args: &'a EventsArgs,
     color: bool,
     zone: TimeZone,
-    /// Events lost before rows that were not wanted.
+    /// Lost events that precede rows outside the selection.
     lost: u64,
     /// The last note, which is not repeated.
     noted: Option<String>,
@@ -134,7 +134,7 @@ impl Printer<'_> {
         Ok(out.flush()?)
     }
 
-    /// Prints a note on standard error, unless it is the last one again.
+    /// Prints a note on standard error, unless it repeats the last one.
     fn note(&mut self, text: &str) {
         if self.noted.as_deref() != Some(text) {
             view::escape::say_of(self.args.target.as_deref(), text);
@@ -144,8 +144,8 @@ impl Printer<'_> {
 }
 
 fn losses(number: u64, capacity: u32) -> String {
-    let (events, are) = if number == 1 { ("event", "is") } else { ("events", "are") };
-    format!("{number} {events} {are} lost: the last {capacity} are kept (pg_tally.max_events)")
+    let events = if number == 1 { "event was" } else { "events were" };
+    format!("{number} {events} lost: only the last {capacity} are kept (pg_tally.max_events)")
 }
 
 #[cfg(test)]
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn notes_about_lost_events_name_the_setting() {
-        let one = "1 event is lost: the last 16 are kept (pg_tally.max_events)";
+        let one = "1 event was lost: only the last 16 are kept (pg_tally.max_events)";
         assert_eq!(losses(1, 16), one);
-        assert!(losses(40, 16).starts_with("40 events are lost"));
+        assert!(losses(40, 16).starts_with("40 events were lost"));
     }
 }

@@ -11,10 +11,10 @@ use report::Edge;
 /// Arguments of `tally report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-DIR is a recording of `tally record -o DIR`, even an unfinished one, or the address of a bucket that \
+DIR is a recording made by `tally record -o DIR`, which may still be running, or the URL of a bucket that \
 recordings are shipped to (s3://BUCKET/PREFIX, gs://, az://, file:///DIRECTORY). T is a time of day (14:30), \
 a date (2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time \
-before the end (-10m). A page is one file without dependencies.
+before the end (-10m). An HTML page is one file without dependencies.
 
 Examples:
   tally report /srv/recording
@@ -26,31 +26,32 @@ Examples:
   tally report /srv/recording --trace slow.jsonl -o report.html      # with a trace of sessions
   tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
 pub struct ReportArgs {
-    /// The recording's directory, or a bucket
+    /// Directory of the recording, or a bucket
     #[arg(value_name = "DIR|URL")]
     pub directory: PathBuf,
-    /// Start of the time to report
+    /// Start of the time range to report
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
     pub from: Option<Edge>,
-    /// End of the time to report
+    /// End of the time range to report
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
     pub to: Option<Edge>,
-    /// With a recording of several machines: the machine to report
+    /// With a recording of several machines: the machine to report on
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// With a bucket that has several clusters: the cluster of the machine
+    /// With a bucket of several clusters: the cluster of the machine
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// The recording of a client of the server, made at the same time from its segment [default: DIR/client, if there is one]
+    /// Recording of a client of this server over the same time, made from the client's segment [default:
+    /// DIR/client, if it exists]
     #[arg(long, value_name = "DIR")]
     pub client: Option<PathBuf>,
-    /// A trace of sessions of the same time, which `tally trace -o FILE.jsonl` has written
+    /// Trace of sessions over the same time, written by `tally trace -o FILE.jsonl`
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Report the cost that `tally cost --json` measured, instead of an estimate
+    /// Report the overhead that `tally cost --json` measured, instead of an estimate
     #[arg(long, value_name = "FILE")]
     pub cost: Option<PathBuf>,
-    /// Where it goes, and in which form.
+    /// Where to write it, and in which format.
     #[command(flatten)]
     pub output: DocumentOutput,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally report`: reports what a recording contains, as a page, text or JSON. The crate `report`
-//! builds the document; `view` renders it.
+//! `tally report`: reports on a recording as a page, text or JSON. The crate `report` builds the document; `view`
+//! renders it.
 
 mod args;
 
@@ -19,19 +19,19 @@ use report::RecordingPlace;
 
 pub use args::ReportArgs;
 
-/// Make the report, and print it or write it into a file.
+/// Makes the report, and prints it or writes it to a file.
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     let (cluster, host) = (args.cluster.as_deref(), args.host.as_deref());
     let source = RecordingPlace::open(&args.directory, (cluster, host), (args.from, args.to))?;
     // `tally record --client` puts it there.
     let client = args.client.clone().or_else(|| {
         Some(source.directory().join(CLIENT_DIRECTORY))
-            .filter(|it| recording::About::read(it).is_ok())
+            .filter(|directory| recording::About::read(directory).is_ok())
     });
     let wanted = RecordingSelection {
         directory: source.directory(),
         name: source.url(),
-        // A copy is of one host.
+        // A copy in a bucket is of one host only.
         host: host.filter(|_| source.url().is_none()),
         from: args.from,
         to: args.to,
@@ -41,7 +41,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     args.output.write(&document, || &document, color)
 }
 
-/// Write the page of a whole recording into `file`.
+/// Writes the page of a whole recording to `file`.
 pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
     let document = make(
         &RecordingSelection {
@@ -58,7 +58,7 @@ pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
     output::write(file, page::page(&document)?.as_bytes())
 }
 
-/// Builds the document, and shows progress on a terminal.
+/// Builds the document; shows progress if standard error is a terminal.
 fn make(
     wanted: &RecordingSelection<'_>,
     cost: Option<&Path>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally ship`: sends a recording to a bucket. `tally upkeep`: removes from a bucket what is not needed any
-//! more. The crate `ship` does both, and ships for `tally record`.
+//! `tally ship`: sends a recording to a bucket. `tally upkeep`: applies retention and removes superseded files in
+//! a bucket. The crate `ship` does the work of both, and ships for `tally record`.
 
 mod upkeep;
 
@@ -18,27 +18,27 @@ use view::{escape, units};
 
 pub use upkeep::{run as run_upkeep, UpkeepArgs};
 
-/// How often to try when the bucket does not answer, and for how long to wait in between.
+/// How often to try if the bucket does not respond.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Arguments of `tally ship`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-DIR is a recording, or the spool of a recorder that has ended. What the bucket has already is not \
-sent again. `tally record -o URL` ships while it records. Credentials come from the environment \
+DIR is a recording, or the spool of a recorder that has ended. Files that are already in the bucket \
+are not sent again. `tally record -o URL` ships while it records. Credentials come from the environment \
 (docs/shipping.md).
 
 Examples:
   tally ship /srv/recording s3://bucket/pgtally
   tally ship /srv/recording gs://bucket/pgtally --cluster orders")]
 pub struct ShipArgs {
-    /// The recording's directory
+    /// Directory of the recording
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// The bucket and prefix
+    /// URL of the bucket and prefix
     pub url: String,
-    /// The cluster that the server is listed under
+    /// Cluster to list the server under
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub cluster: String,
     /// Print JSON (docs/reference-json.md)
@@ -46,7 +46,7 @@ pub struct ShipArgs {
     pub json: bool,
 }
 
-/// What was sent; the fields of `--json`.
+/// The files that were sent; the fields of `--json`.
 #[derive(Debug, Serialize)]
 struct Sent<'s> {
     url: &'s str,
@@ -57,17 +57,17 @@ struct Sent<'s> {
     files_left: u64,
 }
 
-/// Send a recording.
+/// Sends a recording.
 pub fn run(args: &ShipArgs) -> Result<(), Error> {
     let about = About::read(&args.directory)?;
     let origin = Origin::new(&args.cluster, &about.host)?;
     let bucket = Bucket::open(&args.url)?;
     let url = bucket.url().to_string();
-    // What a killed recorder has left is moved to files, and nobody may record into it meanwhile.
+    // Converts what a killed recorder left to files; nobody may record into the directory meanwhile.
     let about = About { begun_us: ship::now_us(), ..about };
     let writer = Writer::open(&args.directory, about, RetentionPolicy::default())?;
     let files = writer.files();
-    // The recorder that continues a spool adds minutes to the hour.
+    // A recorder that continues a spool adds more minutes to the hour.
     let is_spool = Spool::is_at(&args.directory);
     let ended = if is_spool { writer.pause() } else { writer.close() };
     ended?;
@@ -111,7 +111,7 @@ pub fn run(args: &ShipArgs) -> Result<(), Error> {
             origin.host
         )?;
         if left > 0 {
-            writeln!(out, "{left} files could not be merged and are not sent")?;
+            writeln!(out, "{left} files could not be merged and were not sent")?;
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally upkeep`: removes from a bucket what is not needed any more.
+//! `tally upkeep`: applies retention and removes superseded files in a bucket.
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use view::{escape, units};
 /// Arguments of `tally upkeep`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Removes files of minutes that were merged to hours, a quarter of an hour after the hour has \
-arrived, and with --keep the days before. It is safe while recorders ship there and while queries \
+Removes per-minute files 15 minutes after the merged file of their hour has been uploaded and, with \
+--keep, removes old days. It is safe to run while recorders ship to the bucket and while queries \
 run. Run it once a day.
 
 Examples:
   tally upkeep s3://bucket/pgtally --keep 90d --dry-run
   tally upkeep s3://bucket/pgtally --keep 90d")]
 pub struct UpkeepArgs {
-    /// The bucket and prefix
+    /// URL of the bucket and prefix
     pub url: String,
-    /// Remove days older than this [default: keep all]
+    /// Remove days older than this [default: keep all days]
     #[arg(long, value_name = "TIME", value_parser = keep)]
     pub keep: Option<Duration>,
     /// Only print what would be removed
@@ -38,7 +38,7 @@ fn keep(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_secs(86_400), Duration::from_secs(3650 * 86_400))
 }
 
-/// Do the upkeep of a bucket.
+/// Cleans up a bucket.
 pub fn run(args: &UpkeepArgs) -> Result<(), Error> {
     let bucket = Bucket::open(&args.url)?;
     let rules = Rules { keep: args.keep, dry_run: args.dry_run, ..Rules::default() };
@@ -55,9 +55,9 @@ pub fn run(args: &UpkeepArgs) -> Result<(), Error> {
     };
     let verb = if args.dry_run { "would remove" } else { "removed" };
     writeln!(out, "{} in {}", of(files, bytes), bucket.url())?;
-    writeln!(out, "{verb} {} that were merged", of(merged_files, merged_bytes))?;
+    writeln!(out, "{verb} {} that have been merged", of(merged_files, merged_bytes))?;
     if args.keep.is_some() {
-        writeln!(out, "{verb} {} of old days", of(old_files, old_bytes))?;
+        writeln!(out, "{verb} {} from old days", of(old_files, old_bytes))?;
     }
     Ok(())
 }

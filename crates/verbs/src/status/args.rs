@@ -13,9 +13,9 @@ Examples:
   tally status /var/lib/postgresql/15/main
   tally status --json | jq .witness.unexplained_share")]
 pub struct StatusArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
     /// Print JSON (docs/reference-json.md)

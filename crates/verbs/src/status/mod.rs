@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally status`: shows what is measured, what is not, and whether anything is missing.
+//! `tally status`: shows what is measured, what is not, and whether any data is missing.
 
 mod args;
 mod model;
@@ -25,7 +25,7 @@ const WITNESS: Duration = Duration::from_secs(1);
 /// Number of events to show.
 const EVENTS: u64 = 10;
 
-/// Print the status.
+/// Prints the status.
 pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let place = target::source(args.target.as_deref())?;
     let mut segment = place.open()?;
@@ -48,36 +48,40 @@ impl Status {
         let interval = look(place, segment, running)?;
         let statements = segment.statements()?;
         let statements_paused = statements.as_ref().is_some_and(segment::StatementsReading::paused);
-        let statements = statements.map(|it| TableRow::from_reading(&it));
+        let statements = statements.map(|reading| TableRow::from_reading(&reading));
         let header = segment.header();
         let memory = segment.memory();
         let now_ns = segment.realtime_ns();
         let age_ns = now_ns.saturating_sub(header.created_realtime_ns);
         Ok(Self {
             running,
-            mode: coverage.map(|it| if it.shared { Mode::Shared } else { Mode::Session }),
+            mode: coverage
+                .map(|coverage| if coverage.shared { Mode::Shared } else { Mode::Session }),
             level: interval.level,
             level_left_seconds: interval.level_left_seconds,
             level_then: interval.level_then,
             segment: File {
                 format: segment::layout::FORMAT_VERSION,
-                resident_bytes: memory.map(|it| it.held),
-                limit_bytes: memory.map(|it| it.limit),
+                resident_bytes: memory.map(|memory| memory.held),
+                limit_bytes: memory.map(|memory| memory.limit),
                 file_bytes: header.size,
                 age_seconds: age_ns as f64 / 1e9,
             },
             slots: Slots { used: segment.population()?, capacity: header.slots },
             statements,
-            relations: segment.relations()?.map(|it| RelationTable::from_relations(&it)),
+            relations: segment
+                .relations()?
+                .map(|relations| RelationTable::from_relations(&relations)),
             files_given_up: segment.files_given_up()?,
             statements_paused,
-            processes: coverage.map(|it| Processes {
-                covered: it.covered.len(),
-                not_covered: it.uncovered.iter().map(ProcessRow::from).collect(),
+            processes: coverage.map(|coverage| Processes {
+                covered: coverage.covered.len(),
+                not_covered: coverage.uncovered.iter().map(ProcessRow::from).collect(),
             }),
             overflow: segment.overflows()?,
             exact: interval.exact
-                && !coverage.is_some_and(|it| it.shared && !it.uncovered.is_empty()),
+                && !coverage
+                    .is_some_and(|coverage| coverage.shared && !coverage.uncovered.is_empty()),
             probes: segment.probes()?,
             events: events(segment)?,
             busy_seconds: interval.busy_seconds,
@@ -88,8 +92,8 @@ impl Status {
     }
 }
 
-/// Measures one interval and compares it with the kernel's figures. If the server has ended, it is the
-/// whole time of the segment.
+/// Measures one interval and compares it with the kernel's figures. If the server has stopped, the interval is
+/// the whole life of the segment.
 fn look(
     place: &SegmentSource,
     segment: &mut Segment,
@@ -98,7 +102,7 @@ fn look(
     if running == Some(false) {
         let snapshot = segment.snapshot(None)?;
         let mut whole = Interval::between(segment, None, &snapshot);
-        whole.kernel = KernelView::unavailable("the server has ended");
+        whole.kernel = KernelView::unavailable("the server has stopped");
         return Ok(whole);
     }
     let wanted =

@@ -28,12 +28,12 @@ pub(super) struct Status {
     pub(super) relations: Option<RelationTable>,
     /// Files that were evicted before their writes were synced.
     pub(super) files_given_up: u64,
-    /// `tally cost` is running, or was killed.
+    /// Whether `tally cost` is running, or was killed.
     pub(super) statements_paused: bool,
     /// `null` when the processes cannot be seen.
     pub(super) processes: Option<Processes>,
     pub(super) overflow: Overflows,
-    /// Nothing is missing in the interval.
+    /// Whether nothing is missing in the interval.
     pub(super) exact: bool,
     pub(super) probes: Vec<Probe>,
     /// Busy time in the interval that is compared with the kernel's figures.
@@ -45,9 +45,9 @@ pub(super) struct Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
-    /// By shared_preload_libraries.
+    /// Through shared_preload_libraries.
     Shared,
-    /// By session_preload_libraries or LOAD.
+    /// Through session_preload_libraries or LOAD.
     Session,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct File {
     pub(super) format: u32,
     /// `null`: the file is on another machine.
     pub(super) resident_bytes: Option<u64>,
-    /// The most that it may take: its size, or its share of a small file system.
+    /// The most memory that it can take: its size, or its share of a small file system.
     pub(super) limit_bytes: Option<u64>,
     pub(super) file_bytes: u64,
     pub(super) age_seconds: f64,
@@ -72,7 +72,7 @@ pub(super) struct Slots {
 pub(super) struct RelationTable {
     pub(super) used: u32,
     pub(super) capacity: u32,
-    /// How often a relation did not fit and was counted with the others.
+    /// How often a relation did not fit and was counted as one of the others.
     pub(super) overflow: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The status as text: one line per subject; problems with their remedy.
+//! The status as text: one line for each subject, and each problem with its remedy.
 
 use std::io::Write;
 
@@ -28,7 +28,7 @@ impl<W: Write> Sheet<'_, W> {
     }
 }
 
-/// Print the status.
+/// Prints the status.
 pub(super) fn text(
     status: &Status,
     coverage: Option<&Coverage>,
@@ -63,19 +63,19 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     sheet.line("measured", &server.host)?;
     match status.running {
         Some(true) => {}
-        Some(false) => sheet.problem("state", "the server has ended; its last state")?,
+        Some(false) => sheet.problem("state", "the server has stopped; this is its last state")?,
         None => sheet.problem(
             "state",
-            "unknown: its processes cannot be seen from here (another container?)",
+            "unknown: its processes are not visible from here (another container?)",
         )?,
     }
     let file = &status.segment;
     sheet.line(
         "segment",
         format!(
-            "{}, {}max. {}{}{}, format {}, {} old, by {}",
+            "{}, {}at most {}{}{}, format {}, {} old, by {}",
             server.segment,
-            file.resident_bytes.map_or(String::new(), |it| mebibytes(it) + " in memory ("),
+            file.resident_bytes.map_or(String::new(), |bytes| mebibytes(bytes) + " in memory ("),
             mebibytes(file.limit_bytes.unwrap_or(file.file_bytes)),
             match file.limit_bytes {
                 Some(limit) if limit < file.file_bytes => ", a quarter of its file system",
@@ -89,7 +89,7 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     )?;
     match status.level {
         Level::Off => {
-            sheet.problem("level", "off: nothing is measured; `tally level waits` sets it")?
+            sheet.problem("level", "off: nothing is measured; start with `tally level waits`")?
         }
         level => match (status.level_left_seconds, status.level_then) {
             (Some(left), Some(then)) => {
@@ -114,14 +114,14 @@ fn covered<W: Write>(
     if status.statements_paused {
         sheet.problem(
             "statements",
-            "paused by `tally cost` (or by one that was killed); `tally level waits` resumes",
+            "paused by `tally cost`, running or killed; `tally level waits` resumes",
         )?;
     }
     sheet.line("relations", relations(status))?;
     let Some(coverage) = coverage else { return Ok(()) };
     let how = match status.mode {
-        Some(Mode::Shared) => "all processes, by shared_preload_libraries",
-        _ => "new sessions, by session_preload_libraries or LOAD",
+        Some(Mode::Shared) => "all processes, through shared_preload_libraries",
+        _ => "new sessions, through session_preload_libraries or LOAD",
     };
     sheet.line("mode", how)?;
     sheet.line("covered", format!("{} processes", coverage.covered.len()))?;
@@ -138,7 +138,7 @@ fn covered<W: Write>(
 }
 
 fn statements(table: Option<&TableRow>) -> String {
-    let Some(table) = table else { return "none are kept (pg_tally.max_statements)".to_string() };
+    let Some(table) = table else { return "not collected (pg_tally.max_statements)".to_string() };
     let mut text = format!("{} in a table of {}", table.used, table.capacity);
     if table.evicted > 0 {
         text.push_str(&format!(", {} evicted", table.evicted));
@@ -148,7 +148,7 @@ fn statements(table: Option<&TableRow>) -> String {
 
 fn relations(status: &Status) -> String {
     let mut text = match &status.relations {
-        None => "none are kept (pg_tally.max_relations)".to_string(),
+        None => "not collected (pg_tally.max_relations)".to_string(),
         Some(table) => {
             let overflows = match table.overflow {
                 0 => String::new(),
@@ -167,18 +167,21 @@ fn relations(status: &Status) -> String {
     };
     if status.files_given_up > 0 {
         text.push_str(&format!(
-            "; unsynced writes of {} files are unknown (pg_tally.max_files)",
+            "; unsynced writes of {} files are unknown (raise pg_tally.max_files)",
             status.files_given_up
         ));
     }
     text
 }
 
-/// What helps against what did not fit into a table. One with free entries, where memory was refused, needs no more of them.
+/// The remedy for entries that did not fit into a table. If the table has free entries and memory was refused,
+/// more entries would not help.
 fn remedy(memory: u64, (used, capacity): (u32, u32), raise: &'static str) -> &'static str {
     let is_full = used.saturating_mul(10) >= capacity.saturating_mul(9);
     match memory > 0 && !is_full {
-        true => "there was no memory: free space on the segment's file system, or lower pg_tally.max_slots",
+        true => {
+            "out of memory: free space on the segment's file system, or lower pg_tally.max_slots"
+        }
         false => raise,
     }
 }
@@ -191,25 +194,29 @@ fn overflow<W: Write>(
     if found.is_zero() {
         return sheet.line("overflow", "none");
     }
-    let filled = table.map_or((0, 0), |it| (it.used, it.capacity));
+    let filled = table.map_or((0, 0), |table| (table.used, table.capacity));
     let statements = remedy(found.memory, filled, "raise pg_tally.max_statements");
     for (count, what, remedy) in [
-        (found.slots, "times a process got no slot", "raise pg_tally.max_slots"),
-        (found.statistics, "statistics did not fit into a book", "raise pg_tally.max_statistics"),
-        (found.directory, "names did not fit", "raise pg_tally.max_names"),
+        (found.slots, "times a process found no free slot", "raise pg_tally.max_slots"),
+        (
+            found.statistics,
+            "times a process ran out of statistics entries",
+            "raise pg_tally.max_statistics",
+        ),
+        (found.directory, "names did not fit into the directory", "raise pg_tally.max_names"),
         (found.groups, "sessions were merged into the last group", "raise pg_tally.max_groups"),
-        (found.memory, "times there was no memory", "free space on the segment's file system"),
+        (found.memory, "times memory ran out", "free space on the segment's file system"),
         (found.lost_merges, "damaged slots were not merged", "restart the server"),
         (found.statements_dropped, "counts of statements did not fit", statements),
         (
             found.statements_lost,
-            "statements were left half counted by a process that died",
+            "statements were left incomplete by a process that died",
             "their counts are missing",
         ),
-        (found.texts_cut, "statement texts did not fit", statements),
+        (found.texts_cut, "statement texts were truncated", statements),
         (
             found.relations_lost,
-            "relations were left half counted by a process that died",
+            "relations were left incomplete by a process that died",
             "some of their operations are missing",
         ),
     ] {
@@ -233,7 +240,7 @@ fn probes<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
 fn witness<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
     let witness = &status.witness;
     if !witness.available {
-        let why = witness.reason.as_deref().unwrap_or("the kernel was not asked");
+        let why = witness.reason.as_deref().unwrap_or("the kernel's figures were not read");
         return sheet.problem("unexplained", format!("unknown: {why}"));
     }
     if status.busy_seconds < 0.01 {

@@ -8,7 +8,7 @@ use segment::interval::SessionRow;
 
 use super::{join, Forest, Last, SessionLookup, Wait, Waits, MODES, TYPES};
 
-/// The name of a type or mode that a recording has.
+/// The static name of a type or mode that a recording contains.
 fn known(name: Option<&str>, all: &[&'static str]) -> &'static str {
     all.iter().find(|known| Some(**known) == name).copied().unwrap_or("unknown")
 }
@@ -18,7 +18,7 @@ fn pid(pid: u64) -> i32 {
 }
 
 impl Forest {
-    /// The forest of an interval's rows.
+    /// The forest made from an interval's rows.
     pub fn recorded(rows: &[SessionHistoryRow], texts: &StatementTexts) -> Forest {
         let mut waits = Waits::new();
         for row in rows {
@@ -33,7 +33,7 @@ impl Forest {
                 blockers: row.blockers.iter().map(|blocker| pid(*blocker)).collect(),
                 blocker_count: u16::try_from(row.blocker_count).unwrap_or(u16::MAX),
             };
-            let leader = row.leader_pid.and_then(|it| i32::try_from(it).ok());
+            let leader = row.leader_pid.and_then(|pid| i32::try_from(pid).ok());
             join(&mut waits, leader.unwrap_or(own), wait);
         }
         let sessions: Vec<SessionRow> = rows.iter().map(SessionHistoryRow::session).collect();
@@ -43,7 +43,7 @@ impl Forest {
         }
         let last = |session: &SessionRow| {
             let row = by_pid.get(&i64::from(session.pid))?;
-            let text = texts.get(&row.statement()?).map(|it| it.text.to_string());
+            let text = texts.get(&row.statement()?).map(|text| text.text.to_string());
             Some(Last { queryid: row.queryid, text, seconds: None })
         };
         Forest::arranged(&waits, &SessionLookup { sessions: &sessions, last: &last })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a report shows over time.
+//! The charts of a report.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::table::{cell, Unit};
 /// The time axes of the charts.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Axes {
-    /// Few enough points for a page.
+    /// With few enough points for a page.
     pub main: Axis,
     /// Every recorded interval, or as many points as a page can hold.
     pub fine: Axis,
@@ -17,15 +17,15 @@ pub struct Axes {
 /// Points on a time axis.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Axis {
-    /// When each point begins.
+    /// When each point starts.
     #[serde(serialize_with = "cell::times")]
     pub time: Vec<f64>,
-    /// Which fraction of each point was measured: 0 in a gap.
+    /// The fraction of each point that was measured; 0 in a gap.
     #[serde(serialize_with = "cell::short_all")]
     pub seconds: Vec<f64>,
 }
 
-/// Which axis a chart uses.
+/// The axis of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisName {
@@ -42,7 +42,7 @@ pub struct Chart {
     pub id: &'static str,
     /// The section that shows it.
     pub section: &'static str,
-    /// Its heading.
+    /// Its title.
     pub title: &'static str,
     /// A note for the reader.
     pub note: Option<String>,
@@ -82,14 +82,14 @@ pub struct Reference {
 pub struct Series {
     /// Its label.
     pub name: String,
-    /// The class of activity, for its colour; `None`: not an activity.
+    /// The class of activity, for its colour; `None` if it is not an activity.
     pub class: Option<&'static str>,
     /// Its ordinal within its class or side in the chart, for its shade.
     pub shade: usize,
     /// The side of a comparison, for its colour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub side: Option<Side>,
-    /// One value for each point of the axis; `None`: not measured.
+    /// One value for each point of the axis; `None` if it was not measured.
     #[serde(serialize_with = "cell::short")]
     pub values: Vec<Option<f64>>,
 }
@@ -104,18 +104,18 @@ pub enum Side {
     B,
 }
 
-/// Figures of both sides of a comparison as bars, a pair for each row.
+/// Figures of both sides of a comparison as bars, one pair for each row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pairs {
     /// Its key, unique in the report.
     pub id: &'static str,
-    /// Its heading.
+    /// Its title.
     pub title: &'static str,
     /// A note for the reader.
     pub note: Option<String>,
     /// The unit of all its figures.
     pub unit: Unit,
-    /// Its rows, from the top down.
+    /// Its rows, from top to bottom.
     pub rows: Vec<PairOfBars>,
 }
 
@@ -124,9 +124,9 @@ pub struct Pairs {
 pub struct PairOfBars {
     /// Its label.
     pub name: String,
-    /// The figure before; `None`: there is none.
+    /// The figure of A; `None` if there is none.
     pub a: Option<Bar>,
-    /// The figure after.
+    /// The figure of B; `None` if there is none.
     pub b: Option<Bar>,
 }
 
@@ -135,7 +135,7 @@ pub struct PairOfBars {
 pub struct Bar {
     /// The figure.
     pub value: f64,
-    /// Half-width of its 95 % confidence interval; `None`: unknown.
+    /// Half-width of its 95 % confidence interval; `None` if unknown.
     pub half_width: Option<f64>,
 }
 
@@ -146,30 +146,30 @@ pub struct Heatmap {
     pub id: &'static str,
     /// The section that shows it.
     pub section: &'static str,
-    /// Its heading.
+    /// Its title.
     pub title: &'static str,
     /// A note for the reader.
     pub note: Option<String>,
     /// The unit of the bounds.
     pub unit: Unit,
-    /// When each column begins.
+    /// When each column starts.
     pub time: Vec<f64>,
     /// How long a column lasts, in seconds.
     pub step_seconds: f64,
     /// The edges of the rows, ascending; one more than there are rows.
     #[serde(serialize_with = "cell::short_all")]
     pub bounds: Vec<f64>,
-    /// For each column, the first row with a count, and the counts from there on.
-    /// Empty: nothing happened; `None`: not measured.
+    /// For each column, the first row with a count, and the counts from there on. Empty if nothing happened;
+    /// `None` if it was not measured.
     pub columns: Vec<Option<Vec<u64>>>,
 }
 
 /// An instant or a period that is marked in the charts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mark {
-    /// When it happened or began.
+    /// When it happened or started.
     pub time: f64,
-    /// When it ended; `None`: an instant.
+    /// When it ended; `None` for an instant.
     pub until: Option<f64>,
     /// "checkpoint", "slow", "start", ...
     pub kind: String,
@@ -184,6 +184,6 @@ pub struct Gap {
     pub from: f64,
     /// Its end.
     pub to: f64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The content of a report before it is drawn. docs/reference-json.md describes its JSON form field by
-//! field. The text and the page are made from this alone.
+//! The content of a report before it is drawn. docs/reference-json.md describes its JSON form field by field.
+//! Text and page are made from nothing else.
 //!
 //! Figures are raw: seconds, bytes, counts; times are seconds since 1970.
 
@@ -27,9 +27,9 @@ pub struct Document {
     pub version: u32,
     /// One line: which server, from when to when.
     pub title: String,
-    /// What made it, and when.
+    /// The program that made it, and when.
     pub made: Made,
-    /// Where a live page gets its figures; `None` in a report.
+    /// Where a live page gets newer figures; `None` in a report.
     pub live: Option<Live>,
     /// Other pages of the same server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,26 +38,26 @@ pub struct Document {
     pub measured: Measured,
     /// Sums over the whole time.
     pub totals: Totals,
-    /// What the server did, a line each; empty in a comparison. Where it is, a page begins with it, and ends with what
-    /// was measured.
+    /// The server's load, one line for each aspect; empty in a comparison. If present, a page starts with it, and
+    /// ends with what was measured.
     pub load: Vec<Fact>,
-    /// Notable findings, a sentence each.
+    /// Notable findings, one sentence each.
     pub findings: Vec<Finding>,
     /// The time axes of the charts.
     pub axes: Axes,
-    /// Whether the times of the axes are seconds since each side of a comparison began.
+    /// Whether the times of the axes are seconds since the start of each side of a comparison.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elapsed: bool,
     /// Charts: figures over time.
     pub charts: Vec<Chart>,
-    /// Of a comparison: figures of both sides as bars.
+    /// In a comparison: figures of both sides as bars.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<Pairs>,
     /// Heat maps: distributions over time.
     pub heatmaps: Vec<Heatmap>,
     /// Instants and periods that are marked in all charts.
     pub marks: Vec<Mark>,
-    /// Where nothing was measured.
+    /// Times in which nothing was measured.
     pub gaps: Vec<Gap>,
     /// The page's sections in order, after the findings.
     pub sections: Vec<Section>,
@@ -70,21 +70,21 @@ pub struct Document {
     pub trace: Option<Trace>,
 }
 
-/// What made a report.
+/// The program that made a report, and when.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Made {
     /// When it was made.
     pub time: f64,
-    /// "pgtally 0.1.0".
+    /// For example "pgtally 0.1.0".
     pub by: String,
 }
 
-/// Where a live page gets its figures.
+/// Where a live page gets newer figures.
 #[derive(Debug, Clone, Serialize)]
 pub struct Live {
-    /// The address to ask for updates.
+    /// The URL to request updates from.
     pub url: String,
-    /// How often to ask, seconds; `None`: at the measured interval.
+    /// How often to request updates, seconds; `None` for the measured interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
@@ -94,7 +94,7 @@ pub struct Live {
 pub struct Link {
     /// Its name.
     pub title: String,
-    /// Its address, relative to this page.
+    /// Its URL, relative to this page.
     pub url: String,
 }
 
@@ -121,7 +121,7 @@ pub struct Measured {
     pub gap_seconds: f64,
     /// Whether no figures are missing within the intervals.
     pub exact: bool,
-    /// What the level cost; `None`: not known.
+    /// The overhead of the level; `None` if unknown.
     pub cost: Option<Cost>,
     /// The same in words, with the server, the machine and the level.
     pub facts: Vec<Fact>,
@@ -155,36 +155,36 @@ pub struct Totals {
     pub cores: usize,
 }
 
-/// A finding: one sentence, and what it is concluded from.
+/// A finding: one sentence, its evidence, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The section that has the figures.
+    /// The section that contains the figures.
     pub section: &'static str,
     /// Its severity.
     pub weight: Weight,
     /// The sentence.
     pub text: String,
-    /// Further sentences: what it is concluded from, and what to do.
+    /// Further sentences: the evidence, and what to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }
 
-/// How much a finding stands out.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// Of interest.
     Note,
-    /// Something is wrong, or the figures are incomplete.
+    /// There is a problem, or the figures are incomplete.
     Warning,
 }
 
 /// A section of the page.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Section {
-    /// Its key, also in the page's address.
+    /// Its key, which is also part of the page's URL.
     pub id: &'static str,
-    /// Its heading.
+    /// Its title.
     pub title: &'static str,
     /// A note for the reader.
     pub note: Option<String>,
@@ -206,7 +206,7 @@ pub struct Section {
 pub struct Plain {
     /// Its key, unique in the report.
     pub id: String,
-    /// Its heading.
+    /// Its title.
     pub title: String,
     /// A note for the reader.
     pub note: Option<String>,
@@ -215,7 +215,7 @@ pub struct Plain {
 }
 
 impl Document {
-    /// An empty one with this title.
+    /// An empty document with this title.
     pub fn new(title: String) -> Document {
         Document { format: "pgtally report", version: 1, title, ..Document::default() }
     }
@@ -253,7 +253,7 @@ impl Document {
         }
     }
 
-    /// Removes tables without rows, and sections that are then empty.
+    /// Removes tables without rows, and sections that are empty afterwards.
     pub fn tidy(&mut self) {
         self.tables.retain(|table| !table.rows.is_empty());
         let there = |id: &&'static str| self.tables.iter().any(|table| table.id == *id);

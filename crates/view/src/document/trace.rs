@@ -4,13 +4,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Bytes of lines that a page takes; a browser needs some ten times as much for them.
+/// Maximum size of the lines in a page, bytes; a browser needs about ten times as much memory for them.
 const MOST_BYTES: usize = 32 << 20;
 
-/// What the page's script draws (web/src/waterfall/model.ts).
+/// The data that the page's script draws (web/src/waterfall/model.ts).
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Trace {
-    /// Lines for which there was no space.
+    /// Number of lines for which there was no space.
     pub left_out: u64,
     /// As `tally trace --json` prints them.
     pub lines: Vec<Box<RawValue>>,
@@ -18,7 +18,7 @@ pub struct Trace {
     bytes: usize,
 }
 
-/// What every line has.
+/// The fields that every line has.
 #[derive(Debug, Deserialize)]
 struct Any {
     #[serde(rename = "pid")]
@@ -27,18 +27,18 @@ struct Any {
 }
 
 impl Trace {
-    /// The section of a report in which it is drawn.
+    /// The section of a report in which the trace is drawn.
     pub const SECTION: &'static str = "trace";
 
-    /// Is it too long for a page to take more?
+    /// Whether it is too long for a page to take more lines.
     pub fn is_full(&self) -> bool {
         self.bytes > MOST_BYTES
     }
 
-    /// Adds a line; the error says why it is none of a trace.
+    /// Adds a line; the error says why it is not a line of a trace.
     pub fn push(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let any: Any = serde_json::from_str(line)?;
-        // Its last lines say whether the trace is whole.
+        // The last lines say whether the trace is complete.
         if self.is_full() && any.what != "sums" {
             self.left_out += 1;
             return Ok(());

@@ -14,11 +14,11 @@ use error::Error;
 pub struct Row {
     /// Its number in the segment, from 1.
     pub number: u64,
-    /// When it happened, seconds since 1970; `None`: the segment's clock is not known.
+    /// When it happened, seconds since 1970; `None` if the segment's clock is unknown.
     pub time: Option<f64>,
     /// The process ID.
     pub pid: i32,
-    /// The kind of process; `None`: it has ended.
+    /// The kind of process; `None` if it has ended.
     pub process: Option<String>,
     /// Its database, if any.
     pub database: Option<String>,
@@ -32,7 +32,7 @@ pub struct Row {
     /// The same as values, for slow operations and checkpoints.
     #[serde(skip)]
     pub payload: Option<Payload>,
-    /// Number of events lost (overwritten) between the one printed before and this one.
+    /// Number of events lost (overwritten) between the previously printed event and this one.
     pub lost: u64,
 }
 
@@ -40,7 +40,7 @@ fn in_words<S: Serializer>(kind: &EventKind, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(kind)
 }
 
-/// Events with what is now known of their processes.
+/// Events, with what is known about their processes now.
 pub fn rows(segment: &Segment, events: Vec<Event>) -> Result<Vec<Row>, Error> {
     let pids: Vec<i32> = events.iter().map(|event| event.pid).collect();
     let owners = if pids.is_empty() { Vec::new() } else { segment.owners(&pids)? };
@@ -54,9 +54,9 @@ pub fn rows(segment: &Segment, events: Vec<Event>) -> Result<Vec<Row>, Error> {
             number: event.number,
             time: when.as_ref().map(|when| when.seconds(event.tick)),
             pid: event.pid,
-            process: text(|it| &it.kind),
-            database: text(|it| &it.database),
-            user: text(|it| &it.user),
+            process: text(|session| &session.kind),
+            database: text(|session| &session.database),
+            user: text(|session| &session.user),
             kind: event.kind,
             text: event.text,
             payload: event.payload,
@@ -83,7 +83,7 @@ impl Row {
         format!("{dim}{time} [{}]{who}{off} {tint}{kind}:{off} {}", self.pid, self.text)
     }
 
-    /// How long a slow operation took, seconds; 0: it is none.
+    /// Duration of a slow operation, seconds; 0 for other events.
     pub fn slow_seconds(&self) -> f64 {
         match &self.payload {
             Some(Payload::Slow(slow)) => slow.seconds,

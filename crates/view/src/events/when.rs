@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! When an event happened: ticks of a segment's clock as times of day.
+//! Converts the time of an event from ticks of a segment's clock to a time of day.
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
@@ -16,13 +16,13 @@ pub struct When {
 }
 
 impl When {
-    /// The clock of a segment's events. `None`: the segment is from another boot, so its clock is not known.
+    /// The clock of a segment's events; `None` if the segment is from another boot, so that its clock is unknown.
     pub fn from_segment(segment: &Segment) -> Option<When> {
         let mut clock = *segment.clock();
         let header = segment.header();
         if segment.is_of_this_boot() {
-            // Counted backwards from now. Recent events are then right, however old the segment
-            // is and even if the system's time was changed since.
+            // Counted back from now, so that recent events are right however old the segment is, and even if the
+            // system's time has been changed since.
             clock.measure();
             let seconds = segment.realtime_ns() as f64 / 1e9;
             return Some(When { tick: clock.now(), clock, seconds });
@@ -42,11 +42,11 @@ impl When {
     }
 }
 
-/// Seconds since 1970 in the format of the server's log: "2026-03-01 17:30:00.123 CET". A value out of
-/// range, as in a damaged segment, is "-".
+/// Formats seconds since 1970 like the server's log: "2026-03-01 17:30:00.123 CET". A value that is out of range,
+/// as in a damaged segment, becomes "-".
 pub fn local(seconds: f64, zone: &TimeZone) -> String {
     let milliseconds = (seconds * 1e3).floor();
-    // An out-of-range conversion saturates, and the result is out of jiff's range too.
+    // An out-of-range conversion saturates, and the result is out of jiff's range as well.
     match Timestamp::from_millisecond(milliseconds as i64) {
         Ok(at) => at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S%.3f %Z").to_string(),
         Err(_) => "-".to_string(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The running and the last checkpoint in a few lines, and which processes write meanwhile.
+//! The running and the last checkpoint in a few lines, and which processes write at the same time.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn why(reason: &str) -> &str {
         "time" => "scheduled",
         "wal" => "WAL volume",
         "request" => "on request",
-        "shutdown" => "to stop",
+        "shutdown" => "for a shutdown",
         other => other,
     }
 }
@@ -39,7 +39,7 @@ pub fn lines(io: &Io, interval: &Interval) -> Vec<String> {
         lines.extend(clients(&parts));
     }
     if lines.is_empty() {
-        lines.push("none among the kept events".to_string());
+        lines.push("none among the stored events".to_string());
     }
     lines.extend(writers(interval));
     lines
@@ -50,7 +50,7 @@ fn ended(last: &Checkpoint, now: f64) -> String {
         .ended
         .map_or(String::new(), |at| format!(" {} ago", duration((now - at).max(0.0).round())));
     let mut text = format!(
-        "the last ended{ago}, {}, took {}: write {} ({} buffers), sync {}",
+        "the last one ended{ago}, {}, took {}: write {} ({} buffers), sync {}",
         why(&last.reason),
         duration(last.seconds),
         duration(last.write_seconds),
@@ -105,7 +105,7 @@ fn written(last: &Checkpoint, names: &Tablespaces) -> Option<String> {
     (!text.is_empty()).then(|| format!("  {text}"))
 }
 
-/// "clients' commands: before 1k/s of 500 us each, during 500/s of 1 ms each"
+/// "client commands: before 1k/s of 500 us each, during 500/s of 1 ms each"
 fn clients(parts: &[(&str, Option<ClientActivity>)]) -> Option<String> {
     let parts: Vec<String> = parts
         .iter()
@@ -116,10 +116,10 @@ fn clients(parts: &[(&str, Option<ClientActivity>)]) -> Option<String> {
             Some(format!("{when} {per_second}/s{mean}"))
         })
         .collect();
-    (!parts.is_empty()).then(|| format!("  clients' commands: {}", parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("  client commands: {}", parts.join(", ")))
 }
 
-/// Which kinds of process write relations' blocks in this interval.
+/// Which kinds of process write blocks of relations in this interval.
 fn writers(interval: &Interval) -> Option<String> {
     let mut by: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let relations = |row: &&segment::files::ProcessFileRow| {
@@ -171,7 +171,7 @@ mod tests {
         let mut last = Checkpoint::from_payload(&completed, Some(1000.0)).unwrap();
         assert_eq!(
             ended(&last, 1012.0),
-            "the last ended 12 s ago, scheduled, took 27.0 s: write 26.8 s (1,234 \
+            "the last one ended 12 s ago, scheduled, took 27.0 s: write 26.8 s (1,234 \
              buffers), sync 120 ms (32 files, longest 80 ms base/5/a b=c), SLRUs 2 ms; WAL files: \
              1 added, 2 removed, 3 recycled"
         );
@@ -183,7 +183,7 @@ mod tests {
             [
                 "  buffers: SLRUs 4, pg_default 1,200, 16385 30; written in 89.4 % of \
                  checkpoint_timeout, target 90.0 %",
-                "  clients' commands: before 1k/s of 500 us each, during 500/s of 1 ms each",
+                "  client commands: before 1k/s of 500 us each, during 500/s of 1 ms each",
                 "blocks written per second: checkpointer 900, client backend 64 (extensions)",
             ]
         );

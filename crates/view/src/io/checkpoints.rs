@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The running and the last checkpoint, from the checkpointer's events: one at the start, and three
-//! at the end.
+//! The running and the last checkpoint, from the events of the checkpointer: one at the start of a checkpoint,
+//! three at its end.
 
 use segment::clients::{ClientActivity, ClientTotals};
 use segment::event_payload::{Checkpoint, CheckpointStarted};
@@ -12,19 +12,19 @@ use crate::events::Row;
 /// A running checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Running {
-    /// When it began, seconds since 1970.
+    /// When it started, seconds since 1970.
     pub begun: Option<f64>,
-    /// Why: "time", "wal", "request", "shutdown" or "unknown".
+    /// Its reason: "time", "wal", "request", "shutdown" or "unknown".
     pub reason: String,
     /// How long it has been running, seconds.
     pub seconds: Option<f64>,
-    /// Client activity from the end of the checkpoint before to the start of this one.
+    /// Client activity from the end of the previous checkpoint to the start of this one.
     pub before: Option<ClientActivity>,
     /// Client activity since the start.
     pub during: Option<ClientActivity>,
 }
 
-/// A checkpoint of which only the start is known.
+/// A checkpoint whose end has not been seen.
 #[derive(Debug)]
 struct Begun {
     pid: i32,
@@ -37,7 +37,7 @@ struct Begun {
 struct Ended {
     pid: i32,
     checkpoint: Checkpoint,
-    /// The clients' sums after its end, and when that was.
+    /// The totals of clients after its end, and when they were read.
     clients: (Option<ClientTotals>, Option<f64>),
 }
 
@@ -48,7 +48,7 @@ pub struct Checkpoints {
     ended: Option<Ended>,
 }
 
-/// The activity since the clients' sums were `then`, up to `time`, when they were `now`.
+/// The activity from `then` to `now`, the totals of clients at the start and at `time`.
 fn since(
     (then, begin): (Option<ClientTotals>, Option<f64>),
     now: &ClientTotals,
@@ -88,7 +88,7 @@ impl Checkpoints {
         }
     }
 
-    /// The running checkpoint at `time`, when the clients' sums were `now`; it ends with its process.
+    /// The running checkpoint at `time`, when the totals of clients were `now`. It ends with its process.
     pub fn running(
         &self,
         lives: impl Fn(i32) -> bool,
@@ -104,11 +104,11 @@ impl Checkpoints {
         })
     }
 
-    /// The last completed checkpoint at `time`, when the clients' sums were `now`.
+    /// The last completed checkpoint at `time`, when the totals of clients were `now`.
     pub fn last(&self, now: &ClientTotals, time: f64) -> Option<Checkpoint> {
         let ended = self.ended.as_ref()?;
         let mut checkpoint = ended.checkpoint.clone();
-        // Activity after it is reported when the next one starts; until then it is computed.
+        // The activity after it is reported when the next one starts; until then it is computed.
         if self.begun.is_none() {
             checkpoint.after = since(ended.clients, now, time);
         }

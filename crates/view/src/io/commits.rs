@@ -6,12 +6,12 @@ use segment::interval::{Interval, Timing};
 use super::files::rate;
 use crate::units::{clause, count, duration, two};
 
-/// How many, which processes flushed, and where their time went.
+/// Number of commits, which backends flushed, and where their time went.
 pub fn lines(interval: &Interval) -> Vec<String> {
     let commits = &interval.commits;
     let per_second = |n: u64| count(rate(n as f64, interval));
     if commits.count == 0 {
-        return vec!["none wrote WAL in this interval".to_string()];
+        return vec!["no commit wrote WAL in this interval".to_string()];
     }
     let mut parts = Vec::new();
     let mut whole = |what: &str, timing: &Timing| {
@@ -48,7 +48,7 @@ pub fn lines(interval: &Interval) -> Vec<String> {
         lines.push(format!("mean waits: {}", spent.join(", ")));
     }
     if let Some((insertion, mean)) =
-        commits.insertion.as_ref().and_then(|it| Some((it, it.mean_seconds?)))
+        commits.insertion.as_ref().and_then(|timing| Some((timing, timing.mean_seconds?)))
     {
         let p99 = clause(", p99 ", insertion.p99_seconds, "");
         lines.push(format!("inserting WAL: mean {}{p99}", duration(mean)));
@@ -73,6 +73,6 @@ mod tests {
         interval.commits.insertion = Some(Timing { p99_seconds: None, ..interval.commits.sync });
         assert_eq!(lines(&interval)[2], "inserting WAL: mean 600 us");
         interval.commits.count = 0;
-        assert_eq!(lines(&interval), ["none wrote WAL in this interval"]);
+        assert_eq!(lines(&interval), ["no commit wrote WAL in this interval"]);
     }
 }

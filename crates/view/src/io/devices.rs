@@ -13,7 +13,7 @@ use crate::table::field::{Field, Picked};
 use crate::table::{Cell, Row, Table, Unit};
 use crate::units::{bytes, percent, two};
 
-/// What a location holds, in a word.
+/// The contents of a location, in a word.
 fn what(place: &Location, names: &Tablespaces) -> String {
     match &place.kind {
         LocationKind::Data => "data".to_string(),
@@ -85,7 +85,7 @@ fn figures(under: &DevicesUnder, number: DeviceNumber) -> Option<&DeviceFigures>
     rows.iter().find(|row| row.number == number)?.figures.as_ref()
 }
 
-/// Describes a device for people.
+/// Describes a device.
 fn kind(device: &BlockDevice, found: &Devices) -> String {
     let mut text = match device.kind {
         DeviceKind::Disk => "disk",
@@ -134,7 +134,7 @@ const FIELDS: &[F] = &[
     F::new("use", "UTIL%", Unit::Share, |row, _| (row.utilisation_percent / 100.0).into()),
 ];
 
-/// The devices and their figures; `None`: no device to show.
+/// The devices and their figures; `None` if there is no device to show.
 pub fn table(io: &Io, wish: &RowOptions) -> Option<Table> {
     let under = io.devices.as_ref()?;
     let picked = Picked::all(FIELDS);
@@ -168,7 +168,7 @@ pub fn notes(io: &Io) -> Vec<String> {
     let found = &under.found;
     let mut why: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for place in found.locations.iter().filter(|place| found.under(place).is_empty()) {
-        let reason = found.why_no_device(place).unwrap_or_else(|| "not known".to_string());
+        let reason = found.why_no_device(place).unwrap_or_else(|| "reason unknown".to_string());
         let place = match place.kind {
             LocationKind::Tablespace { .. } => {
                 format!("tablespace {}", what(place, &io.tablespaces))
@@ -196,7 +196,7 @@ pub fn notes(io: &Io) -> Vec<String> {
         let point = one_line(&at.mount_point.to_string_lossy());
         match (&row.space, &row.problem) {
             (Some(space), _) => notes.push(format!(
-                "{} on {point}: {} of {} are free",
+                "{} on {point}: {} of {} free",
                 at.kind,
                 bytes(space.available_bytes as f64),
                 bytes(space.total_bytes as f64)

@@ -19,7 +19,7 @@ pub fn rate(n: f64, interval: &Interval) -> f64 {
     n / interval.instrumented_seconds.max(1e-9)
 }
 
-/// The group of columns in which an operation counts.
+/// The group of columns in which an operation is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Read,
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-/// The files of one kind in one tablespace: "main", "main@16385", "wal".
+/// The name of files of one kind in one tablespace: "main", "main@16385", "wal".
 fn name(file: &str, tablespace: Option<&str>) -> String {
     match tablespace {
         None | Some("pg_default") => file.to_string(),
@@ -50,7 +50,7 @@ fn name(file: &str, tablespace: Option<&str>) -> String {
 
 type F = Field<FileRow>;
 
-/// The columns of operations on files.
+/// The columns of file operations.
 pub const FIELDS: &[F] = &[
     F::new("file", "File", Unit::Text, |row, _| (&row.file).into()),
     F::new("tablespace", "Tablespace", Unit::Text, |row, _| row.tablespace.as_ref().into()),
@@ -69,7 +69,9 @@ pub const FIELDS: &[F] = &[
         field::rate(row.bytes, s)
     }),
     F::new("sequential_share", "Sequential", Unit::Share, |row, _| row.sequential_share().into())
-        .help("started where the previous one on the same descriptor ended"),
+        .help(
+            "share of operations that started where the previous one on the same descriptor ended",
+        ),
     F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into()),
 ];
 
@@ -107,13 +109,13 @@ fn cells(
     let of_class = rows.iter().filter(|row| Class::from_operation(&row.operation) == *class);
     let sum = FileRow::sum(&of_class.copied().collect::<Vec<_>>(), interval.clock.ticks_per_second);
     match sum.timing.count {
-        // Cells without operations stay empty, so that a file's use stands out.
+        // Cells without operations stay empty, so that the use of a file stands out.
         0 => vec!["".into(); picked.columns.len()],
         _ => picked.cells(&sum, interval.instrumented_seconds),
     }
 }
 
-/// Kinds of file and, opened, their operations.
+/// Kinds of file and, when opened, their operations.
 pub fn files(interval: &Interval, wish: &RowOptions) -> Table {
     let classes = CLASSES.map(|(class, choice)| (class, Picked::of_pane(choice)));
     let all = Picked::of_pane(choose!(FIELDS, "max_seconds:3, sessions:2, failed:11"));
@@ -159,7 +161,7 @@ pub fn files(interval: &Interval, wish: &RowOptions) -> Table {
     Table::from_rows(columns, rows)
 }
 
-/// The operations of one class by processes of one kind.
+/// The operations of one class by one kind of process.
 #[derive(Debug, Clone, Copy, Default)]
 struct FileClassSum {
     count: u64,
@@ -179,7 +181,7 @@ impl FileClassSum {
     }
 }
 
-/// File operations by kind of process; WAL writes have their own columns.
+/// File operations by kind of process; WAL writes have columns of their own.
 pub fn processes(interval: &Interval, wish: &RowOptions) -> Table {
     const READ: usize = Class::Read as usize;
     const WRITE: usize = Class::Write as usize;

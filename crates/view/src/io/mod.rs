@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The storage side of an interval: file operations, commits, checkpoints, devices,
-//! and slow operations; for every view and for `--json` (docs/reference-json.md).
+//! Storage in an interval: file operations, commits, checkpoints, devices, and slow operations; for all views and
+//! for `--json` (docs/reference-json.md).
 
 mod checkpoint_text;
 mod checkpoints;
@@ -34,7 +34,7 @@ pub use relations::{name as relation_name, timing as relation_timing};
 pub use tablespaces::{Tablespace, Tablespaces};
 pub use wal::FIELDS as WAL_FIELDS;
 
-/// How many slow operations are kept.
+/// Number of slow operations to keep.
 pub const SLOW: usize = 8;
 
 /// Collects checkpoints and slow operations from events.
@@ -55,7 +55,7 @@ impl StorageEvents {
         }
     }
 
-    /// The storage side at the end of `interval`, when the clients' sums were `clients`.
+    /// The storage figures at the end of `interval`, when the totals of clients were `clients`.
     pub fn io(&self, interval: &Interval, clients: &ClientTotals) -> Io {
         let lives = |pid: i32| {
             let is_it = |session: &SessionRow| session.pid == pid && session.state != "dead";
@@ -102,7 +102,7 @@ mod tests {
         events.note(row(number, pid, kind, text));
     }
 
-    /// With the clients' sums, which a text does not have.
+    /// With the clients' totals, which a text does not contain.
     fn checkpoint(number: u64, text: &str, clients: ClientTotals) -> Row {
         let mut row = row(number, 4210, EventKind::Checkpoint, text);
         match row.payload.as_mut() {

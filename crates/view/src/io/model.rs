@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The storage side of an interval.
+//! The storage figures of an interval.
 
 use crate::events::Row;
 use crate::io::checkpoints::Running;
@@ -11,7 +11,7 @@ use segment::RelationRow;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// The storage side beyond the interval's own figures.
+/// The storage figures beyond those of the interval itself.
 #[derive(Debug, Default, Serialize)]
 pub struct Io {
     /// The running checkpoint.
@@ -20,18 +20,18 @@ pub struct Io {
     pub checkpoint: Option<Checkpoint>,
     /// The latest slow operations, oldest first, as `tally events` prints them.
     pub slow: Vec<Row>,
-    /// Operations on each relation's files, most time first; `None`: not recorded.
+    /// Operations on each relation's files, most time first; `None` if they were not recorded.
     pub relations: Option<Vec<RelationRow>>,
-    /// The time that `relations` covers, if longer than the interval: a recording has them
-    /// by detail interval. Seconds.
+    /// The time that `relations` covers, in seconds, if it is longer than the interval, because a recording
+    /// stores them by detail interval.
     pub relations_seconds: Option<f64>,
-    /// Names of relations, if the server could be asked.
+    /// Names of relations, if the server could be queried.
     pub relation_names: RelationNames,
     /// Tablespaces by OID.
     pub tablespaces: Tablespaces,
     /// The devices under the server.
     pub devices: Option<DevicesUnder>,
-    /// Why the devices are not known, or not for this interval.
+    /// Why the devices are unknown, or unknown for this interval.
     pub devices_problem: Option<String>,
     /// The recorded figures of devices, for a recorded interval.
     pub recorded: Option<RecordedIo>,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The storage pane: files, commits, checkpoints, devices,
-//! and slow operations.
+//! The storage pane: files, commits, checkpoints, devices, and slow operations.
 
 use segment::interval::Interval;
 
@@ -17,7 +16,7 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &RowOptions) -> Vec<Sect
     let files = files::files(interval, wish);
     let nothing = match files.rows.is_empty() {
         true if wish.filter.is_empty() => vec!["no operation ended in this interval".to_string()],
-        true => vec!["none contains the filter's text".to_string()],
+        true => vec!["no row matches the filter".to_string()],
         false => Vec::new(),
     };
     let mut notes = nothing;
@@ -75,7 +74,7 @@ fn slow(io: &Io, interval: &Interval, wish: &RowOptions) -> Vec<String> {
         .map(line)
         .collect();
     if lines.is_empty() {
-        lines.push("none among the kept events (pg_tally.slow_threshold)".to_string());
+        lines.push("none among the stored events (pg_tally.slow_threshold)".to_string());
     }
     lines
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel reports about the server's processes: bytes they read and wrote, and bytes that reached
+//! The kernel's figures for the server's processes: bytes that they read and wrote, and bytes that reached
 //! devices.
 
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use crate::rows::{accepts, left, RowOptions};
 use crate::table::field::{Field, Picked};
 use crate::table::{Cell, Row, Table, Tone, Unit};
 
-/// How many processes are shown.
+/// Maximum number of processes to show.
 const MOST: usize = 8;
 
-/// The server, the devices under it, and its busiest processes; `None`: the kernel was not asked.
+/// The server, the devices under it, and its busiest processes; `None` if the kernel's figures were not read.
 pub fn table(io: &Io, interval: &Interval, wish: &RowOptions) -> Option<Table> {
     let figures = io.devices.as_ref()?.figures.as_ref()?;
     let server = figures.server.as_ref()?;
@@ -68,7 +68,7 @@ const FIELDS: &[F] = &[
     .expendable(3),
 ];
 
-/// The devices' own figures, for all processes.
+/// The figures of the devices, for all processes.
 fn devices(read: f64, written: f64) -> Row {
     let name = "devices, all processes";
     let mut cells = vec![Cell::from(""); 9];

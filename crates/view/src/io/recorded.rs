@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Devices and the server's reads and writes from a recording: sums, without the details that only a
-//! running machine has.
+//! Devices and the server's reads and writes from a recording: totals, without the details that only a running
+//! machine provides.
 
 use crate::choose;
 use recording::{DeviceRow, ServerIoRow};
@@ -25,9 +25,9 @@ pub struct RecordedIo {
 /// A block device during some time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Device {
-    /// "nvme0n1".
+    /// For example "nvme0n1".
     pub name: String,
-    /// Whether the server's files are directly on it, rather than on a volume of which it is a part.
+    /// Whether the server's files are directly on it, rather than on a volume that contains it.
     pub direct: bool,
     /// Reads per second.
     pub reads: f64,
@@ -58,7 +58,7 @@ pub struct Server {
     pub seconds: f64,
     /// Number of processes at the end.
     pub processes: u64,
-    /// How many of these could not be read.
+    /// Number of these that could not be read.
     pub refused: u64,
     /// Bytes returned by reads, per second.
     pub read_bytes: f64,
@@ -75,7 +75,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 impl Device {
-    /// Sums up the rows of one device.
+    /// Converts the totals of one device.
     pub fn from_row(sum: &DeviceRow) -> Device {
         let length = seconds(sum.interval_ns).max(1e-9);
         let mean = |ns: u64, of: u64| (of > 0).then(|| seconds(ns) / of as f64);
@@ -97,7 +97,7 @@ impl Device {
 }
 
 impl Server {
-    /// Sums up rows.
+    /// Converts the totals of the server.
     pub fn from_row(sum: &ServerIoRow) -> Server {
         let length = seconds(sum.interval_ns).max(1e-9);
         let rate = |n: u64| n as f64 / length;
@@ -145,7 +145,7 @@ pub const FIELDS: &[F] = &[
     F::new("utilisation_percent", "Util%", Unit::Share, |row, _| row.utilisation.min(1.0).into()),
 ];
 
-/// The devices and their figures; `None`: no device to show.
+/// The devices and their figures; `None` if there is no device to show.
 pub fn table(recorded: &RecordedIo, wish: &RowOptions) -> Option<Table> {
     let figures = Picked::of_pane(choose!(
         FIELDS,
@@ -155,7 +155,7 @@ pub fn table(recorded: &RecordedIo, wish: &RowOptions) -> Option<Table> {
     ));
     let row = |device: &Device| {
         let mut row = Row::new(format!("device {}", device.name), figures.cells(device, 1.0));
-        // Component devices are indented below, as in the live view.
+        // Component devices are indented, as in the live view.
         if !device.direct {
             row.cells[0] = format!("  {}", device.name).into();
         }
@@ -168,7 +168,7 @@ pub fn table(recorded: &RecordedIo, wish: &RowOptions) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::from_rows(figures.columns, rows))
 }
 
-/// Where the files are, what the server read and wrote, and what a recording does not have.
+/// The location of the files, what the server read and wrote, and what a recording does not contain.
 pub fn notes(recorded: &RecordedIo) -> Vec<String> {
     let mut notes = recorded.places.clone();
     if recorded.devices.is_empty() {
@@ -189,7 +189,8 @@ pub fn notes(recorded: &RecordedIo) -> Vec<String> {
             bytes(server.device_written_bytes),
         ));
     }
-    let missing = "a recording has neither free space of file systems nor figures per process";
+    let missing =
+        "a recording contains neither the free space of file systems nor figures per process";
     notes.push(missing.to_string());
     notes
 }

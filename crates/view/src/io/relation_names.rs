@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names of relations by the file numbers in their file names, if the server could be asked.
+//! Names of relations by the file numbers in their file names, if the server could be queried.
 
 use std::collections::BTreeMap;
 
 use segment::RelationRow;
 use serde::{Serialize, Serializer};
 
-/// Identifies a relation's file: database (`None`: shared), tablespace, file number.
+/// Identifies a relation's file: database (`None` if shared), tablespace, file number.
 pub type RelationFile = (Option<u32>, u32, u32);
 
 /// The known names.
@@ -14,7 +14,7 @@ pub type RelationFile = (Option<u32>, u32, u32);
 pub struct RelationNames(pub BTreeMap<RelationFile, String>);
 
 impl RelationNames {
-    /// The file of a row; `None`: the row of all others.
+    /// The file of a row; `None` for the row of all others.
     pub fn file(row: &RelationRow) -> Option<RelationFile> {
         Some((row.database_id, row.tablespace?, row.relfilenode?))
     }
@@ -25,7 +25,7 @@ impl RelationNames {
     }
 }
 
-/// A name as JSON has it.
+/// A name, as JSON contains it.
 #[derive(Serialize)]
 struct Named<'n> {
     database_id: Option<u32>,

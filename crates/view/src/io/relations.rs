@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Operations on the files of each relation, as a table of the busiest.
+//! Operations on the files of each relation, as a table of the busiest relations.
 
 use segment::interval::{Interval, Timing};
 use segment::relations::RelationTiming;
@@ -12,10 +12,10 @@ use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Row, Table, Tone, Unit};
 use crate::units::duration;
 
-/// How many are shown without a filter.
+/// Number of relations to show without a filter.
 const BUSIEST: usize = 12;
 
-/// The tablespaces that every server has.
+/// The default tablespace.
 const DEFAULT: u32 = 1663;
 const GLOBAL: u32 = 1664;
 
@@ -40,19 +40,19 @@ pub fn name(row: &RelationRow, names: &RelationNames) -> String {
     }
 }
 
-/// A hint where some names are only numbers.
+/// A hint if some names are only numbers.
 fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec<String> {
     let unnamed = |row: &RelationRow| row.relfilenode.is_some() && names.get(row).is_none();
     match shown.iter().any(|(_, _, row)| unnamed(row)) {
         true => vec![
-            "numbers are file numbers; the view tally.relations of that database has the names"
+            "numbers are file numbers; the view tally.relations of that database shows the names"
                 .to_string(),
         ],
         false => Vec::new(),
     }
 }
 
-/// Notes, and the busiest relations that contain the filter; `None`: no relation to show.
+/// Notes, and the busiest relations that match the filter; `None` if there is no relation to show.
 pub fn table(io: &Io, interval: &Interval, wish: &RowOptions) -> Option<(Vec<String>, Table)> {
     let (rows, names) = (io.relations.as_deref()?, &io.relation_names);
     let seconds = io.relations_seconds.unwrap_or(interval.instrumented_seconds);
@@ -124,7 +124,7 @@ fn mean(of: &RelationTiming) -> Cell {
     }
 }
 
-/// All operations of a relation together.
+/// All operations of a relation added up.
 pub fn timing(row: &RelationRow) -> Timing {
     let all = [&row.read, &row.write, &row.extend, &row.sync, &row.truncate];
     let count = all.iter().fold(0u64, |sum, timing| sum.saturating_add(timing.count));

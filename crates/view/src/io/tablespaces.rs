@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Tablespaces by OID: their directories, and their names if the server could be asked.
+//! Tablespaces by OID: their directories and, if the server could be queried, their names.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use serde::Serialize;
 pub struct Tablespace {
     /// Its OID.
     pub oid: u32,
-    /// Its name; `None`: not known.
+    /// Its name; `None` if unknown.
     pub name: Option<String>,
     /// Its directory, if known.
     pub location: Option<String>,
 }
 
-/// All but the two default tablespaces, by OID.
+/// All tablespaces except the two default ones, by OID.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Tablespaces(pub Vec<Tablespace>);
@@ -32,7 +32,7 @@ impl Tablespaces {
         known.and_then(|tablespace| tablespace.name.as_deref()).unwrap_or(number)
     }
 
-    /// "@16385: fast, in /mnt/fast", for each that is `used`.
+    /// "@16385: fast, in /mnt/fast", for each tablespace in `used`.
     pub fn legend<'n>(&self, used: impl Iterator<Item = &'n str>) -> Vec<String> {
         const MOST: usize = 6;
         let used: BTreeSet<u32> = used.filter_map(|number| number.parse().ok()).collect();

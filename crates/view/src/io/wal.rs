@@ -29,7 +29,7 @@ pub const FIELDS: &[F] = &[
     }),
     F::new("image_share", "Images%", Unit::Share, |row, _| of_records(row, row.full_page_images)),
     F::new("buffers_full", "Buffers full", Unit::Count, |row, _| row.buffers_full.into())
-        .help("how often it had to write WAL because the buffers were full"),
+        .help("number of times that it had to write WAL because the buffers were full"),
     F::new("full_per_second", "Buffers full/s", Unit::PerSecond, |row, s| {
         rate(row.buffers_full, s)
     }),
@@ -43,7 +43,7 @@ fn of_records(row: &WalRow, n: u64) -> Cell {
     }
 }
 
-/// What each kind of process inserted, most first.
+/// The WAL that each kind of process inserted, most first.
 pub fn table(interval: &Interval, wish: &RowOptions) -> Table {
     let figures = Picked::of_pane(choose!(
         FIELDS,

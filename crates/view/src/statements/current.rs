@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statements that sessions are executing. Their time counts up to this instant, so that a statement
-//! of eight seconds appears in each second.
+//! The statements that sessions are executing. Their time counts up to now, so that a statement that takes eight
+//! seconds appears in each of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use super::{ActivityRow, Split};
 use crate::json_id::id_or_null;
 use crate::units::percent;
 
-/// The statement a session works for.
+/// The statement that a session works for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CurrentRow {
     /// The process ID.
     pub pid: i32,
     /// The session's slot.
     pub slot: u32,
-    /// The slot's generation: how many processes have owned it.
+    /// The slot's generation: the number of processes that have owned it.
     pub generation: u32,
-    /// The query ID as PostgreSQL prints it; `None`: not known yet, or not identified.
+    /// The query ID as PostgreSQL prints it; `None` if it is not known yet, or not identified.
     #[serde(serialize_with = "id_or_null")]
     pub queryid: Option<i64>,
-    /// Its text, without its constants while the query ID is not known; `None`: not known.
+    /// Its text, without constants while the query ID is not known; `None` if unknown.
     pub query: Option<Arc<str>>,
-    /// Time since the client asked for it, seconds.
+    /// Time since the client sent it, seconds.
     pub seconds: f64,
     /// That time by class of activity.
     pub split: Split,
@@ -53,7 +53,7 @@ impl CurrentRow {
         }
     }
 
-    /// The two classes with most time: "io 62.1 cpu 37.9", in per cent.
+    /// The two classes with the most time: "io 62.1 cpu 37.9", in percent.
     pub fn shares(&self) -> String {
         let whole: f64 = WaitClass::ALL.iter().map(|class| self.split.class(*class)).sum();
         let mut parts: Vec<_> = WaitClass::ALL
@@ -67,13 +67,13 @@ impl CurrentRow {
     }
 }
 
-/// A message that has been handled for less than this has no row while nothing is known of its statement: every busy server has
-/// some between their arrival and the first hook. Seconds.
+/// A message that has been handled for less than this has no row while nothing is known about its statement,
+/// because a busy server always has some messages between their arrival and the first hook. Seconds.
 const BRIEF: f64 = 0.001;
 
-/// Adds unfinished statements of the later reading to the rows, and subtracts those of the
-/// earlier one: they have been counted since, or are in the later reading again. Messages whose statements are not known yet are rows
-/// of their own, one for each text.
+/// Adds the unfinished statements of the later reading to the rows, and subtracts those of the earlier one,
+/// because they have been counted since, or are in the later reading again. Messages whose statements are not
+/// known yet are rows of their own, one for each text.
 pub(super) fn add_unfinished(
     rows: &mut Vec<StatementFigures>,
     earlier: Option<&segment::StatementsReading>,
@@ -115,7 +115,7 @@ pub(super) fn add_unfinished(
     rows.retain(|row| (row.running > 0 || row.seconds > 0.0 || row.calls > 0) && !is_brief(row));
 }
 
-/// What tells the rows of messages apart, the same at each reading: FNV-1a of the text.
+/// Distinguishes the rows of messages, in the same way at each reading: FNV-1a of the text.
 fn key_of(message: &MessageText) -> StatementKey {
     let hash = |h: u64, byte: &u8| (h ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let id = message.text.shown.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash);

@@ -20,22 +20,22 @@ pub const FIELDS: &[F] = &[
         .help("server time: parse, plan, execute, commit"),
     F::new("share", "Share", Unit::Share, |row, _| row.share.into())
         .head("%TIME")
-        .help("of all statements' time; a nested statement's time is part of its caller's"),
-    F::new("per_call_seconds", "Time a call", Unit::Seconds, |row, _| {
+        .help("share of all statements' time; a nested statement's time is part of its caller's"),
+    F::new("per_call_seconds", "Time per call", Unit::Seconds, |row, _| {
         row.seconds_per_call().into()
     })
     .head("TIME/CALL")
-    .help("of the server: parse, plan, execute, commit, all waits and parallel workers"),
+    .help("server time per call: parse, plan, execute, commit, all waits and parallel workers"),
     F::new("mean_seconds", "Execution mean", Unit::Seconds, |row, _| {
         row.execution.mean_seconds.into()
     })
     .head("MEAN")
-    .help("of executing alone, as in pg_stat_statements; p50 to max likewise"),
+    .help("execution alone, as in pg_stat_statements; the same for p50 to max"),
     F::new("p50_seconds", "p50", Unit::Seconds, |row, _| row.quantiles.p50_seconds.into()),
     F::new("p95_seconds", "p95", Unit::Seconds, |row, _| row.quantiles.p95_seconds.into()),
     F::new("p99_seconds", "p99", Unit::Seconds, |row, _| row.quantiles.p99_seconds.into()),
     F::new("max_seconds", "Max", Unit::Seconds, |row, _| row.execution.max_seconds.into()),
-    F::new("rows_per_call", "Rows a call", Unit::Number, |row, _| row.rows_per_call().into())
+    F::new("rows_per_call", "Rows per call", Unit::Number, |row, _| row.rows_per_call().into())
         .head("ROWS/CALL"),
     F::new("hit_share", "Buffer hits", Unit::Share, |row, _| row.blocks.hit_ratio().into())
         .head("%HIT"),
@@ -53,8 +53,8 @@ pub const FIELDS: &[F] = &[
     F::new("temp_bytes", "Temporary", Unit::Bytes, |row, _| row.temp_bytes.into()),
     F::new("errors", "Errors", Unit::Count, |row, _| row.errors.into()),
     F::new("cancels", "Cancelled", Unit::Count, |row, _| row.cancels.into()),
-    F::new("queryid", "Query id", Unit::Id, |row, _| row.queryid.map(|id| id.to_string()).into()),
-    F::new("level", "Asked for", Unit::Text, |row, _| {
+    F::new("queryid", "Query ID", Unit::Id, |row, _| row.queryid.map(|id| id.to_string()).into()),
+    F::new("level", "Sent", Unit::Text, |row, _| {
         if row.toplevel { "by the client" } else { "within another" }.into()
     })
     .help("sent by the client, or nested in another statement"),

@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a full table of statements is full of: statements of one kind that ran once, with a name or a value in each text.
+//! Detects what fills a full table of statements: statements of one kind that ran only once, each with a name or
+//! a value in its text.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-/// Part of the capacity from which a table counts as full: its sets do not fill up evenly.
+/// Share of the capacity from which a table counts as full, because its sets do not fill up evenly.
 const FULL: f64 = 0.9;
-/// Part of the table that statements of one kind must be.
+/// Share of the table that statements of one kind must take.
 const MUCH: f64 = 0.4;
-/// Texts that are quoted.
+/// Number of texts to quote.
 const EXAMPLES: usize = 3;
-/// Savepoints come and go together.
+/// These commands come and go together.
 const SAVEPOINTS: &str = "SAVEPOINT, RELEASE and ROLLBACK TO";
 
-/// Statements of one kind that ran once and evict others.
+/// Statements of one kind that ran only once and evict others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Flood {
-    /// What they are: "SET", "CREATE TABLE".
+    /// Their kind: "SET", "CREATE TABLE".
     pub kind: String,
-    /// How many are kept.
+    /// Number of them in the table.
     pub once: u64,
-    /// Statements kept, of all kinds.
+    /// Number of statements of all kinds in the table.
     pub kept: u64,
-    /// Statements evicted in the interval, or ever.
+    /// Statements evicted in the interval, or since the segment was created.
     pub evicted: u64,
     /// Some of their texts.
     pub examples: Vec<String>,
 }
 
 impl Flood {
-    /// Of the statements kept, by their texts and how often they ran; `None`: there is space, or they are of many kinds.
+    /// Detects a flood from the statements in the table, given their texts and how often they ran; `None` if
+    /// there is space, or if they are of many kinds.
     pub(super) fn detect<'s>(
         statements: impl Iterator<Item = (&'s str, u64)>,
         kept: u32,
@@ -61,7 +63,7 @@ impl Flood {
     }
 }
 
-/// The text from its first word on: after blanks, comments and parentheses.
+/// The words of a text, after leading blanks, comments and parentheses.
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -73,7 +75,7 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The text without blanks, comments and parentheses before it.
+/// The text without leading blanks, comments and parentheses.
 fn beginning(text: &str) -> &str {
     let mut rest = text;
     loop {
@@ -88,7 +90,7 @@ fn beginning(text: &str) -> &str {
     }
 }
 
-/// What follows a comment, which may hold others.
+/// The text after a comment, which may contain nested comments.
 fn after_comment(text: &str) -> &str {
     let (mut depth, mut at) = (0, 0);
     let bytes = text.as_bytes();
@@ -106,7 +108,7 @@ fn after_comment(text: &str) -> &str {
     text.get(at..).unwrap_or("")
 }
 
-/// What a statement is: its first word, and for CREATE and the like what it is done to.
+/// The kind of a statement: its first word and, for CREATE and similar commands, the kind of object.
 fn kind(text: &str) -> String {
     const MODIFIERS: &[&str] = &[
         "TEMP",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A histogram of execution times, and how to draw it in a few rows.
+//! A histogram of execution times, and its drawing in a few rows.
 
 use segment::layout::{bucket_low, HIST_BUCKETS};
 use segment::{Clock, Histogram};
@@ -17,7 +17,7 @@ const ROWS: usize = 20;
 pub struct Bucket {
     /// Lower bound, inclusive, seconds.
     pub from_seconds: f64,
-    /// Upper bound, exclusive, seconds; `None`: the last bucket, which has no upper bound.
+    /// Upper bound, exclusive, seconds; `None` for the last bucket, which has no upper bound.
     pub to_seconds: Option<f64>,
     /// Number of executions.
     pub count: u64,
@@ -39,8 +39,8 @@ impl Bucket {
     }
 }
 
-/// Draws the buckets as bars. Neighbouring buckets are merged, always the same number, so that rows
-/// keep a constant ratio of bounds.
+/// Draws the buckets as bars. Adjacent buckets are merged, always the same number, so that the ratio of bounds is
+/// the same for all rows.
 pub fn drawing(buckets: &[Bucket], seconds_per_tick: f64) -> Table {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else {
         return Table::default();

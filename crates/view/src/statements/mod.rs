@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements: the figures of one reading or of one interval, as all
-//! views and `--json` have them (docs/reference-json.md), their table, and the page of one.
+//! Statements: the figures of one reading or of one interval, for all views and `--json`
+//! (docs/reference-json.md), their table, and the page of one statement.
 
 mod current;
 mod fields;
@@ -46,7 +46,7 @@ impl TableRow {
     }
 }
 
-/// What the table is full of after so many evictions.
+/// What fills the table, after so many evictions.
 fn flood(statements: &segment::StatementsReading, evicted: u64) -> Option<Flood> {
     let texts = statements.statements().iter().filter_map(|statement| {
         let [errors, cancels] =
@@ -57,7 +57,7 @@ fn flood(statements: &segment::StatementsReading, evicted: u64) -> Option<Flood>
 }
 
 impl StatementsTable {
-    /// The difference of two readings; without an earlier one, since the last reset.
+    /// The difference of two readings; without an earlier one, the figures since the last reset.
     pub fn between(
         earlier: Option<&segment::StatementsReading>,
         later: &Arc<segment::StatementsReading>,
@@ -89,7 +89,7 @@ impl StatementsTable {
             current: later
                 .in_flight()
                 .iter()
-                .map(|it| CurrentRow::from_in_flight(it, later))
+                .map(|message| CurrentRow::from_in_flight(message, later))
                 .collect(),
             plans: Vec::new(),
             source: Some(later.clone()),
@@ -102,7 +102,7 @@ impl StatementsTable {
         self.plans.iter().filter(move |plan| plan.key == key)
     }
 
-    /// The statement with this key, if active.
+    /// The statement with this key, if it was active.
     pub fn row(&self, key: &StatementKey) -> Option<&StatementFigures> {
         self.rows.iter().find(|row| row.key == *key)
     }
@@ -112,12 +112,12 @@ impl StatementsTable {
         let source = self.source.as_ref()?;
         let mut row = StatementFigures::from_statement(source.get(key)?, source);
         let asked_for = source.statements().iter().filter(|statement| statement.key.toplevel);
-        let seconds = asked_for.map(|it| it.seconds()).fold(0.0, |sum, s| sum + s);
+        let seconds = asked_for.map(|message| message.seconds()).fold(0.0, |sum, s| sum + s);
         row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
         Some(row)
     }
 
-    /// Drops the readings, which are large; [`Self::whole`] then finds nothing.
+    /// Drops the readings, which are large; afterwards [`Self::whole`] finds nothing.
     pub fn forget_source(&mut self) {
         self.source = None;
     }

@@ -13,21 +13,21 @@ use std::sync::Arc;
 pub struct StatementsTable {
     /// When this was read, seconds since 1970.
     pub time: f64,
-    /// Length of the interval; `None`: since the last reset.
+    /// Length of the interval; `None` for the time since the last reset.
     pub interval_seconds: Option<f64>,
-    /// Time worked for clients' own statements, unidentified ones included.
+    /// Time spent on clients' own statements, including unidentified ones.
     pub seconds: f64,
     /// The table that all sessions share.
     pub table: TableRow,
-    /// What the table is full of, where statements of one kind evict others.
+    /// What fills the table, if statements of one kind evict others.
     pub flood: Option<Flood>,
-    /// Statements are not counted at the moment: `tally cost` measures their cost.
+    /// Whether counting is paused, because `tally cost` measures its cost.
     pub paused: bool,
     /// The statements that were active, most time first.
     pub rows: Vec<StatementFigures>,
-    /// The statements that sessions work for now, by slot.
+    /// The statements that sessions are working for, by slot.
     pub current: Vec<CurrentRow>,
-    /// Their plans; empty: none were noted, or nobody asked for them.
+    /// Their plans; empty if none were recorded, or if they were not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<PlanRow>,
     /// The readings from which these were computed.
@@ -42,14 +42,14 @@ pub struct TableRow {
     pub used: u32,
     /// Its capacity.
     pub capacity: u32,
-    /// Statements evicted, ever.
+    /// Statements evicted since the segment was created.
     pub evicted: u64,
-    /// Counts that did not fit, ever.
+    /// Counts that did not fit since the segment was created.
     pub dropped: u64,
-    /// Statements left inconsistent by a process that died, ever.
+    /// Statements left inconsistent by a process that died, since the segment was created.
     pub lost: u64,
-    /// Texts cut for lack of space, ever.
+    /// Texts truncated for lack of space since the segment was created.
     pub texts_cut: u64,
-    /// Bytes that all texts together may have.
+    /// Maximum size of all texts together, bytes.
     pub text_bytes: u64,
 }

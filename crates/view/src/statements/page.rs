@@ -10,8 +10,8 @@ use crate::rows::{left, right, texts};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, whole};
 
-/// The page of a statement: for the interval, since the last reset, or both. Sections that appear once
-/// are about the interval, except for execution times, of which the interval has too few.
+/// The page of a statement: for the interval, since the last reset, or both. Sections that appear once cover the
+/// interval, except execution times, because an interval has too few of them.
 pub fn page(
     statements: &StatementsTable,
     interval: Option<&StatementFigures>,
@@ -36,7 +36,7 @@ pub fn page(
     });
     if spans.iter().any(|(_, row)| row.execution.count > 0) {
         sections.push(Section {
-            title: "One execution".to_string(),
+            title: "Per execution".to_string(),
             lines: Vec::new(),
             table: Some(figures(&spans, &TIMES)),
         });
@@ -69,24 +69,24 @@ pub fn page(
     }
     let more = more(known);
     if !more.is_empty() {
-        sections.push(Section { title: format!("Also {when}"), lines: more, table: None });
+        sections.push(Section { title: format!("Other figures {when}"), lines: more, table: None });
     }
     sections
 }
 
 fn text(row: &StatementFigures) -> Section {
     let id = row.queryid.map_or_else(|| "not identified".to_string(), |id| id.to_string());
-    let level = if row.toplevel { "" } else { ", nested in another" };
+    let level = if row.toplevel { "" } else { ", nested in another statement" };
     let mut lines: Vec<String> = row.text().lines().map(|l| l.replace('\t', "    ")).collect();
     if row.query_cut {
         lines.push(format!(
-            "... cut: the whole text has {} bytes (pg_tally.max_statement_text)",
+            "... truncated: the whole text has {} bytes (pg_tally.max_statement_text)",
             whole(u64::from(row.query_bytes))
         ));
     }
     if row.queryid.is_none() {
         lines.push(
-            "Work without a known statement: syntax errors, messages without a statement, and \
+            "Work that cannot be assigned to a statement: syntax errors, messages without a statement, and \
              everything while compute_query_id is off."
                 .to_string(),
         );
@@ -98,7 +98,8 @@ fn text(row: &StatementFigures) -> Section {
     }
 }
 
-/// A column of figures: heading, priority for dropping it, and its value for a row; empty: no value.
+/// A column of figures: title, priority for dropping it, and its value for a row, which is empty if there is
+/// none.
 type Figure = (&'static str, u8, fn(&StatementFigures) -> String);
 
 const WORK: [Figure; 12] = [
@@ -140,7 +141,7 @@ fn some(n: u64) -> String {
     }
 }
 
-/// A row for each time span. Columns without values are left out.
+/// One row for each time span. Columns without values are left out.
 fn figures(spans: &[(&str, &StatementFigures)], all: &[Figure]) -> Table {
     let any = |figure: &&Figure| spans.iter().any(|(_, row)| !figure.2(row).is_empty());
     let shown: Vec<&Figure> = all.iter().filter(any).collect();
@@ -256,7 +257,7 @@ fn blocks(row: &StatementFigures) -> Table {
             whole(b.temp_written),
         ]));
     }
-    // Here PostgreSQL does not distinguish shared from local blocks.
+    // Here, PostgreSQL does not distinguish shared from local blocks.
     for (name, read, write) in [
         ("time, shared and local", io.read_seconds, io.write_seconds),
         ("time, temporary", io.temp_read_seconds, io.temp_write_seconds),

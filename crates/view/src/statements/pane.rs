@@ -13,36 +13,40 @@ use crate::table::{Column, Row, Table, Tone, Unit};
 use crate::units::duration;
 use crate::Sort;
 
-/// A note above the table, or the reason why it is empty.
+/// A note above the table, or the reason why the table is empty.
 pub fn note(statements: Option<&StatementsTable>) -> Option<String> {
     let Some(statements) = statements else {
         return Some(
-            "no statements are kept: pg_tally.max_statements is 0, or the server runs a pg_tally \
-             without statements (set it, 5000 say, and restart the server)"
+            "statements are not collected: pg_tally.max_statements is 0, or the server runs a version of \
+             pg_tally without them; set it to 5000, for example, and restart the server"
                 .to_string(),
         );
     };
     if statements.paused {
-        return Some("statements are paused: tally cost measures what they cost".to_string());
+        return Some(
+            "statement statistics are paused while tally cost measures their overhead".to_string(),
+        );
     }
     let of_named = |row: &&StatementFigures| row.queryid.is_some();
     if statements.rows.iter().any(|row| of_named(&row)) {
         return None;
     }
     Some(match (statements.rows.is_empty(), statements.interval_seconds) {
-        (false, _) => "no statement could be identified: compute_query_id is off (set it to auto \
+        (false, _) => {
+            "no statement could be identified because compute_query_id is off (set it to auto \
                        or on)"
-            .to_string(),
+                .to_string()
+        }
         (true, Some(seconds)) if statements.table.used > 0 => {
             format!("no statement was active in {}", duration(seconds))
         }
-        (true, _) => "no statement has been counted: no instrumented session has run one yet, or \
-                      pg_tally.statements is none (top or all)"
+        (true, _) => "no statements have been counted: no measured session has run one yet, or \
+                      pg_tally.statements is none (set it to top or all)"
             .to_string(),
     })
 }
 
-/// Compares rows by the chosen order; largest first.
+/// Compares rows by the selected order; largest first.
 fn order(sort: &Sort, a: &StatementFigures, b: &StatementFigures) -> Ordering {
     let largest = |f: &dyn Fn(&StatementFigures) -> f64| f(b).total_cmp(&f(a));
     let class = |class: WaitClass| largest(&|row| row.split.class(class));
@@ -65,8 +69,8 @@ fn order(sort: &Sort, a: &StatementFigures, b: &StatementFigures) -> Ordering {
     order.then_with(|| b.seconds.total_cmp(&a.seconds)).then_with(|| a.key.cmp(&b.key))
 }
 
-/// The chosen statements in order: those that clients sent; with idle
-/// accounts, nested ones and tally's own, too.
+/// The selected statements in order: those that clients sent and, with idle accounts, also nested statements and
+/// tally's own.
 pub fn ordered<'s>(
     statements: &'s StatementsTable,
     wish: &RowOptions,
@@ -80,18 +84,18 @@ pub fn ordered<'s>(
     sorted(rows, wish, |a, b| order(&wish.sort, a, b))
 }
 
-/// The table of all chosen statements.
+/// The table of all selected statements.
 pub fn statements(statements: &StatementsTable, wish: &RowOptions) -> Table {
     table(statements, &ordered(statements, wish), wish)
 }
 
-/// A table of these. If they are sorted by an activity, it has a column.
+/// A table of these statements. If they are sorted by an activity, it has a column.
 pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &RowOptions) -> Table {
     let activity = match &wish.sort {
         Sort::Activity(name) => Some(name),
         _ => None,
     };
-    // In an interval the rate of calls, else their number.
+    // In an interval, it shows the rate of calls, otherwise their number.
     macro_rules! columns {
         ($calls:literal) => {
             choose!(
@@ -132,11 +136,11 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
         cells.push(one_line(row.text()).into());
         Row { tone: tone(row), branches: true, ..Row::new(row.name(), cells) }
     };
-    let own = own(statements).filter(|it| !wish.idle && accepts(wish, &[it.text()]));
-    let own = own.iter().map(|it| Row {
+    let own = own(statements).filter(|own| !wish.idle && accepts(wish, &[own.text()]));
+    let own = own.iter().map(|own| Row {
         branches: false,
         tone: Tone::Faint,
-        ..Row { key: OWN.to_string(), ..row(&it) }
+        ..Row { key: OWN.to_string(), ..row(&own) }
     });
     Table::from_rows(columns, rows.iter().map(row).chain(own).collect())
 }
@@ -144,7 +148,7 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
 /// Key of the row that stands for tally's own statements.
 const OWN: &str = "tally";
 
-/// One row for all of tally's own statements; `None`: there are none.
+/// One row for all of tally's own statements; `None` if there are none.
 pub fn own(statements: &StatementsTable) -> Option<StatementFigures> {
     let rows: Vec<_> = statements.rows.iter().filter(|row| row.toplevel && row.own).collect();
     if rows.is_empty() {
@@ -171,7 +175,7 @@ pub fn own(statements: &StatementsTable) -> Option<StatementFigures> {
     })
 }
 
-/// The class with most of a statement's time.
+/// The class in which a statement spends the most time.
 fn tone(row: &StatementFigures) -> Tone {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     match WaitClass::ALL.into_iter().max_by(|a, b| most(a, b)) {
@@ -198,7 +202,7 @@ pub fn one_line(text: &str) -> String {
     line.chars().take(BEGINNING).collect()
 }
 
-/// The same for a sentence: so many characters at most, "…" if there are more.
+/// The same for a sentence: at most this many characters, with "…" at the end if there are more.
 pub fn beginning(text: &str, most: usize) -> String {
     let line = one_line(text);
     let mut shown: String = line.chars().take(most).collect();

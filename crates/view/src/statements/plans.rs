@@ -9,34 +9,34 @@ use super::Section;
 use crate::json_id::id;
 use crate::units::{count, duration, whole};
 
-/// A plan of a statement, by the executions that were noted: the slow ones, and the second one of each session that
-/// repeats the statement.
+/// A plan of a statement, from the executions that were recorded: the slow ones, and the second one of each
+/// session that repeats the statement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlanRow {
-    /// Whose plan it is.
+    /// The statement to which it belongs.
     #[serde(skip)]
     pub key: StatementKey,
-    /// The statement's query id.
+    /// The query ID of the statement.
     #[serde(serialize_with = "id")]
     pub queryid: i64,
-    /// The plan's: a hash of its nodes with their relations and indexes.
+    /// The plan ID: a hash of its nodes with their relations and indexes.
     #[serde(serialize_with = "id")]
     pub planid: i64,
-    /// Executions noted.
+    /// Number of recorded executions.
     pub noted: u64,
-    /// How long they took on average, seconds.
+    /// Their mean duration, seconds.
     pub mean_seconds: f64,
-    /// The longest, seconds.
+    /// The longest duration, seconds.
     pub max_seconds: f64,
     /// Rows that one of them returned or changed on average.
     pub rows_per_call: f64,
-    /// The planner's cost of the first one noted.
+    /// The planner's cost of the first recorded execution.
     pub cost: f64,
-    /// When it was first noted, seconds since 1970.
+    /// When it was first recorded, seconds since 1970.
     pub first_noted: f64,
-    /// When it was last noted.
+    /// When it was last recorded, seconds since 1970.
     pub last_noted: f64,
-    /// A line for each node.
+    /// One line for each node.
     pub plan: String,
     /// Whether lines at its end are missing.
     pub cut: bool,
@@ -63,7 +63,7 @@ impl PlanRow {
         }
     }
 
-    /// All that the segment keeps, those of a statement together, the one used last first.
+    /// All plans in the segment, those of a statement together, the one used last first.
     pub fn all(segment: &Segment) -> Result<Vec<PlanRow>, segment::Error> {
         Ok(PlanRow::of_all(segment.plans()?, segment))
     }
@@ -79,8 +79,8 @@ impl PlanRow {
         ordered(plans.into_iter().map(|plan| PlanRow::from_plan(plan, segment, tick, now)))
     }
 
-    /// Those of a part of a recording, in the same order. What was noted of a plan in that part; where that is
-    /// nothing, before it.
+    /// The plans of a part of a recording, in the same order, with the executions recorded in that part or, if
+    /// there are none, before it.
     pub fn recorded(plans: Vec<RecordedPlan>) -> Vec<PlanRow> {
         ordered(plans.into_iter().map(|RecordedPlan { text, sums }| {
             let (seconds, micros) = (|ns: u64| ns as f64 * 1e-9, |us: i64| us as f64 * 1e-6);
@@ -112,11 +112,12 @@ impl PlanRow {
         self.plan.lines().map(node).collect()
     }
 
-    /// The first node that the other plan does not have, of those that name an index, else a table; else the first of
-    /// all.
+    /// The first node that the other plan does not have, preferably one that names an index, otherwise one that
+    /// names a table, otherwise any.
     pub fn unlike(&self, other: &PlanRow) -> String {
         let (own, others) = (self.nodes(), other.nodes());
-        let differs = |it: &&String| !others.iter().any(|other| sizeless(other) == sizeless(it));
+        let differs =
+            |node: &&String| !others.iter().any(|other| sizeless(other) == sizeless(node));
         let of = |words: &str| own.iter().filter(differs).find(|differ| differ.contains(words));
         let of_index = of(" using ").or_else(|| of("Bitmap Index Scan on "));
         let of_table = of_index.or_else(|| of(" on "));
@@ -124,7 +125,7 @@ impl PlanRow {
         node.cloned().unwrap_or_default()
     }
 
-    /// Whether it has the same nodes, also on another server, where relations have other numbers.
+    /// Whether it has the same nodes, even on another server, where relations have other OIDs.
     pub fn is_like(&self, other: &PlanRow) -> bool {
         self.planid == other.planid
             || self
@@ -134,7 +135,7 @@ impl PlanRow {
                 .eq(other.nodes().iter().map(|node| sizeless(node)))
     }
 
-    /// Its figures, and its nodes, for a document.
+    /// Its figures and its nodes, for a document.
     pub fn details(&self, now: f64) -> (String, String) {
         let Section { title, lines, .. } = self.section(now);
         let mut lines = lines.into_iter();
@@ -142,7 +143,7 @@ impl PlanRow {
         (format!("{title}: {figures}"), lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// What a page says of it: its figures, then its nodes.
+    /// Its section in a page: its figures, then its nodes.
     pub(super) fn section(&self, now: f64) -> Section {
         let ago = |then: f64| duration((now - then).max(0.0));
         let times = if self.noted == 1 { "execution" } else { "executions" };
@@ -157,15 +158,16 @@ impl PlanRow {
         )];
         lines.extend(self.plan.lines().map(str::to_string));
         if self.cut {
-            lines.push("... cut".to_string());
+            lines.push("... truncated".to_string());
         }
         Section { title: format!("Plan {}", self.planid), lines, table: None }
     }
 }
 
-/// The whole lines of a recorded text. Before texts were cut at lines, one that did not fit ended in memory of the server's.
+/// The complete lines of a recorded text. Before texts were cut at line ends, a text that did not fit ended in
+/// other memory of the server.
 fn written(text: &str) -> &str {
-    /// What there is space for.
+    /// The space for a text, bytes.
     const FULL: usize = 3976;
     if text.len() < FULL {
         return text;
@@ -226,7 +228,7 @@ mod tests {
                 "3 executions noted: mean 250 ms, max 500 ms, 12 rows each; first 60 s ago, last 1 s ago",
                 "Limit",
                 "  Seq Scan on t [filter]",
-                "... cut",
+                "... truncated",
             ]
         );
     }
@@ -263,7 +265,7 @@ mod tests {
         for tail in ["\0\0", "  Seq\x7f", "\u{fffd}\u{fffd}U"] {
             plan.text.text = (lines(200) + tail).into();
             assert_eq!(shown(&plan), (lines(200), true));
-            // Not so many as to have no space: a name in another encoding.
+            // Not enough to fill the space: a name in another encoding.
             plan.text.text = (lines(20) + tail).into();
             assert_eq!(shown(&plan), (lines(20) + tail, false));
         }

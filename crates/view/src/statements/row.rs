@@ -15,30 +15,32 @@ use crate::json_id::id_or_null;
 /// One statement.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StatementFigures {
-    /// Its key, stable from one reading to the next.
+    /// Its key, which is stable from one reading to the next.
     #[serde(skip)]
     pub key: StatementKey,
-    /// Messages in progress whose statement is not known yet: the key only tells their rows apart.
+    /// Whether these are messages in progress whose statement is not known yet; the key only distinguishes their
+    /// rows.
     #[serde(skip)]
     pub unnamed: bool,
-    /// Of `seconds`: of messages in progress whose statement is not known yet. It will be another statement's.
+    /// The part of `seconds` that belongs to messages in progress whose statement is not known yet. It will move
+    /// to another statement.
     #[serde(skip)]
     pub unnamed_seconds: f64,
-    /// The query ID as PostgreSQL prints it; `None`: not identified. A string in JSON, because many parsers
+    /// The query ID as PostgreSQL prints it; `None` if not identified. A string in JSON, because many parsers
     /// read numbers as floating point.
     #[serde(serialize_with = "id_or_null")]
     pub queryid: Option<i64>,
-    /// Whether the client sent it, rather than another statement that executed it.
+    /// Whether the client sent it; otherwise another statement executed it.
     pub toplevel: bool,
     /// Whether tally itself sent it.
     pub own: bool,
-    /// The database's name, or its OID if the name is not known.
+    /// The name of the database, or its OID if the name is unknown.
     pub database: String,
-    /// The user's name, or its OID if the name is not known.
+    /// The name of the user, or the OID if the name is unknown.
     pub user: String,
-    /// Its text; `None`: not known.
+    /// Its text; `None` if unknown.
     pub query: Option<Arc<str>>,
-    /// Whether the text is cut.
+    /// Whether the text is truncated.
     pub query_cut: bool,
     /// Length of the whole text, bytes.
     pub query_bytes: u32,
@@ -46,7 +48,7 @@ pub struct StatementFigures {
     pub calls: u64,
     /// Server time: parse, plan, execute, commit ...
     pub seconds: f64,
-    /// Its share of all statements' time; a nested statement's is part of its callers'.
+    /// Its share of all statements' time; a nested statement's time is part of its callers' time.
     pub share: f64,
     /// `seconds` by class of activity.
     pub split: Split,
@@ -58,7 +60,7 @@ pub struct StatementFigures {
     pub quantiles: Quantiles,
     /// Plannings.
     pub planning: Moments,
-    /// What is counted of it; its fields are read as if they were this one's.
+    /// The counters of the statement; their fields can be used as if they were fields of this struct.
     #[serde(flatten)]
     pub counters: StatementCounters,
     /// Start of the first counted execution, seconds since 1970.
@@ -67,7 +69,7 @@ pub struct StatementFigures {
     pub last_seen: Option<f64>,
     /// Histogram of execution times.
     pub histogram: Vec<Bucket>,
-    /// Sessions that work for it now.
+    /// Number of sessions that work for it now.
     pub running: u64,
     /// Ticks per second, for the histogram's buckets.
     #[serde(skip)]
@@ -81,13 +83,13 @@ pub struct Moments {
     pub count: u64,
     /// Total time.
     pub seconds: f64,
-    /// Mean time; `None`: there were none.
+    /// Mean time; `None` if there were none.
     pub mean_seconds: Option<f64>,
-    /// Standard deviation; `None`: there were none.
+    /// Standard deviation; `None` if there were none.
     pub stddev_seconds: Option<f64>,
-    /// Shortest time; `None`: not known.
+    /// Shortest time; `None` if unknown.
     pub min_seconds: Option<f64>,
-    /// Longest time; `None`: not known.
+    /// Longest time; `None` if unknown.
     pub max_seconds: Option<f64>,
 }
 
@@ -127,7 +129,7 @@ impl Deref for StatementFigures {
     }
 }
 
-/// A name, or the OID if the name is not known.
+/// A name, or the OID if the name is unknown.
 fn name(known: Option<&str>, id: u32) -> String {
     known.map_or_else(|| id.to_string(), String::from)
 }
@@ -153,7 +155,7 @@ impl StatementFigures {
         }
     }
 
-    /// The figures of a reading, or of the difference of two.
+    /// The figures of one reading, or of the difference of two.
     pub(super) fn from_statement(
         it: &Statement,
         source: &segment::StatementsReading,
@@ -186,10 +188,14 @@ impl StatementFigures {
         key: StatementKey,
         source: &segment::StatementsReading,
     ) -> StatementFigures {
-        StatementFigures::empty(key, source.get(&key).and_then(|it| it.text.as_ref()), source)
+        StatementFigures::empty(
+            key,
+            source.get(&key).and_then(|statement| statement.text.as_ref()),
+            source,
+        )
     }
 
-    /// Messages in progress that say this, and whose statement is not known yet.
+    /// Messages in progress with this text, whose statement is not known yet.
     pub(super) fn unnamed(
         key: StatementKey,
         message: &MessageText,
@@ -208,13 +214,13 @@ impl StatementFigures {
         self.split = Split::from_activities(&self.activities);
     }
 
-    /// Its key, stable from one reading to the next.
+    /// Its key, which is stable from one reading to the next.
     pub fn name(&self) -> String {
         let StatementKey { id, database_id, user_id, toplevel } = self.key;
         format!("{id} {database_id} {user_id} {toplevel}")
     }
 
-    /// Time of the server for one call.
+    /// Server time per call, seconds.
     pub fn seconds_per_call(&self) -> Option<f64> {
         (self.calls > 0).then(|| self.seconds / self.calls as f64)
     }
@@ -233,7 +239,7 @@ impl StatementFigures {
         }
     }
 
-    /// Time in the activity of this name: "cpu" or `Type:Event`, canonical but for upper and lower case.
+    /// Time in the activity of this name: "cpu" or `Type:Event`, canonical except for upper and lower case.
     pub fn seconds_in(&self, activity: &str) -> f64 {
         let is_wanted = |name: &str| wait_names::canonical(name).eq_ignore_ascii_case(activity);
         let wanted = self.activities.iter().filter(|a| is_wanted(&a.activity));

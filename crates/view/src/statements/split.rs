@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Split([f64; WaitClass::ALL.len()]);
 
 impl Split {
-    /// Sums these activities by class.
+    /// Adds up these activities by class.
     pub fn from_activities(activities: &[ActivityRow]) -> Split {
         Split(WaitClass::ALL.map(|class| {
             let of_class = activities.iter().filter(|row| row.class.shown_as() == class);
@@ -21,7 +21,11 @@ impl Split {
     /// The time of one class, seconds.
     pub fn class(&self, class: WaitClass) -> f64 {
         let shown = class.shown_as();
-        WaitClass::ALL.iter().zip(self.0).find(|(it, _)| **it == shown).map_or(0.0, |(_, s)| s)
+        WaitClass::ALL
+            .iter()
+            .zip(self.0)
+            .find(|(class, _)| **class == shown)
+            .map_or(0.0, |(_, s)| s)
     }
 }
 
@@ -43,7 +47,7 @@ pub struct ActivityRow {
     /// The activity's class.
     #[serde(skip)]
     pub class: WaitClass,
-    /// How many times it occurred.
+    /// Number of times that it occurred.
     pub count: u64,
     /// Total time, seconds.
     pub seconds: f64,

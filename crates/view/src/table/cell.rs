@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A value of a table or a chart, its unit, and how it is written.
+//! A value of a table or a chart, its unit, and how it is formatted.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use super::Tone;
 use crate::units::{bytes, count, duration, percent, two, whole};
 
-/// Bytes of a MB.
+/// Bytes per MB.
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
 /// The unit of a figure.
@@ -44,7 +44,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Whether values of this unit are aligned right.
+    /// Whether values of this unit are right-aligned.
     pub fn is_figure(self) -> bool {
         !matches!(self, Unit::Text | Unit::Id | Unit::Time)
     }
@@ -67,7 +67,7 @@ pub enum Cell {
     Rounded {
         /// The text for people: "12.3 ±0.4".
         text: Arc<str>,
-        /// Its exact value; `None`: not known.
+        /// Its exact value; `None` if unknown.
         exact: Option<f64>,
         /// Its significance.
         tone: Tone,
@@ -125,7 +125,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl Cell {
-    /// Whether it is no figure, or zero.
+    /// Whether it is not a figure, or zero.
     pub fn is_nothing(&self) -> bool {
         match self {
             Cell::Empty | Cell::Whole(0) => true,
@@ -146,7 +146,7 @@ impl Cell {
         }
     }
 
-    /// The value below a heading that has the unit; "-" without a value.
+    /// The value below a title that contains the unit; "-" if there is no value.
     pub fn brief(&self, unit: Unit) -> Cow<'_, str> {
         let n = match self {
             Cell::Empty => return "-".into(),
@@ -162,7 +162,7 @@ impl Cell {
         })
     }
 
-    /// The value as a program reads it; empty without one.
+    /// The value as a program reads it; empty if there is no value.
     pub fn exact(&self) -> String {
         match self {
             Cell::Empty => String::new(),
@@ -174,7 +174,7 @@ impl Cell {
     }
 }
 
-/// A number for people.
+/// Formats a number for people.
 pub fn number(n: f64, unit: Unit) -> String {
     shown(n, unit, &TimeZone::UTC)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The columns of a subject, defined once; each table of it picks some.
+//! The columns of a subject, defined once; each of its tables picks some of them.
 
 use super::{Cell, Column, Row, Table, Tone, Unit};
 
@@ -20,7 +20,7 @@ impl<R> Field<R> {
         Self { column: Column::new(key, title, unit), head: "", value }
     }
 
-    /// Sets the heading in a terminal; without it, the title in capitals.
+    /// Sets the title in a terminal; by default, it is the title in capitals.
     pub const fn head(mut self, head: &'static str) -> Self {
         self.head = head;
         self
@@ -32,7 +32,7 @@ impl<R> Field<R> {
         self
     }
 
-    /// Sets when a document drops it in a narrow text.
+    /// Sets the priority for dropping it in a narrow text of a document.
     pub const fn expendable(mut self, rank: u8) -> Self {
         self.column.expendable = rank;
         self
@@ -61,8 +61,8 @@ impl<R> Clone for Choice<R> {
 impl<R> Copy for Choice<R> {}
 
 impl<R> Choice<R> {
-    /// For [`choose!`](crate::choose), where the compiler executes it. Panics if a key is no field's, or a priority no number from
-    /// 1 to 255.
+    /// For [`choose!`](crate::choose), where the compiler evaluates it. Panics if a key does not belong to any
+    /// field, or if a priority is not a number from 1 to 255.
     #[doc(hidden)]
     pub const fn new(fields: &'static [Field<R>], keys: &'static str) -> Self {
         let bytes = keys.as_bytes();
@@ -96,7 +96,7 @@ impl<R> Choice<R> {
     }
 }
 
-/// Whether a field has this part of `bytes` as its key.
+/// Whether any field has this part of `bytes` as its key.
 const fn is_key<R>(fields: &[Field<R>], bytes: &[u8], begin: usize, end: usize) -> bool {
     let mut field = 0;
     while field < fields.len() {
@@ -113,8 +113,9 @@ const fn is_key<R>(fields: &[Field<R>], bytes: &[u8], begin: usize, end: usize) 
     false
 }
 
-/// Fields by their keys, as in "seconds, per_second:5": each with its priority for dropping it where space is short. In a pane a
-/// key may have another heading than its field: "seconds=TIME:5". A key that no field has does not compile:
+/// Fields by their keys, as in "seconds, per_second:5", each with its priority for dropping it if space is short.
+/// In a pane, a key may have a title that differs from its field's: "seconds=TIME:5". A key that no field has
+/// does not compile:
 ///
 /// ```compile_fail,E0080
 /// use view::{choose, table::{field::Field, Unit}};
@@ -122,7 +123,7 @@ const fn is_key<R>(fields: &[Field<R>], bytes: &[u8], begin: usize, end: usize) 
 /// choose!(FIELDS, "second");
 /// ```
 ///
-/// nor does a priority that is none:
+/// nor does an invalid priority:
 ///
 /// ```compile_fail,E0080
 /// # use view::{choose, table::{field::Field, Unit}};
@@ -157,12 +158,12 @@ impl<R> Picked<R> {
         Self { columns, values: fields.iter().map(|field| field.value).collect() }
     }
 
-    /// Columns of a document.
+    /// The columns of a document.
     pub fn of_document(choice: Choice<R>) -> Self {
         Self::new(choice, |field| field.column.title.to_string())
     }
 
-    /// Columns of a pane.
+    /// The columns of a pane.
     pub fn of_pane(choice: Choice<R>) -> Self {
         Self::new(choice, |field| match field.head {
             "" => field.column.title.to_uppercase(),
@@ -186,7 +187,7 @@ impl<R> Picked<R> {
         Self { columns, values }
     }
 
-    /// A table of a document with these rows, all of one tone.
+    /// A table of a document with these rows, all of the same tone.
     pub fn table<'r>(
         self,
         (id, title): (&'static str, &'static str),
@@ -225,7 +226,7 @@ pub fn rate(n: u64, seconds: f64) -> Cell {
     per(n as f64, seconds)
 }
 
-/// Seconds, or something else, per second.
+/// Seconds, or another quantity, per second.
 pub fn per(n: f64, seconds: f64) -> Cell {
     (n / seconds.max(1e-9)).into()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A table that fits the given width: columns of low priority are dropped first.
+//! A table that fits the given width; columns of low priority are dropped first.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::escape::visible;
 const GAP: usize = 2;
 /// Minimum and maximum width of a bar.
 const BAR: std::ops::RangeInclusive<usize> = 8..=30;
-/// Other columns are dropped before running text becomes shorter than this.
+/// Other columns are dropped before running text becomes narrower than this.
 const ELASTIC: usize = 24;
 
 /// A table's layout for a given width.
@@ -19,7 +19,7 @@ const ELASTIC: usize = 24;
 pub struct Layout {
     /// Index and width of each visible column, in order.
     pub shown: Vec<(usize, usize)>,
-    /// Width of the bars; 0: none.
+    /// Width of the bars; 0 if there are none.
     pub bar: usize,
 }
 
@@ -35,8 +35,8 @@ impl Table {
         cells.max().unwrap_or(0).max(self.columns[at].title.chars().count())
     }
 
-    /// Fits the table into `width` characters. When no more columns can be dropped, running text shrinks, then
-    /// the first column.
+    /// Fits the table into `width` characters. If no more columns can be dropped, running text shrinks first,
+    /// then the first column.
     pub fn layout(&self, width: usize) -> Layout {
         let mut shown: Vec<(usize, usize)> = (0..self.columns.len())
             .map(|at| {
@@ -108,7 +108,7 @@ impl Table {
         }
     }
 
-    /// The line of headings in this layout.
+    /// The line of column titles in this layout.
     pub fn heading(&self, layout: &Layout) -> String {
         let cells = layout.shown.iter().map(|&(at, width)| {
             (at, fit(&self.columns[at].title, width, self.columns[at].right()))
@@ -218,7 +218,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// `text` in exactly `width` characters; longer text is cut and ends in a tilde.
+/// Puts `text` into exactly `width` characters; longer text is cut and ends in a tilde.
 pub fn fit(text: &str, width: usize, right: bool) -> String {
     let length = text.chars().count();
     if length > width {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The one table: columns with units, rows of typed cells. It becomes lines of a terminal and plain text here,
-//! JSON and CSV too; [`crate::html`] makes HTML of it.
+//! The only table type: columns with units, rows of typed cells. It becomes lines of a terminal and plain text
+//! here, as well as JSON and CSV; [`crate::html`] makes HTML from it.
 
 pub(crate) mod cell;
 pub mod field;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a table is made of: columns, rows, cells, tones.
+//! The parts of a table: columns, rows, cells, tones.
 
 use crate::table::cell::{Cell, Unit};
 use crate::table::tone::Tone;
@@ -9,23 +9,23 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Rows under headings.
+/// Rows under column titles.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     /// Its key, unique in a document.
     pub id: &'static str,
-    /// Its heading.
+    /// Its title.
     pub title: Cow<'static, str>,
     /// A note for the reader.
     pub note: Option<String>,
-    /// Its columns; the bars have none of their own here.
+    /// Its columns; bars are not among them.
     pub columns: Vec<Column>,
-    /// The column by which the rows are ordered: numbers descending, text and times
-    /// ascending; `None`: another order.
+    /// The column by which the rows are sorted: numbers descending, text and times ascending; `None` for another
+    /// order.
     pub sort: Option<&'static str>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// After which column the bars are drawn; `None`: no bars.
+    /// The column after which bars are drawn; `None` for no bars.
     pub bars_after: Option<usize>,
 }
 
@@ -34,16 +34,17 @@ pub struct Table {
 pub struct Column {
     /// Its key, unique in the table.
     pub key: &'static str,
-    /// Its heading.
+    /// Its title.
     pub title: Cow<'static, str>,
     /// The unit of its cells.
     pub unit: Unit,
     /// A note for the reader.
     pub help: Option<&'static str>,
-    /// The address to which a page links its cells: `?host={host}`, with the keys of other cells of the row in braces.
+    /// The URL to which a page links its cells: `?host={host}`, with the keys of other cells of the row in
+    /// braces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<&'static str>,
-    /// Where space is short, the column with the highest number is dropped first; 0 is kept.
+    /// If space is short, the column with the highest number is dropped first; 0 is never dropped.
     #[serde(skip)]
     pub expendable: u8,
     /// Whether it takes the remaining width: running text.
@@ -70,7 +71,7 @@ impl Column {
         self
     }
 
-    /// Sets when to drop it in a narrow text.
+    /// Sets the priority for dropping it in a narrow text.
     pub const fn expendable(mut self, rank: u8) -> Column {
         self.expendable = rank;
         self
@@ -82,7 +83,7 @@ impl Column {
         self
     }
 
-    /// Whether it is aligned right, as numbers are.
+    /// Whether it is right-aligned, as numbers are.
     pub fn right(&self) -> bool {
         self.unit.is_figure()
     }
@@ -95,17 +96,17 @@ pub struct Row {
     pub key: String,
     /// One cell for each column.
     pub cells: Vec<Cell>,
-    /// Length of its bar, 0 to 1; `None`: no bar.
+    /// Length of its bar, 0 to 1; `None` for no bar.
     pub bar: Option<f64>,
     /// Its colour.
     pub tone: Tone,
     /// Whether it has detail rows to open.
     pub branches: bool,
-    /// What a document has of it below its figures.
+    /// What a document shows below its figures.
     pub details: Option<Details>,
 }
 
-/// Titles that an earlier column has, too; several may have none.
+/// Titles that an earlier column also has; several columns may have no title.
 pub(super) fn repeated(columns: &[Column]) -> Vec<&str> {
     let titles: Vec<&str> =
         columns.iter().map(|column| &*column.title).filter(|title| !title.is_empty()).collect();
@@ -123,9 +124,9 @@ impl Row {
 /// Details of a statement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Details {
-    /// Its text; `None`: not known.
+    /// Its text; `None` if unknown.
     pub text: Option<Arc<str>>,
-    /// Whether the text is cut.
+    /// Whether the text is truncated.
     pub cut: bool,
     /// Execution times: from, to, count.
     pub histogram: Vec<(Cell, Cell, u64)>,
@@ -145,13 +146,14 @@ impl Table {
         Table { id, title: title.into(), ..Table::from_rows(columns, Vec::new()) }
     }
 
-    /// A table without a title. Titles of columns are unique: one that says nothing by itself names its group, too.
+    /// A table without a title. Titles of columns are made unique: one that says nothing by itself also names its
+    /// group.
     pub fn from_rows(columns: Vec<Column>, rows: Vec<Row>) -> Table {
         debug_assert_eq!(repeated(&columns), Vec::<&str>::new());
         Table { columns, rows, ..Table::default() }
     }
 
-    /// A table of texts with these headings. The columns in `right` are aligned right, as numbers are.
+    /// A table of texts with these titles. The columns in `right` are right-aligned, as numbers are.
     pub fn with_headings(headings: &[impl AsRef<str>], right: std::ops::Range<usize>) -> Table {
         let column = |(at, heading): (usize, &_)| {
             let unit = if right.contains(&at) { Unit::Number } else { Unit::Text };
@@ -161,7 +163,7 @@ impl Table {
         Table::from_rows(headings.iter().enumerate().map(column).collect(), Vec::new())
     }
 
-    /// Orders the rows by this column.
+    /// Marks the table as sorted by this column.
     pub fn sorted(self, key: &'static str) -> Table {
         Table { sort: Some(key), ..self }
     }
@@ -191,12 +193,12 @@ impl Table {
         self.rows.iter().map(class).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
     }
 
-    /// The address to which a page links the cell of a column, if any.
+    /// The URL to which a page links the cell of a column, if any.
     pub fn address(&self, row: &Row, column: &Column) -> Option<String> {
         let mut address = String::new();
         let mut rest = column.link?;
         while let Some((before, (key, after))) =
-            rest.split_once('{').and_then(|(before, it)| Some((before, it.split_once('}')?)))
+            rest.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
         {
             let at = self.columns.iter().position(|column| column.key == key)?;
             let value = row.cells.get(at).map(Cell::exact).filter(|value| !value.is_empty())?;
@@ -207,7 +209,7 @@ impl Table {
         Some(address + rest)
     }
 
-    /// The exact values as CSV (RFC 4180, but with lines ended by a newline alone), headings first.
+    /// The exact values as CSV (RFC 4180, except that lines end with a newline alone), titles first.
     pub fn csv(&self) -> String {
         let headings = self.columns.iter().map(|column| column.title.to_string()).collect();
         let rows = self.rows.iter().map(|row| row.cells.iter().map(Cell::exact).collect());
@@ -215,7 +217,7 @@ impl Table {
     }
 }
 
-/// As wide as it is.
+/// At its natural width.
 impl fmt::Display for Table {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(&self.text(usize::MAX))
@@ -240,7 +242,7 @@ impl Serialize for Table {
     }
 }
 
-/// A value within the query of an address.
+/// Encodes a value for the query string of a URL.
 pub fn encoded(value: &str) -> String {
     let letter = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
@@ -251,7 +253,7 @@ pub fn encoded(value: &str) -> String {
     value.bytes().map(letter).collect()
 }
 
-/// Records as CSV (RFC 4180), but with lines ended by a newline alone.
+/// Records as CSV (RFC 4180, except that lines end with a newline alone).
 pub fn csv<F: AsRef<[u8]>>(records: impl IntoIterator<Item = Vec<F>>) -> String {
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
     for record in records {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The colour of a row or a figure, by what it means.
+//! The colour of a row or a figure, by its meaning.
 
 use segment::WaitClass;
 
@@ -22,7 +22,7 @@ pub enum Tone {
 impl Tone {
     /// Waiting for storage.
     pub const IO: Tone = Tone::Class(WaitClass::Io);
-    /// Of no class that has a colour, in a table whose rows have classes.
+    /// No class that has a colour, in a table whose rows have classes.
     pub const OTHER: Tone = Tone::Class(WaitClass::Other);
 
     /// The tone of a class of activity; background processes between their work are idle.
