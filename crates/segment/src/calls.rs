@@ -130,7 +130,7 @@ pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, Op
     }
     let named = rows.into_iter().map(|(id, row)| {
         let text = match id {
-            OTHERS => "(statements without space of their own)".to_string(),
+            OTHERS => "(statements without an entry of their own)".to_string(),
             id => texts.get(id).cloned().unwrap_or_default(),
         };
         CallRow { id: id.to_string(), text, ..row }

@@ -66,7 +66,7 @@ impl std::str::FromStr for Level {
             "off" => Ok(Level::Off),
             "waits" => Ok(Level::Waits),
             "locks" => Ok(Level::Locks),
-            _ => Err(format!("\"{text}\" is not a level; levels are off, waits and locks")),
+            _ => Err(format!("invalid level \"{text}\"; levels are off, waits and locks")),
         }
     }
 }

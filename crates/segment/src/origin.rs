@@ -72,7 +72,7 @@ impl Remote {
             header.host = self.origin.server().into();
         }
         if !self.moment.complete {
-            header.host.push_str(", only sessions and statements of own roles");
+            header.host.push_str(", only sessions and statements of your own roles");
         }
     }
 }

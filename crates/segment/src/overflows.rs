@@ -33,17 +33,17 @@ macro_rules! overflows {
 }
 
 overflows! {
-    slots: OVERFLOW_SLOTS, "Sessions that found no slot and run uninstrumented.";
-    statistics: OVERFLOW_STATS, "Statistics that did not fit into their session's book.";
-    directory: OVERFLOW_DIRECTORY, "Names that did not fit into the directory.";
+    slots: OVERFLOW_SLOTS, "Sessions that got no slot and run uninstrumented.";
+    statistics: OVERFLOW_STATS, "Statistics for which a session had no entry left.";
+    directory: OVERFLOW_DIRECTORY, "Names for which the directory had no space.";
     groups: OVERFLOW_GROUPS, "Sessions merged into the group of last resort.";
     memory: OVERFLOW_MEMORY REFUSED_MEMORY,
-        "Growths that the file system refused, and sessions that found no memory for a slot.";
-    lost_merges: LOST_MERGES, "Slots found damaged and not merged.";
-    statements_dropped: STATEMENTS_DROPPED, "Counts of statements that could not be flushed into their table.";
-    statements_lost: STATEMENTS_LOST, "Statements left half changed by a process that died.";
-    texts_cut: TEXTS_CUT, "Texts of statements cut because their space was full.";
-    relations_lost: RELATIONS_LOST, "Counts of a relation left half flushed by a process that died.";
+        "Extensions of the segment that the file system refused, and sessions that got no memory for a slot.";
+    lost_merges: LOST_MERGES, "Damaged slots, which were not merged.";
+    statements_dropped: STATEMENTS_DROPPED, "Statement counts that could not be flushed into the table.";
+    statements_lost: STATEMENTS_LOST, "Statements that a process left half updated when it died.";
+    texts_cut: TEXTS_CUT, "Statement texts truncated because their space was full.";
+    relations_lost: RELATIONS_LOST, "Relation counts that a process left half flushed when it died.";
 }
 
 impl Overflows {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The path of a segment, and its required owner.
 //!
-//! Segments are in a directory where every user may create files, under predictable names. So a file is
+//! Segments are in a directory where every user may create files, and their names are predictable. So a file is
 //! a server's segment only if it belongs to the server's user, the owner of the data directory:
 //! PostgreSQL does not start in a directory of another owner. Each time a file is opened, the open file
 //! is checked.
@@ -54,7 +54,7 @@ impl SegmentPath {
             _ if uid == ROOT => return Ok(()),
             Some(owner) if uid == owner => return Ok(()),
             Some(owner) => format!(
-                "while the data directory belongs to {}; remove it, then restart the server",
+                "but the data directory belongs to {}; remove the segment, then restart the server",
                 name(owner)
             ),
             None if uid == own_uid() => return Ok(()),
@@ -62,17 +62,17 @@ impl SegmentPath {
                 return Ok(())
             }
             None if self.client().is_some() => {
-                "and no process of that user has the pid in its name; run this as that user".into()
+                "but no process of that user has the PID in its name; run this as that user".into()
             }
             None => match (std::fs::metadata(&header.host), self.named()) {
                 (Ok(data), _) if data.uid() != uid => format!(
-                    "while the data directory that it names, {}, belongs to {}; remove it",
+                    "but its data directory, {}, belongs to {}; remove the segment",
                     header.host,
                     name(data.uid())
                 ),
                 (Ok(data), Some(named)) if named != (data.dev(), data.ino()) => format!(
-                    "and its name is that of another data directory than {}, which it names; \
-                     remove it",
+                    "but its file name does not match its data directory, {}; \
+                     remove the segment",
                     header.host
                 ),
                 (Ok(data), _) if data.is_dir() => return Ok(()),
@@ -80,8 +80,8 @@ impl SegmentPath {
                     absent(&header.host, has_ended(header))
                 }
                 _ => format!(
-                    "and the data directory that it names, \"{}\", cannot be seen from here; run \
-                     this as that user, or give the data directory",
+                    "and its data directory, \"{}\", is not accessible from here; run \
+                     this as that user, or specify the data directory",
                     header.host
                 ),
             },
@@ -100,13 +100,13 @@ impl SegmentPath {
     }
 }
 
-/// What to do about a segment whose data directory does not exist. Nobody can be another user to see that.
+/// What to do about a segment whose data directory does not exist. Running as another user would not help.
 fn absent(host: &str, ended: bool) -> String {
     let what = match ended {
         true => "and its server has ended; remove the file",
-        false => "here; if its server runs in a container, run this there, else remove the file",
+        false => "here; if the server runs in a container, run this there, otherwise remove the file",
     };
-    format!("and the data directory that it names, \"{host}\", is absent {what}")
+    format!("and its data directory, \"{host}\", does not exist {what}")
 }
 
 /// Whether a segment's server is known to have ended: before this boot, or in this pid namespace.
@@ -180,7 +180,7 @@ mod tests {
             "{why}"
         );
         let why = absent("/srv/data", false);
-        assert!(why.contains("absent here; if its server runs in a container"), "{why}");
+        assert!(why.contains("does not exist here; if the server runs in a container"), "{why}");
     }
 
     #[test]

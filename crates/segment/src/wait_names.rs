@@ -92,7 +92,7 @@ fn refusal(activity: &str, others: &[&str]) -> String {
     nearest.sort_by_cached_key(|name| (distance(name, activity), name.to_string()));
     nearest.dedup();
     nearest.truncate(PROPOSED);
-    format!("there is no wait event \"{activity}\"; the nearest are {}", nearest.join(", "))
+    format!("unknown wait event \"{activity}\"; similar names are {}", nearest.join(", "))
 }
 
 /// How many letters have to be inserted, removed or replaced to make one of the other, without regard to case.
@@ -176,7 +176,7 @@ mod tests {
         }
         let refused = check("IO:DataFileReed").unwrap_err();
         assert!(
-            refused.contains("\"IO:DataFileReed\"; the nearest are IO:DataFileRead, "),
+            refused.contains("\"IO:DataFileReed\"; similar names are IO:DataFileRead, "),
             "{refused}"
         );
         assert!(check("Disk:WalSync").unwrap_err().contains("IO:WalSync"));

@@ -132,5 +132,5 @@ fn processes_of_another_pid_namespace_are_not_asked_for() {
     let snapshot = segment.snapshot(None).unwrap();
     let witness = watch.observe(None, &snapshot, 0.0);
     assert!(!witness.available);
-    assert!(witness.reason.unwrap().contains("pid namespace"));
+    assert!(witness.reason.unwrap().contains("PID namespace"));
 }

@@ -148,9 +148,9 @@ impl Watch {
         let reason = if segment.remote().is_some() {
             Some("the server is read through a connection; run tally where the server runs")
         } else if !segment.is_of_this_boot() {
-            Some("the segment is of an earlier boot")
+            Some("the segment was written before the last boot")
         } else if !segment.knows_pids() {
-            Some("the server's processes are of another pid namespace; run tally where the server runs")
+            Some("the server's processes are in another PID namespace; run tally where the server runs")
         } else if Processes::default().schedstat(std::process::id()).is_none() {
             Some("this kernel has no /proc/PID/schedstat (CONFIG_SCHED_INFO)")
         } else {

@@ -61,7 +61,7 @@ impl Sampler {
             })
         };
         let thread = thread
-            .map_err(|error| lock(&state).reason = Some(format!("no thread for it: {error}")))
+            .map_err(|error| lock(&state).reason = Some(format!("could not start the sampling thread: {error}")))
             .ok();
         Sampler { state, stop, thread }
     }
@@ -111,7 +111,7 @@ fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<St
         Ok(doing) => doing,
         Err(error) => {
             if this_host::exists(target.pid) {
-                let reason = format!("/proc/{}/stat cannot be read: {error}", target.pid);
+                let reason = format!("could not read /proc/{}/stat: {error}", target.pid);
                 lock(state).reason = Some(reason);
             }
             return;

@@ -185,10 +185,10 @@ pub struct RelationRow {
 
 getters! {
     Relations:
-    capacity: u32, "Relations that fit into the table.";
+    capacity: u32, "Capacity of the table, in relations.";
     entries: u32, "Relations in the table, unlinked ones included.";
-    overflow: u64, "How often a relation found no free entry since the segment was made; it counts with the others.";
-    torn: u32, "Relations that were read during an update or a flush.";
+    overflow: u64, "How often a relation got no entry since the segment was created; its counts go to the entry of all others.";
+    torn: u32, "Relations read during an update or a flush.";
 }
 
 impl Relations {

@@ -18,7 +18,7 @@ getters! {
     StatementsDelta:
     seconds: f64, "The length of the interval; 0 without an earlier reading.";
     evicted: u64, "Statements that were evicted.";
-    dropped: u64, "Counts that could not be flushed into the table.";
+    dropped: u64, "Statement counts that could not be flushed into the table.";
 }
 
 impl StatementsDelta {

@@ -67,17 +67,17 @@ pub struct StatementsReading {
 
 getters! {
     StatementsReading:
-    tick: u64, "When it was complete, tick.";
-    realtime_ns: u64, "When it was complete, ns since 1970.";
-    capacity: u32, "Statements that fit into the table.";
+    tick: u64, "When the reading was complete, in ticks.";
+    realtime_ns: u64, "When the reading was complete, in ns since 1970.";
+    capacity: u32, "Capacity of the table, in statements.";
     entries: u32, "Statements in the table.";
     evicted: u64, "Statements evicted since the segment was created.";
-    dropped: u64, "Counts that could not be flushed into the table, since the segment was created.";
-    lost: u64, "Statements left half changed by a process that died, since the segment was created.";
+    dropped: u64, "Statement counts that could not be flushed into the table, since the segment was created.";
+    lost: u64, "Statements that a process left half updated when it died, since the segment was created.";
     texts_cut: u64, "Texts truncated because their space was full, since the segment was created.";
-    text_bytes: u64, "Bytes that all texts together may have.";
-    paused: bool, "Whether sessions pause counting statements.";
-    torn: u32, "Statements that were read during an update, because their writers were stopped or killed.";
+    text_bytes: u64, "Maximum total size of all texts, in bytes.";
+    paused: bool, "Whether counting statements is paused.";
+    torn: u32, "Statements read during an update, because their writers were stopped or killed.";
 }
 
 impl StatementsReading {

@@ -55,7 +55,7 @@ fn ring_at(segment: &Segment, ring: u32) -> Result<u64, Error> {
     let region = segment.regions.traces.filter(|region| ring < region.count);
     let missing = || Error::Damaged {
         path: segment.path().to_path_buf(),
-        what: "it has no such ring of traces".into(),
+        what: "it has no such trace ring".into(),
     };
     Ok(region.ok_or_else(missing)?.entry(ring))
 }

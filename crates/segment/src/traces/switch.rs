@@ -76,7 +76,7 @@ impl TraceSwitch {
         {
             return Err(Error::Damaged {
                 path: path.into(),
-                what: "its rings of traces are not at pages".into(),
+                what: "its trace rings are not page-aligned".into(),
             });
         }
         debug_assert_eq!(header::SIZE, PAGE);
@@ -101,7 +101,7 @@ impl TraceSwitch {
         let _turn = Turn::take(&self.file).ok_or_else(|| {
             self.io(std::io::Error::new(
                 std::io::ErrorKind::TimedOut,
-                "another process keeps it locked",
+                "another process holds its lock",
             ))
         })?;
         let mut readers = Vec::new();

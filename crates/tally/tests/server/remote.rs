@@ -258,7 +258,7 @@ fn a_role_gets_what_postgresql_would_show_it() {
     users.dedup();
     assert_eq!(users, ["poor"]);
     assert!(
-        own["host"].as_str().unwrap().ends_with("only sessions and statements of own roles"),
+        own["host"].as_str().unwrap().ends_with("only sessions and statements of your own roles"),
         "{own}"
     );
     // What is brought has neither the other's sessions nor where the data directory is; seen_by_role looks at each byte.
