@@ -103,14 +103,14 @@ fn is_sticky(meta: &Metadata) -> bool {
 
 fn refused(path: &Path, meta: &Metadata) -> io::Error {
     let why = match is_trusted(meta.uid()) {
-        true => "others may write there".to_string(),
-        false => format!("that is user {}'s", meta.uid()),
+        true => "other users may write there".to_string(),
+        false => format!("it belongs to user {}", meta.uid()),
     };
     io::Error::new(
         ErrorKind::PermissionDenied,
         format!(
-            "root does not write below {}, since {why}, who could lead it elsewhere; run this as that user, or \
-             choose another directory",
+            "refusing to write under {} as root, because {why}, so its contents could be redirected; run this as that \
+             user, or choose another directory",
             path.display()
         ),
     )

@@ -36,7 +36,7 @@ pub fn read_named_text(path: &Path, limit: u64) -> io::Result<String> {
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not valid UTF-8 text"))
 }
 
 /// All that there is to be read, `limit` bytes at most; more is an error.
@@ -48,7 +48,7 @@ pub fn read_all(from: impl Read, limit: u64) -> io::Result<Vec<u8>> {
             0 => format!("{limit} bytes"),
             mb => format!("{mb} MB"),
         };
-        let what = format!("it has more than {most}, the most that is read of such a file");
+        let what = format!("it is larger than {most}, the limit for such a file");
         return Err(io::Error::new(ErrorKind::FileTooLarge, what));
     }
     Ok(bytes)
@@ -59,7 +59,7 @@ pub(crate) fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File
     let file = options.open(path).map_err(|error| {
         match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
             true => {
-                io::Error::new(ErrorKind::PermissionDenied, "it is a link, which is not followed")
+                io::Error::new(ErrorKind::PermissionDenied, "it is a symbolic link, and links are not followed")
             }
             false => error,
         }

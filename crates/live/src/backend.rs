@@ -90,7 +90,7 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
         Spec::Only | Spec::Segment(_) => match Access::of_segment(segment) {
             Some(access) => access.connect(None),
             None => Err(Error::Failed(
-                "the segment names no socket of its server: start tally top with a connection string \
+                "the segment does not say where its server listens; start tally top with a connection string \
                  (tally top \"host=... user=...\")"
                     .into(),
             )),
@@ -108,7 +108,7 @@ fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Failed(
-        "the connection leads to another server than the one shown; name this one by its data \
+        "connected to another server, not to the one shown; specify the one shown by its data \
          directory or a connection string"
             .into(),
     ))

@@ -58,7 +58,7 @@ impl DeviceWatch {
         std::thread::Builder::new()
             .name("devices".to_string())
             .spawn(move || work(&directory, pid, anew, &asked, &answer))
-            .map_err(|error| format!("devices are not shown: {error}"))?;
+            .map_err(|error| format!("could not start reading devices: {error}"))?;
         Ok(DeviceWatch { questions, answers, asked: false, late: false })
     }
 
@@ -82,9 +82,9 @@ impl DeviceWatch {
             }
             Err(RecvTimeoutError::Timeout) => {
                 self.late = true;
-                Err("devices are not known yet: a file system does not respond".to_string())
+                Err("no device figures yet: a file system does not respond".to_string())
             }
-            Err(RecvTimeoutError::Disconnected) => Err("devices are not read any more".to_string()),
+            Err(RecvTimeoutError::Disconnected) => Err("devices are no longer read".to_string()),
         }
     }
 }
@@ -155,6 +155,6 @@ pub(crate) mod tests {
         assert!(began.elapsed() < 2 * PATIENCE, "the watch waits only once");
         assert_eq!(asked.try_iter().count(), 1);
         drop(answer);
-        assert!(watch.answer().unwrap_err().contains("any more"));
+        assert!(watch.answer().unwrap_err().contains("no longer"));
     }
 }

@@ -71,9 +71,9 @@ pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
     if let Some(owner) = owner.filter(|_| !member) {
         let first = if there { "DROP EXTENSION pg_tally, then " } else { "" };
         return Err(Error::Failed(format!(
-            "database {database} has a schema \"tally\" that is not the extension's; it belongs to \
-             role {owner}, who could put functions there that run with the rights of whoever calls \
-             them. Look what is in it, then {first}DROP SCHEMA tally or ALTER SCHEMA tally RENAME \
+            "database {database} already has a schema \"tally\" that does not belong to the extension; its owner, \
+             role {owner}, could create functions in it that run with the privileges of their \
+             callers. Check what it contains, then {first}DROP SCHEMA tally or ALTER SCHEMA tally RENAME \
              TO another name"
         )));
     }
@@ -126,7 +126,7 @@ pub fn drop(client: &mut Client) -> Result<Dropped, Error> {
     let Some(found) = found else { return Ok(Dropped::None) };
     let comment: &str = found.get(0)?;
     if !comment.ends_with(NOTE) {
-        return Ok(Dropped::Kept("`tally enable` did not create it".into()));
+        return Ok(Dropped::Kept("not created by `tally enable`".into()));
     }
     client.batch_execute(PATIENCE)?;
     match client.batch_execute("DROP EXTENSION pg_tally") {

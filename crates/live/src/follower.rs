@@ -53,7 +53,7 @@ impl Absent {
     pub fn waiting(&self) -> String {
         match self {
             Absent::Unreadable(error) => error.to_string(),
-            _ => format!("{self}; waiting for it to come back"),
+            _ => format!("{self}; waiting for it to return"),
         }
     }
 }
@@ -131,7 +131,7 @@ impl Follower {
         let segment = place.open()?;
         if wanted.figures != Figures::None && End::detect(&segment) == Some(End::Stopped) {
             return Err(Error::Failed(format!(
-                "{}: its server ({}) is not running any more",
+                "{}: its server ({}) is no longer running",
                 segment.path().display(),
                 segment.header().host
             )));
@@ -200,7 +200,7 @@ impl Follower {
             if let Err(error) = read {
                 // What was only our session's end is over with another one; else the reason is found now, such as
                 // that the database was dropped.
-                found.push(Step::Ended(format!("the segment cannot be read: {error}").into()));
+                found.push(Step::Ended(format!("could not read the segment: {error}").into()));
                 found.push(self.attached(next));
                 return found;
             }

@@ -39,8 +39,8 @@ impl Library {
             return Ok(Self::Installed(installed));
         }
         Err(Error::Failed(format!(
-            "the extension is neither built nor installed ({} does not exist); run `make` in \
-             pgtally's source, or `make install`",
+            "the extension is neither built nor installed ({} does not exist); run `make` or \
+             `make install` in pgtally's source directory",
             installed.display()
         )))
     }

@@ -129,7 +129,7 @@ impl LibraryList {
     fn refuse_if_fixed(&self) -> Result<(), Error> {
         if self.fixed {
             return Err(Error::Failed(format!(
-                "{} is set on the server's command line, where no ALTER SYSTEM can change it; \
+                "{} is set on the server's command line, which overrides ALTER SYSTEM; \
                  change it there",
                 self.name
             )));

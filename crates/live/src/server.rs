@@ -98,8 +98,8 @@ impl Socket {
         let meta = path.symlink_metadata().map_err(|error| named(&error))?;
         if !meta.file_type().is_socket() || ![self.owner, 0].contains(&meta.uid()) {
             return Err(named(
-                &"not a socket of the server's user, so not connected to; a connection string \
-                  names the server",
+                &"not a socket that belongs to the server's user, so not connecting; specify the server by a \
+                  connection string",
             ));
         }
         Ok(local(&self.folder.to_string_lossy(), self.port))
@@ -150,7 +150,7 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
             Some(file) => Ok((local("localhost", file.port), true)),
             None => Err(Error::Failed(format!(
                 "{}: no server runs there, or you may not read its postmaster.pid; run this as the \
-                 server's user, or give a connection string",
+                 server's user, or specify a connection string",
                 data.display()
             ))),
         },
@@ -158,7 +158,7 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
             Some(Access::Socket(socket)) => Ok((socket.conninfo()?, socket.named)),
             Some(Access::Connection(conninfo)) => Ok((conninfo, true)),
             None => Err(Error::Usage(format!(
-                "{}: not the segment of a PostgreSQL server with a Unix-domain socket; give a \
+                "{}: not the segment of a PostgreSQL server with a Unix-domain socket; specify a \
                  connection string",
                 path.display()
             ))),
@@ -202,8 +202,8 @@ pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Failed(format!(
-        "role {} is not a superuser, and only a superuser may change the settings of a server; \
-         connect as one",
+        "role {} is not a superuser, and only superusers may change server settings; \
+         connect as a superuser",
         row.get::<&str>(1)?
     )))
 }
@@ -216,10 +216,10 @@ fn is_unknown_role(message: &str) -> bool {
 fn refused(error: &pq::Error, named: bool) -> Error {
     let message = error.message();
     let remedy = if !named && message.contains("password") {
-        "; PGPASSWORD was not sent, since only another user's segment names this server: give its \
-         data directory or a connection string"
+        "; PGPASSWORD was not sent, because this server is known only from another user's segment: \
+         specify its data directory or a connection string"
     } else if message.contains("Peer authentication failed") || is_unknown_role(message) {
-        "; run this as the server's user (sudo -u postgres tally ...) or give a connection string \
+        "; run this as the server's user (sudo -u postgres tally ...) or specify a connection string \
          with a superuser"
     } else {
         ""

@@ -81,7 +81,7 @@ pub fn explain(sqlstate: Option<&str>, limits: &[Limit]) -> String {
         return String::new();
     }
     let limits: Vec<String> = limits.iter().map(Limit::words).collect();
-    format!("; in force: {}", limits.join(", "))
+    format!("; limits in effect: {}", limits.join(", "))
 }
 
 impl Limit {
@@ -90,7 +90,7 @@ impl Limit {
         let Limit { name, value, set_by } = self;
         match set_by {
             Some(command) => format!("{name} = {value} ({command} RESET {name} removes it)"),
-            None => format!("{name} = {value} (by the configuration or the connection's options)"),
+            None => format!("{name} = {value} (set by the configuration or the connection's options)"),
         }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(
             explain(None, &both),
             "; in force: statement_timeout = 1s (ALTER ROLE monitor RESET statement_timeout removes it), \
-             lock_timeout = 1s (by the configuration or the connection's options)"
+             lock_timeout = 1s (set by the configuration or the connection's options)"
         );
         assert_eq!(explain(Some("57014"), &both), explain(None, &both));
         assert_eq!([explain(Some("42501"), &both), explain(None, &[])], ["", ""]);

@@ -87,10 +87,10 @@ fn define(client: &mut Client, signature: &str) -> Result<(), pq::Error> {
 fn without_functions(error: pq::Error) -> Error {
     match error.sqlstate() {
         Some(NO_LIBRARY) => Error::Failed(
-            "the server's machine has no library pg_tally any more, which would do it".into(),
+            "the library pg_tally, which is needed for this, is no longer installed on the server's machine".into(),
         ),
         Some(NO_FUNCTION) => Error::Failed(
-            "the server runs an earlier version of the library pg_tally, which cannot do it".into(),
+            "the server runs an earlier version of the library pg_tally, which does not support this".into(),
         ),
         _ => error.into(),
     }

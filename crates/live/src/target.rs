@@ -56,7 +56,7 @@ fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
         format!("{what}: no server runs there")
     } else {
         format!(
-            "{what}: its server has no segment ({} does not exist); `tally enable {what}` enables \
+            "{what}: its server has no segment ({} does not exist); run `tally enable {what}` to enable \
              pg_tally",
             usual.path().display()
         )
@@ -151,11 +151,11 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
     match running.as_slice() {
         [(_, place, _)] => Ok(place.clone()),
         [] if unreadable.is_empty() => Err(Error::Failed(format!(
-            "no server with pg_tally runs on this machine ({folder} holds no segment of a running \
-             one); `tally enable` enables it, `tally demo` demonstrates it"
+            "no server with pg_tally runs on this machine (no segment of a running server in \
+             {folder}); run `tally enable` to enable it, or `tally demo` to try it out"
         ))),
         [] => Err(Error::Failed(format!(
-            "no segment in {folder} can be read:{}",
+            "could not read any segment in {folder}:{}",
             unreadable.concat()
         ))),
         several => {
@@ -164,7 +164,7 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
                 .map(|(path, _, host)| format!("\n  {}  {host}", path.display()))
                 .collect();
             Err(Error::Usage(format!(
-                "several servers with pg_tally run on this machine; name one:{list}"
+                "several servers with pg_tally run on this machine; specify one:{list}"
             )))
         }
     }
@@ -186,8 +186,8 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
     match running.len() {
         1 => Ok(running.remove(0).1),
         0 => Err(Error::Failed(format!(
-            "no measured client runs on this machine ({DEFAULT_FOLDER} holds no segment of one); start a \
-             Java process with -javaagent:pgtally-agent.jar, a program that uses libpq with \
+            "no measured client runs on this machine (no segment of a running client in {DEFAULT_FOLDER}); start a \
+             Java process with -javaagent:pgtally-agent.jar, or a program that uses libpq with \
              LD_PRELOAD=libtally_pq.so"
         ))),
         _ => {
@@ -196,7 +196,7 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
                 .map(|(path, it)| format!("\n  {}  {}", path.display(), it.header().host))
                 .collect();
             Err(Error::Usage(format!(
-                "several measured clients run on this machine; name one:{list}"
+                "several measured clients run on this machine; specify one:{list}"
             )))
         }
     }
@@ -211,10 +211,10 @@ fn open_client_process(pid: i32) -> Result<Segment, Error> {
     }
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let why = if maps.contains("libtally_pq.so") {
-        "it has libtally_pq.so, but no call of libpq was seen: it has made none, looks libpq's functions up itself \
-         (psycopg 3 without its C part), has libpq built in, or could not create a segment"
+        "libtally_pq.so is loaded, but has seen no libpq call: the process has made none, looks up libpq's functions itself \
+         (psycopg 3 without its C part), is statically linked with libpq, or could not create a segment"
     } else {
-        "it was started neither with -javaagent:pgtally-agent.jar nor with LD_PRELOAD=libtally_pq.so"
+        "it was started without -javaagent:pgtally-agent.jar and without LD_PRELOAD=libtally_pq.so"
     };
     Err(Error::Failed(format!("process {pid} has no segment in {DEFAULT_FOLDER}: {why}")))
 }
@@ -223,14 +223,14 @@ fn open_client_process(pid: i32) -> Result<Segment, Error> {
 pub fn need_measured(segment: &Segment) -> Result<(), Error> {
     if segment.server_runs() == Some(false) {
         return Err(Error::Failed(format!(
-            "{}: its server ({}) is not running any more",
+            "{}: its server ({}) is no longer running",
             segment.path().display(),
             segment.header().host
         )));
     }
     if segment.level()? == Level::Off {
         return Err(Error::Failed(
-            "nothing is measured at level off: set another (tally level waits)".into(),
+            "nothing is measured at level off; set another level (tally level waits)".into(),
         ));
     }
     Ok(())

@@ -248,7 +248,7 @@ impl Drop for Client {
 }
 
 fn terminated(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::local("a text for the server contains a zero byte"))
+    CString::new(text).map_err(|_| Error::local("a string for the server contains a null byte"))
 }
 
 /// Notices are for people who wrote the statement.

@@ -21,7 +21,7 @@ impl Conninfo {
     ///
     /// libpq's own: a keyword that it does not know, a missing quote, ...
     pub fn parse(string: &str) -> Result<Conninfo, Error> {
-        let string = CString::new(string).map_err(|_| Error::local("it contains a zero byte"))?;
+        let string = CString::new(string).map_err(|_| Error::local("it contains a null byte"))?;
         let mut message = std::ptr::null_mut();
         // SAFETY: the string is terminated; libpq sets the message to null or to memory of its own.
         let options = unsafe { ffi::PQconninfoParse(string.as_ptr(), &mut message) };
@@ -139,6 +139,6 @@ mod tests {
         assert!(!it.is_empty() && it.get("dbname").is_none());
         it.set("password", r"a'\b");
         assert!(it.to_string().ends_with(r" password='a\'\\b'"), "{it}");
-        assert!(Conninfo::parse("host=a\0b").unwrap_err().to_string().contains("zero byte"));
+        assert!(Conninfo::parse("host=a\0b").unwrap_err().to_string().contains("null byte"));
     }
 }

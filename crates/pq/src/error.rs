@@ -76,7 +76,7 @@ impl fmt::Display for Error {
         if self.sqlstate.is_none() {
             return f.write_str(&self.message);
         }
-        write!(f, "the server says: {}", self.message)?;
+        write!(f, "server error: {}", self.message)?;
         self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
     }
 }

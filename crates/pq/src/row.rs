@@ -54,12 +54,12 @@ impl Row {
     /// There is no such column, or it is null or of another type than the statement was written for.
     pub fn get<'a, T: FromValue<'a>>(&'a self, column: usize) -> Result<T, Error> {
         let at = c_int::try_from(column).ok().filter(|at| *at < self.columns);
-        let at = at.ok_or_else(|| Error::local(format!("the answer has no column {column}")))?;
+        let at = at.ok_or_else(|| Error::local(format!("the result has no column {column}")))?;
         // SAFETY: the column exists.
         let of = unsafe { ffi::PQftype(self.outcome.0, at) };
         T::from_value(self.bytes(at), of).ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
-            Error::local(format!("column {column} of the answer, of type {of}, is no {wanted}"))
+            Error::local(format!("column {column} of the result has type {of}, expected {wanted}"))
         })
     }
 

@@ -107,7 +107,7 @@ impl Index {
             ended_ticks: ticks(|row| row.ended_ns),
             statistics: Vec::new(),
             kernel: KernelView::unavailable(
-                "a recording holds the kernel's view apart from the intervals",
+                "in a recording, the kernel's figures are not part of the intervals",
             ),
         })
     }
@@ -195,7 +195,7 @@ impl Recording {
             let wanted = !same && range.meets(file.begin_us, file.end_us()) && path.exists();
             if wanted && index.frames.iter().any(lived) {
                 let begin = format!("{}, {}", file.date, file.time);
-                self.problem(format!("the file of statistics that begins at {begin} is missing"));
+                self.problem(format!("the statistics file that begins at {begin} is missing"));
             }
         }
     }

@@ -49,7 +49,7 @@ impl Recording {
             std::thread::sleep(Duration::from_millis(5));
         }
         let path = self.store.directory.clone();
-        Err(Error::File { path, reason: "its files change all the time".to_string() })
+        Err(Error::File { path, reason: "its files keep changing".to_string() })
     }
 
     /// None: the recorder has replaced files meanwhile.
@@ -87,7 +87,7 @@ impl Recording {
     }
 
     fn left_out(&self, error: &Error) {
-        self.problem(format!("{error}; it is left out"));
+        self.problem(format!("{error}; skipping this file"));
     }
 
     /// Pass these columns of the files of a table in a range to `see`. Returns what the journal

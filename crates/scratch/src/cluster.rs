@@ -238,7 +238,7 @@ impl Cluster {
         loop {
             if let Some(status) = self.exited() {
                 self.set_stopped();
-                return Err(self.server_error(format!("ended while starting ({status})")));
+                return Err(self.server_error(format!("exited during startup ({status})")));
             }
             if self.server.is_none() {
                 return Err(Error::NotRunning);
@@ -247,7 +247,7 @@ impl Cluster {
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
-                return Err(self.server_error(format!("was not ready in {PATIENCE:?}")));
+                return Err(self.server_error(format!("was not ready within {PATIENCE:?}")));
             }
             std::thread::sleep(POLL);
         }
@@ -291,7 +291,7 @@ impl Cluster {
         if self.wait_exit(PATIENCE) {
             return Ok(());
         }
-        Err(self.server_error(format!("did not stop in {PATIENCE:?}")))
+        Err(self.server_error(format!("did not stop within {PATIENCE:?}")))
     }
 
     fn wait_exit(&mut self, patience: Duration) -> bool {

@@ -13,8 +13,8 @@ pub enum Error {
     NoBinaries(String),
     /// The user who should run the server does not exist.
     #[error(
-        "PostgreSQL does not run as root and there is no user \"{0}\" to run it as; \
-         set PGTALLY_USER to an ordinary user"
+        "PostgreSQL does not run as root, and user \"{0}\" does not exist; \
+         set PGTALLY_USER to an unprivileged user"
     )]
     NoUser(String),
     /// A file or directory could not be created, read or changed.

@@ -145,7 +145,7 @@ impl Bucket {
             }
             "s3" | "s3a" | "gs" | "az" | "azure" | "abfs" | "abfss" => {
                 if url.host_str().is_none_or(str::is_empty) {
-                    return Err(refused("it has no bucket".into()));
+                    return Err(refused("the bucket is missing".into()));
                 }
                 // A process may have a provider already.
                 let _ = rustls::crypto::ring::default_provider().install_default();
@@ -195,7 +195,7 @@ impl Bucket {
         match done {
             Err(Error::Ended) => Err(Error::Unavailable {
                 url: self.url.clone(),
-                reason: format!("no answer within {} s", time.as_secs()),
+                reason: format!("no response within {} s", time.as_secs()),
             }),
             done => done,
         }
@@ -301,7 +301,7 @@ impl Bucket {
         })?;
         match read {
             Ok(None) => Err(self.too_much(format!(
-                "object {path} has more than {} MB, the most that is read of one",
+                "object {path} is larger than {} MB, the limit for one object",
                 limit >> 20
             ))),
             Ok(found) => Ok(found),
@@ -311,7 +311,7 @@ impl Bucket {
     }
 
     fn too_much(&self, reason: String) -> Error {
-        let remedy = "Remove what was not shipped there, or give another prefix";
+        let remedy = "Remove objects that tally did not ship, or specify another prefix";
         Error::Refused { url: self.url.clone(), reason, remedy }
     }
 
@@ -358,7 +358,7 @@ impl Bucket {
             .map_err(|error| self.failed(error))?;
         if !all {
             let reason =
-                format!("{folder} has more than {limit} objects, the most that are listed");
+                format!("{folder} has more than {limit} objects, the limit for one listing");
             return Err(self.too_much(reason));
         }
         found.sort_by(|a, b| a.key.cmp(&b.key));

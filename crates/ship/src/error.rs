@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is not one of a bucket.
-    #[error("{shown}: {reason}; give s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY")]
+    #[error("{shown}: {reason}; use s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY")]
     Address {
         /// The address without credentials.
         shown: String,
@@ -17,13 +17,13 @@ pub enum Error {
     },
     /// The address contains a password, a key or a token.
     #[error(
-        "the address of a bucket must not contain credentials, because every process can see it. Give \
+        "the bucket URL must not contain credentials, because every process can see it. Put \
          them in the environment or a file that only you can read (docs/shipping.md), and replace \
-         those that you have just shown"
+         the credentials that you have just exposed"
     )]
     Credentials,
     /// A name cannot be part of a path in the bucket.
-    #[error("{what} {name:?}: give 1 to 100 letters, digits and -_.")]
+    #[error("{what} {name:?}: use 1 to 100 letters, digits and -_.")]
     Name {
         /// What it names: "--cluster".
         what: &'static str,
@@ -50,8 +50,8 @@ pub enum Error {
     },
     /// Another recording is shipped there.
     #[error(
-        "{url}: {origin} belongs to the recording in {owner}. Give --cluster another name if that is \
-         another server; or --take-over if that recorder has ended for good"
+        "{url}: {origin} belongs to the recording in {owner}. Set --cluster to another name if that is \
+         another server, or use --take-over if that recorder has ended for good"
     )]
     Owned {
         /// The bucket.
@@ -70,7 +70,7 @@ pub enum Error {
         reason: String,
     },
     /// The recorder ends.
-    #[error("ended before all was sent")]
+    #[error("ended before everything was sent")]
     Ended,
     /// A file of the spool could not be read or written.
     #[error("{}: {source}", path.display())]
@@ -109,14 +109,14 @@ impl Error {
         let reason = in_one_line(&with_causes(error));
         let remedy = match error {
             E::PermissionDenied { .. } => {
-                "The credentials need rights to read, list, write and delete objects below the prefix"
+                "The credentials need permission to read, list, write and delete objects under the prefix"
             }
             E::Unauthenticated { .. } => {
                 "Set credentials in the environment (docs/shipping.md)"
             }
-            E::NotFound { .. } if !reason.contains("NoSuchKey") => "Create the bucket, or correct its name",
+            E::NotFound { .. } if !reason.contains("NoSuchKey") => "Create the bucket or correct its name",
             E::Generic { .. } if reason.contains("NoSuchBucket") => {
-                "Create the bucket, or correct its name"
+                "Create the bucket or correct its name"
             }
             _ => return Error::Unavailable { url, reason },
         };
@@ -194,7 +194,7 @@ mod tests {
         let login = |text| E::Unauthenticated { path: "p".into(), source: source(text) };
         let other = |text| E::Generic { store: "S3", source: source(text) };
         for (error, remedy) in [
-            (denied("no"), Some("need rights to read, list, write and delete")),
+            (denied("no"), Some("need permission to read, list, write and delete")),
             (login("no"), Some("Set credentials in the environment")),
             (absent("NoSuchBucket"), Some("Create the bucket")),
             (other("NoSuchBucket"), Some("Create the bucket")),

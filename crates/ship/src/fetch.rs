@@ -23,7 +23,7 @@ pub fn origins(bucket: &Bucket) -> Result<Vec<Origin>, Error> {
         }
     }
     if origins.is_empty() {
-        let reason = "no recording was shipped there".into();
+        let reason = "no recording has been shipped there".into();
         return Err(Error::Nothing { url: bucket.url().to_string(), reason });
     }
     Ok(origins)
@@ -53,7 +53,7 @@ fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<
         ))),
         [one] => Ok(one.clone()),
         _ => Err(nothing(format!(
-            "recordings of several servers (clusters {}; hosts {}); select one with --cluster and --host",
+            "contains recordings of several servers (clusters {}; hosts {}); select one with --cluster and --host",
             all(&|it| &it.cluster),
             all(&|it| &it.host)
         ))),

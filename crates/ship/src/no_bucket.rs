@@ -46,7 +46,7 @@ impl Bucket {
         let scheme = text.split("://").next().unwrap_or_default();
         Err(Error::Address {
             shown: format!("{scheme}://…"),
-            reason: "the command of `make demo` has no object storage; `make` builds the whole"
+            reason: "the command that `make demo` builds does not support object storage; `make` builds one that does"
                 .into(),
         })
     }

@@ -70,7 +70,7 @@ fn read(bucket: &Bucket, origin: &Origin) -> Result<Option<(Owner, UpdateVersion
     let Some((bytes, version)) = bucket.get(&origin.owner())? else { return Ok(None) };
     let owner = serde_json::from_slice(&bytes).map_err(|error| Error::Nothing {
         url: bucket.url().to_string(),
-        reason: format!("{}: malformed ({error}); remove it if nobody ships there", origin.owner()),
+        reason: format!("{}: malformed ({error}); remove this object if no recorder ships there", origin.owner()),
     })?;
     Ok(Some((owner, version)))
 }
@@ -120,7 +120,7 @@ pub fn claim(
     }
     Err(Error::Unavailable {
         url: bucket.url().to_string(),
-        reason: format!("{} changes all the time", origin.owner()),
+        reason: format!("{} keeps changing", origin.owner()),
     })
 }
 

@@ -40,7 +40,7 @@ fn signed(number: u64) -> i64 {
 
 /// Change the image, which may grow up to `largest` bytes.
 pub(super) fn apply(changes: &[u8], image: &File, largest: u64) -> Result<(), String> {
-    let damaged = || "its answer is damaged".to_string();
+    let damaged = || "the server's reply is malformed".to_string();
     let mut numbers = Numbers(changes);
     let mut word = 0u64;
     let mut bytes = Vec::new();

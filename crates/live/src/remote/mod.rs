@@ -61,17 +61,17 @@ impl Connection {
         let server = name_of(&client);
         if !exists {
             return Err(Error::Failed(format!(
-                "{server}: database {database} does not have the extension pg_tally, through which the \
-                 server's figures are read from elsewhere; run CREATE EXTENSION pg_tally there, or tally \
-                 enable --database {database}. On the server's machine GRANT pg_read_all_settings to \
+                "{server}: database {database} does not have the extension pg_tally, which is needed to read the \
+                 server's figures from another machine; run CREATE EXTENSION pg_tally there, or tally \
+                 enable --database {database}. On the server's machine, GRANT pg_read_all_settings to \
                  the role is enough"
             )));
         }
         if !readable {
             return Err(Error::Failed(format!(
-                "{server}: the extension pg_tally in database {database} is of an earlier version, which \
-                 cannot be read from elsewhere; install the current one, restart the server if it preloads \
-                 pg_tally, then run ALTER EXTENSION pg_tally UPDATE in that database"
+                "{server}: the extension pg_tally in database {database} is an earlier version, which \
+                 cannot be read from another machine; install the current one, restart the server if it \
+                 preloads pg_tally, then run ALTER EXTENSION pg_tally UPDATE in that database"
             )));
         }
         let limits = session_limits::in_force(&mut client);
@@ -94,7 +94,7 @@ impl Connection {
             tick,
             monotonic_ns: number(2)?,
             realtime_ns: number(3)?,
-            slots: slots.ok_or_else(|| self.error("its answer is damaged"))?,
+            slots: slots.ok_or_else(|| self.error("the server's reply is malformed"))?,
             processors: u32::try_from(row.get::<i32>(8).map_err(answer)?).unwrap_or(0),
             complete: row.get(4).map_err(answer)?,
         })

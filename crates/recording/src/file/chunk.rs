@@ -73,5 +73,5 @@ fn put(column: &mut ColumnWriter<'_>, cells: &Cells) -> Result<(), ParquetError>
 }
 
 fn other_kind() -> ParquetError {
-    ParquetError::General("a column of another kind".to_string())
+    ParquetError::General("a column has an unexpected kind".to_string())
 }

@@ -37,7 +37,7 @@ impl Limit {
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(()),
             Err(_) => Err(ParquetError::General(format!(
-                "its values would take more than {} MB of memory, the most for a file of its size",
+                "its values would take more than {} MB of memory, the limit for a file of its size",
                 self.limit >> 20
             ))),
         }

@@ -94,7 +94,7 @@ where
     ColumnReaderImpl<T>: Sized,
 {
     if T::get_physical_type() != physical(&reader) {
-        return Err(ParquetError::General("a column of another type".to_string()));
+        return Err(ParquetError::General("a column has an unexpected type".to_string()));
     }
     let mut typed: ColumnReaderImpl<T> = get_typed_column_reader(reader);
     // The number of rows may be damaged.

@@ -74,7 +74,7 @@ fn texts_at(
     rows: &[usize],
 ) -> Result<Vec<Arc<str>>, ParquetError> {
     if group.metadata().column(at).column_type() != Physical::BYTE_ARRAY {
-        return Err(ParquetError::General("a column of another type".to_string()));
+        return Err(ParquetError::General("a column has an unexpected type".to_string()));
     }
     let mut reader: ColumnReaderImpl<ByteArrayType> =
         get_typed_column_reader(limit.reader(group, at)?);

@@ -69,5 +69,5 @@ fn smallest(
             (known, chunk) => known.or(chunk),
         };
     }
-    smallest.ok_or_else(|| ParquetError::General("a column without an encoding".to_string()))
+    smallest.ok_or_else(|| ParquetError::General("a column has no encoding".to_string()))
 }

@@ -98,7 +98,7 @@ fn refusals(scheme: &str, proxy: &Proxy) {
     proxy.set(&[Fault::Status(403)]);
     let refused = claim("bucket/refused");
     assert!(matches!(refused, Error::Refused { .. }), "{refused:?}");
-    assert!(refused.to_string().contains("rights"), "{refused}");
+    assert!(refused.to_string().contains("permission"), "{refused}");
     for error in [absent, refused] {
         assert!(!format!("{error} {error:?}").contains("SECRET"), "{error:?}");
     }

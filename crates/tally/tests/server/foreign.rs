@@ -247,7 +247,7 @@ fn a_socket_of_another_user_is_not_connected_to() {
     let mut command = tally();
     command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
     let message = complaint(command.args(["functions", "--list", "*"]).arg(&mine.0), 1);
-    assert!(message.contains("not a socket of the server's user"), "{message}");
+    assert!(message.contains("not a socket that belongs to the server's user"), "{message}");
     assert_eq!(listening.heard(), "");
 }
 
