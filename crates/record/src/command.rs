@@ -16,9 +16,9 @@ use error::Error;
 
 /// How long to wait for the rest of the output after the command has ended.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Max. recorded output, bytes.
+/// Maximum size of the recorded output, bytes.
 const MAX_OUTPUT: usize = 1 << 20;
-/// Max. recorded bytes of a line.
+/// Maximum size of a recorded line, bytes.
 const MAX_LINE: usize = 4096;
 
 /// A running command.
@@ -59,14 +59,14 @@ impl Command {
     /// Starts the command. It inherits our standard input.
     pub fn start(words: &[OsString]) -> Result<Command, Error> {
         let (program, args) =
-            words.split_first().ok_or_else(|| Error::Usage("no command".into()))?;
+            words.split_first().ok_or_else(|| Error::Usage("no command given".into()))?;
         let mut child = std::process::Command::new(program)
             .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| {
-                Error::Failed(format!("{}: cannot be run: {error}", program.to_string_lossy()))
+                Error::Failed(format!("could not run {}: {error}", program.to_string_lossy()))
             })?;
         let notes = Arc::new(Mutex::new(Notes::default()));
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
@@ -119,7 +119,7 @@ impl Command {
         let mut rows = self.news();
         let text = match dropped {
             0 => String::new(),
-            n => format!("{n} more lines were dropped"),
+            n => format!("{n} more lines of output were dropped"),
         };
         let mut end = row("end", &text);
         end.command = self.words.as_str().into();
@@ -202,7 +202,7 @@ mod tests {
     fn output_beyond_the_limit_is_counted_but_not_recorded() {
         let (rows, _) = run("yes 0123456789012345678901234567890123456789 | head -n 60000");
         assert!(rows.iter().map(|row| row.text.len()).sum::<usize>() <= MAX_OUTPUT + MAX_LINE);
-        assert!(rows.last().unwrap().text.contains("more lines were dropped"));
+        assert!(rows.last().unwrap().text.contains("more lines of output were dropped"));
     }
 
     #[test]

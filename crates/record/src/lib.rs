@@ -82,7 +82,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
         return Err(error);
     }
     let status = outcome?;
-    let why = recorder.server.waiting().unwrap_or("no interval ended").to_string();
+    let why = recorder.server.waiting().unwrap_or("no interval was complete").to_string();
     let (summary, last) = recorder.close()?;
     last.iter().for_each(|text| messages.say(args, text));
     if args.json {

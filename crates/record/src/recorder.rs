@@ -272,7 +272,7 @@ impl<'a> Recorder<'a> {
             Happening::Late(by) => (
                 "late",
                 format!(
-                    "tally did not run for {:.3} s; one interval covers that time",
+                    "tally was not scheduled for {:.3} s; one interval covers that time",
                     by.as_secs_f64()
                 ),
             ),
@@ -373,7 +373,7 @@ impl<'a> Recorder<'a> {
             self.pending.gaps.push(GapRow {
                 time_us: now,
                 from_us: last.time_us.min(now),
-                reason: "nobody recorded".into(),
+                reason: "no recorder was running".into(),
                 ..GapRow::default()
             });
         }
@@ -461,7 +461,7 @@ impl<'a> Recorder<'a> {
         let time_us = recording::time_us(frame.realtime_ns);
         let mut batch = self.row_builder.frame(frame, number, self.server);
         if taken.reset {
-            let text = "totals were reset; counts since the previous interval are lost";
+            let text = "the totals were reset; counts since the previous interval are lost";
             self.pending.marks.push(mark("reset", text.to_string()));
             self.gap.get_or_insert_with(|| "reset".to_string());
         }

@@ -80,7 +80,7 @@ fn of_client<'a>(
     server: &Destination,
 ) -> Result<Recorder<'a>, Error> {
     if server.shipping.is_some() {
-        let text = "--client needs a directory as --output; record the client apart to ship it";
+        let text = "--client requires a directory as --output; to ship the client's figures, record it separately";
         return Err(Error::Usage(text.into()));
     }
     let place = SegmentSource::File(target::open_client(Some(who))?.segment_path().clone());

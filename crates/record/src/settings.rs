@@ -131,9 +131,9 @@ fn find_out(target: Option<&str>, segment: &str, data: Option<&Path>) -> Setting
         Err(error) => {
             let (rows, read) = data.map(from_files).unwrap_or_default();
             let read = if read.is_empty() {
-                "its files cannot be read either"
+                "its configuration files are not readable either"
             } else {
-                "read from its files"
+                "read from its configuration files instead"
             };
             let note = format!("could not query the server's settings ({error}); {read}");
             SettingsReading { rows, note: Some(note) }

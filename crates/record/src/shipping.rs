@@ -27,16 +27,16 @@ const SERVERS_PER_GENERATION: u32 = 1 << 16;
 /// Options of a recording that is shipped.
 #[derive(Debug, Args)]
 pub struct ShippingArgs {
-    /// With an address as output: the cluster that the server is listed under [default: main]
+    /// With a bucket URL: cluster to list the server under [default: main]
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// With an address: the directory for what is not sent yet [default: in the user's or service's state directory]
+    /// With a bucket URL: directory for files not sent yet [default: in the state directory of the user or service]
     #[arg(long, value_name = "DIR")]
     pub spool: Option<PathBuf>,
-    /// With an address: how much that directory may hold that is not sent [default: 2GB]
+    /// With a bucket URL: maximum size of the files not sent yet [default: 2GB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub spool_limit: Option<u64>,
-    /// With an address: replace another recorder that ships the same host of the cluster
+    /// With a bucket URL: replace another recorder that ships the same host of the cluster
     #[arg(long)]
     pub take_over: bool,
 }
@@ -93,7 +93,7 @@ impl ShippingArgs {
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((name, _)) => Err(Error::Usage(format!(
-                "{name} needs the address of a bucket as --output (s3://BUCKET/PREFIX)"
+                "{name} requires a bucket URL as --output (s3://BUCKET/PREFIX)"
             ))),
             None => Ok(None),
         }
@@ -118,7 +118,7 @@ impl Destination {
             None => {
                 let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
                 ship::default_directory(variable, bucket.url(), &origin.cluster).ok_or_else(
-                    || Error::Usage("there is no home directory; give --spool DIR".into()),
+                    || Error::Usage("no home directory found; set --spool DIR".into()),
                 )?
             }
         };
@@ -131,7 +131,7 @@ impl Destination {
             Ok(claim) => Some(claim.generation(&bucket, &origin)?),
             Err(error) if error.may_pass() && !args.take_over => {
                 messages.push(format!(
-                    "{error}; recording into {}, and trying again",
+                    "{error}; recording into {} and retrying",
                     spool.directory.display()
                 ));
                 None
@@ -167,7 +167,7 @@ impl Destination {
             // The default directory is of the bucket and cluster.
             Locked { .. } | OtherServer { .. } if self.shipping.is_some() => {
                 Error::Failed(format!(
-                    "{error} with --spool; a second server of this machine needs its own --cluster"
+                    "{error} with --spool; a second server on this machine needs its own --cluster"
                 ))
             }
             error => error.into(),
@@ -210,7 +210,7 @@ impl Shipping {
         for it in news {
             match it {
                 News::Failed(text) => {
-                    messages.push(format!("not shipped now: {text}"));
+                    messages.push(format!("shipping interrupted: {text}"));
                     self.problem = Some(text);
                 }
                 News::Recovered => {
@@ -239,7 +239,7 @@ impl Shipping {
         let (mut messages, ..) = self.heard(news);
         if left > 0 {
             messages.push(format!(
-                "{left} files are not sent yet; they are in {}, and sent when a recorder continues it, or by \
+                "{left} files are not sent yet; they are in {}. To send them, continue the recording or run \
                  `tally ship`",
                 self.spool.directory.display()
             ));
@@ -251,7 +251,7 @@ impl Shipping {
 fn rows_of(dropped: &Dropped, limit: u64) -> (String, GapRow) {
     let Dropped { from_us, to_us, files, bytes } = *dropped;
     let text = format!(
-        "the spool exceeded its limit of {}: {files} files ({}) from {} to {} were removed and are not sent",
+        "the spool exceeded its limit of {}: {files} files ({}) from {} to {} were removed without being sent",
         units::bytes(limit as f64),
         units::bytes(bytes as f64),
         recording::format_utc(from_us),
