@@ -216,7 +216,10 @@ fn own(path: &Path, options: &mut OpenOptions, access: Access) -> io::Result<Fil
     if !place::is_trusted(meta.uid()) || meta.nlink() > 1 {
         return Err(io::Error::new(
             ErrorKind::PermissionDenied,
-            format!("it already exists and belongs to user {}, or has other hard links", meta.uid()),
+            format!(
+                "it already exists and belongs to user {}, or has other hard links",
+                meta.uid()
+            ),
         ));
     }
     // What was written before stays readable to whom it was until now, what follows does not.

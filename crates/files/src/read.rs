@@ -58,9 +58,10 @@ pub fn read_all(from: impl Read, limit: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.open(path).map_err(|error| {
         match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-            true => {
-                io::Error::new(ErrorKind::PermissionDenied, "it is a symbolic link, and links are not followed")
-            }
+            true => io::Error::new(
+                ErrorKind::PermissionDenied,
+                "it is a symbolic link, and links are not followed",
+            ),
             false => error,
         }
     })?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of the server's devices and of its processes' I/O, from the kernel's counters.
+//! Rows about the server's devices and the I/O of its processes, from the kernel's counters.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use recording::{Batch, DeviceRow, ServerIoRow, SettingRow};
 
 use crate::devices::DeviceReading;
 
-/// Makes rows of the changes between readings of one server's counters.
+/// Turns the changes between readings of one server's counters into rows.
 #[derive(Debug, Default)]
 pub struct DeviceRows {
     found: Option<Arc<Devices>>,
     before: Option<Reading>,
-    /// The processes, which not each reading has, and when they were read.
+    /// The processes' counters, which not every reading has, and when they were read.
     server: Option<(GroupCounters, u64)>,
 }
 

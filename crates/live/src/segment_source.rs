@@ -12,14 +12,14 @@ use error::Error;
 /// Where a segment is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SegmentSource {
-    /// A file of this machine.
+    /// A file on this machine.
     File(SegmentPath),
-    /// The server brings it.
+    /// The segment is read through a connection to this server.
     Server(Conninfo),
 }
 
 impl SegmentSource {
-    /// Attach to it.
+    /// Attach to the segment.
     pub fn open(&self) -> Result<Segment, Error> {
         match self {
             SegmentSource::File(path) => Ok(Segment::open(path)?),
@@ -41,7 +41,7 @@ impl SegmentSource {
         }
     }
 
-    /// What to name it by so that others find it: a path or a connection string.
+    /// A name under which other commands find the segment: a path or a connection string.
     pub fn target(&self) -> String {
         match self {
             SegmentSource::File(path) => path.path().display().to_string(),

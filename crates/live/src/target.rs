@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! TARGET: what the user named, and the segment that it leads to.
+//! TARGET on the command line, and the segment that it leads to.
 //!
-//! A segment's path, a server's data directory, a connection string or URI, or nothing when
+//! TARGET is a segment's path, a server's data directory, a connection string or URI, or nothing if
 //! exactly one server with pg_tally runs on this machine.
 //!
-//! The segment's required owner follows from TARGET: for a data directory or a connection, the
-//! owner of the data directory, else see [`segment::SegmentPath`].
+//! The segment's required owner follows from TARGET: for a data directory or a connection, it is the
+//! owner of the data directory; otherwise see [`segment::SegmentPath`].
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub fn open(target: Option<&str>) -> Result<Segment, Error> {
     source(target)?.open()
 }
 
-/// Where the segment is that TARGET leads to.
+/// The place of the segment that TARGET leads to.
 pub fn source(target: Option<&str>) -> Result<SegmentSource, Error> {
     match Spec::parse(target)? {
         Spec::Segment(path) => Ok(SegmentSource::File(path.to_segment_path())),
@@ -63,7 +63,7 @@ fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
     }))
 }
 
-/// A file of that name in another folder which the server has mapped or open.
+/// A file of that name in another folder that the server has mapped or open.
 fn opened_by_server(data: &Path, usual: &SegmentPath) -> Option<SegmentPath> {
     let name = usual.path().file_name()?.to_str()?;
     let process = PathBuf::from(format!("/proc/{}", PostmasterFile::read(data)?.pid));
@@ -83,13 +83,13 @@ fn readable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok()
 }
 
-/// The server's segment if it is a file that we may open; otherwise the server brings it.
+/// The server's segment if it is a file that we may open; otherwise it is read through the connection.
 fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
     let mut client = server::connect(&conninfo)?;
     if let Some(server) = LocalServer::of_connection(&mut client)? {
         let path = server.segment_path();
         match Segment::open(path) {
-            // A crashed server may have left one of an earlier run.
+            // A crashed server may have left the segment of an earlier run.
             Ok(segment) if segment.header().server_pid == server.postmaster() => {
                 return Ok(SegmentSource::File(path.clone()))
             }
@@ -140,7 +140,7 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
     let mut unreadable = Vec::new();
     for SegmentCandidate { path, segment } in found {
         match segment {
-            // A server that cannot be seen (another pid namespace) may well run.
+            // A server that is not visible (another PID namespace) may well be running.
             Ok(segment) if segment.server_runs() != Some(false) => {
                 running.push((path, segment.segment_path().clone(), segment.header().host.clone()));
             }
@@ -170,7 +170,7 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
     }
 }
 
-/// The segment that TARGET leads to, a process or a segment's path; without one, that of the only client which runs.
+/// The segment that TARGET leads to, a PID or a segment's path; without TARGET, that of the only running client.
 pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
     if let Some(pid) = target.and_then(|it| it.parse().ok()) {
         return open_client_process(pid);
@@ -202,7 +202,7 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
     }
 }
 
-/// The segment of the client with this pid.
+/// The segment of the client with this PID.
 fn open_client_process(pid: i32) -> Result<Segment, Error> {
     let mut named: Vec<SegmentCandidate> = clients_in(Path::new(DEFAULT_FOLDER));
     named.retain(|it| it.path.file_name().and_then(|name| client_of(name.to_str()?)) == Some(pid));
@@ -219,7 +219,7 @@ fn open_client_process(pid: i32) -> Result<Segment, Error> {
     Err(Error::Failed(format!("process {pid} has no segment in {DEFAULT_FOLDER}: {why}")))
 }
 
-/// Fail with the remedy if the segment's server has stopped, or measures nothing.
+/// Fails, with the remedy, if the segment's server has stopped or measures nothing.
 pub fn need_measured(segment: &Segment) -> Result<(), Error> {
     if segment.server_runs() == Some(false) {
         return Err(Error::Failed(format!(

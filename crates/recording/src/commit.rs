@@ -129,7 +129,10 @@ impl Commit {
                 let commit: Commit = serde_json::from_slice(&text).unwrap_or_default();
                 match commit.is_within() {
                     true => Ok(commit),
-                    false => Err(Error::File { path, reason: "it names files in another directory".into() }),
+                    false => Err(Error::File {
+                        path,
+                        reason: "it names files in another directory".into(),
+                    }),
                 }
             }
             Err(error) if is_absent(&error) => Ok(Commit::default()),

@@ -160,7 +160,8 @@ pub(crate) fn parse_header(
     )?;
     let slots = number("the number of slots", header::SLOTS, 1, 65_535)?;
     let groups = number("the number of groups", header::GROUPS, 1, 4_096)?;
-    let stats_per_book = number("the number of statistics per session", header::STATS_PER_BOOK, 16, 4_096)?;
+    let stats_per_book =
+        number("the number of statistics per session", header::STATS_PER_BOOK, 16, 4_096)?;
     let clock_kind = u32_at(head, header::CLOCK_KIND);
     let clock_kind = ClockKind::of_number(clock_kind)
         .ok_or_else(|| damaged(format!("its clock kind is {clock_kind}, not between 1 and 3")))?;
@@ -196,7 +197,9 @@ pub(crate) fn parse_header(
             table,
             rests: rests_of(table)
                 .filter(|rests| rests.end().is_some_and(|end| end <= size))
-                .ok_or_else(|| damaged("statement entries extend beyond the end of the file".into()))?,
+                .ok_or_else(|| {
+                    damaged("statement entries extend beyond the end of the file".into())
+                })?,
             texts: region("texts", header::TEXTS, (0, 1 << 24), layout::block::SIZE)?,
             caches: region("caches", header::CACHES, (slots, slots), cache)?,
         })

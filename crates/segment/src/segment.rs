@@ -66,8 +66,11 @@ pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> 
             let (owner, mode) = metadata.map_or(("unknown".to_string(), 0), |m| {
                 (this_host::user_name(m.uid()), m.mode() & 0o7777)
             });
-            let hint =
-                if mode & 0o040 != 0 && wish == "read it" { ", or join the file's group" } else { "" };
+            let hint = if mode & 0o040 != 0 && wish == "read it" {
+                ", or join the file's group"
+            } else {
+                ""
+            };
             Error::Permission { path, wish, owner, mode, hint }
         }
         _ if source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {

@@ -104,7 +104,9 @@ impl SegmentPath {
 fn absent(host: &str, ended: bool) -> String {
     let what = match ended {
         true => "and its server has ended; remove the file",
-        false => "here; if the server runs in a container, run this there, otherwise remove the file",
+        false => {
+            "here; if the server runs in a container, run this there, otherwise remove the file"
+        }
     };
     format!("and its data directory, \"{host}\", does not exist {what}")
 }

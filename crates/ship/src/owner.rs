@@ -70,7 +70,10 @@ fn read(bucket: &Bucket, origin: &Origin) -> Result<Option<(Owner, UpdateVersion
     let Some((bytes, version)) = bucket.get(&origin.owner())? else { return Ok(None) };
     let owner = serde_json::from_slice(&bytes).map_err(|error| Error::Nothing {
         url: bucket.url().to_string(),
-        reason: format!("{}: malformed ({error}); remove this object if no recorder ships there", origin.owner()),
+        reason: format!(
+            "{}: malformed ({error}); remove this object if no recorder ships there",
+            origin.owner()
+        ),
     })?;
     Ok(Some((owner, version)))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Brings a segment through a connection to its server: `tally.segment_changes` says what has changed since its last
+//! Reads a segment through a connection to its server: `tally.segment_changes` returns the changes since its last
 //! call in the session (pg_tally/sql/remote.c).
 
 mod changes;
@@ -18,7 +18,7 @@ use crate::session_limits::{self, Limit};
 use crate::{extension, server};
 use error::Error;
 
-/// Limit of an image: what a server may make us write to.
+/// Maximum size of an image, so that a server cannot make us fill the memory.
 const LARGEST: u64 = 1 << 40;
 
 const CHANGES: &str = "/* tally */ select next_mark, tick, monotonic_ns, realtime_ns, sees_all, \
@@ -33,14 +33,14 @@ pub fn apply(image: &File, changes: &[u8], raw_size: i32) -> Result<(), String> 
     changes::apply(&changes, image, LARGEST)
 }
 
-/// A connection that brings a segment.
+/// A connection through which a segment is read.
 pub(crate) struct Connection {
     client: Mutex<Client>,
     conninfo: String,
     server: String,
     /// Time limits of our session that could not be lifted.
     limits: Vec<Limit>,
-    /// Names the call whose answer the image has; 0: none.
+    /// Identifies the call whose result the image has; 0: none.
     mark: i64,
 }
 
@@ -132,7 +132,7 @@ impl Origin for Connection {
     }
 }
 
-/// Where it is, as a user would say.
+/// The server's location, as a user would name it.
 fn name_of(client: &Client) -> String {
     let (host, port) = (client.host(), client.port());
     if host.starts_with('/') {

@@ -61,7 +61,9 @@ impl Sampler {
             })
         };
         let thread = thread
-            .map_err(|error| lock(&state).reason = Some(format!("could not start the sampling thread: {error}")))
+            .map_err(|error| {
+                lock(&state).reason = Some(format!("could not start the sampling thread: {error}"))
+            })
             .ok();
         Sampler { state, stop, thread }
     }

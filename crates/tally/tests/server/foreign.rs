@@ -153,7 +153,9 @@ fn a_file_of_another_user_is_neither_shown_nor_written() {
     for verb in VERBS {
         for target in [victim.data_dir(), planted.0.as_path()] {
             let message = error_of(verb, target);
-            for word in [&planted.0.display().to_string(), "belongs to user nobody", "remove the segment"] {
+            for word in
+                [&planted.0.display().to_string(), "belongs to user nobody", "remove the segment"]
+            {
                 assert!(message.contains(word), "{verb:?} {}: {word}: {message}", target.display());
             }
             assert!(message.contains(owner.trim()), "{message}");

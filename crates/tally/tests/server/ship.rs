@@ -190,7 +190,10 @@ fn a_recorder_goes_on_without_the_bucket_and_ships_later() {
     let spool = running.spool.clone();
     let (success, messages) = running.end(Signal::INT);
     assert!(success, "{messages}");
-    assert!(messages.contains("shipping interrupted") && messages.contains("tally ship"), "{messages}");
+    assert!(
+        messages.contains("shipping interrupted") && messages.contains("tally ship"),
+        "{messages}"
+    );
     std::fs::remove_file(&bucket).unwrap();
     std::fs::rename(folder.path().join("away"), &bucket).unwrap();
     let mut later = tally();
