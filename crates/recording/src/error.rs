@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Errors. Each names the file or option and the remedy.
+//! Errors. Each names the file or option, and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -146,7 +146,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of the system on a file.
+    /// Wraps an error of the operating system on a file.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -157,7 +157,7 @@ impl Error {
     }
 }
 
-/// A range or a host that is not there is a mistake of the command line.
+/// A range or host that does not exist is a usage error.
 impl From<Error> for ::error::Error {
     fn from(error: Error) -> Self {
         use Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};

@@ -64,7 +64,7 @@ fn timing(count: u64, bytes: u64, time_ns: u64, max_ns: Option<u64>) -> Relation
     RelationTiming { count, bytes, seconds: seconds(time_ns), max_seconds: max_ns.map(seconds) }
 }
 
-/// A row as a segment's row.
+/// Converts a row to a segment's row.
 fn found(row: &RelationRow) -> segment::RelationRow {
     let key = RelationKey {
         tablespace: row.tablespace,
@@ -94,8 +94,8 @@ fn found(row: &RelationRow) -> segment::RelationRow {
 }
 
 impl Recording {
-    /// I/O on the files of each relation in the details that ended in a range, most time first;
-    /// `None`: not recorded.
+    /// I/O on the files of each relation in the details that ended in a range, sorted by time, longest
+    /// first; `None`: not recorded.
     pub fn relations(&self, range: Range) -> Result<Option<Vec<segment::RelationRow>>, Error> {
         let mut sums: HashMap<_, RelationRow> = HashMap::new();
         self.each_row(range, |row: RelationRow| rollup::total(&mut sums, row.key(), row))?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Rows from frames.
 //!
-//! Times are rounded to nanoseconds. The remainder is added to the next interval of the same
+//! Times are rounded to nanoseconds. The remainder goes to the next interval of the same
 //! series, so that the sum over any period is off by less than one nanosecond.
 
 use crate::batch::Batch;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct RowBuilder {
     series: HashMap<(Arc<str>, Arc<segment::directory::Stat>), SeriesState>,
-    /// Remainders of the times of the intervals themselves.
+    /// Remainders of the times in the rows of intervals.
     remainder: HashMap<&'static str, f64>,
     /// The merged frames since the last detail.
     detail: Option<Frame>,
@@ -38,7 +38,7 @@ struct SeriesState {
     remainder: f64,
 }
 
-/// Whole nanoseconds; `remainder` is added and set to the new one.
+/// Converts ticks to whole nanoseconds; `remainder` is added, and set to the new remainder.
 fn whole(ticks: u64, ns_per_tick: f64, remainder: &mut f64) -> u64 {
     let exact = ticks as f64 * ns_per_tick + *remainder;
     let whole = exact.round().max(0.0);
@@ -52,7 +52,7 @@ impl RowBuilder {
         RowBuilder::default()
     }
 
-    /// The rows of an interval, for `frames`, `sessions` and `statistics`. The caller fills in the
+    /// The rows of an interval for `frames`, `sessions` and `statistics`. The caller fills in the
     /// machine's figures.
     pub fn frame(&mut self, frame: &Frame, number: u64, server: u32) -> Batch {
         let time_us = time_us(frame.realtime_ns);
@@ -150,7 +150,7 @@ impl RowBuilder {
         }
     }
 
-    /// The rows of `histograms` since the last call; they come with the interval of this number.
+    /// The rows of `histograms` since the last call, to be written with the interval of this number.
     pub fn histograms(&mut self, number: u64) -> Vec<HistogramRow> {
         let Some(frame) = self.detail.take() else {
             return Vec::new();
@@ -173,7 +173,7 @@ impl RowBuilder {
         frame.statistics.iter().filter_map(row).collect()
     }
 
-    /// Drop the frames of the next detail, because the server is another one.
+    /// Drop the frames of the next detail, because another run of the server begins.
     pub fn reset(&mut self) {
         self.detail = None;
     }

@@ -47,7 +47,7 @@ pub(crate) fn write<T: Table>(
     write().map_err(failed(path))
 }
 
-/// The column in the encoding in which it is smallest.
+/// The column in the encoding that makes it smallest.
 fn smallest(
     descr: &ColumnDescPtr,
     column: &Column,
