@@ -99,14 +99,14 @@ impl Command {
     pub fn signal(&self, signal: i32) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
-            // It may have ended just now.
+            // The command may have just ended.
             let _ = kill_process(pid, signal);
         }
     }
 
     /// The rest of the output, and a row for the end.
     pub fn finish(mut self, status: ExitStatus) -> Vec<RunRow> {
-        // A process that it started, such as a server, may keep its output open.
+        // A process that the command started, such as a server, may keep the output open.
         let until = Instant::now() + PATIENCE;
         while self.copiers.iter().any(|copier| !copier.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
@@ -153,7 +153,7 @@ fn copier(
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(_) => break,
             };
-            // The command continues even if nobody reads our output.
+            // The command continues even if no one reads our output.
             let _ = to.write_all(&buffer[..read]).and_then(|()| to.flush());
             let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
             for &byte in &buffer[..read] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The recorder of the server, and that of its client with `--client`: their intervals end at the same time.
+//! The recorder of the server and, with `--client`, that of its client. Their intervals end at the same time.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use super::RecordArgs;
 /// One or two recorders.
 #[derive(Debug)]
 pub struct Recorders<'a> {
-    /// Of the server.
+    /// The recorder of the server.
     pub server: Recorder<'a>,
     client: Option<Recorder<'a>>,
 }
 
 impl<'a> Recorders<'a> {
-    /// Of the server at this place, and of the client that the arguments name.
+    /// Recorders of the server at this place, and of the client that the arguments name.
     pub fn new(
         args: &'a RecordArgs,
         place: SegmentSource,

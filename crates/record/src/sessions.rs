@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of what sessions do at the end of each interval.
+//! Builds rows about the sessions' activity at the end of each interval.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use recording::{Batch, SessionHistoryRow, TextRow};
 use segment::{Blocked, Frame, Segment, StatementKey, StatementsReading};
 use view::blocking::{lock_in_words, lock_type, mode};
 
-/// Makes rows of `session_history`.
+/// Builds the rows of `session_history`.
 #[derive(Debug, Default)]
 pub struct SessionRows {
     names: lock_names::Background,
@@ -23,7 +23,8 @@ fn ns(seconds: f64) -> u64 {
 }
 
 impl SessionRows {
-    /// Adds the rows of an interval; `batch` has its row of `frames`. The segment is for names of relations.
+    /// Adds the rows of an interval; `batch` has its row of `frames`. The segment is needed to look up names of
+    /// relations.
     pub fn add(
         &mut self,
         samples: &[SessionSample],
@@ -81,7 +82,7 @@ impl SessionRows {
     }
 
     /// Adds the texts of the statements since the last call, some of which began before the recording or have not
-    /// ended. The writer keeps each once a day.
+    /// ended. The writer writes each text once a day.
     pub fn add_texts(&mut self, now: &StatementsReading, batch: &mut Batch) {
         for key in self.statements.drain() {
             let Some(text) = now.get(&key).and_then(|it| it.text.as_ref()) else { continue };

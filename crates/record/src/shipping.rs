@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a recording goes: into a directory, or into a spool that is shipped to a bucket (crate `ship`).
+//! The destination of a recording: a directory, or a spool that is shipped to a bucket (crate `ship`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,15 +16,15 @@ use view::units;
 
 use command::size;
 
-/// How long the bucket may take to answer at the start, and to receive the last files at the end.
+/// Maximum time for the bucket to respond at the start, and to receive the last files at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the spool keeps what was sent: until intervals of a minute have been sent, which is after a week.
+/// How long the spool keeps files that were sent: until intervals of a minute have been sent, which is after a week.
 const KEEP: Duration = Duration::from_secs(8 * 86_400);
-/// Recordings that follow one another from the same host number their intervals, and their servers, apart.
+/// Successive recordings of the same host use separate ranges of numbers for intervals and servers.
 const FRAMES_PER_GENERATION: u64 = 1 << 32;
 const SERVERS_PER_GENERATION: u32 = 1 << 16;
 
-/// Options of a recording that is shipped.
+/// Options for shipping a recording.
 #[derive(Debug, Args)]
 pub struct ShippingArgs {
     /// With a bucket URL: cluster to list the server under [default: main]
@@ -41,16 +41,16 @@ pub struct ShippingArgs {
     pub take_over: bool,
 }
 
-/// Where to record, and where that is shipped to.
+/// Where to record, and where to ship the recording.
 #[derive(Debug)]
 pub struct Destination {
     /// The directory of the recording.
     pub directory: PathBuf,
-    /// Set if it is shipped.
+    /// Shipping, if the recording is shipped.
     pub shipping: Option<Shipping>,
 }
 
-/// What is shipped, before and after it has begun.
+/// Shipping to a bucket, before and after it has begun.
 #[derive(Debug)]
 pub struct Shipping {
     target: Target,
@@ -64,7 +64,7 @@ pub struct Shipping {
     problem: Option<String>,
 }
 
-/// Where to, in the summary (docs/reference-json.md).
+/// The bucket, as in the summary (docs/reference-json.md).
 #[derive(Debug, Clone, Serialize)]
 pub struct Target {
     /// The address.
@@ -78,7 +78,7 @@ pub struct Target {
 }
 
 impl ShippingArgs {
-    /// The bucket that the output names, if it is an address. This makes no request.
+    /// The bucket that the output names, if it is a URL. This makes no request.
     pub fn bucket(&self, output: &Path) -> Result<Option<(Bucket, Origin)>, Error> {
         if let Some(url) = output.to_str().filter(|text| ship::is_url(text)) {
             let cluster = self.cluster.as_deref().unwrap_or("main");
@@ -101,8 +101,8 @@ impl ShippingArgs {
 }
 
 impl Destination {
-    /// The directory, or a spool for the bucket that nobody else ships this host to; `messages` receives what the user
-    /// should know.
+    /// The directory, or a spool for the bucket. Fails if another recorder ships this host to the bucket. `messages`
+    /// receives messages for the user.
     pub fn find(
         output: &Path,
         bucket: Option<(Bucket, Origin)>,
@@ -160,11 +160,11 @@ impl Destination {
 }
 
 impl Destination {
-    /// The error of a directory that cannot be recorded into.
+    /// The error for a directory that cannot be recorded into, with a remedy if the directory is a spool.
     pub fn explain(&self, error: recording::Error) -> Error {
         use recording::Error::{Locked, OtherServer};
         match error {
-            // The default directory is of the bucket and cluster.
+            // The default directory depends on the bucket and cluster.
             Locked { .. } | OtherServer { .. } if self.shipping.is_some() => {
                 Error::Failed(format!(
                     "{error} with --spool; a second server on this machine needs its own --cluster"
@@ -194,7 +194,7 @@ impl Shipping {
         Ok(())
     }
 
-    /// Why nothing is sent now.
+    /// Why nothing can be sent now.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -232,7 +232,7 @@ impl Shipping {
         (messages, marks, gaps)
     }
 
-    /// Send the last files. Returns where to, and messages for the user.
+    /// Send the last files. Returns the bucket with the number of files left, and messages for the user.
     pub fn finish(mut self) -> (Target, Vec<String>) {
         let Some(shipper) = self.shipper.take() else { return (self.target, Vec::new()) };
         let (left, news) = shipper.finish(PATIENCE);

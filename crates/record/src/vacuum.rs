@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of how far vacuum is behind.
+//! Builds rows about how far vacuum is behind.
 
 use recording::{Batch, DeadRowsRow, SnapshotRow};
 use view::vacuum::Vacuum;
@@ -12,7 +12,7 @@ fn count(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)
 }
 
-/// Adds the rows of an answer of the server, of the interval that they are stamped with.
+/// Adds the rows of a reply of the server; they are stamped with the current interval.
 pub fn add(answer: &Vacuum, batch: &mut Batch) {
     batch.dead_rows.extend(answer.tables.iter().map(|it| DeadRowsRow {
         database: it.database.as_str().into(),

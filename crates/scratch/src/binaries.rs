@@ -13,8 +13,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The installation of `PG_CONFIG`, else of the `pg_config` in the path if it has a server, else
-    /// the newest in `/usr/lib/postgresql/*`.
+    /// The installation that `PG_CONFIG` names, otherwise that of the `pg_config` in the path if it has a server,
+    /// otherwise the newest in `/usr/lib/postgresql/*`.
     pub fn find() -> Result<Self, Error> {
         if let Some(config) = std::env::var_os("PG_CONFIG") {
             let bin = bindir(Path::new(&config)).ok_or_else(|| {

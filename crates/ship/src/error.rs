@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Errors. Each names the bucket, file or option and the remedy, and never a credential.
+//! Errors. Each names the bucket, file or option, and the remedy, but never a credential.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 /// Something could not be shipped or read from a bucket.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is not one of a bucket.
+    /// The address does not name a bucket.
     #[error("{shown}: {reason}; use s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY")]
     Address {
         /// The address without credentials.
         shown: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The address contains a password, a key or a token.
@@ -25,22 +25,22 @@ pub enum Error {
     /// A name cannot be part of a path in the bucket.
     #[error("{what} {name:?}: use 1 to 100 letters, digits and -_.")]
     Name {
-        /// What it names: "--cluster".
+        /// The option that has the name, such as "--cluster".
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// The bucket does not exist or refuses the credentials: trying again does not help.
+    /// The bucket does not exist or refuses the credentials, so retrying does not help.
     #[error("{url}: {reason}. {remedy}")]
     Refused {
         /// The bucket.
         url: String,
-        /// What it answered.
+        /// Its response.
         reason: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The bucket did not answer, or with an error that may pass.
+    /// The bucket did not respond, or returned an error that may be temporary.
     #[error("{url}: {reason}")]
     Unavailable {
         /// The bucket.
@@ -58,10 +58,10 @@ pub enum Error {
         url: String,
         /// The cluster and host.
         origin: String,
-        /// The owner's directory and machine, and since when.
+        /// The owner's directory and machine, and the time since when it has been the owner.
         owner: String,
     },
-    /// There is nothing of this host or time.
+    /// The bucket has nothing of this host or time.
     #[error("{url}: {reason}")]
     Nothing {
         /// The bucket.
@@ -69,7 +69,7 @@ pub enum Error {
         /// What is missing.
         reason: String,
     },
-    /// The recorder ends.
+    /// The recorder is ending.
     #[error("ended before everything was sent")]
     Ended,
     /// A file of the spool could not be read or written.
@@ -86,22 +86,22 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of the system on a file.
+    /// Wraps an error of the operating system on a file.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
         move |source| Error::Io { path: path.to_path_buf(), source }
     }
 
-    /// Whether the command line is at fault.
+    /// Whether this is a usage error.
     pub fn is_usage(&self) -> bool {
         matches!(self, Error::Address { .. } | Error::Credentials | Error::Name { .. })
     }
 
-    /// Whether trying again may help.
+    /// Whether retrying may help.
     pub fn may_pass(&self) -> bool {
         matches!(self, Error::Unavailable { .. } | Error::Io { .. })
     }
 
-    /// What the store says about an operation on this bucket.
+    /// Wraps an error of the store, with a remedy if there is one.
     #[cfg(feature = "buckets")]
     pub(crate) fn of_store(url: &str, error: &object_store::Error) -> Error {
         use object_store::Error as E;
@@ -149,7 +149,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The text in one line, without the parameters of addresses, which may contain a signature.
+/// The text on one line, without the query parameters of URLs, which may contain a signature.
 #[cfg(feature = "buckets")]
 fn in_one_line(text: &str) -> String {
     const MAX: usize = 400;
