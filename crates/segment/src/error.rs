@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Errors between a path and a snapshot, each with its remedy.
+//! Errors of opening and reading a segment, each with its remedy.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub enum Error {
         path: PathBuf,
         /// The attempted operation: "read it", "change its level" or "trace its processes".
         wish: &'static str,
-        /// The owner's name, or number where it has no name.
+        /// The owner's name, or UID if it has no name.
         owner: String,
         /// Permission bits of the file.
         mode: u32,
@@ -31,7 +31,7 @@ pub enum Error {
     Foreign {
         /// The path of the file.
         path: PathBuf,
-        /// Its owner's name, or number where it has no name.
+        /// The owner's name, or UID if it has no name.
         owner: String,
         /// Who should own it, and the remedy.
         why: String,

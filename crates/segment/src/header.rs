@@ -20,29 +20,29 @@ pub struct Header {
     pub clock_ns0: u64,
     /// When it was created, nanoseconds since 1970.
     pub created_realtime_ns: u64,
-    /// Inode of the writers' pid namespace, 0 when unknown.
+    /// Inode of the writers' PID namespace; 0 if unknown.
     pub pid_namespace: u64,
-    /// Writers' slots.
+    /// Number of slots, one per writer.
     pub slots: u32,
-    /// Groups of retired slots.
+    /// Number of groups for retired slots.
     pub groups: u32,
-    /// Statistics that fit into one book.
+    /// Maximum number of statistics in a book.
     pub stats_per_book: u32,
-    /// The boot during which it was made.
+    /// ID of the boot during which it was created.
     pub boot_id: String,
-    /// The measured program; for a server its data directory.
+    /// The measured program; for a server, its data directory.
     pub host: String,
     /// The creator and its version.
     pub producer: String,
     /// "PostgreSQL 15.20", or empty.
     pub server: String,
-    /// The server's first process, 0 when unknown.
+    /// PID of the postmaster; 0 if unknown.
     pub server_pid: u32,
-    /// The server's port, 0 when unknown.
+    /// The server's port; 0 if unknown.
     pub server_port: u32,
     /// The folder of the server's socket, or empty.
     pub socket_dir: String,
-    /// Whether all processes of the server write here, not its sessions alone.
+    /// Whether all processes of the server write here, not only its sessions.
     pub all_processes: bool,
 }
 
@@ -56,13 +56,13 @@ pub(crate) struct Regions {
     pub journal: Region,
     pub entries: Region,
     pub books: Region,
-    /// `None`: no statements are kept.
+    /// `None`: the segment keeps no statements.
     pub statements: Option<StatementRegions>,
-    /// `None`: no relations are kept.
+    /// `None`: the segment keeps no relations.
     pub relations: Option<RelationRegions>,
-    /// `None`: no plans are kept.
+    /// `None`: the segment keeps no plans.
     pub plans: Option<PlanRegions>,
-    /// `None`: no process can be traced.
+    /// `None`: tracing is not available.
     pub traces: Option<Region>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct StatementRegions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlanRegions {
     pub table: Region,
-    /// For each entry a word: 1: it has memory.
+    /// A word for each entry; 1: the entry has memory.
     pub memory: Region,
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn parse_header(
             )))
         }
     };
-    // All four regions are there and fit each other, or none is.
+    // Either all four regions exist and are consistent, or none exists.
     let statements = if u32_at(head, header::SETS + 8) == 0 {
         None
     } else {

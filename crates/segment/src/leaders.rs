@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Parallel workers counted with their leaders.
+//! Adds parallel workers to their leaders.
 
 use crate::interval::{Interval, SessionAccount, SessionRow};
 use std::collections::{HashMap, HashSet};
 
 impl Interval {
-    /// Adds every parallel worker's time, accounts, commands and locks to its leader's row and drops
-    /// the worker's. A worker whose leader has no slot keeps its row. The leader's current activity and
-    /// the ledger, which is of the whole server, do not change.
+    /// Adds every parallel worker's time, accounts, commands and locks to its leader's row, and removes the
+    /// worker's row. A worker whose leader has no slot keeps its row. The leader's current activity does not
+    /// change, nor does the ledger, which covers the whole server.
     pub fn roll_up_workers(&mut self) {
         roll_up(&mut self.sessions);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Counts of what did not fit into a full table or the file system.
+//! Counts of losses because a table or the file system was full.
 
 use crate::layout::{header, u64_at};
 
 macro_rules! overflows {
     ($($field:ident: $($offset:ident)+, $doc:literal;)*) => {
-        /// Overflows since the segment was made.
+        /// Overflows since the segment was created.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
         pub struct Overflows {
             $(#[doc = $doc] pub $field: u64,)*
@@ -19,12 +19,12 @@ macro_rules! overflows {
                 Overflows { $($field: sum(&[$(header::$offset),+]),)* }
             }
 
-            /// Add others.
+            /// Add other overflows.
             pub fn add(&mut self, other: &Overflows) {
                 $(self.$field = self.$field.saturating_add(other.$field);)*
             }
 
-            /// Those since an earlier reading.
+            /// The overflows since an earlier reading.
             pub fn since(&self, earlier: &Overflows) -> Overflows {
                 Overflows { $($field: self.$field.saturating_sub(earlier.$field),)* }
             }
@@ -47,13 +47,13 @@ overflows! {
 }
 
 impl Overflows {
-    /// Whether there were none.
+    /// Whether there were no overflows.
     pub fn is_zero(&self) -> bool {
         *self == Overflows::default()
     }
 
-    /// A writer tries only once to add a statistic to a full directory or book, so every later interval
-    /// is incomplete.
+    /// The overflows of an interval, with lasting effects of earlier ones: a writer tries only once to add a statistic
+    /// to a full directory or book, so every later interval is incomplete.
     pub(crate) fn with_lasting(self, ever: &Overflows) -> Overflows {
         Overflows {
             statistics: self.statistics.max(ever.statistics.min(1)),
