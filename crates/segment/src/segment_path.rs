@@ -13,9 +13,9 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The start of a server's segment's name; device and inode of the data directory follow.
+/// The prefix of the name of a server's segment; the device and inode of the data directory follow.
 pub const NAME_PREFIX: &str = "pg_tally.";
-/// The starts of the names of clients' segments, of Java and of libpq; the pid follows.
+/// The prefixes of the names of clients' segments, for Java and for libpq; the PID follows.
 const CLIENT_PREFIXES: [&str; 2] = ["pg_tally.java.", "pg_tally.libpq."];
 const ROOT: u32 = 0;
 
@@ -38,7 +38,7 @@ impl SegmentPath {
         &self.path
     }
 
-    /// Whether a file of the owner, or of root, exists there. Only for choosing between paths: the opened
+    /// Whether a file of the owner, or of root, exists there. Use this only to choose between paths: the opened
     /// file is checked again.
     pub fn is_owners(&self) -> bool {
         let owner = std::fs::symlink_metadata(&self.path).map(|meta| meta.uid());
@@ -89,12 +89,12 @@ impl SegmentPath {
         Err(Error::Foreign { path: self.path.clone(), owner: name(uid), why })
     }
 
-    /// The pid in the file's name, if it is that of a client's segment.
+    /// The PID in the file's name, if it is a client's segment.
     fn client(&self) -> Option<i32> {
         client_of(self.path.file_name()?.to_str()?)
     }
 
-    /// Device and inode in the file's name, if it is that of a server's segment.
+    /// The device and inode in the file's name, if it is a server's segment.
     fn named(&self) -> Option<(u64, u64)> {
         name_of(self.path.file_name()?.to_str()?)
     }
@@ -111,7 +111,7 @@ fn absent(host: &str, ended: bool) -> String {
     format!("and its data directory, \"{host}\", does not exist {what}")
 }
 
-/// Whether a segment's server is known to have ended: before this boot, or in this pid namespace.
+/// Whether a segment's server is known to have ended: before this boot, or in this PID namespace.
 fn has_ended(header: &Header) -> bool {
     let (boot, namespace) = (this_host::own_boot_id(), this_host::own_namespace());
     let pid = i32::try_from(header.server_pid).unwrap_or(0);
@@ -119,8 +119,8 @@ fn has_ended(header: &Header) -> bool {
         || (namespace != 0 && namespace == header.pid_namespace && !this_host::runs(pid))
 }
 
-/// Device and inode of the data directory in the name `pg_tally.<device>.<inode>`, both in
-/// hexadecimal; `None` for other names, such as an unfinished file.
+/// The device and inode of the data directory in the name `pg_tally.<device>.<inode>`, both in
+/// hexadecimal; `None` for other names, such as that of an unfinished file.
 pub fn name_of(name: &str) -> Option<(u64, u64)> {
     let hex = |part: &str| {
         let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -130,7 +130,7 @@ pub fn name_of(name: &str) -> Option<(u64, u64)> {
     Some((hex(device)?, hex(inode)?))
 }
 
-/// The pid in the name of a client's segment, such as `pg_tally.java.<pid>`; `None` for other names.
+/// The PID in the name of a client's segment, such as `pg_tally.java.<pid>`; `None` for other names.
 pub fn client_of(name: &str) -> Option<i32> {
     let pid = CLIENT_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
     pid.bytes().all(|byte| byte.is_ascii_digit()).then(|| pid.parse().ok()).flatten()
@@ -141,12 +141,12 @@ pub(crate) fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether a file of this owner is trusted as our own: ours, or root's.
+/// Whether files of this owner are trusted: the owner is ourselves or root.
 pub(crate) fn is_own(uid: u32) -> bool {
     uid == ROOT || uid == own_uid()
 }
 
-/// A path of a segment, with its owner or, as a plain path, without.
+/// Conversion to a segment's path. A plain path has no required owner.
 pub trait ToSegmentPath {
     /// The segment's path.
     fn to_segment_path(&self) -> SegmentPath;
