@@ -41,7 +41,7 @@ impl Blocking {
         statements: Option<Arc<StatementsReading>>,
     ) -> Result<Forest, Error> {
         let waiting = Waiting::from_sessions(sessions);
-        let waits = blocked.iter().any(|it| waiting.row(it).is_some());
+        let waits = blocked.iter().any(|wait| waiting.row(wait).is_some());
         let mut last = HashMap::new();
         let mut statements = statements;
         if waits {

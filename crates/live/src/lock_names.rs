@@ -41,17 +41,17 @@ impl LockNames {
         blocked: &[Blocked],
         sessions: &[SessionRow],
     ) {
-        if blocked.iter().any(|it| OF_RELATIONS.contains(&it.lock.kind)) {
+        if blocked.iter().any(|wait| OF_RELATIONS.contains(&wait.lock.kind)) {
             self.ask(Access::open_to_us(segment), blocked, sessions);
         }
     }
 
     fn ask(&mut self, access: Option<Access>, blocked: &[Blocked], sessions: &[SessionRow]) {
-        let of_relation = |it: &&Blocked| OF_RELATIONS.contains(&it.lock.kind);
+        let of_relation = |wait: &&Blocked| OF_RELATIONS.contains(&wait.lock.kind);
         let mut wanted: Vec<(u32, u32)> = blocked
             .iter()
             .filter(of_relation)
-            .map(|it| (it.lock.fields[0], it.lock.fields[1]))
+            .map(|wait| (wait.lock.fields[0], wait.lock.fields[1]))
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -67,9 +67,10 @@ impl LockNames {
             let database = part[0].0;
             // A session that waits for a relation in a database is connected to that database, unless the relation is
             // shared.
-            let waits_there = |it: &&Blocked| of_relation(it) && it.lock.fields[0] == database;
+            let waits_there =
+                |wait: &&Blocked| of_relation(wait) && wait.lock.fields[0] == database;
             let waiter = blocked.iter().find(waits_there);
-            let row = waiter.and_then(|it| sessions.iter().find(|row| row.slot == it.slot));
+            let row = waiter.and_then(|wait| sessions.iter().find(|row| row.slot == wait.slot));
             let Some(name) = row.and_then(|row| row.database.as_deref()) else { continue };
             let relations: Vec<u32> = part.iter().map(|place| place.1).collect();
             for (relation, text) in ask(&access, name, &relations).unwrap_or_default() {
@@ -109,15 +110,15 @@ impl Background {
     pub fn ask(&mut self, segment: &Segment, blocked: &[Blocked], sessions: &[SessionRow]) {
         let new: Vec<Blocked> = blocked
             .iter()
-            .filter(|it| OF_RELATIONS.contains(&it.lock.kind))
-            .filter(|it| !self.asked.contains(&(it.lock.fields[0], it.lock.fields[1])))
+            .filter(|wait| OF_RELATIONS.contains(&wait.lock.kind))
+            .filter(|wait| !self.asked.contains(&(wait.lock.fields[0], wait.lock.fields[1])))
             .cloned()
             .collect();
         if new.is_empty() || self.answer.is_some() {
             return;
         }
-        self.asked.extend(new.iter().map(|it| (it.lock.fields[0], it.lock.fields[1])));
-        let slots: HashSet<u32> = new.iter().map(|it| it.slot).collect();
+        self.asked.extend(new.iter().map(|wait| (wait.lock.fields[0], wait.lock.fields[1])));
+        let slots: HashSet<u32> = new.iter().map(|wait| wait.slot).collect();
         let waits = |row: &&SessionRow| slots.contains(&row.slot);
         let sessions: Vec<SessionRow> = sessions.iter().filter(waits).cloned().collect();
         let (send, answer) = channel();

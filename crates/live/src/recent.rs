@@ -80,7 +80,8 @@ impl Recent {
         let frame = Frame::between(segment, earlier, snapshot);
         let busy = frame.busy_seconds();
         let mut interval = Interval::from(frame);
-        interval.kernel = self.kernel_since(begin.map_or(self.kernel, |it| it.kernel), kernel);
+        interval.kernel =
+            self.kernel_since(begin.map_or(self.kernel, |begin| begin.kernel), kernel);
         interval.kernel.unexplained_seconds = kernel.unexplained_share * busy;
         let before = begin.and_then(|begin| begin.statements.as_ref());
         let found = statements

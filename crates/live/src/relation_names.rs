@@ -80,7 +80,8 @@ impl Asker {
     fn unknown(&self, rows: &[RelationRow]) -> Files {
         let mut files = Files::new();
         for row in rows.iter().take(BUSIEST).filter(|row| !row.temporary) {
-            let Some(file) = RelationNames::file(row).filter(|it| !self.asked.contains(it)) else {
+            let Some(file) = RelationNames::file(row).filter(|file| !self.asked.contains(file))
+            else {
                 continue;
             };
             let database = match (&row.database, row.database_id) {
@@ -164,8 +165,8 @@ mod tests {
         RelationRow {
             key: RelationKey::default(),
             tablespace: Some(1663),
-            database_id: database.map(|it| it.0),
-            database: database.map(|it| it.1.to_string()).filter(|name| !name.is_empty()),
+            database_id: database.map(|named| named.0),
+            database: database.map(|named| named.1.to_string()).filter(|name| !name.is_empty()),
             relfilenode: Some(relfilenode),
             fork: Some("main"),
             temporary: false,

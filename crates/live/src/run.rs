@@ -289,7 +289,7 @@ impl Run {
             devices.answer().ok()
         });
         self.previous = Some(snapshot);
-        let vacuum = self.vacuum.as_mut().and_then(|it| it.news(&self.segment)).cloned();
+        let vacuum = self.vacuum.as_mut().and_then(|watch| watch.news(&self.segment)).cloned();
         Ok(FrameReading { frame, reset, details, devices, sessions, vacuum })
     }
 
@@ -305,7 +305,7 @@ impl Run {
         let recent = self
             .recent
             .as_mut()
-            .map(|it| it.next(&self.segment, &snapshot, statements_now, &interval.kernel));
+            .map(|recent| recent.next(&self.segment, &snapshot, statements_now, &interval.kernel));
         let (mut blocking, mut uncovered) = (None, None);
         if let Some(blocked) = blocked {
             let (segment, sessions) = (&mut self.segment, &interval.sessions);

@@ -71,7 +71,7 @@ impl Access {
     pub fn open_to_us(segment: &Segment) -> Option<Access> {
         // Hardly any server has a role "root": trying would only add a line to its log.
         let root = rustix::process::geteuid().is_root() && !is_set("PGUSER");
-        let open = |it: &Access| matches!(it, Access::Connection(_)) || !root;
+        let open = |access: &Access| matches!(access, Access::Connection(_)) || !root;
         Self::of_segment(segment).filter(open)
     }
 

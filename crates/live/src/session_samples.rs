@@ -30,8 +30,8 @@ pub(crate) fn sample_sessions(
 ) -> Result<Vec<SessionSample>, Error> {
     let waiting = Waiting::from_sessions(&frame.sessions);
     let mut waits: HashMap<(u32, u32), Blocked> = HashMap::new();
-    for it in blocked.into_iter().filter(|it| waiting.row(it).is_some()) {
-        waits.entry((it.slot, it.generation)).or_insert(it);
+    for wait in blocked.into_iter().filter(|wait| waiting.row(wait).is_some()) {
+        waits.entry((wait.slot, wait.generation)).or_insert(wait);
     }
     let blockers: HashSet<i32> = waits.values().flat_map(|wait| &wait.blockers).copied().collect();
     let length = frame.clock.seconds(frame.ticks);
@@ -46,9 +46,9 @@ pub(crate) fn sample_sessions(
             continue;
         }
         let own = waits.remove(&(row.slot, row.generation));
-        let wait = |it: Blocked| {
-            let seconds = snapshot.clock.seconds(snapshot.tick.saturating_sub(it.since));
-            (it, seconds)
+        let wait = |blocked: Blocked| {
+            let seconds = snapshot.clock.seconds(snapshot.tick.saturating_sub(blocked.since));
+            (blocked, seconds)
         };
         let statement = match row.state {
             "background" => None,

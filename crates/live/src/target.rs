@@ -75,7 +75,9 @@ fn opened_by_server(data: &Path, usual: &SegmentPath) -> Option<SegmentPath> {
     // The kernel may know it by the name under which it was created.
     mapped
         .chain(open)
-        .filter(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(name)))
+        .filter(|path| {
+            path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name))
+        })
         .find_map(|path| segment_path_in(path.parent()?, data).ok().filter(SegmentPath::is_owners))
 }
 
@@ -172,7 +174,7 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
 
 /// The segment that TARGET leads to, a PID or a segment's path; without TARGET, that of the only running client.
 pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
-    if let Some(pid) = target.and_then(|it| it.parse().ok()) {
+    if let Some(pid) = target.and_then(|target| target.parse().ok()) {
         return open_client_process(pid);
     }
     if target.is_some() {
@@ -205,7 +207,9 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
 /// The segment of the client with this PID.
 fn open_client_process(pid: i32) -> Result<Segment, Error> {
     let mut named: Vec<SegmentCandidate> = clients_in(Path::new(DEFAULT_FOLDER));
-    named.retain(|it| it.path.file_name().and_then(|name| client_of(name.to_str()?)) == Some(pid));
+    named.retain(|found| {
+        found.path.file_name().and_then(|name| client_of(name.to_str()?)) == Some(pid)
+    });
     if let Some(found) = named.pop() {
         return Ok(found.segment?);
     }

@@ -248,7 +248,7 @@ impl Reader {
                         self.steps.push("reset".into());
                     }
                     self.frame(end - taken.frame.ticks, end, server);
-                    let found = taken.details.and_then(|it| it.statements);
+                    let found = taken.details.and_then(|details| details.statements);
                     let Some((before, now)) = found else { continue };
                     let before = before.expect("an interval begins with a reading");
                     for record in StatementsReading::records(&before, &now) {

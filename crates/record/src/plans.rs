@@ -52,7 +52,7 @@ impl PlanRows {
         for (key, plan) in &now {
             let none = Plan { count: 0, ticks: 0, rows: 0, ..plan.clone() };
             // A plan that was reset, or was evicted and noted again, counts from zero.
-            let same = |it: &&Plan| it.first == plan.first && it.count <= plan.count;
+            let same = |earlier: &&Plan| earlier.first == plan.first && earlier.count <= plan.count;
             let earlier = before.get(key).filter(same).unwrap_or(&none);
             let statement = plan.statement;
             let noted = plan.count - earlier.count;

@@ -198,7 +198,7 @@ impl<'a> Recorder<'a> {
 
     /// The current state of the recorder, as text.
     pub fn state(&self) -> String {
-        let problem = self.destination.shipping.as_ref().and_then(|it| it.problem());
+        let problem = self.destination.shipping.as_ref().and_then(|shipping| shipping.problem());
         match (self.waiting(), problem) {
             (Some(why), _) => why.to_string(),
             (None, Some(problem)) => format!("recording, not shipping ({problem})"),
@@ -411,7 +411,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn rate(&self) -> String {
-        let rate = self.follower.segment().map(|it| it.clock().ticks_per_second());
+        let rate = self.follower.segment().map(|segment| segment.clock().ticks_per_second());
         rate.map_or("unknown".to_string(), |rate| format!("{rate:.0}"))
     }
 
@@ -589,7 +589,7 @@ fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Ba
     if let Some(rows) = &details.relations {
         batch.relations = recording::relation_rows(rows, interval, length);
     }
-    if let Some(witness) = details.kernel.filter(|it| it.available) {
+    if let Some(witness) = details.kernel.filter(|view| view.available) {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let unexplained =
             witness.cpu_account_seconds - witness.on_cpu_seconds - witness.run_queue_seconds;

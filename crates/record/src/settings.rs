@@ -149,12 +149,12 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
         "/* tally */ select name, setting, coalesce(unit, ''), source, vartype from pg_settings order by name",
         &[],
     )?;
-    let setting = |it: &pq::Row| -> Result<SettingRow, Error> {
-        let source = match it.get::<&str>(3)? {
+    let setting = |setting: &pq::Row| -> Result<SettingRow, Error> {
+        let source = match setting.get::<&str>(3)? {
             "default" => "sql: default".to_string(),
             source => format!("sql: {source}"),
         };
-        Ok(row(it.get(0)?, it.get(1)?, Some(it.get(4)?), it.get(2)?, &source))
+        Ok(row(setting.get(0)?, setting.get(1)?, Some(setting.get(4)?), setting.get(2)?, &source))
     };
     let mut settings: Vec<SettingRow> = rows.iter().map(setting).collect::<Result<_, _>>()?;
     let version = client.query_one("/* tally */ select version()", &[])?;

@@ -207,8 +207,8 @@ impl Shipping {
 
     fn heard(&mut self, news: Vec<News>) -> (Vec<String>, Vec<MarkRow>, Vec<GapRow>) {
         let (mut messages, mut marks, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
-        for it in news {
-            match it {
+        for item in news {
+            match item {
                 News::Failed(text) => {
                     messages.push(format!("shipping interrupted: {text}"));
                     self.problem = Some(text);

@@ -104,7 +104,7 @@ impl Recording {
         self.mark_details(&mut frames, wide)?;
         let gaps: HashSet<u64> = self.gaps(wide)?.into_iter().map(|gap| gap.frame).collect();
         let mut details = of_frames(&frames, &gaps);
-        details.retain(|it| range.contains(it.middle_us()));
+        details.retain(|detail| range.contains(detail.middle_us()));
         Ok(details)
     }
 
@@ -203,7 +203,7 @@ mod tests {
 
     fn spans(frames: &[FrameRow]) -> Vec<(u64, u64, bool)> {
         let all = of_frames(frames, &HashSet::from([9]));
-        all.iter().map(|it| (it.after, it.last, it.exact)).collect()
+        all.iter().map(|detail| (detail.after, detail.last, detail.exact)).collect()
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
             let mut all = frames(12, &[2, 4, 6, 8, 10, 12]);
             all[2..].iter_mut().for_each(change);
             let found = spans(&all);
-            found.iter().filter(|it| !it.2).map(|it| it.1).collect::<Vec<u64>>()
+            found.iter().filter(|span| !span.2).map(|span| span.1).collect::<Vec<u64>>()
         };
         assert_eq!(exact(|_| ()), [10], "the gap before 9");
         assert_eq!(exact(|row| row.server = 2), [4, 10], "the first of another run");

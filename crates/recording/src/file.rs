@@ -68,8 +68,9 @@ mod tests {
         let wanted = columns::<FrameRow>(&["frame"]);
         let read = |wanted: &[Column]| {
             let mut rows = 0;
-            let read =
-                read_columns(File::open(&path).unwrap(), &path, wanted, |it| rows += it.rows);
+            let read = read_columns(File::open(&path).unwrap(), &path, wanted, |columns| {
+                rows += columns.rows
+            });
             (read.map_err(|error| error.to_string()), rows)
         };
         of_equal_intervals(&path, 1_000_000);

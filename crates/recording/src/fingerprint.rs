@@ -460,7 +460,12 @@ mod tests {
             assert_ne!(comparable_fingerprint(a), comparable_fingerprint(b), "{a} and {b}");
         }
         let known = synonyms();
-        let of = |text| known.iter().find(|it| it.0 == fingerprint(text)).map(|it| it.1.clone());
+        let of = |text| {
+            known
+                .iter()
+                .find(|synonym| synonym.0 == fingerprint(text))
+                .map(|synonym| synonym.1.clone())
+        };
         assert_eq!(of("END"), Some(fingerprint("COMMIT")));
         assert_eq!(of("abort work and chain"), Some(fingerprint("rollback and chain")));
         assert_eq!(of("begin work read only"), Some(fingerprint("begin read only")));

@@ -44,7 +44,8 @@ impl Recording {
         if !before.is_empty() {
             self.each_row(Range { to_us: range.from_us, ..days }, |row: PlanRow| {
                 // Executions before the text are in the figures of the text's row.
-                if let Some(sum) = before.get_mut(&row.key()).filter(|it| it.time_us <= row.time_us)
+                if let Some(sum) =
+                    before.get_mut(&row.key()).filter(|sum| sum.time_us <= row.time_us)
                 {
                     sum.add(row);
                 }

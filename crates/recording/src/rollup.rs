@@ -211,15 +211,15 @@ mod tests {
             last(&frames)
         };
         assert_eq!(pair(|_| ()), [2, 2]);
-        assert_eq!(pair(|it| it.level = "locks".into()), [1, 2]);
-        assert_eq!(pair(|it| it.server = 1), [1, 2]);
-        assert_eq!(pair(|it| it.partial = true), [1, 2]);
+        assert_eq!(pair(|row| row.level = "locks".into()), [1, 2]);
+        assert_eq!(pair(|row| row.server = 1), [1, 2]);
+        assert_eq!(pair(|row| row.partial = true), [1, 2]);
         // Half an interval late is not a gap, nor is an early interval, unless its time is not after the previous one.
-        assert_eq!(pair(|it| it.time_us = 2_500_000), [2, 2]);
-        assert_eq!(pair(|it| it.time_us = 2_501_000), [1, 2]);
-        assert_eq!(pair(|it| it.time_us = 1_001_000), [2, 2]);
-        assert_eq!(pair(|it| it.time_us = 1_000_000), [1, 2]);
-        assert_eq!(pair(|it| it.time_us = 500_000), [1, 2]);
+        assert_eq!(pair(|row| row.time_us = 2_500_000), [2, 2]);
+        assert_eq!(pair(|row| row.time_us = 2_501_000), [1, 2]);
+        assert_eq!(pair(|row| row.time_us = 1_001_000), [2, 2]);
+        assert_eq!(pair(|row| row.time_us = 1_000_000), [1, 2]);
+        assert_eq!(pair(|row| row.time_us = 500_000), [1, 2]);
     }
 
     #[test]
@@ -268,8 +268,8 @@ mod tests {
         };
         // The clock was set back after the second row.
         let mut rows = vec![row(1, 5, 1), row(2, 15, 2), row(3, 6, 4), row(4, 7, 8)];
-        merge(&mut rows, |it| it.time_us.div_euclid(10), |_| ());
-        let sums: Vec<(u64, u64)> = rows.iter().map(|it| (it.frame, it.wall_ns)).collect();
+        merge(&mut rows, |row| row.time_us.div_euclid(10), |_| ());
+        let sums: Vec<(u64, u64)> = rows.iter().map(|row| (row.frame, row.wall_ns)).collect();
         assert_eq!(sums, [(1, 1), (2, 2), (4, 12)]);
     }
 }

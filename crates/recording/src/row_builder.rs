@@ -157,16 +157,17 @@ impl RowBuilder {
         };
         let time_us = time_us(frame.realtime_ns);
         let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
-        let row = |it: &FrameStat| {
-            let scale = if it.stat.kind == StatKind::Value { 1.0 } else { ns_per_tick };
+        let row = |statistic: &FrameStat| {
+            let scale = if statistic.stat.kind == StatKind::Value { 1.0 } else { ns_per_tick };
             let known = |extreme: Extreme| extreme.known().map(|n| (n as f64 * scale) as u64);
-            let (min, max) = (known(it.total.change.min), known(it.total.change.max));
+            let (min, max) = (known(statistic.total.change.min), known(statistic.total.change.max));
             let (buckets, counts): (Vec<u64>, Vec<u64>) =
-                it.total.histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
+                statistic.total.histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
             if max.is_none() && buckets.is_empty() {
                 return None;
             }
-            let series = &self.series.get(&(it.process.clone(), it.stat.clone()))?.series;
+            let series =
+                &self.series.get(&(statistic.process.clone(), statistic.stat.clone()))?.series;
             let series = series.clone();
             Some(HistogramRow { frame: number, time_us, series, min, max, buckets, counts })
         };

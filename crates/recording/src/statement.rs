@@ -22,16 +22,16 @@ pub(crate) fn shortened(squares: f64) -> f64 {
 }
 
 /// The row of a statement, without interval and time.
-pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> RecordedStatementRow {
+pub(crate) fn row_of(statement: &StatementRecord, ns_per_tick: f64) -> RecordedStatementRow {
     let ns = |ticks: u64| scaled(ticks, ns_per_tick);
-    let Sums { exec, plan, counters, first_us, last_us, histogram } = &it.sums;
+    let Sums { exec, plan, counters, first_us, last_us, histogram } = &statement.sums;
     let mut row = RecordedStatementRow {
-        queryid: it.key.query_id(),
-        database_id: it.key.database_id,
-        user_id: it.key.user_id,
-        toplevel: it.key.toplevel,
-        database: it.database.clone(),
-        user: it.user.clone(),
+        queryid: statement.key.query_id(),
+        database_id: statement.key.database_id,
+        user_id: statement.key.user_id,
+        toplevel: statement.key.toplevel,
+        database: statement.database.clone(),
+        user: statement.user.clone(),
         calls: exec.count,
         exec_ns: ns(exec.total),
         exec_min_ns: exec.min.map(ns),

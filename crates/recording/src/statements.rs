@@ -67,7 +67,7 @@ impl Recording {
         let mut accounts: HashMap<RecordedStatementKey, Vec<StatementAccountRow>> = HashMap::new();
         self.each_row(range, |row: StatementAccountRow| {
             let known = accounts.entry(row.key()).or_default();
-            match known.iter_mut().find(|it| it.account == row.account) {
+            match known.iter_mut().find(|sum| sum.account == row.account) {
                 Some(sum) => sum.add(row),
                 None => known.push(row),
             }

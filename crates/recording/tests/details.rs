@@ -53,7 +53,7 @@ fn make(
         if is_detail {
             let taken = std::mem::take(&mut calls);
             batch.statements =
-                (1..).zip(taken).filter(|it| it.1 > 0).map(row(frame, time_us)).collect();
+                (1..).zip(taken).filter(|pair| pair.1 > 0).map(row(frame, time_us)).collect();
         }
         let frames = vec![FrameRow { commands, ..interval(frame, before, time_us) }];
         if !marked {

@@ -21,7 +21,7 @@ fn each_fault(work: impl FnMut(FaultPlan) -> Option<&'static str>) {
 fn left_over(folder: &Path) -> Vec<PathBuf> {
     let mut all = support::files(folder);
     all.retain(|path| {
-        path.extension().is_none_or(|it| it != "parquet")
+        path.extension().is_none_or(|extension| extension != "parquet")
             && !["recording.json", "lock"].iter().any(|name| path.ends_with(name))
     });
     all

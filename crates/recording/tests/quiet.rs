@@ -55,10 +55,10 @@ fn no_damaged_file_shows_the_panic_of_its_library() {
         ];
         let mut reported: Vec<String> =
             recording.problems().iter().map(|problem| problem.to_string()).collect();
-        reported.extend(read.into_iter().flatten().map(|it| it.to_string()));
+        reported.extend(read.into_iter().flatten().map(|error| error.to_string()));
         errors += reported.len();
         // What was caught has no other reason.
-        panics += reported.iter().filter(|it| it.contains(": damaged")).count();
+        panics += reported.iter().filter(|text| text.contains(": damaged")).count();
         last = reported.pop().unwrap_or(last);
     }
     let _ = panic::take_hook();

@@ -231,7 +231,7 @@ impl Book {
         let running = self.heads.get(index).map_or(0, |h| h.running);
         let ended = self.accounted(directory).saturating_sub(running);
         let mut twice = ended.saturating_sub(self.run_start.saturating_sub(self.born));
-        if let Some(pend) = self.pend.filter(|it| it.ticks == twice && twice > running) {
+        if let Some(pend) = self.pend.filter(|pend| pend.ticks == twice && twice > running) {
             if let Some(head) = self.heads.get_mut(pend.head) {
                 head.total = head.total.saturating_sub(twice);
                 twice = 0;

@@ -132,9 +132,12 @@ impl Frame {
 
     /// Time of processes that were not idle.
     pub fn busy_seconds(&self) -> f64 {
-        let busy = |it: &&FrameStat| it.stat.kind == StatKind::Account && !it.stat.is_idle();
-        self.clock
-            .seconds(self.statistics.iter().filter(busy).map(|it| it.total.change.total).sum())
+        let busy = |statistic: &&FrameStat| {
+            statistic.stat.kind == StatKind::Account && !statistic.stat.is_idle()
+        };
+        self.clock.seconds(
+            self.statistics.iter().filter(busy).map(|statistic| statistic.total.change.total).sum(),
+        )
     }
 
     /// The changes between two snapshots of a segment; without a first one, since the last
@@ -185,10 +188,10 @@ impl Frame {
 
     /// The frame without the statistics of tally's own sessions; `None`: there are none.
     pub(crate) fn without_own(&self) -> Option<Frame> {
-        let is_own = |it: &FrameStat| own::is_process(&it.process);
+        let is_own = |statistic: &FrameStat| own::is_process(&statistic.process);
         self.statistics.iter().any(is_own).then(|| {
             let mut others = self.clone();
-            others.statistics.retain(|it| !is_own(it));
+            others.statistics.retain(|statistic| !is_own(statistic));
             others
         })
     }

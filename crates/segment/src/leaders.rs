@@ -115,7 +115,7 @@ mod tests {
         let leader = &rows[0];
         let sums = (leader.lived_seconds, leader.busy_seconds, leader.cpu_seconds, leader.commands);
         assert_eq!(sums, (24.0, 12.0, 6.0, 48));
-        let holds: Vec<_> = leader.holding.iter().map(|it| it.lock.as_str()).collect();
+        let holds: Vec<_> = leader.holding.iter().map(|hold| hold.lock.as_str()).collect();
         assert_eq!((leader.holding_count, holds), (96, vec!["1", "3", "4"]));
         let accounts = [
             account("execute", "IO:WALSync", 1, 9.0),

@@ -31,8 +31,8 @@ impl Segment {
         let held = self.remote.is_none().then(|| rustix::fs::fstat(&self.file).ok())??.st_blocks;
         let share = rustix::fs::fstatvfs(&self.file)
             .ok()
-            .filter(|it| it.f_blocks > 0)
-            .map(|it| (it.f_blocks.saturating_mul(it.f_frsize) / 4).max(SHARE_MIN));
+            .filter(|system| system.f_blocks > 0)
+            .map(|system| (system.f_blocks.saturating_mul(system.f_frsize) / 4).max(SHARE_MIN));
         Some(SegmentMemory {
             held: u64::try_from(held).unwrap_or(0).saturating_mul(512),
             limit: share.unwrap_or(size).min(size),

@@ -27,23 +27,24 @@ impl Segment {
 
     /// How to connect to the server that supplies the bytes; `None`: the segment is a file.
     pub fn remote(&self) -> Option<&str> {
-        self.remote.as_ref().map(|it| it.origin.conninfo())
+        self.remote.as_ref().map(|remote| remote.origin.conninfo())
     }
 
     /// Whether the segment shows all sessions and statements, or only those that the connection's role may see.
     pub fn is_complete(&self) -> bool {
-        self.remote.as_ref().is_none_or(|it| it.moment.complete)
+        self.remote.as_ref().is_none_or(|remote| remote.moment.complete)
     }
 
     /// The online CPUs of the segment's machine, or the CPUs of this machine that we may use.
     pub(crate) fn cores(&self) -> usize {
-        let there = self.remote.as_ref().map(|it| it.moment.processors as usize);
+        let there = self.remote.as_ref().map(|remote| remote.moment.processors as usize);
         there.filter(|count| *count > 0).unwrap_or_else(this_host::cores)
     }
 
     /// The current tick for a slot: its account, read before, was running at this tick.
     pub(crate) fn now_in(&self, slot: u32) -> u64 {
-        let seen = self.remote.as_ref().and_then(|it| it.moment.slots.get(slot as usize).copied());
+        let seen =
+            self.remote.as_ref().and_then(|remote| remote.moment.slots.get(slot as usize).copied());
         seen.filter(|tick| *tick != 0).unwrap_or_else(|| self.now())
     }
 

@@ -102,8 +102,8 @@ mod tests {
     fn balanced(accounts: &[(u64, u64)]) -> (Vec<u64>, u64) {
         let mut all: Vec<_> = accounts.iter().map(|(was, now)| Growth::new(*was, *now)).collect();
         let left = balance(&mut all);
-        assert!(all.iter().all(|it| it.less == 0));
-        (all.iter().map(|it| it.before + it.more).collect(), left)
+        assert!(all.iter().all(|growth| growth.less == 0));
+        (all.iter().map(|growth| growth.before + growth.more).collect(), left)
     }
 
     #[test]

@@ -107,13 +107,13 @@ pub struct StatisticRow {
 /// Number of messages that tally's own sessions handled.
 pub(crate) fn own_commands(frame: &Frame) -> u64 {
     let own = frame.statistics.iter().filter(|statistic| own::is_process(&statistic.process));
-    let handled = own.filter(|it| matches!(it.stat.command(), Some((_, true))));
-    handled.fold(0, |sum, it| sum.saturating_add(it.total.change.count))
+    let handled = own.filter(|statistic| matches!(statistic.stat.command(), Some((_, true))));
+    handled.fold(0, |sum, statistic| sum.saturating_add(statistic.total.change.count))
 }
 
 /// The clients' commands by kind, longest time first.
 pub(crate) fn command_rows(frame: &Frame) -> Vec<CommandRow> {
-    let sums = FrameTotals::of_those(frame, |it| it.command().is_some());
+    let sums = FrameTotals::of_those(frame, |statistic| statistic.command().is_some());
     let mut rows: HashMap<&str, CommandRow> = HashMap::new();
     for (stat, total) in sums.changed() {
         let Some((kind, is_handle)) = stat.command() else {

@@ -170,7 +170,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         database: name(&names.databases, book.database_id, &book.identity.database),
         user: name(&names.users, book.user_id, &book.identity.user),
         application: book.identity.application.clone(),
-        client_address: Some(book.identity.client.clone()).filter(|it| !it.is_empty()),
+        client_address: Some(book.identity.client.clone()).filter(|address| !address.is_empty()),
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
         class: running.map_or(WaitClass::Other, Stat::class),
@@ -206,10 +206,11 @@ impl Snapshot {
             self.books.iter().find(|book| (book.slot, book.generation) == (slot, generation));
         let heads = book.into_iter().flat_map(|book| &book.heads);
         let account = |head: &Head| {
-            let stat = self.directory.get(head.stat).filter(|it| it.kind == StatKind::Account)?;
+            let stat =
+                self.directory.get(head.stat).filter(|stat| stat.kind == StatKind::Account)?;
             Some(SessionAccount::from_stat(stat, head.count, self.clock.seconds(head.total)))
         };
-        let accounts = heads.filter_map(account).filter(|it| it.seconds > 0.0);
+        let accounts = heads.filter_map(account).filter(|account| account.seconds > 0.0);
         let mut accounts: Vec<SessionAccount> = accounts.collect();
         accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         accounts

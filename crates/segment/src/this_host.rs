@@ -36,7 +36,8 @@ pub fn is_same(pid: i32, claimed_boot_ns: u64) -> bool {
     let Ok(text) = std::fs::read(format!("/proc/{pid}/stat")) else {
         return exists(pid);
     };
-    let Some((stat, started_ns)) = Stat::parse(&text).and_then(|it| Some((it, started_ns(&it)?)))
+    let Some((stat, started_ns)) =
+        Stat::parse(&text).and_then(|stat| Some((stat, started_ns(&stat)?)))
     else {
         return true;
     };
@@ -92,7 +93,7 @@ pub fn own_boot_id() -> String {
 
 /// The user that the process with this PID runs as; `None` if there is no such process.
 pub fn user_of(pid: i32) -> Option<u32> {
-    std::fs::metadata(format!("/proc/{pid}")).ok().map(|it| it.uid())
+    std::fs::metadata(format!("/proc/{pid}")).ok().map(|meta| meta.uid())
 }
 
 /// The name of a user in /etc/passwd.

@@ -98,7 +98,7 @@ impl Total {
             return Cow::Borrowed(self);
         }
         let ticks = |n| scaled(n, ratio);
-        let extreme = |it| match it {
+        let extreme = |value| match value {
             Extreme::Of(n) => Extreme::Of(ticks(n)),
             other => other,
         };

@@ -219,7 +219,7 @@ fn a_slot_merged_during_the_reading_is_dropped() {
     let slept = move || -> u64 {
         let path = format!("/proc/self/task/{}/status", reader.as_raw_nonzero());
         let status = std::fs::read_to_string(path).unwrap();
-        let line = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
         line.unwrap().trim().parse().unwrap()
     };
     let (ready, is_ready) = std::sync::mpsc::channel();

@@ -335,21 +335,21 @@ fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() 
     assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Unnamed(None));
     maker.message(1, begun, who, TEXT);
     let statement = segment.session_statement(1).unwrap();
-    assert_eq!((statement.key(), statement.message().map(|it| &*it.shown)), (None, Some(TEXT)));
+    assert_eq!((statement.key(), statement.message().map(|text| &*text.shown)), (None, Some(TEXT)));
 
-    let growth = |earlier: Option<&StatementsReading>,
-                  later: &StatementsReading|
-     -> Vec<(u64, i64)> {
-        let records = match earlier {
-            Some(earlier) => StatementsReading::records(earlier, later),
-            None => later.total_records(),
+    let growth =
+        |earlier: Option<&StatementsReading>, later: &StatementsReading| -> Vec<(u64, i64)> {
+            let records = match earlier {
+                Some(earlier) => StatementsReading::records(earlier, later),
+                None => later.total_records(),
+            };
+            let records = records.into_iter();
+            let ticks = |parts: &[AccountRecord]| parts.iter().map(|part| part.ticks).sum::<i64>();
+            let mut all: Vec<_> =
+                records.map(|record| (record.key.id, ticks(&record.parts) / SECOND)).collect();
+            all.sort();
+            all
         };
-        let records = records.into_iter();
-        let ticks = |parts: &[AccountRecord]| parts.iter().map(|part| part.ticks).sum::<i64>();
-        let mut all: Vec<_> = records.map(|it| (it.key.id, ticks(&it.parts) / SECOND)).collect();
-        all.sort();
-        all
-    };
     maker.advance(10 * SECOND as u64);
     let first = segment.statements().unwrap().unwrap();
     assert_eq!(growth(None, &first), [(0, 10)]);
@@ -374,7 +374,9 @@ fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() 
             Holder::Statement(key) => key.id,
             Holder::Message(message) => u64::from(message.text.kept),
         };
-        in_progress(Some(earlier), later).map(|it| (id(it.holder), it.is_later)).collect()
+        in_progress(Some(earlier), later)
+            .map(|progress| (id(progress.holder), progress.is_later))
+            .collect()
     };
     let text = TEXT.len() as u64;
     assert_eq!(holders(&first, &waits), [(text, true), (text, false)]);

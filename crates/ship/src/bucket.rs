@@ -410,7 +410,7 @@ mod tests {
         assert!(bucket.replace("a/b=1/x", "three".into(), version).unwrap());
         bucket.put("a/b=2/y", "four".into()).unwrap();
         let keys = |folder: &str| -> Vec<String> {
-            bucket.list(folder).unwrap().into_iter().map(|it| it.key).collect()
+            bucket.list(folder).unwrap().into_iter().map(|object| object.key).collect()
         };
         assert_eq!(keys("a"), ["a/b=1/x", "a/b=2/y"]);
         assert_eq!(keys("a/b=2"), ["a/b=2/y"]);

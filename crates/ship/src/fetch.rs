@@ -40,22 +40,22 @@ fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<
         names.truncate(20);
         names.join(", ") + more
     };
-    let meant = |it: &&Origin| {
-        cluster.is_none_or(|name| it.cluster == name)
-            && host.is_none_or(|name| it.host == recording::file_name_of_host(name))
+    let meant = |origin: &&Origin| {
+        cluster.is_none_or(|name| origin.cluster == name)
+            && host.is_none_or(|name| origin.host == recording::file_name_of_host(name))
     };
     let found: Vec<&Origin> = origins.iter().filter(meant).collect();
     match found[..] {
         [] => Err(nothing(format!(
             "no recording of this cluster and host; there are clusters {} and hosts {}",
-            all(&|it| &it.cluster),
-            all(&|it| &it.host)
+            all(&|origin| &origin.cluster),
+            all(&|origin| &origin.host)
         ))),
         [one] => Ok(one.clone()),
         _ => Err(nothing(format!(
             "contains recordings of several servers (clusters {}; hosts {}); select one with --cluster and --host",
-            all(&|it| &it.cluster),
-            all(&|it| &it.host)
+            all(&|origin| &origin.cluster),
+            all(&|origin| &origin.host)
         ))),
     }
 }
@@ -103,7 +103,7 @@ impl Shipped {
 
     fn objects(&self, table: &str) -> Result<Vec<Object>, Error> {
         let listed = self.bucket.list(&self.origin.folder(table))?;
-        Ok(listed.iter().filter_map(|it| Object::parse(&it.key)).collect())
+        Ok(listed.iter().filter_map(|object| Object::parse(&object.key)).collect())
     }
 
     /// The objects of `frames` of the latest recording, because each recording numbers its own intervals and servers.
@@ -117,17 +117,19 @@ impl Shipped {
     /// The valid files of a table: objects, and the files to copy them to.
     fn valid(&self, table: &str, frames: &[Object]) -> Result<Vec<(Object, DataFile)>, Error> {
         let mut objects = self.objects(table)?;
-        objects.retain(|it| frames.first().is_some_and(|frame| frame.generation == it.generation));
+        objects.retain(|object| {
+            frames.first().is_some_and(|frame| frame.generation == object.generation)
+        });
         let of_frames = grades(frames);
         let (all, early) = (grades(&objects), grades(arrived(&objects, &of_frames)));
         // Replaced files may have been removed since `frames` was listed.
-        let best = |it: &Object| early.get(&it.hour()).or(all.get(&it.hour())).copied();
+        let best = |object: &Object| early.get(&object.hour()).or(all.get(&object.hour())).copied();
         let valid = objects.iter().filter(|object| best(object) == Some(object.grade));
-        let file = |it: &Object| {
-            let name = format!("{}-{}.parquet", it.time, it.grade.name());
-            DataFile::from_path(&Path::new(&format!("date={}", it.date)).join(name))
+        let file = |object: &Object| {
+            let name = format!("{}-{}.parquet", object.time, object.grade.name());
+            DataFile::from_path(&Path::new(&format!("date={}", object.date)).join(name))
         };
-        Ok(valid.filter_map(|it| Some((it.clone(), file(it)?))).collect())
+        Ok(valid.filter_map(|object| Some((object.clone(), file(object)?))).collect())
     }
 
     /// Copy the valid files between these times, microseconds since 1970, into an empty directory, which becomes

@@ -161,8 +161,9 @@ pub fn arrived<'o>(
     objects: &'o [Object],
     frames: &'o HashMap<Hour<'o>, Compaction>,
 ) -> impl Iterator<Item = &'o Object> {
-    let early =
-        |it: &Object| frames.get(&it.hour_of("frames")).is_some_and(|grade| it.grade > *grade);
+    let early = |object: &Object| {
+        frames.get(&object.hour_of("frames")).is_some_and(|grade| object.grade > *grade)
+    };
     objects.iter().filter(move |object| !early(object))
 }
 
@@ -216,7 +217,8 @@ mod tests {
             object("170000", "minute", 2),
         ];
         let grades = grades(&all);
-        let valid: Vec<bool> = all.iter().map(|it| grades[&it.hour()] == it.grade).collect();
+        let valid: Vec<bool> =
+            all.iter().map(|object| grades[&object.hour()] == object.grade).collect();
         assert_eq!(valid, [false, false, true, true, true]);
     }
 

@@ -142,7 +142,7 @@ pub(crate) fn check(
 }
 
 fn generation(owner: &Owner) -> u32 {
-    let position = owner.recordings.iter().position(|it| *it == owner.recording);
+    let position = owner.recordings.iter().position(|recording| *recording == owner.recording);
     position.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(1)
 }
 

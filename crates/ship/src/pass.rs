@@ -173,7 +173,9 @@ impl Pass {
             entries.push(Entry { table, file, object: object.clone(), key, version, sent, held });
         }
         entries.sort_by(|a, b| {
-            let order = |it: &Entry| (it.file.begin_us, it.file.compaction, it.table == "frames");
+            let order = |entry: &Entry| {
+                (entry.file.begin_us, entry.file.compaction, entry.table == "frames")
+            };
             order(a).cmp(&order(b))
         });
         entries
@@ -216,7 +218,7 @@ impl Pass {
         let listed: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
         let mut keys = self.sent.keys();
         keys.retain(|key| !listed.contains(key.as_str()));
-        keys.into_iter().filter_map(|key| Object::parse(&key).map(|it| (key, it))).collect()
+        keys.into_iter().filter_map(|key| Object::parse(&key).map(|object| (key, object))).collect()
     }
 
     /// Remove merged files from the bucket after their grace period.
@@ -238,7 +240,8 @@ impl Pass {
             // `frames` arrives last.
             let frames = object.hour_of("frames");
             let into = entries.iter().find(|entry| entry.object.hour() == frames && !entry.held);
-            let arrived = into.filter(|it| it.sent).and_then(|it| self.sent.get(&it.key));
+            let arrived =
+                into.filter(|entry| entry.sent).and_then(|entry| self.sent.get(&entry.key));
             let over = |at: i64| now_us.saturating_sub(at) >= micros(self.grace);
             if arrived.is_some_and(|arrived| over(arrived.at_us)) {
                 self.bucket.delete(&key)?;
@@ -271,11 +274,11 @@ impl Pass {
         }
         hours.pop_last();
         for files in hours.into_values() {
-            let old = |it: &&Entry| now_us.saturating_sub(it.file.end_us()) >= micros(keep);
+            let old = |entry: &&Entry| now_us.saturating_sub(entry.file.end_us()) >= micros(keep);
             // A minute that is not merged yet will only be merged together with the rest of its hour.
-            let done = |it: &&Entry| {
-                let merged = it.file.compaction != Compaction::Minute;
-                it.sent && merged && old(it) && !needed.contains(&it.object.hour())
+            let done = |entry: &&Entry| {
+                let merged = entry.file.compaction != Compaction::Minute;
+                entry.sent && merged && old(entry) && !needed.contains(&entry.object.hour())
             };
             if files.iter().all(done) {
                 self.files.remove(&listed(&files))?;
@@ -292,12 +295,12 @@ impl Pass {
             units.entry((&entry.file.date, &entry.file.time)).or_default().push(entry);
         }
         units.pop_last();
-        let unsent = |it: &&Entry| !it.sent;
+        let unsent = |entry: &&Entry| !entry.sent;
         let bytes_of = |files: &[&Entry]| files.iter().map(|file| file.version.bytes).sum::<u64>();
         let mut left = bytes_of(&entries.iter().filter(unsent).collect::<Vec<_>>());
         let mut dropped: Option<Dropped> = None;
         for mut files in units.into_values() {
-            files.retain(|it| !it.sent);
+            files.retain(|entry| !entry.sent);
             if left <= self.limit {
                 break;
             }

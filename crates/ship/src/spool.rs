@@ -78,7 +78,8 @@ pub fn default_directory(
 ) -> Option<PathBuf> {
     let given = |name: &str| variable(name).filter(|path| path.is_absolute());
     let spools = given("STATE_DIRECTORY").map(|path| path.join("spool")).or_else(|| {
-        let state = given("XDG_STATE_HOME").or(given("HOME").map(|it| it.join(".local/state")))?;
+        let state =
+            given("XDG_STATE_HOME").or(given("HOME").map(|home| home.join(".local/state")))?;
         Some(state.join("pgtally/spool"))
     })?;
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -105,7 +106,8 @@ mod tests {
         let of = |set: &[(&str, &str)], cluster| {
             let set: Vec<(String, PathBuf)> =
                 set.iter().map(|(name, path)| (name.to_string(), path.into())).collect();
-            let variable = move |name: &str| Some(set.iter().find(|it| it.0 == name)?.1.clone());
+            let variable =
+                move |name: &str| Some(set.iter().find(|pair| pair.0 == name)?.1.clone());
             default_directory(variable, "s3://bucket/a/b", cluster)
         };
         let service = of(&[("STATE_DIRECTORY", "/var/lib/pgtally"), ("HOME", "/root")], "main");

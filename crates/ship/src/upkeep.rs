@@ -56,7 +56,7 @@ fn first_day(now_us: i64, keep: Duration) -> Option<String> {
 
 fn list(bucket: &Bucket, table: &str) -> Result<Vec<(Object, Listed)>, Error> {
     let listed = bucket.list(table)?.into_iter();
-    Ok(listed.filter_map(|it| Some((Object::parse(&it.key)?, it))).collect())
+    Ok(listed.filter_map(|listed| Some((Object::parse(&listed.key)?, listed))).collect())
 }
 
 /// Do the upkeep of a bucket that is due now, microseconds since 1970.
@@ -67,10 +67,10 @@ pub fn upkeep(bucket: &Bucket, rules: Rules, now_us: i64) -> Result<Removed, Err
     let of_frames = grades(frames.iter().map(|(object, _)| object));
     // When the valid files of an hour were complete: when `frames` was written, because it comes last.
     let mut since = HashMap::new();
-    for (object, it) in &frames {
+    for (object, listed) in &frames {
         if of_frames.get(&object.hour()) == Some(&object.grade) {
-            let at = since.entry(object.hour()).or_insert(it.written_us);
-            *at = it.written_us.max(*at);
+            let at = since.entry(object.hour()).or_insert(listed.written_us);
+            *at = listed.written_us.max(*at);
         }
     }
     for table in TABLES {
@@ -79,18 +79,18 @@ pub fn upkeep(bucket: &Bucket, rules: Rules, now_us: i64) -> Result<Removed, Err
         let before = now_us.saturating_sub(grace);
         let mut due: Vec<&(Object, Listed)> = Vec::new();
         for entry in &listed {
-            let (object, it) = entry;
+            let (object, listed) = entry;
             removed.files += 1;
-            removed.bytes += it.bytes;
+            removed.bytes += listed.bytes;
             let hour = object.hour_of("frames");
             let merged = of_frames.get(&hour).is_some_and(|grade| object.grade < *grade)
                 && since.get(&hour).is_some_and(|at| *at <= before);
             if first.as_ref().is_some_and(|first| object.date < *first) {
                 removed.old_files += 1;
-                removed.old_bytes += it.bytes;
+                removed.old_bytes += listed.bytes;
             } else if merged {
                 removed.merged_files += 1;
-                removed.merged_bytes += it.bytes;
+                removed.merged_bytes += listed.bytes;
             } else {
                 continue;
             }
@@ -99,8 +99,8 @@ pub fn upkeep(bucket: &Bucket, rules: Rules, now_us: i64) -> Result<Removed, Err
         if !rules.dry_run {
             // Merged files are removed first, so that they never become valid again.
             due.sort_by_key(|(object, _)| object.grade);
-            for (_, it) in due {
-                bucket.delete(&it.key)?;
+            for (_, listed) in due {
+                bucket.delete(&listed.key)?;
             }
         }
     }

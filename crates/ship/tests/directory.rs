@@ -43,7 +43,7 @@ fn two_recorders_do_not_mix_and_a_new_one_can_take_over() {
         let of = |object: &ship::layout::Object| {
             object.table == "frames" && object.generation == generation
         };
-        objects(&bucket).iter().filter(|it| of(it)).count()
+        objects(&bucket).iter().filter(|object| of(object)).count()
     };
     assert_eq!((frames(1), frames(2)), (1, 2));
     it.maker.time_us += 3600 * SECOND;
@@ -51,8 +51,11 @@ fn two_recorders_do_not_mix_and_a_new_one_can_take_over() {
     it.all();
     let all = objects(&bucket);
     let highest = ship::layout::grades(&all);
-    let valid = all.iter().filter(|it| it.table == "frames" && highest[&it.hour()] == it.grade);
-    let mut valid: Vec<(u32, Compaction)> = valid.map(|it| (it.generation, it.grade)).collect();
+    let valid = all
+        .iter()
+        .filter(|object| object.table == "frames" && highest[&object.hour()] == object.grade);
+    let mut valid: Vec<(u32, Compaction)> =
+        valid.map(|object| (object.generation, object.grade)).collect();
     valid.sort();
     assert_eq!(valid, [(1, Compaction::Minute), (2, Compaction::Hour)]);
 }
@@ -70,8 +73,8 @@ fn a_full_spool_drops_the_oldest_minutes_that_were_not_sent_and_says_so() {
     let other = Spool::open(&folder.path().join("other")).unwrap().claimant("machine");
     ship::claim(&bucket, &origin(), &other, true, ship::now_us()).unwrap();
     it.maker.seconds(300);
-    let unsent = |it: &Shipment| -> u64 {
-        it.pass.unsent().iter().map(|path| path.metadata().unwrap().len()).sum()
+    let unsent = |shipment: &Shipment| -> u64 {
+        shipment.pass.unsent().iter().map(|path| path.metadata().unwrap().len()).sum()
     };
     let all = unsent(&it);
     it.pass.limit = all / 2;
@@ -174,7 +177,7 @@ fn an_hour_of_which_some_minutes_were_never_sent_arrives_in_all_tables_at_once()
     assert!(changed > 1, "{steps:?}");
     // What comes after it adds to it.
     assert!(
-        steps[changed].1 > 2 * before.1 && steps[changed..].is_sorted_by_key(|it| it.1),
+        steps[changed].1 > 2 * before.1 && steps[changed..].is_sorted_by_key(|step| step.1),
         "{steps:?}"
     );
 }

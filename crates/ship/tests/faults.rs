@@ -173,7 +173,8 @@ impl SpoolAndBucket {
         let mut spool: Vec<PathBuf> = below("now/spool").map(|(name, _)| name).collect();
         spool.retain(|path| !path.starts_with(recording::SHIP) && !path.starts_with("journal"));
         // The owner's object has a time and a recording of its own.
-        let bucket = below("now/bucket").filter(|(name, _)| !name.iter().any(|it| it == "owners"));
+        let bucket =
+            below("now/bucket").filter(|(name, _)| !name.iter().any(|part| part == "owners"));
         let bucket = bucket
             .map(|(name, path)| (name, crc32fast::hash(&std::fs::read(path).unwrap())))
             .collect();

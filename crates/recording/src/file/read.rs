@@ -59,7 +59,8 @@ pub(crate) fn read_columns(
             let group = reader.get_row_group(group)?;
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
             // Columns that the file does not have get defaults, and are not counted below.
-            let absent = wanted.iter().filter(|it| !positions.contains_key(it.name)).count();
+            let absent =
+                wanted.iter().filter(|column| !positions.contains_key(column.name)).count();
             limit.take((rows as u64).saturating_mul(8 * absent as u64))?;
             let mut columns = Columns { rows, cells: Vec::new(), series: Vec::new() };
             for column in wanted {

@@ -113,7 +113,7 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
             created: 0.0,
         },
         cores: 2,
-        wall: accounts.map(|it| it.total.change.total).sum(),
+        wall: accounts.map(|account| account.total.change.total).sum(),
         locks_ticks: 0,
         torn_sessions: 0,
         nameless: 0,

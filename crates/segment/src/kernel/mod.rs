@@ -199,10 +199,10 @@ impl Watch {
             let unchanged = |b: &&Reading| b.seq == book.seq && book.seq % 2 == 0 && !on_cpu;
             let reading = match before.filter(unchanged) {
                 Some(same) => Some(*same),
-                None => processes.schedstat(book.pid as u32).map(|it| Reading {
+                None => processes.schedstat(book.pid as u32).map(|schedstat| Reading {
                     seq: book.seq,
-                    on_cpu_ns: it.on_cpu_ns,
-                    run_queue_ns: it.run_queue_ns,
+                    on_cpu_ns: schedstat.on_cpu_ns,
+                    run_queue_ns: schedstat.run_queue_ns,
                 }),
             };
             let Some(reading) = reading else { continue };

@@ -108,10 +108,10 @@ mod tests {
     fn a_blocked_process_is_found_with_its_system_call() {
         let own = std::process::id();
         let figures = process::Proc::default().schedstat(own);
-        assert!(figures.is_some_and(|it| it.on_cpu_ns > 0));
-        Process::new("sh", &["-c", "while :; do :; done"]).until(|it| *it == Doing::Running);
+        assert!(figures.is_some_and(|figures| figures.on_cpu_ns > 0));
+        Process::new("sh", &["-c", "while :; do :; done"]).until(|doing| *doing == Doing::Running);
         let mut idle = Process::new("sleep", &["60"]);
-        idle.until(|it| matches!(it, Doing::Blocked(_)));
+        idle.until(|doing| matches!(doing, Doing::Blocked(_)));
         for _ in 0..2 {
             assert!(matches!(idle.doing().unwrap(), Doing::Blocked(_)));
         }

@@ -136,7 +136,7 @@ impl Segment {
             ended,
         });
         if let Some((head, pend)) =
-            book.pend.and_then(|it| Some((book.heads.get_mut(it.head)?, it)))
+            book.pend.and_then(|pend| Some((book.heads.get_mut(pend.head)?, pend)))
         {
             head.total = head.total.saturating_add(pend.ticks);
             if pend.ended {

@@ -54,7 +54,7 @@ pub fn in_progress<'s>(
         reading.in_flight().iter().map(move |flight| {
             let same = later.in_flight_of(flight.slot, flight.generation);
             let latest = later.latest.get(&(flight.slot, flight.generation));
-            let holder = match same.filter(|it| it.begun == flight.begun) {
+            let holder = match same.filter(|same| same.begun == flight.begun) {
                 Some(same) => same.holder(),
                 // It has been charged since: to its statement or, if that was not known, most likely to the last
                 // statement.

@@ -217,8 +217,11 @@ impl Segment {
             statements.push(self.statement(key, found, text, second)?);
         }
         let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
-        let latest = current.iter().map(|it| ((it.slot, it.generation), it.latest)).collect();
-        let working = current.into_iter().filter_map(|it| it.working);
+        let latest = current
+            .iter()
+            .map(|current| ((current.slot, current.generation), current.latest))
+            .collect();
+        let working = current.into_iter().filter_map(|current| current.working);
         let in_flight = working.map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(StatementsReading {

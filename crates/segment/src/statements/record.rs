@@ -50,16 +50,18 @@ impl StatementRecord {
             key,
             database: name(source.database(key.database_id)),
             user: name(source.user(key.user_id)),
-            text: source.get(&key).and_then(|it| it.text.clone()),
+            text: source.get(&key).and_then(|statement| statement.text.clone()),
             sums: Sums::default(),
             parts: Vec::new(),
         }
     }
 
-    fn from_statement(it: &Statement, source: &StatementsReading) -> StatementRecord {
-        let mut record =
-            StatementRecord { sums: it.sums.clone(), ..StatementRecord::empty(it.key, source) };
-        record.change(&it.parts, &source.directory, 1);
+    fn from_statement(statement: &Statement, source: &StatementsReading) -> StatementRecord {
+        let mut record = StatementRecord {
+            sums: statement.sums.clone(),
+            ..StatementRecord::empty(statement.key, source)
+        };
+        record.change(&statement.parts, &source.directory, 1);
         record
     }
 
@@ -106,7 +108,8 @@ impl StatementsReading {
     /// The growth of each statement between two readings, including work in progress.
     pub fn records(earlier: &StatementsReading, later: &StatementsReading) -> Vec<StatementRecord> {
         let delta = StatementsDelta::between(earlier, later);
-        let mut records = later.records_of(&delta, Some(earlier).filter(|it| later.continues(it)));
+        let mut records =
+            later.records_of(&delta, Some(earlier).filter(|earlier| later.continues(earlier)));
         if !later.is_of_segment_of(earlier) {
             // Work in progress of a session that was killed at shutdown was counted until then, but is not in the file.
             for part in records.iter_mut().flat_map(|record| &mut record.parts) {
@@ -140,13 +143,13 @@ impl StatementsReading {
         // known.
         let readings = [(Some(later), 1), (earlier, -1)];
         for (reading, sign) in readings.into_iter().filter_map(|(r, sign)| Some((r?, sign))) {
-            for it in &reading.in_flight {
-                let at = *indexes.entry(it.key).or_insert_with(|| {
-                    records.push(StatementRecord::empty(it.key, later));
+            for flight in &reading.in_flight {
+                let at = *indexes.entry(flight.key).or_insert_with(|| {
+                    records.push(StatementRecord::empty(flight.key, later));
                     records.len() - 1
                 });
                 let parts: Vec<AccountTicks> =
-                    it.parts.iter().map(|part| AccountTicks { count: 0, ..*part }).collect();
+                    flight.parts.iter().map(|part| AccountTicks { count: 0, ..*part }).collect();
                 records[at].change(&parts, &reading.directory, sign);
             }
         }

@@ -47,7 +47,7 @@ impl Segment {
             if !self.is_account(stat)? {
                 continue;
             }
-            let pending = pend.filter(|it| it.0 == index);
+            let pending = pend.filter(|pending| pending.0 == index);
             let late = pending.map_or(0, |_| u64_at(&bytes, book::PEND_TICKS));
             if u64_at(&bytes, at + head::COUNT) != 0 || pending.is_some() {
                 ticks.insert(stat, u64_at(&bytes, at + head::TOTAL).saturating_add(late));

@@ -47,7 +47,7 @@ impl TraceNode {
         let runs = generation_of(claim) == self.generation
             && TraceState::from_claim(claim) == TraceState::Running;
         let number = u32_at(&bytes, trace::NODE);
-        Ok(runs.then(|| number.checked_sub(1).and_then(|it| u16::try_from(it).ok())))
+        Ok(runs.then(|| number.checked_sub(1).and_then(|node| u16::try_from(node).ok())))
     }
 }
 

@@ -32,7 +32,8 @@ fn is_of_a_thread(identity: &Identity) -> bool {
 /// One of the names that the scenarios use.
 fn is_a_name(name: &str) -> bool {
     let is_method = |name: &str| ["Work.outer()", "Work.inner(int)"].contains(&name);
-    let is_hash = |text: &str| text.len() == 16 && text.chars().all(|it| it.is_ascii_hexdigit());
+    let is_hash =
+        |text: &str| text.len() == 16 && text.chars().all(|letter| letter.is_ascii_hexdigit());
     match name.split("::").collect::<Vec<_>>()[..] {
         ["other", "overflow"] | ["idle", "application"] | ["off", "uninstrumented"] => true,
         ["function", method, figure, "org.example"] => {
@@ -282,7 +283,7 @@ fn at_many_phases(scenario: &str) {
     let (stepper, place) = (Shared::with_stepper(stepper), ScenarioSegment::new());
     let (mut readings, mut phase, mut phases) = (0, 1, 1);
     for stride in STRIDES {
-        let mut stop = stepper.with(|it| it.start(scenario, place.clear()));
+        let mut stop = stepper.with(|stepper| stepper.start(scenario, place.clear()));
         let mut segment = place.open();
         let mut reading = Reading::new(scenario, &segment);
         while !stop.is_end() {

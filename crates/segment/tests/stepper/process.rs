@@ -41,7 +41,7 @@ fn program() -> PathBuf {
 /// A program of the agent's tests; `None`: the agent was not built.
 pub fn java(program: &str) -> Option<Command> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client/java/target");
-    let classes = ["test-classes", "classes", "lib/*"].map(|it| built.join(it));
+    let classes = ["test-classes", "classes", "lib/*"].map(|folder| built.join(folder));
     if !classes[0].join(program.replace('.', "/") + ".class").exists() {
         let required = std::env::var_os("PGTALLY_JAVA_REQUIRED").is_some();
         assert!(!required, "no {}", classes[0].display());
@@ -49,7 +49,7 @@ pub fn java(program: &str) -> Option<Command> {
         return None;
     }
     // Byte Buddy lies in the agent alone, under another name.
-    let path = classes.map(|it| it.display().to_string()).join(":");
+    let path = classes.map(|path| path.display().to_string()).join(":");
     let mut command = Command::new("java");
     command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &path, program]);
     Some(command)

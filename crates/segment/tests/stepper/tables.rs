@@ -111,7 +111,7 @@ fn at_every_phase(subject: &Subject) {
     let (mut readings, mut phases) = (0, 0);
     for &stride in subject.strides {
         for phase in 1.. {
-            let mut stop = stepper.with(|it| it.start(subject.scenario, place.clear()));
+            let mut stop = stepper.with(|stepper| stepper.start(subject.scenario, place.clear()));
             let mut segment = place.open();
             let mut reading = Reading::new(subject, &segment, After::Nothing);
             let mut reached = false;

@@ -89,7 +89,7 @@ impl Seen {
     pub fn all() -> Vec<(Seen, u64)> {
         use Seen::{Coarse, Forgotten, Full, Kill, Lie, Loss, Refused, Removed, Sent};
         let all = [Kill, Loss, Full, Lie, Sent, Refused, Removed, Coarse, Forgotten];
-        all.map(|it| (it, SEEN[it as usize].load(Ordering::Relaxed))).to_vec()
+        all.map(|seen| (seen, SEEN[seen as usize].load(Ordering::Relaxed))).to_vec()
     }
 }
 
@@ -175,8 +175,10 @@ impl Model {
         let mut expected = Sums::default();
         found.iter().for_each(|number| expected.add(&self.intervals[number]));
         let of = |name: &str| {
-            let it = sum.statistics.iter().find(|statistic| statistic.stat.name == name);
-            it.map_or((0, 0), |it| (it.total.change.count, it.total.change.total))
+            let statistic = sum.statistics.iter().find(|statistic| statistic.stat.name == name);
+            statistic.map_or((0, 0), |statistic| {
+                (statistic.total.change.count, statistic.total.change.total)
+            })
         };
         let (cpu, handle) = (of("execute::cpu"), of("command::Query::handle"));
         let read = [cpu.0, handle.0, sum.ticks, cpu.1, handle.1];

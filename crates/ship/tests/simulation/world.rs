@@ -166,7 +166,7 @@ impl World<'_> {
 
     fn write_back(&mut self) {
         self.unsynced.write_back();
-        self.model.intervals.values_mut().for_each(|it| it.on_disk = true);
+        self.model.intervals.values_mut().for_each(|interval| interval.on_disk = true);
     }
 
     /// Returns whether files or objects may have changed.
@@ -235,7 +235,7 @@ impl World<'_> {
 
     fn lose(&mut self) {
         self.unsynced.lose(self.folder.path(), |_| true).unwrap();
-        for interval in self.model.intervals.values_mut().filter(|it| !it.on_disk) {
+        for interval in self.model.intervals.values_mut().filter(|interval| !interval.on_disk) {
             interval.may_be_lost = true;
         }
         self.model.in_part = true;
@@ -308,9 +308,10 @@ impl World<'_> {
         let next = writer.next_frame();
         // The number of an interval that is lost may be given again.
         let last = self.model.intervals.keys().last().copied().unwrap_or(0);
-        let lost = |it: &&u64| !self.is_kept(**it) || self.model.intervals[it].may_be_lost;
+        let lost =
+            |number: &&u64| !self.is_kept(**number) || self.model.intervals[number].may_be_lost;
         let lost: Vec<u64> =
-            self.model.intervals.range(next..).map(|it| it.0).filter(lost).copied().collect();
+            self.model.intervals.range(next..).map(|entry| entry.0).filter(lost).copied().collect();
         lost.iter().for_each(|number| drop(self.model.intervals.remove(number)));
         let last = self.model.intervals.keys().last().copied().unwrap_or(0).min(last);
         assert!(next > last, "after interval {last} comes {next}");
@@ -385,7 +386,10 @@ impl World<'_> {
 
     fn ship(&mut self, passes: u64, files: usize) {
         for _ in 0..passes {
-            let Some(pass) = self.recorder.as_mut().and_then(|it| it.pass.as_mut()) else { return };
+            let Some(pass) = self.recorder.as_mut().and_then(|recorder| recorder.pass.as_mut())
+            else {
+                return;
+            };
             pass.most = files;
             let passed = pass.run(&|| self.wall_us);
             Seen::Sent.count(passed.sent > 0);

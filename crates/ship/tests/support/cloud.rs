@@ -48,8 +48,8 @@ fn faults(scheme: &str, proxy: &Proxy) {
         Fault::None,
     ];
     let failures = std::cell::Cell::new(0);
-    let ship = |it: &mut Shipment| loop {
-        let passed = it.pass.run(&ship::now_us);
+    let ship = |shipment: &mut Shipment| loop {
+        let passed = shipment.pass.run(&ship::now_us);
         failures.set(failures.get() + usize::from(passed.problem.is_some()));
         match passed.problem {
             Some(error) => assert!(error.may_pass(), "{error}"),

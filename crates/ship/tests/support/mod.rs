@@ -78,14 +78,14 @@ impl Shipment {
 /// Names of all objects with rows.
 pub fn objects(bucket: &Bucket) -> Vec<Object> {
     let all = recording::TABLES.iter().flat_map(|table| bucket.list(table).unwrap());
-    all.filter_map(|it| Object::parse(&it.key)).collect()
+    all.filter_map(|object| Object::parse(&object.key)).collect()
 }
 
 /// Objects that another one has replaced.
 pub fn superseded(bucket: &Bucket) -> usize {
     let all = objects(bucket);
     let highest = grades(&all);
-    all.iter().filter(|it| highest[&it.hour()] > it.grade).count()
+    all.iter().filter(|object| highest[&object.hour()] > object.grade).count()
 }
 
 /// The number of intervals and the sum of what a reader finds in the bucket.
