@@ -112,7 +112,7 @@ mod tests {
             [limit("statement_timeout", Some("ALTER ROLE monitor")), limit("lock_timeout", None)];
         assert_eq!(
             explain(None, &both),
-            "; in force: statement_timeout = 1s (ALTER ROLE monitor RESET statement_timeout removes it), \
+            "; limits in effect: statement_timeout = 1s (ALTER ROLE monitor RESET statement_timeout removes it), \
              lock_timeout = 1s (set by the configuration or the connection's options)"
         );
         assert_eq!(explain(Some("57014"), &both), explain(None, &both));

@@ -195,7 +195,7 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
         _ => {
             let list: String = running
                 .iter()
-                .map(|(path, it)| format!("\n  {}  {}", path.display(), it.header().host))
+                .map(|(path, segment)| format!("\n  {}  {}", path.display(), segment.header().host))
                 .collect();
             Err(Error::Usage(format!(
                 "several measured clients run on this machine; specify one:{list}"

@@ -105,7 +105,7 @@ impl Checkpoint {
     /// The checkpoint of its first event. `None`: the event is of another kind.
     pub fn from_payload(payload: &Payload, ended: Option<f64>) -> Option<Checkpoint> {
         match payload {
-            Payload::Completed(it) => Some(Checkpoint { ended, ..(**it).clone() }),
+            Payload::Completed(checkpoint) => Some(Checkpoint { ended, ..(**checkpoint).clone() }),
             _ => None,
         }
     }
@@ -113,12 +113,14 @@ impl Checkpoint {
     /// Adds the values of another event of the same process.
     pub fn add(&mut self, payload: &Payload) {
         match payload {
-            Payload::Writes(it) => {
-                self.buffers_by_tablespace.clone_from(&it.buffers);
-                (self.target, self.spread) = (it.target, it.spread);
-                self.interval_seconds = it.interval_seconds;
+            Payload::Writes(writes) => {
+                self.buffers_by_tablespace.clone_from(&writes.buffers);
+                (self.target, self.spread) = (writes.target, writes.spread);
+                self.interval_seconds = writes.interval_seconds;
             }
-            Payload::Clients(it) => (self.before, self.during) = (it.before, it.during),
+            Payload::Clients(clients) => {
+                (self.before, self.during) = (clients.before, clients.during)
+            }
             _ => {}
         }
     }
@@ -303,44 +305,49 @@ fn put_activity(f: &mut Formatter<'_>, when: &str, activity: &Option<ClientActiv
 impl Display for Payload {
     fn fmt(&self, f: &mut Formatter<'_>) -> Done {
         match self {
-            Payload::Slow(it) => write!(f, "{}: {:.3} s{}", it.operation, it.seconds, it.details),
-            Payload::Started(it) => {
-                write!(f, "checkpoint begins: reason={}", it.reason)?;
-                put_activity(f, "before", &it.before)
+            Payload::Slow(slow) => {
+                write!(f, "{}: {:.3} s{}", slow.operation, slow.seconds, slow.details)
             }
-            Payload::Completed(it) => write!(
+            Payload::Started(started) => {
+                write!(f, "checkpoint begins: reason={}", started.reason)?;
+                put_activity(f, "before", &started.before)
+            }
+            Payload::Completed(checkpoint) => write!(
                 f,
                 "checkpoint ends: reason={} total={:.3} slru={:.3} write={:.3} sync={:.3} buffers={} \
                  files={} longest={:.3} added={} removed={} recycled={} file={}",
-                it.reason,
-                it.seconds,
-                it.slru_seconds,
-                it.write_seconds,
-                it.sync_seconds,
-                it.buffers,
-                it.files_synced,
-                it.longest_sync_seconds,
-                it.wal_added,
-                it.wal_removed,
-                it.wal_recycled,
-                it.longest_sync_file.as_deref().unwrap_or("")
+                checkpoint.reason,
+                checkpoint.seconds,
+                checkpoint.slru_seconds,
+                checkpoint.write_seconds,
+                checkpoint.sync_seconds,
+                checkpoint.buffers,
+                checkpoint.files_synced,
+                checkpoint.longest_sync_seconds,
+                checkpoint.wal_added,
+                checkpoint.wal_removed,
+                checkpoint.wal_recycled,
+                checkpoint.longest_sync_file.as_deref().unwrap_or("")
             ),
-            Payload::Writes(it) => {
+            Payload::Writes(writes) => {
                 write!(f, "checkpoint wrote:")?;
-                let figures =
-                    [("target", it.target), ("spread", it.spread), ("interval", it.interval_seconds)];
+                let figures = [
+                    ("target", writes.target),
+                    ("spread", writes.spread),
+                    ("interval", writes.interval_seconds),
+                ];
                 for (name, figure) in figures {
                     figure.map_or(Ok(()), |figure| write!(f, " {name}={figure:.3}"))?;
                 }
-                it.buffers.iter().try_for_each(|w| write!(f, " {}={}", w.tablespace, w.buffers))
+                writes.buffers.iter().try_for_each(|w| write!(f, " {}={}", w.tablespace, w.buffers))
             }
-            Payload::Clients(it) => {
+            Payload::Clients(clients) => {
                 write!(f, "checkpoint clients:")?;
-                put_activity(f, "before", &it.before)?;
-                put_activity(f, "during", &it.during)
+                put_activity(f, "before", &clients.before)?;
+                put_activity(f, "during", &clients.during)
             }
-            Payload::Failed(it) => {
-                write!(f, "checkpoint failed: reason={} total={:.3}", it.reason, it.seconds)
+            Payload::Failed(failed) => {
+                write!(f, "checkpoint failed: reason={} total={:.3}", failed.reason, failed.seconds)
             }
         }
     }

@@ -234,14 +234,14 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> Vec<FileRow> {
 /// The same operations by kind of process, longest time first.
 pub(crate) fn by_process(frame: &Frame) -> Vec<ProcessFileRow> {
     let mut merged: BTreeMap<(&str, [&str; 3]), ProcessFileRow> = BTreeMap::new();
-    for it in &frame.statistics {
-        let change = &it.total.change;
-        let Some(name) = parse(&it.stat).filter(|_| change.count > 0) else {
+    for statistic in &frame.statistics {
+        let change = &statistic.total.change;
+        let Some(name) = parse(&statistic.stat).filter(|_| change.count > 0) else {
             continue;
         };
         let [file, tablespace, operation] = name.key;
-        let row = merged.entry((&it.process, name.key)).or_insert_with(|| ProcessFileRow {
-            process: it.process.clone(),
+        let row = merged.entry((&statistic.process, name.key)).or_insert_with(|| ProcessFileRow {
+            process: statistic.process.clone(),
             file: file.into(),
             tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
             operation: operation.into(),

@@ -201,7 +201,7 @@ impl Frame {
         let off = self.statistics.iter().filter(|statistic| {
             statistic.stat.kind == StatKind::Account && &**statistic.stat.phase() == "off"
         });
-        off.fold(0, |sum, it| sum.saturating_add(it.total.change.total))
+        off.fold(0, |sum, statistic| sum.saturating_add(statistic.total.change.total))
     }
 
     /// Add the frame of a later interval. Values at an instant (level, number of sessions) become those of the
@@ -238,8 +238,8 @@ impl Frame {
             .collect();
         let indexes: Vec<Option<usize>> =
             later.statistics.iter().map(|statistic| known.get(&statistic.key()).copied()).collect();
-        for (it, index) in later.statistics.iter().zip(indexes) {
-            let total = it.total.rescaled(ratio, it.stat.kind);
+        for (statistic, index) in later.statistics.iter().zip(indexes) {
+            let total = statistic.total.rescaled(ratio, statistic.stat.kind);
             match index.and_then(|at| self.statistics.get_mut(at)) {
                 Some(sum) => sum.total.merge(&total),
                 None => self.statistics.push(FrameStat { total: total.into_owned(), ..it.clone() }),

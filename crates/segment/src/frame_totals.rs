@@ -25,12 +25,12 @@ impl<'f> FrameTotals<'f> {
     pub fn of_those(frame: &'f Frame, wanted: impl Fn(&FrameStat) -> bool) -> FrameTotals<'f> {
         let mut indexes: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
         let mut sums: Vec<(&Stat, Cow<'_, Total>)> = Vec::new();
-        for it in frame.statistics.iter().filter(|statistic| wanted(statistic)) {
-            match indexes.get(&*it.stat) {
-                Some(&at) => sums[at].1.to_mut().merge(&it.total),
+        for statistic in frame.statistics.iter().filter(|statistic| wanted(statistic)) {
+            match indexes.get(&*statistic.stat) {
+                Some(&at) => sums[at].1.to_mut().merge(&statistic.total),
                 None => {
-                    indexes.insert(&it.stat, sums.len());
-                    sums.push((&it.stat, Cow::Borrowed(&it.total)));
+                    indexes.insert(&statistic.stat, sums.len());
+                    sums.push((&statistic.stat, Cow::Borrowed(&statistic.total)));
                 }
             }
         }

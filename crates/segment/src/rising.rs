@@ -28,7 +28,7 @@ impl Growth {
 fn balance(accounts: &mut [Growth]) -> u64 {
     let less = accounts.iter_mut().map(|account| mem::take(&mut account.less)).sum();
     let mut left = less;
-    let growing = (0..).zip(accounts).map(|(n, it): (StatId, _)| (n, &mut it.more));
+    let growing = (0..).zip(accounts).map(|(n, account): (StatId, _)| (n, &mut account.more));
     take_back(less, growing, |_, part| left -= part);
     left
 }
@@ -55,18 +55,18 @@ impl Rising {
         self.wall = frame.wall;
         self.add_missing(frame);
         let mut kinds: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
-        for (at, it) in frame.statistics.iter().enumerate() {
-            if it.stat.kind == StatKind::Account {
-                kinds.entry(it.process.clone()).or_default().push(at);
+        for (at, statistic) in frame.statistics.iter().enumerate() {
+            if statistic.stat.kind == StatKind::Account {
+                kinds.entry(statistic.process.clone()).or_default().push(at);
             }
         }
         let (mut indexes, mut growths) = (Vec::new(), Vec::new());
         let mut left = 0;
         for accounts in kinds.into_values() {
             let of = |at: &usize| {
-                let it = &frame.statistics[*at];
-                let before = self.before.get(&it.key()).copied().unwrap_or(0);
-                Growth::new(before, it.total.change.total)
+                let statistic = &frame.statistics[*at];
+                let before = self.before.get(&statistic.key()).copied().unwrap_or(0);
+                Growth::new(before, statistic.total.change.total)
             };
             let mut kind: Vec<Growth> = accounts.iter().map(of).collect();
             left += balance(&mut kind);
@@ -77,9 +77,9 @@ impl Rising {
         growths.push(Growth { before: 0, more: 0, less: left });
         balance(&mut growths);
         for (at, growth) in indexes.into_iter().zip(growths) {
-            let it = &mut frame.statistics[at];
-            it.total.change.total = growth.before + growth.more;
-            self.before.insert(it.key(), it.total.change.total);
+            let statistic = &mut frame.statistics[at];
+            statistic.total.change.total = growth.before + growth.more;
+            self.before.insert(statistic.key(), statistic.total.change.total);
         }
     }
 

@@ -41,12 +41,13 @@ pub(crate) fn is_of_wal(stat: &Stat) -> bool {
 /// All kinds of process that inserted WAL, most bytes first.
 pub(crate) fn rows(frame: &Frame) -> Vec<WalRow> {
     let mut kinds: BTreeMap<&str, WalRow> = BTreeMap::new();
-    for it in frame.statistics.iter().filter(|statistic| is_of_wal(&statistic.stat)) {
-        let row = kinds
-            .entry(&it.process)
-            .or_insert_with(|| WalRow { process: it.process.to_string(), ..WalRow::default() });
-        if let Some(figure) = figure(row, &it.stat) {
-            *figure = figure.saturating_add(it.total.change.total);
+    for statistic in frame.statistics.iter().filter(|statistic| is_of_wal(&statistic.stat)) {
+        let row = kinds.entry(&statistic.process).or_insert_with(|| WalRow {
+            process: statistic.process.to_string(),
+            ..WalRow::default()
+        });
+        if let Some(figure) = figure(row, &statistic.stat) {
+            *figure = figure.saturating_add(statistic.total.change.total);
         }
     }
     let mut rows: Vec<WalRow> = kinds.into_values().collect();

@@ -15,8 +15,8 @@ const SLACK_US: i64 = 3_600_000_000;
 /// The servers whose recordings a bucket has. Fails if there are none.
 pub fn origins(bucket: &Bucket) -> Result<Vec<Origin>, Error> {
     let mut origins: Vec<Origin> = Vec::new();
-    for it in bucket.list("recordings")? {
-        let mut parts = it.key.trim_end_matches(".json").split('/').skip(1);
+    for object in bucket.list("recordings")? {
+        let mut parts = object.key.trim_end_matches(".json").split('/').skip(1);
         let mut next = |before: &str| Some(parts.next()?.strip_prefix(before)?.to_string());
         if let (Some(cluster), Some(host)) = (next("cluster="), next("host=")) {
             origins.push(Origin { cluster, host });
