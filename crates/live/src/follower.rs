@@ -53,7 +53,7 @@ impl Absent {
     pub fn waiting(&self) -> String {
         match self {
             Absent::Unreadable(error) => error.to_string(),
-            _ => format!("{self}; waiting for it to return"),
+            _ => format!("{self}; waiting for it to come back"),
         }
     }
 }

@@ -29,7 +29,7 @@ const EXTENSION: &str =
 
 /// Bring an image up to date: columns `changes` and `raw_size` of `tally.segment_changes`.
 pub fn apply(image: &File, changes: &[u8], raw_size: i32) -> Result<(), String> {
-    let changes = packing::unpack(changes, raw_size).ok_or("its answer is damaged")?;
+    let changes = packing::unpack(changes, raw_size).ok_or("the server's reply is malformed")?;
     changes::apply(&changes, image, LARGEST)
 }
 
