@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is written comes back.
+//! Rows that are written can be read back.
 
 mod support;
 
@@ -61,7 +61,7 @@ fn latencies_are_the_histograms_of_the_detail_intervals() {
     assert_eq!(values, Interval::from_frame(&sum).commands_handled);
 }
 
-/// Bytes that this thread has read so far.
+/// Number of bytes that this thread has read so far.
 fn bytes_read() -> u64 {
     let counts = std::fs::read_to_string("/proc/thread-self/io").unwrap();
     counts.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap()
