@@ -81,7 +81,7 @@ fn an_operation_has_its_bytes_its_failures_and_its_phases() {
     assert_eq!((&*sum.file, sum.tablespace.as_deref(), &*sum.operation), ("main", None, "read"));
     assert_eq!((sum.timing.count, sum.failed, sum.bytes, sum.sequential), (5, 1, 20580, 2));
 
-    assert_eq!(interval.statistics.len(), 1, "what is no name of files is shown as it is");
+    assert_eq!(interval.statistics.len(), 1, "other statistics are shown under their own name");
     assert_eq!(interval.statistics[0].name, "file::odd");
     assert!(step(&mut segment, &mut previous).files.is_empty());
 }

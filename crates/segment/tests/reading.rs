@@ -297,7 +297,7 @@ fn a_merge_that_never_comes_to_rest_ends_the_reading() {
     // Whatever is read, another head is being merged by then.
     segment.set_before_reading(Some(Box::new(move |_, _| {
         heads += 1;
-        assert!(heads < 10_000, "it is read for ever");
+        assert!(heads < 10_000, "reading does not end");
         maker.u32(head, heads);
     })));
     assert!(matches!(segment.snapshot(None), Err(Error::Unstable { .. })));

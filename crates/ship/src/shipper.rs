@@ -69,7 +69,7 @@ fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
     let mut last = false;
     loop {
         let passed = pass.run(&crate::now_us);
-        // If the recorder has ended, nobody reads this.
+        // This fails if the recorder has ended.
         if let Some(dropped) = passed.dropped {
             let _ = tell.send(News::Dropped(dropped));
         }

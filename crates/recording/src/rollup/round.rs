@@ -123,7 +123,7 @@ mod tests {
         let mut times = [0, 1, 2047, 1_000_000_007, 17, 0];
         round(&mut times, DIGITS);
         assert_eq!((times[0], times[1], times[2], times[4], times[5]), (0, 1, 2047, 17, 0));
-        assert_eq!(times[3], 1_000_000_007, "the largest has what is left");
+        assert_eq!(times[3], 1_000_000_007, "the largest takes the final remainder");
         let mut times = [1_000_000_007, 1_000_000_007, 5];
         round(&mut times, DIGITS);
         assert_eq!(times.iter().sum::<i128>(), 2_000_000_019);
