@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The functions of libc that a plan may let fail. Each has the name and the arguments of libc's.
+//! The libc functions that a plan may make fail. Each has the name and arguments of the libc function.
 
 use crate::plan::{judge, Call, CallVerdict};
 use crate::unsynced;
@@ -9,7 +9,7 @@ use libc::{
 use std::hint::black_box;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Makes the linker take this module: nobody else names its functions before libc is searched.
+/// Makes the linker include this module, because nothing else refers to its functions before libc is searched.
 pub fn link() {
     black_box([
         open as *const (),
@@ -60,15 +60,15 @@ fn is_standard(fd: c_int) -> bool {
     (0..=2).contains(&fd)
 }
 
-/// The real call.
+/// Makes the real call.
 macro_rules! call {
     ($number:ident $(, $argument:expr)*) => {
-        // SAFETY: the caller of the interposed function vouches for the arguments, which are passed on.
+        // SAFETY: the caller of the interposed function guarantees that the arguments, which are passed on, are valid.
         unsafe { libc::syscall(libc::$number $(, $argument)*) }
     };
 }
 
-/// Makes the call unless it fails by plan.
+/// Makes the call unless the plan makes it fail.
 macro_rules! unless_faulty {
     ($name:literal, $kind:expr, $changes:expr, $call:expr) => {
         match judge($name, $kind, $changes, 0) {
@@ -93,13 +93,13 @@ fn opened(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> 
     fd
 }
 
-// `open` has a variable list of arguments. Where this is built (x86-64 and arm64 Linux) a third argument is
-// passed as an ordinary one, and if there is none, what is taken for it is not used by the kernel.
+// `open` is variadic. On the supported platforms (x86-64 and arm64 Linux), a third argument is passed like an
+// ordinary one, and if there is none, the kernel ignores whatever is in its place.
 
 /// See open(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     opened(AT_FDCWD, path, flags, mode)
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -
 /// See open(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     opened(AT_FDCWD, path, flags, mode)
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint)
 /// See openat(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn openat(
     directory: c_int,
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn openat(
 /// See openat(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn openat64(
     directory: c_int,
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn readv(fd: c_int, vectors: *const iovec, count: c_int) -
     unless_faulty!("readv", Call::Read, false, call!(SYS_readv, fd, vectors, count))
 }
 
-/// Writes as much as the plan lets it. `make` writes so many bytes.
+/// Writes as much as the plan allows. `make` writes this many bytes.
 fn written(
     name: &'static str,
     fd: c_int,
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn ftruncate64(fd: c_int, length: off64_t) -> c_int {
 /// See rename(2).
 ///
 /// # Safety
-/// Both must be strings with a zero at their end.
+/// Both must be null-terminated strings.
 #[no_mangle]
 pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     unless_faulty!(
@@ -340,7 +340,7 @@ pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int
 /// See renameat(2).
 ///
 /// # Safety
-/// Both must be strings with a zero at their end.
+/// Both must be null-terminated strings.
 #[no_mangle]
 pub unsafe extern "C" fn renameat(
     from_directory: c_int,
@@ -359,7 +359,7 @@ pub unsafe extern "C" fn renameat(
 /// See link(2).
 ///
 /// # Safety
-/// Both must be strings with a zero at their end.
+/// Both must be null-terminated strings.
 #[export_name = "link"]
 pub unsafe extern "C" fn link_(from: *const c_char, to: *const c_char) -> c_int {
     unless_faulty!("link", Call::Rename, true, call!(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0))
@@ -368,7 +368,7 @@ pub unsafe extern "C" fn link_(from: *const c_char, to: *const c_char) -> c_int 
 /// See linkat(2).
 ///
 /// # Safety
-/// Both must be strings with a zero at their end.
+/// Both must be null-terminated strings.
 #[no_mangle]
 pub unsafe extern "C" fn linkat(
     from_directory: c_int,
@@ -388,7 +388,7 @@ pub unsafe extern "C" fn linkat(
 /// See unlink(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
     unless_faulty!("unlink", Call::Remove, true, call!(SYS_unlinkat, AT_FDCWD, path, 0))
@@ -397,7 +397,7 @@ pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
 /// See unlinkat(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn unlinkat(directory: c_int, path: *const c_char, flags: c_int) -> c_int {
     unless_faulty!("unlinkat", Call::Remove, true, call!(SYS_unlinkat, directory, path, flags))
@@ -406,7 +406,7 @@ pub unsafe extern "C" fn unlinkat(directory: c_int, path: *const c_char, flags: 
 /// See rmdir(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn rmdir(path: *const c_char) -> c_int {
     unless_faulty!(
@@ -420,7 +420,7 @@ pub unsafe extern "C" fn rmdir(path: *const c_char) -> c_int {
 /// See mkdir(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     unless_faulty!("mkdir", Call::MakeDirectory, true, call!(SYS_mkdirat, AT_FDCWD, path, mode))
@@ -429,7 +429,7 @@ pub unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
 /// See mkdirat(2).
 ///
 /// # Safety
-/// `path` must be a string with a zero at its end.
+/// `path` must be a null-terminated string.
 #[no_mangle]
 pub unsafe extern "C" fn mkdirat(directory: c_int, path: *const c_char, mode: mode_t) -> c_int {
     unless_faulty!("mkdirat", Call::MakeDirectory, true, call!(SYS_mkdirat, directory, path, mode))
@@ -484,13 +484,13 @@ pub unsafe extern "C" fn mmap64(
     mapped(address, length, protection, flags, fd, at)
 }
 
-/// Defines functions whose results libc puts together; the real one is the next of that name.
+/// Defines functions whose results libc assembles; the real function is the next one of that name.
 macro_rules! pass_on {
     ($name:ident, $text:literal, $first:ty, $result:ty) => {
         /// See statvfs(3).
         ///
         /// # Safety
-        /// A path must be a string with a zero at its end, and `into` have space for the result.
+        /// A path must be a null-terminated string, and `into` must have space for the result.
         #[no_mangle]
         pub unsafe extern "C" fn $name(of: $first, into: *mut $result) -> c_int {
             type Real = unsafe extern "C" fn($first, *mut $result) -> c_int;
@@ -500,14 +500,14 @@ macro_rules! pass_on {
             }
             let mut real = REAL.load(Ordering::Relaxed);
             if real.is_null() {
-                // SAFETY: the name has a zero at its end.
+                // SAFETY: the name is null-terminated.
                 real = unsafe { libc::dlsym(libc::RTLD_NEXT, $text.as_ptr()) };
                 REAL.store(real, Ordering::Relaxed);
             }
-            // SAFETY: every libc has these functions, and they have this type.
+            // SAFETY: every libc has these functions, with this type.
             let real: Option<Real> = unsafe { std::mem::transmute(real) };
             match real {
-                // SAFETY: the caller vouches for the arguments.
+                // SAFETY: the caller guarantees that the arguments are valid.
                 Some(real) => unsafe { real(of, into) },
                 None => failed(libc::ENOSYS),
             }

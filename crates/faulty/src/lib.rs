@@ -3,8 +3,8 @@
 //!
 //! A test program that uses this crate has its own `write`, `fsync`, `rename` and so on (`interposed.rs`):
 //! the linker prefers them to those of libc, for the standard library and for rustix. They make the
-//! real call unless the thread that calls has a [`FaultPlan`]. No other thread is affected, so tests may run side by
-//! side. Standard input, output and error never fail.
+//! real call unless the calling thread has a [`FaultPlan`]. Other threads are not affected, so tests may run in
+//! parallel. Standard input, output and error never fail.
 
 mod interposed;
 mod plan;
@@ -14,7 +14,7 @@ pub use plan::{Armed, Call, Fault, FaultPlan};
 pub use unsynced::Unsynced;
 
 impl Unsynced {
-    /// Begin; what was written before is on the disk.
+    /// Begin; earlier writes count as being on disk.
     pub fn begin() -> Unsynced {
         interposed::link();
         unsynced::begin()
@@ -27,8 +27,8 @@ pub fn arm(plan: FaultPlan) -> Armed {
     plan::begin(plan)
 }
 
-/// Does `work` in a thread of its own, under the plan of this thread, which waits for it. There is no asynchronous
-/// runtime in that thread, so a library that would hand its calls to the runtime's threads makes them itself.
+/// Does `work` in a separate thread, under the plan of this thread, which waits for it. That thread has no asynchronous
+/// runtime, so a library that would otherwise pass its calls to the runtime's threads makes them itself.
 pub fn in_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let state = plan::take();
     let working = || {
@@ -42,14 +42,14 @@ pub fn in_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done
 }
 
-/// What `work` returns under a plan, and the call that was hit.
+/// The result of `work` under a plan, and the call that was hit.
 pub fn under<T>(plan: FaultPlan, work: impl FnOnce() -> T) -> (T, Option<&'static str>) {
     let armed = arm(plan);
     let returned = work();
     (returned, armed.hit())
 }
 
-/// Names the plan if a test fails by it.
+/// Prints the plan if a test fails under it.
 struct Tried(FaultPlan);
 
 impl Drop for Tried {
@@ -60,8 +60,9 @@ impl Drop for Tried {
     }
 }
 
-/// Runs `work` with the plans for 1, 2, ... until it is untouched: it uses the plan and returns the call that was
-/// hit. Panics if fewer than `min_faults` runs were hit: then the calls are not made where the plan is.
+/// Runs `work` with the plans for 1, 2, ... until no call is hit; `work` uses the plan and returns the call that was
+/// hit. Panics if fewer than `min_faults` runs were hit, because then the calls are not made in the thread with the
+/// plan.
 pub fn until_untouched(
     min_faults: u64,
     plan: impl Fn(u64) -> FaultPlan,
@@ -76,8 +77,8 @@ pub fn until_untouched(
     }
 }
 
-/// Runs `work` with each call that changes a file system failing by each of two errors, and with a file system that
-/// has space for 0, `step`, 2 * `step`, ... bytes more.
+/// Runs `work` with each call that changes a file system failing with each of two errors, and with a file system that
+/// has space for 0, `step`, 2 * `step`, ... more bytes.
 pub fn each_fault(step: u64, mut work: impl FnMut(FaultPlan) -> Option<&'static str>) {
     for errno in [libc::ENOSPC, libc::EIO] {
         until_untouched(5, |n| FaultPlan::nth(Call::CHANGES, n, Fault::Fails(errno)), &mut work);

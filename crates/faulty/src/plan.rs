@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What shall happen to the system calls of a thread, and what has happened.
+//! Plans of faults in the system calls of a thread, and their state.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -31,7 +31,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// Those that change a file system. An open is one of them if it creates or truncates a file.
+    /// The calls that change a file system. An open counts if it creates or truncates a file.
     pub const CHANGES: &'static [Call] = &[
         Call::Open,
         Call::Write,
@@ -43,21 +43,21 @@ impl Call {
     ];
 }
 
-/// What happens to a call.
+/// A fault in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with this error; later ones work. A write has written its first half.
+    /// The call fails with this error; later calls work. A write has written its first half.
     Fails(i32),
-    /// It and every later call that would change a file system fail, as if the process had been killed. A write has
-    /// written its first half.
+    /// The call, and every later call that would change a file system, fails, as if the process had been killed. A
+    /// write has written its first half.
     Kill,
 }
 
-/// What shall happen to the system calls of a thread.
+/// The faults in the system calls of a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct FaultPlan {
     kinds: u32,
-    /// An open for reading counts, too.
+    /// Whether opening a file for reading also counts.
     reads: bool,
     at: u64,
     fault: Fault,
@@ -65,7 +65,7 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Nothing fails; calls that change a file system are counted.
+    /// No call fails; calls that change a file system are counted.
     pub const COUNT: FaultPlan = FaultPlan::nth(Call::CHANGES, u64::MAX, Fault::Kill);
 
     /// The `n`-th call of these kinds has this fault, counted from 1.
@@ -84,13 +84,14 @@ impl FaultPlan {
         FaultPlan::nth(Call::CHANGES, n, Fault::Kill)
     }
 
-    /// The file system has space for so many bytes more, then none for another file or directory either.
+    /// The file system has space for this many more bytes. After that, there is no space for new files or directories
+    /// either.
     pub const fn full_after(bytes: u64) -> FaultPlan {
         FaultPlan { space: Some(bytes), ..FaultPlan::COUNT }
     }
 }
 
-/// A plan and what has happened.
+/// A plan and its state.
 #[derive(Clone, Copy)]
 pub(crate) struct State {
     plan: FaultPlan,
@@ -103,7 +104,7 @@ thread_local! {
     static STATE: Cell<Option<State>> = const { Cell::new(None) };
 }
 
-/// The plan of this thread, which then has none.
+/// Takes the plan of this thread, which then has none.
 pub(crate) fn take() -> Option<State> {
     STATE.take()
 }
@@ -129,12 +130,12 @@ impl Armed {
         STATE.get().map_or(0, |state| state.calls)
     }
 
-    /// The space that is left, if the plan limits it.
+    /// The remaining space, if the plan limits it.
     pub fn space(&self) -> Option<u64> {
         STATE.get().and_then(|state| state.plan.space)
     }
 
-    /// The call that first had a fault, if it was reached.
+    /// The first call that had a fault, if there was one.
     pub fn hit(&self) -> Option<&'static str> {
         STATE.get().and_then(|state| state.hit)
     }
@@ -146,19 +147,19 @@ impl Drop for Armed {
     }
 }
 
-/// What to do with a call.
+/// The verdict on a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallVerdict {
     Make,
     Fail(i32),
-    /// Write so many bytes at most, then fail if `then` is set.
+    /// Write at most this many bytes, then fail if `then` is set.
     Part {
         bytes: usize,
         then: Option<i32>,
     },
 }
 
-/// Look at a call that the thread makes. `changes`: it changes a file system; `bytes`: that it writes.
+/// Decide about a call of this thread. `changes`: whether it changes a file system; `bytes`: how many it writes.
 pub(crate) fn judge(name: &'static str, kind: Call, changes: bool, bytes: usize) -> CallVerdict {
     let Ok(Some(mut state)) = STATE.try_with(Cell::get) else { return CallVerdict::Make };
     let counts =

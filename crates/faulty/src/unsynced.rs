@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a machine that loses its power has not on its disk: what was written and not synchronized.
+//! The data that a machine loses in a power failure: everything written but not synced.
 
 use libc::c_int;
 use std::cell::RefCell;
@@ -10,11 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 thread_local! {
-    /// By device and inode, the length that is on the disk; none while nobody wants to know.
+    /// The length on disk, by device and inode; `None` while not tracked.
     static LENGTHS: RefCell<Option<HashMap<(u64, u64), u64>>> = const { RefCell::new(None) };
 }
 
-/// The files that this thread has written to and not synchronized since this was begun.
+/// The files that this thread has written to and not synced since tracking began.
 #[derive(Debug)]
 pub struct Unsynced(PhantomData<*const ()>);
 
@@ -25,13 +25,13 @@ pub fn begin() -> Unsynced {
 }
 
 impl Unsynced {
-    /// The kernel has written all to the disk, as it does within half a minute.
+    /// Simulate that the kernel has written everything to disk, as it does within half a minute.
     pub fn write_back(&self) {
         LENGTHS.set(Some(HashMap::new()));
     }
 
-    /// Names are on the disk; of the contents below this directory only what is synchronized stays of the
-    /// files for which `lose` says so.
+    /// Simulate a power failure. Names are on disk. Files below this directory for which `lose` returns true
+    /// keep only their synced contents.
     pub fn lose(&self, directory: &Path, mut lose: impl FnMut(&Path) -> bool) -> io::Result<()> {
         let lengths = LENGTHS.take().unwrap_or_default();
         let done = lose_below(directory, &lengths, &mut lose);
@@ -67,11 +67,11 @@ fn lose_below(
 }
 
 fn with_file(fd: c_int, what: impl FnOnce(&mut HashMap<(u64, u64), u64>, (u64, u64), u64)) {
-    // A thread that ends may still write.
+    // A thread that is ending may still write.
     let _ = LENGTHS.try_with(|lengths| {
         let Ok(mut lengths) = lengths.try_borrow_mut() else { return };
         let Some(lengths) = lengths.as_mut() else { return };
-        // SAFETY: fstat fills it, and all of its fields are integers.
+        // SAFETY: fstat fills the structure, and all its fields are integers.
         let mut status: libc::stat = unsafe { std::mem::zeroed() };
         // SAFETY: `status` has space for the result.
         if unsafe { libc::fstat(fd, &mut status) } == 0 {
@@ -91,7 +91,7 @@ pub fn written(fd: c_int) {
     });
 }
 
-/// The file has this length now.
+/// The file now has this length.
 pub fn truncated(fd: c_int, length: i64) {
     let length = u64::try_from(length).unwrap_or(0);
     with_file(fd, |lengths, file, _| {
@@ -100,7 +100,7 @@ pub fn truncated(fd: c_int, length: i64) {
     });
 }
 
-/// The file is on the disk.
+/// The file is on disk.
 pub fn synced(fd: c_int) {
     with_file(fd, |lengths, file, _| {
         lengths.remove(&file);

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// Everything that the recorder does with files.
+/// Every operation of the recorder on files.
 fn work(folder: &Path) -> std::io::Result<()> {
     fs::create_dir(folder.join("below"))?;
     let path = folder.join("below/one");
@@ -36,7 +36,7 @@ fn every_call_is_counted_and_each_can_fail() {
         let armed = arm(FaultPlan::nth(Call::CHANGES, n, Fault::Fails(libc::EDQUOT)));
         let error = work(folder.path()).unwrap_err();
         names.push(armed.hit().unwrap());
-        // tempfile names the file and keeps the kind.
+        // tempfile adds the file's name and keeps the kind of error.
         assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "call {n}");
     }
     let expected = [

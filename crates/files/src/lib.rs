@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How a file or directory of ours is made: the only way (script/one-place checks that).
+//! The only way to create files and directories (script/one-place checks this).
 //!
-//! What the command writes contains texts of statements. So its mode is given when it is made, whatever the umask is.
-//! And it is written by the one who asked for it: neither through a link, nor into a file that another user has put under
-//! that name. Root, whom everybody would like to lead elsewhere, writes only where no other user can change a part of the
-//! path ([`place`]).
+//! Files that the command writes contain texts of statements, so their mode is set on creation, whatever the umask is.
+//! Files are written neither through a link, nor into a file that another user has put under that name. Root, a
+//! worthwhile target of such redirections, writes only where no other user can change a part of the path ([`place`]).
 //!
-//! And how files are read that others may have made, as those of a recording: no link leads elsewhere, no pipe keeps the
-//! reader waiting, and none is larger than a limit ([`read`]).
+//! Files that others may have created, such as those of a recording, are read safely: links are not followed, pipes do
+//! not block the reader, and the size is limited ([`read`]).
 
 mod place;
 mod read;
@@ -23,20 +22,20 @@ use tempfile::{NamedTempFile, TempDir};
 pub use place::check;
 pub use read::{open, read, read_all, read_named, read_named_text, read_text};
 
-/// Who may read it, besides its owner and root.
+/// Who may read a file, besides its owner and root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
     /// Nobody.
     #[default]
     Owner,
-    /// Its group, where that may read the server's data directory too.
+    /// Its group, if the group may also read the server's data directory.
     Group,
-    /// Everybody: it is the same on every machine, such as a manual page, or others work in it.
+    /// Everybody: the file is the same on every machine, such as a manual page, or a directory that others work in.
     Everybody,
 }
 
 impl Access {
-    /// The group's if it may read this file or directory, and others may not.
+    /// Access for the group if it may read this file or directory and others may not; otherwise for the owner.
     pub fn like(path: &Path) -> Access {
         match std::fs::metadata(path) {
             Ok(meta) if meta.mode() & 0o044 == 0o040 => Access::Group,
@@ -53,18 +52,18 @@ impl Access {
     }
 
     fn folder(self) -> u32 {
-        // Who may read may enter.
+        // Whoever may read a directory may also enter it.
         self.file() | (self.file() & 0o444) >> 2
     }
 }
 
-/// A new file, or an empty one in place of our own. A device or a pipe is opened as it is.
+/// Creates a file, replacing a file of ours with an empty one. A device or a pipe is opened as it is.
 pub fn create(path: &Path, access: Access) -> io::Result<File> {
     match create_new(path, access) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         made => return made,
     }
-    // Opened once: the reader of a pipe would take the first close for the end.
+    // Open only once, because the reader of a pipe would take the first close as the end.
     if let Some(file) = special(path) {
         return Ok(file);
     }
@@ -73,15 +72,15 @@ pub fn create(path: &Path, access: Access) -> io::Result<File> {
     Ok(file)
 }
 
-/// A new file.
+/// Creates a file, which must not exist.
 pub fn create_new(path: &Path, access: Access) -> io::Result<File> {
     check(path)?;
-    // O_EXCL follows no link.
+    // O_EXCL does not follow links.
     let file = OpenOptions::new().write(true).create_new(true).mode(access.file()).open(path)?;
     with_mode(file, access)
 }
 
-/// A file to append to: a new one, or our own.
+/// Opens a file for appending: a new one, or one of ours.
 pub fn append(path: &Path, access: Access) -> io::Result<File> {
     match append_new(path, access) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -91,21 +90,21 @@ pub fn append(path: &Path, access: Access) -> io::Result<File> {
     }
 }
 
-/// A new file to append to.
+/// Creates a file for appending, which must not exist.
 pub fn append_new(path: &Path, access: Access) -> io::Result<File> {
     check(path)?;
     let file = OpenOptions::new().append(true).create_new(true).mode(access.file()).open(path)?;
     with_mode(file, access)
 }
 
-/// Create it with [`create`], and write this.
+/// Creates a file with [`create`], and writes this content.
 pub fn write(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     create(path, access)?.write_all(content)
 }
 
-/// Replace the file at `path` by one with this content: readers see the old content or the new one. With `durable` the new
-/// content is on disk on return. A temporary file next to it never stays, unless this process is killed; its name ends
-/// with `unfinished`.
+/// Replaces the file at `path` with one that has this content: readers see either the old content or the new one. With
+/// `durable`, the new content is on disk on return. The temporary file next to it, whose name ends with `unfinished`,
+/// stays only if this process is killed.
 pub fn replace(
     path: &Path,
     content: &[u8],
@@ -128,7 +127,7 @@ pub fn replace(
     Ok(())
 }
 
-/// A new file of an unpredictable name, removed on drop.
+/// Creates a file with an unpredictable name, which is removed on drop.
 pub fn temporary(
     folder: &Path,
     prefix: &str,
@@ -141,7 +140,7 @@ pub fn temporary(
     Ok(file)
 }
 
-/// A directory, with those above it that do not exist. One that exists stays as it is.
+/// Creates a directory and its missing parents. An existing directory stays as it is.
 pub fn folder(path: &Path, access: Access) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -152,17 +151,17 @@ pub fn folder(path: &Path, access: Access) -> io::Result<()> {
             folder(above.ok_or(error)?, access)?;
             new_folder(path, access)
         }
-        // Another process may have made it meanwhile.
+        // Another process may have created it meanwhile.
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made,
     }
 }
 
-/// A new directory.
+/// Creates a directory, which must not exist.
 pub fn new_folder(path: &Path, access: Access) -> io::Result<()> {
     check(path)?;
     std::fs::DirBuilder::new().mode(access.folder()).create(path)?;
-    // The umask may have taken more.
+    // The umask may have removed more permissions.
     let flags = (OFlags::NOFOLLOW | OFlags::DIRECTORY).bits() as i32;
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(made) => made.set_permissions(Permissions::from_mode(access.folder())),
@@ -170,7 +169,7 @@ pub fn new_folder(path: &Path, access: Access) -> io::Result<()> {
     }
 }
 
-/// Change the mode of a file or directory of ours.
+/// Changes the mode of a file or directory of ours.
 pub fn set_access(path: &Path, access: Access) -> io::Result<()> {
     check(path)?;
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
@@ -179,51 +178,54 @@ pub fn set_access(path: &Path, access: Access) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// A new directory of an unpredictable name below this one; it is not removed.
+/// Creates a directory with an unpredictable name in this one; it is not removed.
 pub fn unique_folder(parent: &Path, prefix: &str, access: Access) -> io::Result<PathBuf> {
     temporary_folder(parent, prefix, access).map(TempDir::keep)
 }
 
-/// The same, removed on drop.
+/// The same, but removed on drop.
 pub fn temporary_folder(parent: &Path, prefix: &str, access: Access) -> io::Result<TempDir> {
     check(&parent.join("folder"))?;
     let mode = Permissions::from_mode(access.folder());
     let made =
         tempfile::Builder::new().prefix(prefix).permissions(mode.clone()).tempdir_in(parent)?;
-    // The umask may have taken more.
+    // The umask may have removed more permissions.
     std::fs::set_permissions(made.path(), mode)?;
     Ok(made)
 }
 
-/// Write to a file that exists: one of the kernel, such as a setting in /sys.
+/// Writes to an existing file of the kernel, such as a setting in /sys.
 pub fn write_to_kernel(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// The umask may have taken more than the access leaves out.
+/// Sets the mode again, because the umask may have removed more permissions.
 fn with_mode(file: File, access: Access) -> io::Result<File> {
     file.set_permissions(Permissions::from_mode(access.file()))?;
     Ok(file)
 }
 
-/// An existing regular file of ours.
+/// Opens an existing regular file of ours.
 fn own(path: &Path, options: &mut OpenOptions, access: Access) -> io::Result<File> {
     check(path)?;
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = read::regular(options.custom_flags(flags), path)?;
     let meta = file.metadata()?;
-    // A further name may be one of a file that is not meant.
+    // Another hard link may be the name of a file that must not be overwritten.
     if !place::is_trusted(meta.uid()) || meta.nlink() > 1 {
         return Err(io::Error::new(
             ErrorKind::PermissionDenied,
-            format!("it exists and belongs to user {}, or has another name, too", meta.uid()),
+            format!(
+                "it already exists and belongs to user {}, or has other hard links",
+                meta.uid()
+            ),
         ));
     }
-    // What was written before stays readable to whom it was until now, what follows does not.
+    // Users who could read the earlier content may still have it open, but cannot open the file again.
     with_mode(file, access)
 }
 
-/// A device or a pipe, such as /dev/stdout. Only a link of our own, root's or the kernel's leads to it.
+/// Opens a device or a pipe, such as /dev/stdout. Only links of ours, root's or the kernel's are followed.
 fn special(path: &Path) -> Option<File> {
     let link = std::fs::symlink_metadata(path).ok()?;
     let kind = std::fs::metadata(path).ok()?.file_type();

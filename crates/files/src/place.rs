@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where root may write: nobody else can change a part of the path, so what is checked stays true.
+//! Where root may write: only where no other user can change a part of the path, so that the check stays valid.
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -7,12 +7,12 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows.
+/// Maximum number of links to follow, as in the kernel.
 const LINKS: u32 = 40;
 
-/// An error if we are root, and another user could lead this path elsewhere: every directory on the way belongs to root,
-/// or to the user who became root by sudo, and others may not write to it, or only add names (as in /tmp). What does not
-/// exist yet is ours to make.
+/// Fails if we are root and another user could redirect this path: every directory on the way must belong to root, or
+/// to the user who became root by sudo, and others must not be able to write to it, except to add names (as in /tmp).
+/// Parts that do not exist yet will be created by us.
 pub fn check(path: &Path) -> io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -23,7 +23,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     walk(&folder)
 }
 
-/// Whether this user is root, ourselves, or the one who became root by sudo.
+/// Whether this user is root, ourselves, or the user who became root by sudo.
 pub(crate) fn is_trusted(uid: u32) -> bool {
     let sudo = || std::env::var("SUDO_UID").ok()?.parse().ok();
     uid == 0
@@ -37,7 +37,7 @@ fn walk(folder: &Path) -> io::Result<()> {
     let mut left = parts(folder);
     while let Some(part) = left.pop() {
         if part == ".." {
-            // `at` contains no link.
+            // `at` does not contain links.
             at.pop();
             here = std::fs::symlink_metadata(&at)?;
             continue;
@@ -91,7 +91,7 @@ fn others_write(path: &Path, meta: &Metadata) -> bool {
     meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && (meta.gid() != 0 || has_list(path)))
 }
 
-/// Whether there is an access control list: then the group's bits are what others in the list may do at most.
+/// Whether there is an access control list. If so, the group bits are the mask of all users and groups in the list.
 fn has_list(path: &Path) -> bool {
     let length = rustix::fs::getxattr_query(path, "system.posix_acl_access");
     length.is_ok_and(|length| length > 0)
@@ -103,14 +103,14 @@ fn is_sticky(meta: &Metadata) -> bool {
 
 fn refused(path: &Path, meta: &Metadata) -> io::Error {
     let why = match is_trusted(meta.uid()) {
-        true => "others may write there".to_string(),
-        false => format!("that is user {}'s", meta.uid()),
+        true => "other users may write there".to_string(),
+        false => format!("it belongs to user {}", meta.uid()),
     };
     io::Error::new(
         ErrorKind::PermissionDenied,
         format!(
-            "root does not write below {}, since {why}, who could lead it elsewhere; run this as that user, or \
-             choose another directory",
+            "refusing to write under {} as root, because {why}, so its contents could be redirected; run this as that \
+             user, or choose another directory",
             path.display()
         ),
     )

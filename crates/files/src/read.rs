@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How a file is read that another may have made.
+//! Reads files that another user may have created.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -8,38 +8,39 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// A regular file, not through a link. A pipe would keep the reader waiting, a device could be anything.
+/// Opens a regular file, not through a link. A pipe would block the reader, and a device could do anything.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     regular(OpenOptions::new().read(true).custom_flags(flags), path)
 }
 
-/// The content of such a file, `limit` bytes at most; more is an error.
+/// The content of such a file; fails if it is larger than `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open(path)?, limit)
 }
 
-/// The content of a file that the user has named, which may be a link or a pipe; `limit` bytes at most.
+/// The content of a file that the user specified, which may be a link or a pipe; fails if it is larger than `limit`
+/// bytes.
 pub fn read_named(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(File::open(path)?, limit)
 }
 
-/// The same as a text.
+/// The content of such a file as text.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     text(read(path, limit)?)
 }
 
-/// The text of a file that the user has named.
+/// The text of a file that the user specified.
 pub fn read_named_text(path: &Path, limit: u64) -> io::Result<String> {
     text(read_named(path, limit)?)
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not valid UTF-8 text"))
 }
 
-/// All that there is to be read, `limit` bytes at most; more is an error.
+/// Everything that can be read; fails if it is more than `limit` bytes.
 pub fn read_all(from: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -48,19 +49,20 @@ pub fn read_all(from: impl Read, limit: u64) -> io::Result<Vec<u8>> {
             0 => format!("{limit} bytes"),
             mb => format!("{mb} MB"),
         };
-        let what = format!("it has more than {most}, the most that is read of such a file");
+        let what = format!("it is larger than {most}, the limit for such a file");
         return Err(io::Error::new(ErrorKind::FileTooLarge, what));
     }
     Ok(bytes)
 }
 
-/// Open it, if it is a regular file; with O_NOFOLLOW among the options, a link is named as such.
+/// Opens a file if it is a regular one; with O_NOFOLLOW among the options, the error names a link as such.
 pub(crate) fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.open(path).map_err(|error| {
         match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-            true => {
-                io::Error::new(ErrorKind::PermissionDenied, "it is a link, which is not followed")
-            }
+            true => io::Error::new(
+                ErrorKind::PermissionDenied,
+                "it is a symbolic link, and links are not followed",
+            ),
             false => error,
         }
     })?;

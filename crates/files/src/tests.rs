@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use rustix::fs::Mode;
 
 const NOBODY: u32 = 65_534;
-/// The umask is the process's.
+/// The umask belongs to the whole process.
 static UMASK: Mutex<()> = Mutex::new(());
 
 fn mode(path: &Path) -> u32 {
@@ -69,10 +69,10 @@ fn no_link_is_written_through() {
         }
     }
     assert_eq!(std::fs::read(at("victim")).unwrap(), b"it");
-    // One that is replaced was the link itself.
+    // Replacing replaces the link itself.
     replace(&at("link"), b"new", Access::Owner, "", false).unwrap();
     assert_eq!(std::fs::read(at("victim")).unwrap(), b"it");
-    // Where the user wants it to go.
+    // The user may direct output there.
     assert!(create(Path::new("/dev/null"), Access::Owner).is_ok());
     symlink("/dev/null", at("nowhere")).unwrap();
     assert!(create(&at("nowhere"), Access::Owner).is_ok());
@@ -113,7 +113,7 @@ fn root_writes_only_where_nobody_else_can_change_the_path() {
     if !is_root() {
         return;
     }
-    // What is made by others than `files` here has the usual umask.
+    // Files created here without the crate `files` are subject to the umask.
     let _one = UMASK.lock();
     let ours = tempfile::tempdir().unwrap();
     let at = |name: &str| ours.path().join(name);
@@ -127,7 +127,7 @@ fn root_writes_only_where_nobody_else_can_change_the_path() {
     chown(at("of a group"), None, Some(NOBODY)).unwrap();
     symlink(&theirs, at("link")).unwrap();
     std::fs::create_dir(at("with a list")).unwrap();
-    // Entries of 8 bytes: tag, rights, id. Owner, user nobody, group, mask, others.
+    // Entries of 8 bytes: tag, permissions, id. Owner, user nobody, group, mask, others.
     let entries = [
         (1u16, 7u16, u32::MAX),
         (2, 7, NOBODY),
@@ -157,13 +157,13 @@ fn root_writes_only_where_nobody_else_can_change_the_path() {
         at("open/../link/below/it"),
     ] {
         let error = create(&path, Access::Owner).unwrap_err().to_string();
-        assert!(error.contains("root does not write below"), "{}: {error}", path.display());
+        assert!(error.contains("refusing to write under"), "{}: {error}", path.display());
         assert!(folder(&path, Access::Owner).is_err() && !path.exists(), "{}", path.display());
         assert!(replace(&path, b"", Access::Owner, "", false).is_err());
         let parent = path.parent().unwrap();
         assert!(unique_folder(parent, "it", Access::Owner).is_err());
     }
-    // In a directory like /tmp, what is ours stays ours; a link of another user is not followed.
+    // In a directory like /tmp, other users cannot replace our files; links of other users are not followed.
     std::fs::create_dir(at("sticky")).unwrap();
     std::fs::set_permissions(at("sticky"), Permissions::from_mode(0o1777)).unwrap();
     std::fs::create_dir(at("sticky/ours")).unwrap();
@@ -179,7 +179,7 @@ fn root_writes_only_where_nobody_else_can_change_the_path() {
     )
     .unwrap();
     assert!(create(&at("sticky/link/new"), Access::Owner).is_err());
-    // By root's own links.
+    // Root's own links are followed.
     symlink(at("sticky"), at("ours")).unwrap();
     create(&at("ours/ours/../ours/again"), Access::Owner).unwrap();
     assert!(at("sticky/ours/again").exists());
@@ -196,7 +196,7 @@ fn what_others_made_is_read_without_links_pipes_and_limits_beyond() {
     let error = |name: &str, limit| read(&at(name), limit).unwrap_err().to_string();
     assert!(error("plain", 4).contains("more than 4 bytes"), "{}", error("plain", 4));
     assert!(error("link", 5).contains("a link"));
-    // Nobody writes to it: this would wait.
+    // The pipe has no writer, so opening it would block.
     assert!(error("pipe", 5).contains("not a regular file"));
     assert!(error(".", 5).contains("not a regular file"));
     let endless = read_named(std::path::Path::new("/dev/zero"), 1 << 20).unwrap_err();

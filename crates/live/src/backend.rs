@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Cancels a statement or ends a session: through the server, with the rights of the connection's role, and
-//! never by a signal of our own.
+//! Cancels a session's statement or terminates the session: through the server, with the privileges of the
+//! connection's role, and never by sending a signal.
 
 use std::sync::mpsc::{channel, Receiver};
 
@@ -13,12 +13,12 @@ pub use view::session::SessionId;
 use crate::server::{self, Access};
 use crate::spec::Spec;
 
-/// What to do to a session.
+/// An action on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionAction {
-    /// Cancel its statement (pg_cancel_backend).
+    /// Cancel the session's statement (pg_cancel_backend).
     Cancel,
-    /// End it (pg_terminate_backend).
+    /// Terminate the session (pg_terminate_backend).
     Terminate,
 }
 
@@ -31,11 +31,11 @@ impl SessionAction {
     }
 }
 
-/// Asks the server of `segment` to do this; `target` is what the user named.
+/// Asks the server of `segment` to do this; `target` is the user's TARGET.
 ///
 /// # Errors
 ///
-/// The session has ended, the server cannot be connected to, or it refuses: its own words.
+/// The session has ended, the connection fails, or the server refuses, with the server's message.
 pub fn send(
     deed: SessionAction,
     session: SessionId,
@@ -46,7 +46,7 @@ pub fn send(
     let ended = || Error::Failed(format!("session {pid} has ended"));
     let mut client = connect(segment, target)?;
     of_this_server(&mut client, segment)?;
-    // As late as possible: a later session may get the same pid.
+    // As late as possible, because a later session may get the same PID.
     let claims = segment.claims()?;
     if !claims
         .iter()
@@ -61,12 +61,12 @@ pub fn send(
     }
 }
 
-/// The same in a thread, for who must not wait for the server: it may take ten seconds to accept a connection. The
-/// answer comes through the channel.
+/// Like [`send`], but in a thread, for callers that must not wait for the server, which may take ten seconds to accept
+/// a connection. The result arrives through the channel.
 ///
 /// # Errors
 ///
-/// There is no thread, or no second handle of the segment.
+/// No thread could be started, or the segment could not be opened a second time.
 pub fn send_aside(
     deed: SessionAction,
     session: SessionId,
@@ -76,7 +76,7 @@ pub fn send_aside(
     let (segment, target) = (segment.again()?, target.map(str::to_owned));
     let (answer, answers) = channel();
     let work = move || {
-        // Fails if the view has ended.
+        // This fails if the view has ended.
         let _ = answer.send(send(deed, session, &segment, target.as_deref()));
     };
     std::thread::Builder::new().name("backend".to_string()).spawn(work)?;
@@ -86,11 +86,11 @@ pub fn send_aside(
 fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
     match Spec::parse(target)? {
         Spec::Connection(_) | Spec::DataDirectory(_) => server::connect_target(target),
-        // Nothing else says which server it is.
+        // Only the segment says which server it is.
         Spec::Only | Spec::Segment(_) => match Access::of_segment(segment) {
             Some(access) => access.connect(None),
             None => Err(Error::Failed(
-                "the segment names no socket of its server: start tally top with a connection string \
+                "the segment does not say where its server listens; start tally top with a connection string \
                  (tally top \"host=... user=...\")"
                     .into(),
             )),
@@ -98,23 +98,23 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
     }
 }
 
-/// An error if the connection is to another server than the segment's, whose sessions have other pids.
+/// Fails if the connection leads to a server other than the segment's, whose sessions have other PIDs.
 fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
     let ours: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0)?;
     let stat = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
-    // A process that does not exist here is one of another machine.
+    // A process that does not exist here runs on another machine.
     let is_its = stat.is_some_and(|stat| stat.parent == segment.header().server_pid);
     if is_its || !segment.knows_pids() {
         return Ok(());
     }
     Err(Error::Failed(
-        "the connection leads to another server than the one shown; name this one by its data \
+        "connected to another server, not to the one shown; specify the one shown by its data \
          directory or a connection string"
             .into(),
     ))
 }
 
-/// The server's message with its detail, which says which right is missing.
+/// The server's message with its detail, which says which privilege is missing.
 fn refused(error: pq::Error) -> Error {
     let Some(detail) = error.detail() else { return error.into() };
     let detail = detail.to_string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who blocks whom in a running server, with the statements of both and the names of what is locked.
+//! Who blocks whom in a running server, with the statements of both and the names of the locked objects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use view::blocking::{Forest, Sources, Waiting};
 
 use crate::lock_names::LockNames;
 
-/// Reads it again and again, and remembers names.
+/// Repeated readings of who blocks whom; remembers the names of locked objects.
 #[derive(Debug, Default)]
 pub struct Blocking {
     names: LockNames,
 }
 
 impl Blocking {
-    /// Who blocks whom now, and when that is, seconds since 1970.
+    /// Who blocks whom now, and the time of the reading, seconds since 1970.
     pub fn read(&mut self, segment: &mut Segment) -> Result<(Forest, f64), Error> {
         let blocked = segment.blocked()?;
         if blocked.is_empty() {
@@ -30,8 +30,8 @@ impl Blocking {
         Ok((forest, interval.time))
     }
 
-    /// The same of readings that exist already: `blocked` was read before `snapshot`, which has these
-    /// sessions. Without `statements` they are read if somebody waits.
+    /// The same from existing readings: `blocked` was read before `snapshot`, which has these sessions. If `statements`
+    /// is `None` and a session waits, statements are read.
     pub(crate) fn forest(
         &mut self,
         segment: &mut Segment,
@@ -41,7 +41,7 @@ impl Blocking {
         statements: Option<Arc<StatementsReading>>,
     ) -> Result<Forest, Error> {
         let waiting = Waiting::from_sessions(sessions);
-        let waits = blocked.iter().any(|it| waiting.row(it).is_some());
+        let waits = blocked.iter().any(|wait| waiting.row(wait).is_some());
         let mut last = HashMap::new();
         let mut statements = statements;
         if waits {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which of a server's processes are instrumented, by /proc and the slots.
+//! Which processes of a server are instrumented, according to /proc and the slots.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,12 +17,12 @@ pub struct Coverage {
     pub covered: Vec<Process>,
     /// Without one.
     pub uncovered: Vec<Process>,
-    /// Whether every process should have one, since shared_preload_libraries loads pg_tally.
+    /// Whether every process should have a slot, because shared_preload_libraries loads pg_tally.
     pub shared: bool,
 }
 
 impl Coverage {
-    /// The children of this segment's server; `None` if its processes cannot be seen (another machine or pid
+    /// The children of this segment's server; `None` if its processes are not visible (another machine or PID
     /// namespace, or the server has ended).
     pub fn read(segment: &Segment) -> Result<Option<Self>, segment::Error> {
         if segment.remote().is_some() || segment.server_runs() != Some(true) {
@@ -43,7 +43,7 @@ impl Coverage {
 
     fn look(segment: &Segment, postmaster: u32) -> Result<Self, segment::Error> {
         let children = scratch::children(postmaster);
-        // Read after the children, so that a process with a slot is never counted without one.
+        // Read after the children, so that a process with a slot never counts as one without.
         let pids: HashSet<u32> = segment
             .claims()?
             .into_iter()
@@ -55,16 +55,16 @@ impl Coverage {
     }
 }
 
-/// Counts the processes without a slot, again and again and without sleeping.
+/// Counts the processes without a slot, repeatedly and without sleeping.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
-    /// Those of the last look.
+    /// The processes that had no slot at the previous call.
     before: HashSet<u32>,
 }
 
 impl Count {
-    /// How many have none; `None` if the server's processes cannot be seen. A process that has just
-    /// started has no slot yet, so only one that had none at the last look counts.
+    /// The number of processes without a slot; `None` if the server's processes are not visible. A process that has
+    /// just started has no slot yet, so only those count that had none at the previous call either.
     pub(crate) fn next(&mut self, segment: &Segment) -> Result<Option<usize>, segment::Error> {
         if segment.header().all_processes {
             return Ok(Some(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of the server's devices and of its processes' I/O, from the kernel's counters.
+//! Rows about the server's devices and the I/O of its processes, from the kernel's counters.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use recording::{Batch, DeviceRow, ServerIoRow, SettingRow};
 
 use crate::devices::DeviceReading;
 
-/// Makes rows of the changes between readings of one server's counters.
+/// Turns the changes between readings of one server's counters into rows.
 #[derive(Debug, Default)]
 pub struct DeviceRows {
     found: Option<Arc<Devices>>,
     before: Option<Reading>,
-    /// The processes, which not each reading has, and when they were read.
+    /// The processes' counters, which not every reading has, and when they were read.
     server: Option<(GroupCounters, u64)>,
 }
 
@@ -21,8 +21,12 @@ impl DeviceRows {
     /// Adds changes since the previous reading, and descriptions of locations and devices if they
     /// were resolved again.
     pub fn add(&mut self, (found, reading): DeviceReading, batch: &mut Batch) {
-        let direct: Vec<_> =
-            found.locations.iter().flat_map(|at| found.under(at)).map(|it| it.number).collect();
+        let direct: Vec<_> = found
+            .locations
+            .iter()
+            .flat_map(|at| found.under(at))
+            .map(|device| device.number)
+            .collect();
         if let Some(before) = &self.before {
             let interval_ns = reading.devices_ns.saturating_sub(before.devices_ns);
             for (number, now) in &reading.devices {
@@ -226,7 +230,7 @@ mod tests {
                     .iter()
                     .map(|device| (device.interval_ns, device.reads, device.direct))
                     .next(),
-                server.iter().map(|it| (it.interval_ns, it.reads)).next(),
+                server.iter().map(|row| (row.interval_ns, row.reads)).next(),
             )
         };
         assert_eq!(add(10, 1, Some(group(5, 0))), (None, None));

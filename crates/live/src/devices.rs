@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reads the counters of the devices under a server, and the kernel's I/O counters of its
-//! processes, in a thread of its own, because a mount that does not respond may block it.
+//! processes, in a separate thread, because a mount that does not respond may block the reader.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -12,7 +12,7 @@ use segment::Segment;
 
 /// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// After a device was removed or a mount changed, devices are resolved again this much earlier.
+/// After a device has been removed or a mount has changed, devices are resolved again this many times sooner.
 const SOONER: u32 = 10;
 
 /// The devices, and their counters.
@@ -24,9 +24,9 @@ pub struct DeviceWatch {
     /// Whether to read the processes' counters in addition to the devices'.
     questions: Sender<bool>,
     answers: Receiver<DeviceReading>,
-    /// A question was asked and has no answer yet.
+    /// A question is still without an answer.
     asked: bool,
-    /// The last answer was late; do not wait for the next one.
+    /// The last answer was late, so do not wait for the next one.
     late: bool,
 }
 
@@ -47,7 +47,7 @@ impl DeviceWatch {
         DeviceWatch::start_at(directory, pid.filter(|pid| *pid != 0), anew)
     }
 
-    /// The same for the server in a data directory; `pid` is its postmaster.
+    /// Starts the thread for the server in a data directory; `pid` is its postmaster.
     fn start_at(
         directory: PathBuf,
         pid: Option<u32>,
@@ -58,12 +58,12 @@ impl DeviceWatch {
         std::thread::Builder::new()
             .name("devices".to_string())
             .spawn(move || work(&directory, pid, anew, &asked, &answer))
-            .map_err(|error| format!("devices are not shown: {error}"))?;
+            .map_err(|error| format!("could not start reading devices: {error}"))?;
         Ok(DeviceWatch { questions, answers, asked: false, late: false })
     }
 
-    /// Asks for the counters, with `processes` also for those of the server's processes. Returns
-    /// false if an earlier question has no answer yet.
+    /// Asks for the counters of the devices and, with `processes`, of the server's processes. Returns
+    /// false if an earlier question is still without an answer.
     pub fn ask(&mut self, processes: bool) -> bool {
         // If the thread has ended, waiting for the answer reports it.
         !self.asked && {
@@ -72,7 +72,7 @@ impl DeviceWatch {
         }
     }
 
-    /// The answer to the question, or why there is none.
+    /// The answer to the question, or the reason why there is none.
     pub fn answer(&mut self) -> Result<DeviceReading, String> {
         let patience = if self.late { Duration::ZERO } else { PATIENCE };
         match self.answers.recv_timeout(patience) {
@@ -82,9 +82,9 @@ impl DeviceWatch {
             }
             Err(RecvTimeoutError::Timeout) => {
                 self.late = true;
-                Err("devices are not known yet: a file system does not respond".to_string())
+                Err("no device figures yet: a file system does not respond".to_string())
             }
-            Err(RecvTimeoutError::Disconnected) => Err("devices are not read any more".to_string()),
+            Err(RecvTimeoutError::Disconnected) => Err("devices are no longer read".to_string()),
         }
     }
 }
@@ -155,6 +155,6 @@ pub(crate) mod tests {
         assert!(began.elapsed() < 2 * PATIENCE, "the watch waits only once");
         assert_eq!(asked.try_iter().count(), 1);
         drop(answer);
-        assert!(watch.answer().unwrap_err().contains("any more"));
+        assert!(watch.answer().unwrap_err().contains("no longer"));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Variables that libpq reads, too.
+//! Environment variables that libpq also reads.
 
-/// Whether the environment has a value; an empty one is none.
+/// Whether the environment variable is set and not empty.
 pub(crate) fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }

@@ -8,22 +8,22 @@ use pq::Client;
 
 use error::Error;
 
-/// At the end of the comment of an extension that `enable` has created.
+/// The end of the comment on an extension that `enable` created.
 const NOTE: &str = " (created by \"tally enable\")";
 
-/// Whoever has read a view, or has made a schema of our name, in a transaction that does not end, would keep us waiting.
+/// Otherwise, an open transaction that has read a view or created a schema of our name would keep us waiting.
 const PATIENCE: &str = "/* tally */ SET lock_timeout = '5s'";
-/// SQLSTATE of a lock that was not to be had in time.
+/// SQLSTATE lock_not_available: the lock timed out.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// What `enable` did in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Made {
-    /// Created it.
+    /// Created the extension.
     New,
-    /// Updated it from this version to that.
+    /// Updated the extension from the first version to the second.
     Updated(String, String),
-    /// Nothing: the installed version is there.
+    /// Nothing, because the database has the installed version.
     Nothing,
 }
 
@@ -32,28 +32,28 @@ pub enum Made {
 pub enum Dropped {
     /// No extension.
     None,
-    /// `enable` had created it; it was dropped.
+    /// `enable` had created the extension, so it was dropped.
     Done,
-    /// It was kept; why.
+    /// The extension was kept, for this reason.
     Kept(String),
 }
 
-/// Only what belongs to the extension is ours: its owner is a superuser.
+/// Only functions that belong to the extension are ours: its owner is a superuser.
 const FUNCTION: &str = "/* tally */ select exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace \
         join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e' \
         join pg_extension e on d.refclassid = 'pg_extension'::regclass and e.oid = d.refobjid \
     where e.extname = 'pg_tally' and n.nspname = 'tally' and p.proname = $1)";
 
-/// Whether this session's database has the extension with that function in schema tally. Somebody else's function of this
-/// name would run with our rights.
+/// Whether this session's database has the extension with this function in schema tally. A function of the same name
+/// that another role created would run with our privileges.
 pub fn has_function(client: &mut Client, name: &str) -> Result<bool, Error> {
     Ok(client.query_one(FUNCTION, &[&name])?.get(0)?)
 }
 
 /// Create the extension, or update an earlier version of it.
 ///
-/// An error if another owner's schema has the name: its functions would be called by mistake, with
-/// the caller's rights.
+/// Fails if the schema of that name belongs to another owner: its functions would be called by mistake, with
+/// the caller's privileges.
 pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
     client.batch_execute(PATIENCE)?;
     let row = client.query_one(
@@ -71,9 +71,9 @@ pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
     if let Some(owner) = owner.filter(|_| !member) {
         let first = if there { "DROP EXTENSION pg_tally, then " } else { "" };
         return Err(Error::Failed(format!(
-            "database {database} has a schema \"tally\" that is not the extension's; it belongs to \
-             role {owner}, who could put functions there that run with the rights of whoever calls \
-             them. Look what is in it, then {first}DROP SCHEMA tally or ALTER SCHEMA tally RENAME \
+            "database {database} already has a schema \"tally\" that does not belong to the extension; its owner, \
+             role {owner}, could create functions in it that run with the privileges of their \
+             callers. Check what it contains, then {first}DROP SCHEMA tally or ALTER SCHEMA tally RENAME \
              TO another name"
         )));
     }
@@ -93,7 +93,7 @@ pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
     Ok(Made::New)
 }
 
-/// Update the extension to the version that is installed, if there is a way to it.
+/// Update the extension to the installed version, if there is an update path.
 fn update(client: &mut Client) -> Result<Made, Error> {
     let row = client.query_opt(
         "select e.extversion, a.default_version::text \
@@ -126,7 +126,7 @@ pub fn drop(client: &mut Client) -> Result<Dropped, Error> {
     let Some(found) = found else { return Ok(Dropped::None) };
     let comment: &str = found.get(0)?;
     if !comment.ends_with(NOTE) {
-        return Ok(Dropped::Kept("`tally enable` did not create it".into()));
+        return Ok(Dropped::Kept("not created by `tally enable`".into()));
     }
     client.batch_execute(PATIENCE)?;
     match client.batch_execute("DROP EXTENSION pg_tally") {

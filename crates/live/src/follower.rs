@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Follows a server across its restarts: attaches to its segment, reads what is wanted step by
-//! step, notices when that run of the server ends, and attaches to the next one.
+//! Follows a server across its restarts: attaches to its segment, reads the requested figures step
+//! by step, notices when that run of the server ends, and attaches to the next one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,9 +20,9 @@ use view::Reading;
 /// A result of a step.
 #[derive(Debug)]
 pub enum Step {
-    /// Reading of a run of the server begins.
+    /// The follower has attached to a run of the server.
     Attached {
-        /// Whether it started after the run read before.
+        /// Whether this run started after the previous one.
         fresh: bool,
     },
     /// New events, oldest first.
@@ -31,7 +31,7 @@ pub enum Step {
     Frame(Box<FrameReading>),
     /// An interval.
     Interval(Box<Reading>),
-    /// The run has ended, or cannot be read; why.
+    /// The run has ended or cannot be read, for this reason.
     Ended(Cow<'static, str>),
     /// There is nothing to read for now.
     Absent(Absent),
@@ -68,19 +68,19 @@ impl fmt::Display for Absent {
     }
 }
 
-/// Why a run of a server can be read no longer.
+/// Why a run of a server can no longer be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// Its postmaster has ended.
     Stopped,
-    /// The path names another file now, or none.
+    /// The path now names another file, or none.
     Replaced,
     /// Another postmaster continues in the same file.
     Restarted,
 }
 
 impl End {
-    /// Why the run in this segment has ended; `None` while it goes on. Ask before the last
+    /// Why the run in this segment has ended; `None` while it continues. Call this before the last
     /// reading, so that everything written before the end is read.
     fn detect(segment: &Segment) -> Option<End> {
         if segment.server_runs() == Some(false) {
@@ -106,32 +106,32 @@ impl End {
 pub struct Follower {
     place: SegmentSource,
     wanted: FollowOptions,
-    /// When the segment read last was created, which tells it from its successors.
+    /// When the last segment was created, which distinguishes it from its successors.
     created: Option<u64>,
-    /// The postmaster of the run read last; 0: it has ended.
+    /// The postmaster of the last run; 0: it has ended.
     server_pid: u32,
-    /// Its last reading of the statements: the next run may go on with them.
+    /// The last reading of the statements of that run: the next run may continue them.
     statements: Option<Arc<StatementsReading>>,
     run: Option<Run>,
     tail: Option<Tail>,
 }
 
 impl Follower {
-    /// Of the segment at this place, which need not exist yet.
+    /// A follower of the segment at this place, which need not exist yet.
     pub fn new(place: impl Into<SegmentSource>, wanted: FollowOptions) -> Follower {
         let tail = wanted.after.map(Tail::after);
         let place = place.into();
         Follower { place, wanted, created: None, server_pid: 0, statements: None, run: None, tail }
     }
 
-    /// The same, already attached. An error if there is no segment, or if figures are wanted and
+    /// A follower that is already attached. Fails if there is no segment, or if figures are requested and
     /// its server does not run.
     pub fn open(place: impl Into<SegmentSource>, wanted: FollowOptions) -> Result<Follower, Error> {
         let place = place.into();
         let segment = place.open()?;
         if wanted.figures != Figures::None && End::detect(&segment) == Some(End::Stopped) {
             return Err(Error::Failed(format!(
-                "{}: its server ({}) is not running any more",
+                "{}: its server ({}) is no longer running",
                 segment.path().display(),
                 segment.header().host
             )));
@@ -151,23 +151,23 @@ impl Follower {
         self.tail.as_ref().is_some_and(Tail::waits)
     }
 
-    /// How many events the segment read last keeps.
+    /// How many events the last segment keeps.
     pub fn event_capacity(&self) -> u32 {
         self.tail.as_ref().map_or(0, |tail| tail.capacity)
     }
 
     /// Read the statements from now on; the first reading has their totals since the last reset.
-    /// Returns false if they were read already.
+    /// Returns false if they were already being read.
     pub fn want_statements(&mut self) -> bool {
         !std::mem::replace(&mut self.wanted.statements, true)
     }
 
-    /// From now on read more about this session, or about none. Returns whether another one was read until now.
+    /// From now on, read details of this session, or of none. Returns whether this is a change.
     pub fn want_session(&mut self, id: Option<SessionId>) -> bool {
         std::mem::replace(&mut self.wanted.opened, id) != id
     }
 
-    /// Read relations, devices and I/O events from now on. Returns false if they were already.
+    /// Read relations, devices and I/O events from now on. Returns false if they were already being read.
     pub fn want_storage(&mut self) -> bool {
         let before = std::mem::replace(&mut self.wanted.storage, true);
         if let Some(run) = self.run.as_mut().filter(|_| !before) {
@@ -176,8 +176,8 @@ impl Follower {
         !before
     }
 
-    /// What has happened since the last step; with `details`, also what only details have.
-    /// Intervals always have them, and so has the last frame of a run.
+    /// What has happened since the last step, with `details` including details.
+    /// Intervals and the last frame of a run always have details.
     pub fn step(&mut self, details: bool) -> Vec<Step> {
         let mut found = Vec::new();
         let mut next = None;
@@ -185,7 +185,7 @@ impl Follower {
             let refreshed = run.refresh(&self.wanted);
             let end = End::detect(&run.segment);
             let ended = end.map_or(Ok(()), |_| {
-                // Its successor tells when a run ended at the latest, so that no time is in both.
+                // Its successor bounds the end of the run, so that no time is in both.
                 let opened = next.insert(self.place.open());
                 run.end(opened.as_ref().ok())
             });
@@ -198,9 +198,9 @@ impl Follower {
                 self.server_pid = 0;
             }
             if let Err(error) = read {
-                // What was only our session's end is over with another one; else the reason is found now, such as
-                // that the database was dropped.
-                found.push(Step::Ended(format!("the segment cannot be read: {error}").into()));
+                // If only our session has ended, another one works; otherwise attaching reports the reason, such as a
+                // dropped database.
+                found.push(Step::Ended(format!("could not read the segment: {error}").into()));
                 found.push(self.attached(next));
                 return found;
             }
@@ -221,7 +221,7 @@ impl Follower {
         }
     }
 
-    /// The interval since the last step, of the same run of the server.
+    /// The interval since the last step, if the run of the server is the same.
     pub fn interval(&mut self) -> Result<Box<Reading>, Error> {
         match self.step(true).pop() {
             Some(Step::Interval(reading)) => Ok(reading),
@@ -255,11 +255,12 @@ impl Follower {
         Ok(())
     }
 
-    /// Returns whether the run started after the one read before. `opened`: what is at the place, if that is known.
+    /// Returns whether the run started after the previous one. `opened` is the segment at the place, if it was opened
+    /// already.
     fn attach(&mut self, opened: Option<Result<Segment, Error>>) -> Result<bool, Absent> {
         match opened.unwrap_or_else(|| self.place.open()) {
-            // One that was opened before its next server took it over would be read as the run before. The next step
-            // finds that server.
+            // A segment that was opened before its next server took it over would be read as the previous run. The next
+            // step finds that server.
             Ok(segment) if End::detect(&segment).is_some() => Err(Absent::Stopped),
             Ok(segment) => self.begin(segment).map_err(Absent::Unreadable),
             Err(error) => Err(match error.cause() {
@@ -273,7 +274,7 @@ impl Follower {
         let header = segment.header();
         let (created, server_pid) = (header.created_realtime_ns, header.server_pid);
         let fresh = self.created.is_some_and(|known| known != created);
-        // Of the same run, what was counted while it could not be read is part of the gap.
+        // If the run is the same, counts from the time when it could not be read are part of the gap.
         let another = fresh || self.server_pid != server_pid;
         let statements = self.statements.clone().filter(|_| another);
         if self.wanted.figures != Figures::Intervals && (fresh || self.tail.is_none()) {
@@ -281,7 +282,7 @@ impl Follower {
             self.tail = Some(Tail::after(after));
         }
         self.run = Some(Run::begin(segment, &self.wanted, Beginning { fresh, statements })?);
-        // If it fails, the next attempt asks the same.
+        // If attaching fails, the next attempt compares with the same values.
         (self.created, self.server_pid, self.statements) = (Some(created), server_pid, None);
         Ok(fresh)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-/// Wait for `events`, for at most `length`; a signal may cut it short. Returns whether the other
+/// Wait for `events`, for at most `length`; a signal may end the wait early. Returns whether the other
 /// end is still open.
 pub fn wait(end: impl AsFd, events: PollFlags, length: Duration) -> io::Result<bool> {
     let mut watched = [PollFd::new(&end, events)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The machine of a measurement, and what disturbed it meanwhile.
+//! The machine of a measurement, and disturbances during the measurement.
 
 use std::time::Instant;
 
@@ -102,7 +102,7 @@ impl Watch {
     }
 }
 
-/// The file, or nothing where it does not exist.
+/// The text of the file; empty if the file does not exist.
 fn text(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }

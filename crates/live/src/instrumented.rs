@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A scratch server with the extension in all of its processes.
+//! A scratch server with the extension in all its processes.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub fn start(builder: Builder) -> Result<(Cluster, SegmentPath), Error> {
     Ok((cluster, place))
 }
 
-/// The same without starting it. `more_libraries` are loaded as well as pg_tally.
+/// Create the cluster without starting it. `more_libraries` are loaded in addition to pg_tally.
 pub fn create(
     builder: Builder,
     more_libraries: &[String],
@@ -41,7 +41,7 @@ pub fn create(
     Ok((cluster, place))
 }
 
-/// An error unless the extension is active in the server.
+/// Fails unless the extension is active in the server.
 pub fn check(cluster: &Cluster, segment: &SegmentPath) -> Result<(), Error> {
     if segment.is_owners() {
         return Ok(());

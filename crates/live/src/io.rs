@@ -77,7 +77,7 @@ fn figures(
     before: &mut Option<Reading>,
 ) -> Result<DevicesUnder, String> {
     if !devices.ask(true) {
-        // This answers an earlier question: figures start from it.
+        // This is the answer to an earlier question; figures start from it.
         *before = Some(devices.answer()?.1);
         devices.ask(true);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Follows a running server: finds its segment, connects to it, and gives its figures and
-//! events step by step, across its restarts.
+//! Follows a running server: finds its segment, connects to it, and delivers its figures and
+//! events step by step, across restarts.
 
 pub mod backend;
 pub mod blocking;

@@ -14,13 +14,13 @@ const NAME: &str = "pg_tally.so";
 pub enum Library {
     /// This file; the server gets a copy that its user can read.
     Built(PathBuf),
-    /// The installed one, which the server finds itself. A copy would load the library twice.
+    /// The installed library, which the server finds by itself. A copy would load the library twice.
     Installed(PathBuf),
 }
 
 impl Library {
-    /// The library of `PGTALLY_LIBRARY`, else of the build that this program belongs to, else the
-    /// installed one.
+    /// The library that `PGTALLY_LIBRARY` names, otherwise that of the build that this program belongs to, otherwise
+    /// the installed one.
     pub fn find(binaries: &Binaries) -> Result<Self, Error> {
         if let Some(path) = std::env::var_os("PGTALLY_LIBRARY") {
             let path = PathBuf::from(path);
@@ -39,14 +39,14 @@ impl Library {
             return Ok(Self::Installed(installed));
         }
         Err(Error::Failed(format!(
-            "the extension is neither built nor installed ({} does not exist); run `make` in \
-             pgtally's source, or `make install`",
+            "the extension is neither built nor installed ({} does not exist); run `make` or \
+             `make install` in pgtally's source directory",
             installed.display()
         )))
     }
 }
 
-/// `pg_tally/pg_tally.so` of the source tree in whose `target/` this program lies.
+/// `pg_tally/pg_tally.so` of the source tree, if this program is in its `target/`.
 fn of_build() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?.canonicalize().ok()?;
     let target =

@@ -13,20 +13,20 @@ pub const LIBRARY: &str = "pg_tally";
 /// ALTER SYSTEM writes this file.
 const AUTO_CONF: &str = "postgresql.auto.conf";
 
-/// A setting that lists libraries, as the files have it.
+/// A setting that lists libraries, with its value in the configuration files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryList {
     name: &'static str,
-    /// In force after a reload or restart.
+    /// The libraries in effect after a reload or restart.
     libraries: Vec<String>,
     /// Whether ALTER SYSTEM has set it.
     by_alter_system: bool,
-    /// What would be in force without ALTER SYSTEM: libraries, and the file that lists them.
+    /// The value that would be in effect without ALTER SYSTEM: libraries, and the file that lists them.
     below: Vec<String>,
     below_at: Option<String>,
-    /// Set on the server's command line, which no file overrides.
+    /// Whether the setting is set on the server's command line, which overrides all files.
     fixed: bool,
-    /// In force in the running server.
+    /// The libraries in effect in the running server.
     running: Vec<String>,
 }
 
@@ -77,12 +77,12 @@ impl LibraryList {
         Ok(list)
     }
 
-    /// Whether the files name the extension.
+    /// Whether the configuration files list the extension.
     pub fn has(&self) -> bool {
         names(&self.libraries)
     }
 
-    /// Whether the running server has it from this setting.
+    /// Whether the running server has loaded the extension through this setting.
     pub fn is_running(&self) -> bool {
         names(&self.running)
     }
@@ -129,7 +129,7 @@ impl LibraryList {
     fn refuse_if_fixed(&self) -> Result<(), Error> {
         if self.fixed {
             return Err(Error::Failed(format!(
-                "{} is set on the server's command line, where no ALTER SYSTEM can change it; \
+                "{} is set on the server's command line, which overrides ALTER SYSTEM; \
                  change it there",
                 self.name
             )));
@@ -147,15 +147,15 @@ fn names(libraries: &[String]) -> bool {
     libraries.iter().any(|library| is_ours(library))
 }
 
-/// Each library is a literal of its own, since PostgreSQL takes one literal for one name.
+/// Each library is a separate literal, because PostgreSQL takes one literal as one name.
 fn statement(name: &str, libraries: &[String]) -> String {
     let literals: Vec<String> =
         libraries.iter().map(|library| format!("'{}'", library.replace('\'', "''"))).collect();
     format!("ALTER SYSTEM SET {name} = {}", literals.join(", "))
 }
 
-/// Split a list as PostgreSQL's SplitDirectoriesString does: commas between, blanks around,
-/// names in double quotes where they hold either.
+/// Split a list as PostgreSQL's SplitDirectoriesString does: names are separated by commas and may be
+/// surrounded by whitespace; a name that contains either is in double quotes.
 fn split(text: &str) -> Vec<String> {
     let mut list = Vec::new();
     let mut rest = text.trim_start();
@@ -171,7 +171,7 @@ fn split(text: &str) -> Vec<String> {
                 };
                 name.push_str(&rest[..end]);
                 rest = &rest[end + 1..];
-                // Two quotes are one.
+                // Two quotes stand for one.
                 match rest.strip_prefix('"') {
                     Some(after) => {
                         name.push('"');

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The server at the other end of a connection, proven to run on this machine.
 //!
-//! A server's `data_directory` is a name on its own machine: here, another server's may have the same. So nothing is
-//! looked up under that name, and no file written or removed, before the kernel has shown that the process at the other
-//! end is the postmaster of that very directory. A proxy, a forwarded socket or a translated address proves nothing; such
-//! a server is treated as one on another machine.
+//! A server's `data_directory` is a path on its own machine; here, the same path may belong to another server. So
+//! nothing is looked up under that path, and no file is written or removed, before the kernel has shown that the
+//! process at the other end is the postmaster of exactly this directory. A proxy, a forwarded socket or a translated
+//! address proves nothing; such a server is treated as one on another machine.
 
 use std::net::UdpSocket;
 use std::os::unix::fs::MetadataExt;
@@ -21,20 +21,20 @@ use crate::postmaster_file::PostmasterFile;
 /// The directory of segments unless `pg_tally.directory` is set.
 pub const DEFAULT_FOLDER: &str = "/dev/shm";
 
-/// A server of this machine, proven to be the one of a connection.
+/// A server on this machine that is proven to be at the other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalServer {
     segment_path: SegmentPath,
-    /// The postmaster's pid, as the server's own processes see it.
+    /// The postmaster's PID, as the server's own processes see it.
     postmaster: u32,
 }
 
-/// What a server says about itself and its end of the connection.
+/// The server's statements about itself and its end of the connection.
 struct Claims {
     data: Option<PathBuf>,
     folder: PathBuf,
     backend: Option<u32>,
-    /// Address and port of the client and of the server; of a Unix-domain socket none.
+    /// Addresses and ports of the client and the server; `None` for a Unix-domain socket.
     ends: Option<[(String, i32); 2]>,
 }
 
@@ -52,12 +52,12 @@ impl LocalServer {
         Ok(Some(LocalServer { segment_path, postmaster }))
     }
 
-    /// Where the extension would put its segment, whether it exists or not.
+    /// Where the extension would create its segment, whether or not that exists.
     pub fn segment_path(&self) -> &SegmentPath {
         &self.segment_path
     }
 
-    /// Its postmaster's pid, as its own processes see it.
+    /// Its postmaster's PID, as its own processes see it.
     pub fn postmaster(&self) -> u32 {
         self.postmaster
     }
@@ -83,11 +83,11 @@ impl Claims {
     }
 }
 
-/// The pid of the postmaster of this data directory, if it is at the other end.
+/// The PID of the postmaster of this data directory, if it is at the other end.
 fn postmaster_in(data: &Path, claims: &Claims, client: &Client) -> Option<u32> {
     let named = PostmasterFile::named_in(data)?;
-    // A server runs as the owner of its data directory. Pids and titles alone would prove nothing: any user may have the
-    // pid in a namespace of its own, and titles contain what clients have sent, before a password is asked for.
+    // A server runs as the owner of its data directory. PIDs and process titles alone would prove nothing: any user may
+    // have the PID in a namespace of their own, and titles contain text that clients sent before authentication.
     let owner = std::fs::metadata(data).ok()?.uid();
     let proc = Proc::default();
     let here = match client.peer()? {
@@ -96,14 +96,14 @@ fn postmaster_in(data: &Path, claims: &Claims, client: &Client) -> Option<u32> {
             (uid == owner && proc.inner_pid(pid)? == named).then_some(pid)
         }
         Peer::Address { ours, theirs } => {
-            // Nothing between the two translates addresses, and the other one is of this machine.
+            // No address is translated between the two ends, and the other end is on this machine.
             let [client, server] = claims.ends.as_ref()?;
             let is = |(address, port): &(String, i32), end: &std::net::SocketAddr| {
                 address.parse() == Ok(end.ip()) && *port == i32::from(end.port())
             };
             let direct = is(client, &ours) && is(server, &theirs);
             let local = direct && UdpSocket::bind((theirs.ip(), 0)).is_ok();
-            // The server's process that holds the other end, where we may look; that user's, in any case.
+            // The server process that holds the other end, if we may look; in any case a process of that user.
             let backend = claims.backend?;
             let serves = local
                 && proc.stat(backend)?.parent == named
@@ -113,7 +113,7 @@ fn postmaster_in(data: &Path, claims: &Claims, client: &Client) -> Option<u32> {
             serves.then_some(named)
         }
     }?;
-    // It works in its data directory, where /proc lets us see that.
+    // Its working directory is the data directory, if /proc lets us see it.
     let of = |path: &Path| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
     let runs_in = of(&proc.path(here, "cwd"));
     (runs_in.is_err() || runs_in.ok() == of(data).ok()).then_some(named)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server for the names of locked relations. Where it refuses, or would wait itself, there are none.
+//! Asks the server for the names of locked relations. If the server refuses, or would have to wait, there are no names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
@@ -17,14 +17,14 @@ const OF_RELATIONS: [u8; 4] = [0, 1, 3, 4];
 const PATIENCE: &str =
     "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '500ms'";
 
-/// A relation without a name is asked for again after this time.
+/// After this time, the name of a relation that had none is looked up again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The names known so far.
 #[derive(Debug, Default)]
 pub(crate) struct LockNames {
     names: Names,
-    /// When the server was asked last.
+    /// When the server was last asked.
     asked: HashMap<(u32, u32), Instant>,
 }
 
@@ -34,24 +34,24 @@ impl LockNames {
         &self.names
     }
 
-    /// Adds the names of the relations that these wait for, unless they are known.
+    /// Looks up the names of the relations that these sessions wait for, unless they are known.
     pub(crate) fn learn(
         &mut self,
         segment: &Segment,
         blocked: &[Blocked],
         sessions: &[SessionRow],
     ) {
-        if blocked.iter().any(|it| OF_RELATIONS.contains(&it.lock.kind)) {
+        if blocked.iter().any(|wait| OF_RELATIONS.contains(&wait.lock.kind)) {
             self.ask(Access::open_to_us(segment), blocked, sessions);
         }
     }
 
     fn ask(&mut self, access: Option<Access>, blocked: &[Blocked], sessions: &[SessionRow]) {
-        let of_relation = |it: &&Blocked| OF_RELATIONS.contains(&it.lock.kind);
+        let of_relation = |wait: &&Blocked| OF_RELATIONS.contains(&wait.lock.kind);
         let mut wanted: Vec<(u32, u32)> = blocked
             .iter()
             .filter(of_relation)
-            .map(|it| (it.lock.fields[0], it.lock.fields[1]))
+            .map(|wait| (wait.lock.fields[0], wait.lock.fields[1]))
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -65,10 +65,12 @@ impl LockNames {
         self.asked.extend(wanted.iter().map(|place| (*place, Instant::now())));
         for part in wanted.chunk_by(|a, b| a.0 == b.0) {
             let database = part[0].0;
-            // A session that waits for a relation of a database is connected to it, unless the relation is shared.
-            let waits_there = |it: &&Blocked| of_relation(it) && it.lock.fields[0] == database;
+            // A session that waits for a relation in a database is connected to that database, unless the relation is
+            // shared.
+            let waits_there =
+                |wait: &&Blocked| of_relation(wait) && wait.lock.fields[0] == database;
             let waiter = blocked.iter().find(waits_there);
-            let row = waiter.and_then(|it| sessions.iter().find(|row| row.slot == it.slot));
+            let row = waiter.and_then(|wait| sessions.iter().find(|row| row.slot == wait.slot));
             let Some(name) = row.and_then(|row| row.database.as_deref()) else { continue };
             let relations: Vec<u32> = part.iter().map(|place| place.1).collect();
             for (relation, text) in ask(&access, name, &relations).unwrap_or_default() {
@@ -81,7 +83,7 @@ impl LockNames {
 fn ask(access: &Access, database: &str, relations: &[u32]) -> Option<Vec<(u32, String)>> {
     let mut client = access.connect(Some(database)).ok()?;
     client.batch_execute(PATIENCE).ok()?;
-    // Those of the usual schemas are as one writes them, whatever the session's search_path.
+    // Names in the usual schemas are unqualified, whatever the session's search_path is.
     let sql = "/* tally */ select c.oid, case when s.nspname in ('public', 'pg_catalog') then ''
                                   else quote_ident(s.nspname) || '.' end || quote_ident(c.relname)
                from pg_class c join pg_namespace s on s.oid = c.relnamespace
@@ -93,30 +95,30 @@ fn ask(access: &Access, database: &str, relations: &[u32]) -> Option<Vec<(u32, S
         .ok()
 }
 
-/// Names of locked relations, asked for in a thread: a server that does not answer delays nobody.
+/// Looks up names of locked relations in a thread, so that a server that does not answer does not delay the caller.
 #[derive(Debug, Default)]
 pub struct Background {
     names: Names,
-    /// Those that were asked for, each once.
+    /// The relations whose names were requested, each once.
     asked: HashSet<(u32, u32)>,
     answer: Option<Receiver<Names>>,
 }
 
 impl Background {
-    /// Asks for the names of the relations that these wait for, unless they were asked for already or another
-    /// question is open.
+    /// Requests the names of the relations that these sessions wait for, unless they were requested already or another
+    /// request is pending.
     pub fn ask(&mut self, segment: &Segment, blocked: &[Blocked], sessions: &[SessionRow]) {
         let new: Vec<Blocked> = blocked
             .iter()
-            .filter(|it| OF_RELATIONS.contains(&it.lock.kind))
-            .filter(|it| !self.asked.contains(&(it.lock.fields[0], it.lock.fields[1])))
+            .filter(|wait| OF_RELATIONS.contains(&wait.lock.kind))
+            .filter(|wait| !self.asked.contains(&(wait.lock.fields[0], wait.lock.fields[1])))
             .cloned()
             .collect();
         if new.is_empty() || self.answer.is_some() {
             return;
         }
-        self.asked.extend(new.iter().map(|it| (it.lock.fields[0], it.lock.fields[1])));
-        let slots: HashSet<u32> = new.iter().map(|it| it.slot).collect();
+        self.asked.extend(new.iter().map(|wait| (wait.lock.fields[0], wait.lock.fields[1])));
+        let slots: HashSet<u32> = new.iter().map(|wait| wait.slot).collect();
         let waits = |row: &&SessionRow| slots.contains(&row.slot);
         let sessions: Vec<SessionRow> = sessions.iter().filter(waits).cloned().collect();
         let (send, answer) = channel();
@@ -124,14 +126,14 @@ impl Background {
         let work = move || {
             let mut known = LockNames::default();
             known.ask(access, &new, &sessions);
-            // Fails if nobody waits for it any more.
+            // This fails if the receiver no longer exists.
             let _ = send.send(known.names);
         };
         let thread = std::thread::Builder::new().name("lock names".to_string()).spawn(work);
         self.answer = thread.ok().map(|_| answer);
     }
 
-    /// The names that are known by now.
+    /// The names known by now.
     pub fn names(&mut self) -> &Names {
         match self.answer.as_ref().map(Receiver::try_recv) {
             Some(Ok(names)) => {

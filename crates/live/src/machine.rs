@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The machine: its processor time as the kernel counts it, and its settings.
+//! The machine: its CPU time as the kernel counts it, and its settings.
 
 use std::fs::read_to_string;
 
@@ -7,7 +7,7 @@ use recording::{FrameRow, SettingRow};
 
 use view::HostMetrics;
 
-/// Readings at both ends of an interval are a little earlier or later than these, by less than this share.
+/// Readings at both ends of an interval may be a little earlier or later than the ends, by less than this share.
 const SAME: f64 = 0.05;
 
 /// The kernel's counters of all processors, in clock ticks.
@@ -55,7 +55,7 @@ impl Processors {
         self.steal
     }
 
-    /// Time in which a processor worked for this machine, ticks.
+    /// Busy time of all processors, ticks.
     pub fn busy(&self) -> u64 {
         self.user + self.system
     }
@@ -65,8 +65,8 @@ impl Processors {
         self.busy() + self.idle + self.iowait + self.steal
     }
 
-    /// Fill an interval's row with the differences from an earlier reading. Where that was not at the interval's begin (the
-    /// server's start, which was found later), they are taken for as evenly spread.
+    /// Fill an interval's row with the differences from an earlier reading. If that reading was not at the beginning of
+    /// the interval (the server's start, which was noticed later), the differences are assumed to be spread evenly.
     pub fn fill(&self, before: &Processors, row: &mut FrameRow) {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let ratio = row.interval_ns as f64 / self.ns_since(before);
@@ -91,7 +91,7 @@ impl Processors {
         self.at_ns.saturating_sub(before.at_ns) as f64
     }
 
-    /// The same as averages of the time between the two.
+    /// The differences as averages over the time between the two readings.
     pub fn used(&self, before: &Processors) -> HostMetrics {
         let length = self.ns_since(before).max(1.0);
         let mut row = FrameRow { interval_ns: length as u64, ..FrameRow::default() };
@@ -110,7 +110,7 @@ pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The values that /proc/cpuinfo has for this key, one of each processor.
+/// The values of this key in /proc/cpuinfo, one per processor.
 pub(crate) fn cpuinfo<'t>(text: &'t str, key: &'t str) -> impl Iterator<Item = &'t str> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.filter(move |(name, _)| name.trim() == key).map(|(_, value)| value.trim())
@@ -183,14 +183,14 @@ mod tests {
         assert_eq!((row.host_system_ns, row.host_runnable), (0, 3));
         assert!(Processors::parse("nothing").is_none());
 
-        // A minute in which nobody recorded lies before the interval of a second: a second of a processor, not 61.
+        // The recorder did not run for a minute before the interval of one second: one second per processor, not 61.
         let hz = rustix::param::clock_ticks_per_second();
         let now = Processors { at_ns: 61_000_000_000, user: before.user + 61 * hz, ..now };
         let mut row = FrameRow { interval_ns: 1_000_000_000, ..FrameRow::default() };
         now.fill(&before, &mut row);
         assert_eq!(row.host_user_ns, 1_000_000_000);
         assert!((now.used(&before).busy - 1.0).abs() < 1e-6);
-        // Readings around an interval are left as they are.
+        // Readings around an interval are not scaled.
         let mut row = FrameRow { interval_ns: 60_000_000_000, ..FrameRow::default() };
         now.fill(&before, &mut row);
         assert_eq!(row.host_user_ns, 61_000_000_000);
@@ -211,7 +211,7 @@ mod tests {
             Processors::parse(&format!("cpu  {numbers} 0 0\nprocs_running 3\n")).unwrap()
         };
         let before = parse("100 1 30 400 50 6 7 8");
-        // Each grew: by 10, 20, ... 80.
+        // The counters grew by 10, 20, ... 80.
         let now = parse("110 21 60 440 100 66 77 88");
         assert_eq!((now.busy(), now.stolen(), now.total()), (334, 88, 962));
         let mut row = FrameRow::default();

@@ -3,22 +3,22 @@
 
 use std::path::Path;
 
-/// Bytes that are read at most; the server writes some hundred.
+/// Maximum number of bytes to read; the server writes a few hundred.
 const LONGEST: u64 = 1 << 16;
 
 /// The first lines of a running server's postmaster.pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostmasterFile {
-    /// The postmaster's pid.
+    /// The postmaster's PID.
     pub pid: u32,
     /// Its port.
     pub port: u16,
-    /// The directory of its first socket; empty if it has none.
+    /// The directory of its first Unix-domain socket; empty if it has none.
     pub socket_dir: String,
 }
 
 impl PostmasterFile {
-    /// Of this data directory; `None` if no server runs there or the file may not be read.
+    /// The file of this data directory; `None` if no server runs there or the file is not readable.
     pub fn read(data: &Path) -> Option<Self> {
         let text = Self::text(data)?;
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -30,7 +30,7 @@ impl PostmasterFile {
         })
     }
 
-    /// The pid that the file names, in the server's pid namespace, whether that process runs or not.
+    /// The PID in the file, in the server's PID namespace, whether or not that process runs.
     pub(crate) fn named_in(data: &Path) -> Option<u32> {
         Self::text(data)?.lines().next()?.trim().parse().ok()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The last seconds of a run as one interval, made from the readings at their beginning and end.
+//! The last seconds of a run as one interval, computed from the readings at its beginning and end.
 //!
-//! Few beginnings are kept, so the time covered is up to a fifth longer than asked for.
+//! Only a few beginnings are kept, so the interval is up to a fifth longer than requested.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use segment::kernel::KernelView;
 use segment::{Frame, Interval, Segment, Snapshot, StatementsReading};
 use view::statements;
 
-/// In how many parts the time is divided.
+/// Number of parts that the time is divided into.
 const PARTS: f64 = 5.0;
 
 /// Sums of the kernel's figures since the first reading, seconds.
@@ -22,7 +22,7 @@ struct Kernel {
     run_queue: f64,
 }
 
-/// Where such a time may begin.
+/// A reading at which the interval may begin.
 #[derive(Debug)]
 struct Begin {
     snapshot: Arc<Snapshot>,
@@ -30,7 +30,7 @@ struct Begin {
     kernel: Kernel,
 }
 
-/// The readings from which the last seconds are made.
+/// The readings from which the interval of the last seconds is computed.
 #[derive(Debug)]
 pub(crate) struct Recent {
     length: f64,
@@ -39,7 +39,7 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// Of this length; it begins with this reading.
+    /// An interval of this length, which begins with this reading.
     pub(crate) fn start(
         length: Duration,
         snapshot: Arc<Snapshot>,
@@ -53,7 +53,7 @@ impl Recent {
         }
     }
 
-    /// The last seconds until this reading; `kernel` is the kernel's view since the previous one.
+    /// The last seconds up to this reading; `kernel` is the kernel's view since the previous one.
     pub(crate) fn next(
         &mut self,
         segment: &Segment,
@@ -70,7 +70,7 @@ impl Recent {
         while self.begins.get(1).is_some_and(|second| age(second) >= self.length) {
             self.begins.pop_front();
         }
-        // Statements may have been asked for later: all figures are of the same time.
+        // Statements may have been requested later; all figures must cover the same time.
         let has_them = |begin: &&Begin| begin.statements.is_some();
         let begin = match statements {
             Some(_) => self.begins.iter().find(has_them).or(self.begins.front()),
@@ -80,7 +80,8 @@ impl Recent {
         let frame = Frame::between(segment, earlier, snapshot);
         let busy = frame.busy_seconds();
         let mut interval = Interval::from(frame);
-        interval.kernel = self.kernel_since(begin.map_or(self.kernel, |it| it.kernel), kernel);
+        interval.kernel =
+            self.kernel_since(begin.map_or(self.kernel, |begin| begin.kernel), kernel);
         interval.kernel.unexplained_seconds = kernel.unexplained_share * busy;
         let before = begin.and_then(|begin| begin.statements.as_ref());
         let found = statements
@@ -96,7 +97,7 @@ impl Recent {
         view::Recent { interval, statements: found }
     }
 
-    /// The kernel's view since these sums. Shares and samples are since the watch began anyway.
+    /// The kernel's view since these sums. Shares and samples always cover the time since the watch began.
     fn kernel_since(&self, before: Kernel, last: &KernelView) -> KernelView {
         let (now, mut view) = (self.kernel, last.clone());
         view.cpu_account_seconds = now.cpu_account - before.cpu_account;

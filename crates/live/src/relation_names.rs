@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server for the names of relations, database by database, in a thread of its own. A
-//! database that refuses the connection is not asked again; its relations are shown by number.
+//! Looks up the names of relations in the server, database by database, in a separate thread. A
+//! database that refuses the connection is not tried again; its relations are shown by number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
@@ -11,18 +11,18 @@ use segment::{RelationRow, Segment};
 use crate::server::Access;
 use view::io::{RelationFile, RelationNames};
 
-/// How many of the busiest relations to ask for.
+/// Number of relations to look up, the busiest first.
 const BUSIEST: usize = 32;
 /// How long to wait for the first answer.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The shortest time between questions: each connects to every database with new relations.
+/// Minimum time between lookups, because each one connects to every database with new relations.
 const SELDOM: Duration = Duration::from_secs(10);
-/// How many names are kept.
+/// Maximum number of names to keep.
 const MOST: usize = 10_000;
-/// The database that is asked for shared relations.
+/// The database in which shared relations are looked up.
 const SHARED: &str = "postgres";
 
-/// The question: files by database.
+/// A request: files by database.
 type Files = BTreeMap<String, Vec<RelationFile>>;
 
 /// The names found in a database; `None`: it refused the connection.
@@ -32,7 +32,7 @@ type RelationNamesReply = (String, Option<Vec<(RelationFile, String)>>);
 #[derive(Debug)]
 pub struct Asker {
     access: Option<Access>,
-    /// Asked for, with an answer or without.
+    /// Requested already, with or without a reply.
     asked: BTreeSet<RelationFile>,
     names: RelationNames,
     closed: BTreeSet<String>,
@@ -42,7 +42,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// For the server of this segment.
+    /// An asker for the server of this segment.
     pub fn start(segment: &Segment) -> Asker {
         Asker {
             access: Access::open_to_us(segment),
@@ -76,11 +76,12 @@ impl Asker {
         RelationNames(known.collect())
     }
 
-    /// The busiest relations that have not been asked for.
+    /// The busiest relations that have not been looked up yet.
     fn unknown(&self, rows: &[RelationRow]) -> Files {
         let mut files = Files::new();
         for row in rows.iter().take(BUSIEST).filter(|row| !row.temporary) {
-            let Some(file) = RelationNames::file(row).filter(|it| !self.asked.contains(it)) else {
+            let Some(file) = RelationNames::file(row).filter(|file| !self.asked.contains(file))
+            else {
                 continue;
             };
             let database = match (&row.database, row.database_id) {
@@ -138,8 +139,8 @@ fn names(
 ) -> Option<Vec<(RelationFile, String)>> {
     let mut client = access.connect(Some(database)).ok()?;
     let numbers = |number: fn(&RelationFile) -> u32| files.iter().map(number).collect::<Vec<_>>();
-    // Where there is no such relation any more, there is no name. Those of the usual schemas are as
-    // one writes them, whatever the session's search_path.
+    // A relation that no longer exists has no name. Names in the usual schemas are unqualified, whatever
+    // the session's search_path is.
     let sql = "/* tally */ select n - 1, case when s.nspname in ('public', 'pg_catalog') then ''
                                   else quote_ident(s.nspname) || '.' end || quote_ident(c.relname)
                from unnest($1::oid[], $2::oid[]) with ordinality as f (space, file, n)
@@ -164,8 +165,8 @@ mod tests {
         RelationRow {
             key: RelationKey::default(),
             tablespace: Some(1663),
-            database_id: database.map(|it| it.0),
-            database: database.map(|it| it.1.to_string()).filter(|name| !name.is_empty()),
+            database_id: database.map(|named| named.0),
+            database: database.map(|named| named.1.to_string()).filter(|name| !name.is_empty()),
             relfilenode: Some(relfilenode),
             fork: Some("main"),
             temporary: false,
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(asker.unknown(&rows), expected);
         let many: Vec<RelationRow> = (0..40).map(|n| row(Some((5, "shop")), 100 + n)).collect();
         assert_eq!(asker.unknown(&many)["shop"].len(), BUSIEST);
-        // An answer names some, and says that a database is closed.
+        // A reply names some relations and reports that a database refuses connections.
         let (answer, answers) = channel();
         let found = vec![(file(Some(5), 10), "orders".to_string())];
         answer.send(("shop".to_string(), Some(found))).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reads one run of a server: what is wanted of it, and how it differs from the previous reading.
+//! Reads one run of a server: the requested figures, and their differences from the previous reading.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,29 +28,29 @@ const DEVICES_ANEW: Duration = Duration::from_secs(60);
 /// What to read of a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FollowOptions {
-    /// In which form figures are wanted.
+    /// The form of the figures.
     pub figures: Figures,
-    /// Events after this number; `None`: those that are new. Intervals have none.
+    /// Read events after this number; `None`: only new events. Intervals have no events.
     pub after: Option<u64>,
-    /// The kernel's view: of intervals with samples, of frames without.
+    /// Read the kernel's view: with samples for intervals, without for frames.
     pub kernel: bool,
-    /// Statements. Reading thousands of them takes longer than all the rest.
+    /// Read statements. Reading thousands of them takes longer than everything else.
     pub statements: bool,
-    /// Their plans.
+    /// Read the plans of statements.
     pub plans: bool,
-    /// Relations and devices, and with intervals all that the I/O pane shows.
+    /// Read relations and devices, and for intervals everything that the I/O pane shows.
     pub storage: bool,
-    /// What sessions do at the end of each frame.
+    /// Read the sessions' activity at the end of each frame.
     pub sessions: bool,
     /// Count parallel workers with their leaders, in intervals.
     pub leaders: bool,
-    /// Who blocks whom, and how many processes are not covered, with intervals.
+    /// For intervals, read who blocks whom and how many processes are not covered.
     pub blocking: bool,
-    /// How far vacuum is behind: the server is asked for it.
+    /// Ask the server how far vacuum is behind.
     pub vacuum: bool,
-    /// More about this session, with intervals.
+    /// For intervals, read details of this session.
     pub opened: Option<SessionId>,
-    /// With each interval, the last seconds until its end; `None`: without.
+    /// With each interval, also deliver the last seconds before its end; `None`: do not.
     pub recent: Option<Duration>,
 }
 
@@ -60,37 +60,37 @@ pub enum Figures {
     /// None, only events.
     #[default]
     None,
-    /// Frames. They cover each new run from its start to its last moment.
+    /// Frames, which cover each new run from start to end.
     Frames,
     /// Intervals between two steps, for the panes.
     Intervals,
 }
 
-/// A frame, and what was read with it.
+/// A frame and the other figures of the same reading.
 #[derive(Debug)]
 pub struct FrameReading {
     /// The frame.
     pub frame: Frame,
-    /// Whether totals were reset within it; the time before the reset is lost.
+    /// Whether the totals were reset within it; counts before the reset are lost.
     pub reset: bool,
-    /// What only steps with details have.
+    /// Details, if the step has them.
     pub details: Option<Details>,
     /// The devices, and their counters.
     pub devices: Option<DeviceReading>,
-    /// The sessions that were not idle; `None`: not wanted.
+    /// The sessions that were not idle; `None`: not requested.
     pub sessions: Option<Vec<SessionSample>>,
-    /// How far vacuum is behind, where the server has answered since the last frame.
+    /// How far vacuum is behind, if the server has answered since the last frame.
     pub vacuum: Option<Vacuum>,
 }
 
-/// What is read only with details, since the previous details.
+/// Figures that only steps with details have, since the previous details.
 #[derive(Debug, Default)]
 pub struct Details {
-    /// How long that was, ns.
+    /// Time since the previous details, ns.
     pub length_ns: u64,
     /// The previous and the current reading of statements.
     pub statements: Option<(Option<Arc<StatementsReading>>, Arc<StatementsReading>)>,
-    /// The plans that are kept now.
+    /// The plans that the segment has now.
     pub plans: Option<Vec<Plan>>,
     /// I/O on the files of relations.
     pub relations: Option<Vec<RelationRow>>,
@@ -98,23 +98,23 @@ pub struct Details {
     pub kernel: Option<KernelView>,
 }
 
-/// Where reading of a run begins.
+/// Where the reading of a run begins.
 #[derive(Debug, Default)]
 pub(crate) struct Beginning {
-    /// The run started after the one read before: its frames begin at its start. All others begin now.
+    /// Whether the run started after the previous one. If so, its frames begin at its start, otherwise now.
     pub fresh: bool,
-    /// The last reading of the statements of the run before, if this is another one.
+    /// The last reading of the statements of the previous run, if this is another run.
     pub statements: Option<Arc<StatementsReading>>,
 }
 
-/// A run of a server that is being read, and the previous readings of it.
+/// A run of a server that is being read, with its previous readings.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) segment: Segment,
     previous: Option<Arc<Snapshot>>,
-    /// At the previous details.
+    /// The snapshot at the previous details.
     detailed: Option<Arc<Snapshot>>,
-    /// When that was; tick.
+    /// Time of the previous details, tick.
     since: u64,
     kernel: Option<Watch>,
     statements: Option<Arc<StatementsReading>>,
@@ -128,7 +128,7 @@ pub(crate) struct Run {
 }
 
 impl FollowOptions {
-    /// What of the segment is needed for it.
+    /// The parts of the segment that are needed for this.
     fn parts(&self) -> Parts {
         let statements = self.statements || self.opened.is_some() || self.sessions;
         Parts::STATEMENTS
@@ -197,21 +197,21 @@ impl Run {
         if wanted.storage {
             run.watch_storage(wanted);
         }
-        // The answer shall be there for the first interval.
+        // The answer should have arrived by the first interval.
         run.ask_vacuum();
         Ok(run)
     }
 
-    /// The run has ended, as this segment and the one at its place now tell.
+    /// Called when the run has ended, according to this segment and the one that is now in its place.
     pub(crate) fn end(&mut self, next: Option<&Segment>) -> Result<(), Error> {
         if let Some(end) = self.segment.end_of_run(next)? {
-            // A look may have come after the server had written it.
+            // The last reading may be later than the end that the server wrote.
             self.segment.end_at(end.max(self.previous.as_ref().map_or(0, |last| last.tick)));
         }
         Ok(())
     }
 
-    /// Read from now on what is in the segment by now.
+    /// From now on, also read what the segment has by now.
     pub(crate) fn refresh(&mut self, wanted: &FollowOptions) -> Result<(), Error> {
         self.segment.refresh()?;
         Ok(self.segment.want(wanted.parts())?)
@@ -221,7 +221,7 @@ impl Run {
         self.vacuum.as_mut()?.next(&self.segment)
     }
 
-    /// If relations cannot be read now, the first step reports the error.
+    /// Start watching storage. If relations cannot be read now, the first step reports the error.
     pub(crate) fn watch_storage(&mut self, wanted: &FollowOptions) {
         if self.previous.is_some() {
             self.relations = self.segment.relations().ok().flatten();
@@ -232,8 +232,8 @@ impl Run {
         }
     }
 
-    /// The reading from which statements are counted: the last one of the run before, if the figures were handed on; else
-    /// the start of a run that had none then. Those of any other run are counted from now on.
+    /// The reading from which statements are counted: the last one of the previous run, if its figures were handed on;
+    /// otherwise the start of the run, if it started without statements. In all other cases, counting starts now.
     fn first_statements(
         &mut self,
         wanted: &FollowOptions,
@@ -273,7 +273,7 @@ impl Run {
         wanted: &FollowOptions,
         details: bool,
     ) -> Result<FrameReading, Error> {
-        // Before the snapshot, which shows whose wait has ended.
+        // Read before the snapshot, which shows which of these waits have ended.
         let blocked = wanted.sessions.then(|| self.segment.blocked()).transpose()?;
         let (snapshot, frame) = self.next()?;
         let sessions = blocked
@@ -289,7 +289,7 @@ impl Run {
             devices.answer().ok()
         });
         self.previous = Some(snapshot);
-        let vacuum = self.vacuum.as_mut().and_then(|it| it.news(&self.segment)).cloned();
+        let vacuum = self.vacuum.as_mut().and_then(|watch| watch.news(&self.segment)).cloned();
         Ok(FrameReading { frame, reset, details, devices, sessions, vacuum })
     }
 
@@ -305,7 +305,7 @@ impl Run {
         let recent = self
             .recent
             .as_mut()
-            .map(|it| it.next(&self.segment, &snapshot, statements_now, &interval.kernel));
+            .map(|recent| recent.next(&self.segment, &snapshot, statements_now, &interval.kernel));
         let (mut blocking, mut uncovered) = (None, None);
         if let Some(blocked) = blocked {
             let (segment, sessions) = (&mut self.segment, &interval.sessions);

@@ -12,14 +12,14 @@ use error::Error;
 /// Where a segment is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SegmentSource {
-    /// A file of this machine.
+    /// A file on this machine.
     File(SegmentPath),
-    /// The server brings it.
+    /// The segment is read through a connection to this server.
     Server(Conninfo),
 }
 
 impl SegmentSource {
-    /// Attach to it.
+    /// Attach to the segment.
     pub fn open(&self) -> Result<Segment, Error> {
         match self {
             SegmentSource::File(path) => Ok(Segment::open(path)?),
@@ -30,18 +30,18 @@ impl SegmentSource {
         }
     }
 
-    /// The file; an error if the server brings it. `what` is done needs the file.
+    /// The file; an error if the segment is read through a connection. `what` names the feature that needs the file.
     pub fn file(&self, what: &str) -> Result<&SegmentPath, Error> {
         match self {
             SegmentSource::File(path) => Ok(path),
             SegmentSource::Server(_) => Err(Error::Failed(format!(
-                "{what} needs the server's own machine, and a user who may open the segment there: run \
+                "{what} works only on the server's machine, and as a user who may open the segment: run \
                  this there, as the server's user"
             ))),
         }
     }
 
-    /// What to name it by so that others find it: a path or a connection string.
+    /// A name under which other commands find the segment: a path or a connection string.
     pub fn target(&self) -> String {
         match self {
             SegmentSource::File(path) => path.path().display().to_string(),
@@ -79,7 +79,7 @@ mod tests {
         let source = SegmentSource::Server(Conninfo::parse(text).unwrap());
         assert_eq!(source.to_string(), "the server at host db1, port 5433");
         let error = source.file("`tally level`").unwrap_err().to_string();
-        assert!(error.starts_with("`tally level` needs the server's own machine"), "{error}");
+        assert!(error.starts_with("`tally level` works only on the server's machine"), "{error}");
         let source = SegmentSource::Server(Conninfo::default());
         assert_eq!(source.to_string(), "the server at host the default, port the default");
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Connects to a server through libpq: flags, environment, service files, passfiles and certificates mean what they
-//! mean to psql.
+//! Connects to a server through libpq: flags, environment, service files, password files and certificates work as in
+//! psql.
 //!
-//! A file may also name the server: a data directory's postmaster.pid, or a segment. Only a socket
-//! of that file's owner is used then. A password of the environment, a service file or a passfile is sent to a server
-//! that the user named by a connection, or a data directory; it is not sent to a server that only another user's
+//! A file may also name the server: a data directory's postmaster.pid, or a segment. In this case only a socket
+//! of that file's owner is used. A password from the environment, a service file or a password file is sent to a server
+//! that the user specified by a connection or a data directory; it is not sent to a server that only another user's
 //! segment names.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -19,11 +19,11 @@ use crate::session_limits;
 use crate::spec::Spec;
 use error::Error;
 
-/// Seconds to wait for a server, unless the user has set a limit.
+/// Seconds to wait for a server, unless the user has set connect_timeout.
 const PATIENCE: &str = "10";
 
-/// The error of a command that changes the server step by step, and that continues if it is run again. Without a SQLSTATE
-/// the connection failed, and whether the server has executed the statement is unknown.
+/// The error of a command that changes the server step by step, and that continues if it is run again. Without a
+/// SQLSTATE, the connection failed, and it is unknown whether the server has executed the statement.
 pub fn interrupted(error: Error, command: &str) -> Error {
     match error.cause::<pq::Error>() {
         Some(cause) if cause.sqlstate().is_none() => Error::Failed(format!(
@@ -37,9 +37,9 @@ pub fn interrupted(error: Error, command: &str) -> Error {
 /// How to connect to the server of a segment.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// By the socket that a file names.
+    /// Through the socket that a file names.
     Socket(Socket),
-    /// As the user names it.
+    /// As the user specified.
     Connection(Conninfo),
 }
 
@@ -49,12 +49,12 @@ pub struct Socket {
     folder: PathBuf,
     port: u16,
     owner: u32,
-    /// Whether the environment's password is meant for this server.
+    /// Whether a password from the environment may be sent to this server.
     named: bool,
 }
 
 impl Access {
-    /// The way to a segment's server, if there is one.
+    /// How to connect to a segment's server; `None` if the segment does not say.
     pub fn of_segment(segment: &Segment) -> Option<Access> {
         if let Some(conninfo) = segment.remote() {
             return Conninfo::parse(conninfo).ok().map(Access::Connection);
@@ -67,15 +67,15 @@ impl Access {
         socket.folder.is_absolute().then_some(Access::Socket(socket))
     }
 
-    /// The same, for optional questions: `None` if the server would refuse us anyway.
+    /// The same for optional queries: `None` if the server would refuse us anyway.
     pub fn open_to_us(segment: &Segment) -> Option<Access> {
-        // Hardly any server knows a role "root": to try would only put a line into its log.
+        // Hardly any server has a role "root": trying would only add a line to its log.
         let root = rustix::process::geteuid().is_root() && !is_set("PGUSER");
-        let open = |it: &Access| matches!(it, Access::Connection(_)) || !root;
+        let open = |access: &Access| matches!(access, Access::Connection(_)) || !root;
         Self::of_segment(segment).filter(open)
     }
 
-    /// Connect, to this database or to the one that the user, or else the environment, names.
+    /// Connect to this database, or to the one that the user or else the environment specifies.
     pub fn connect(&self, database: Option<&str>) -> Result<Client, Error> {
         let (mut conninfo, named) = match self {
             Access::Socket(socket) => (socket.conninfo()?, socket.named),
@@ -89,7 +89,7 @@ impl Access {
 }
 
 impl Socket {
-    /// Checks the socket's owner first. In a directory that all may write, such as /tmp, nobody else
+    /// Checks the socket's owner first. In a world-writable directory such as /tmp, no other user
     /// can replace the socket while the owner's exists.
     fn conninfo(&self) -> Result<Conninfo, Error> {
         let path = self.folder.join(format!(".s.PGSQL.{}", self.port));
@@ -98,15 +98,15 @@ impl Socket {
         let meta = path.symlink_metadata().map_err(|error| named(&error))?;
         if !meta.file_type().is_socket() || ![self.owner, 0].contains(&meta.uid()) {
             return Err(named(
-                &"not a socket of the server's user, so not connected to; a connection string \
-                  names the server",
+                &"not a socket that belongs to the server's user, so not connecting; specify the server by a \
+                  connection string",
             ));
         }
         Ok(local(&self.folder.to_string_lossy(), self.port))
     }
 }
 
-/// A server of this machine, and the database that every server has unless the environment names one.
+/// A server on this machine, and the database that the environment names, or else the one that every server has.
 fn local(host: &str, port: u16) -> Conninfo {
     let mut conninfo = Conninfo::default();
     // The environment may name the address of another server.
@@ -117,25 +117,25 @@ fn local(host: &str, port: u16) -> Conninfo {
     conninfo
 }
 
-/// Connect to the server that TARGET names; for a segment, to its server.
+/// Connect to the server that TARGET specifies; for a segment, to its server.
 pub fn connect_target(target: Option<&str>) -> Result<Client, Error> {
     let (conninfo, named) = conninfo_of(target)?;
     connect_to(conninfo, named)
 }
 
-/// The same, to another database.
+/// Connect to this database of the server that TARGET specifies.
 pub fn connect_database(target: Option<&str>, database: &str) -> Result<Client, Error> {
     let (mut conninfo, named) = conninfo_of(target)?;
     conninfo.set("dbname", database);
     connect_to(conninfo, named)
 }
 
-/// Connect as the user names it.
+/// Connect as the user specified.
 pub fn connect(conninfo: &Conninfo) -> Result<Client, Error> {
     connect_to(conninfo.clone(), true)
 }
 
-/// How to connect, and whether the environment's password is meant for that server.
+/// How to connect, and whether a password from the environment may be sent to that server.
 fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
     match Spec::parse(target)? {
         Spec::Connection(conninfo) => Ok((conninfo, true)),
@@ -150,7 +150,7 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
             Some(file) => Ok((local("localhost", file.port), true)),
             None => Err(Error::Failed(format!(
                 "{}: no server runs there, or you may not read its postmaster.pid; run this as the \
-                 server's user, or give a connection string",
+                 server's user, or specify a connection string",
                 data.display()
             ))),
         },
@@ -158,7 +158,7 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
             Some(Access::Socket(socket)) => Ok((socket.conninfo()?, socket.named)),
             Some(Access::Connection(conninfo)) => Ok((conninfo, true)),
             None => Err(Error::Usage(format!(
-                "{}: not the segment of a PostgreSQL server with a Unix-domain socket; give a \
+                "{}: not the segment of a PostgreSQL server with a Unix-domain socket; specify a \
                  connection string",
                 path.display()
             ))),
@@ -166,15 +166,15 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
     }
 }
 
-/// A connection string for a server of this machine.
+/// A connection string for a server on this machine.
 pub fn socket_string(folder: &str, port: u16) -> String {
     let mut conninfo = Conninfo::default();
     let host = if folder.is_empty() { "localhost" } else { folder };
     conninfo.set("host", host).set("port", port.to_string()).to_string()
 }
 
-/// Resolves names without a schema in pg_catalog only: a database's owner may have set a
-/// search_path that leads to other functions, and we may be superuser.
+/// Resolves unqualified names only in pg_catalog: a database's owner may have set a
+/// search_path that leads to other functions, and we may be a superuser.
 const SAFE_PATH: &str = "/* tally */ SET search_path = pg_catalog, pg_temp";
 
 fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
@@ -184,7 +184,7 @@ fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
         conninfo.set_default("connect_timeout", PATIENCE);
     }
     if !named {
-        // An empty password has libpq look into a passfile.
+        // With an empty password, libpq would look into a password file.
         conninfo.set("password", "").set("passfile", "/dev/null/none");
     }
     let mut client = Client::connect(&conninfo).map_err(|error| refused(&error, named))?;
@@ -194,7 +194,7 @@ fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
     Ok(client)
 }
 
-/// An error unless the role is a superuser, who alone may change settings.
+/// Fails unless the role is a superuser; only superusers may change settings.
 pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
     let row = client
         .query_one("/* tally */ select current_setting('is_superuser'), current_user::text", &[])?;
@@ -202,8 +202,8 @@ pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Failed(format!(
-        "role {} is not a superuser, and only a superuser may change the settings of a server; \
-         connect as one",
+        "role {} is not a superuser, and only superusers may change server settings; \
+         connect as a superuser",
         row.get::<&str>(1)?
     )))
 }
@@ -212,14 +212,14 @@ fn is_unknown_role(message: &str) -> bool {
     message.contains("role \"") && message.ends_with("does not exist")
 }
 
-/// libpq's words name the server and the user.
+/// libpq's message names the server and the user.
 fn refused(error: &pq::Error, named: bool) -> Error {
     let message = error.message();
     let remedy = if !named && message.contains("password") {
-        "; PGPASSWORD was not sent, since only another user's segment names this server: give its \
-         data directory or a connection string"
+        "; PGPASSWORD was not sent, because this server is known only from another user's segment: \
+         specify its data directory or a connection string"
     } else if message.contains("Peer authentication failed") || is_unknown_role(message) {
-        "; run this as the server's user (sudo -u postgres tally ...) or give a connection string \
+        "; run this as the server's user (sudo -u postgres tally ...) or specify a connection string \
          with a superuser"
     } else {
         ""

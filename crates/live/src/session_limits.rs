@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Time limits that others have set for our role, our database or all sessions: they are meant for applications, and
-//! would cancel a reading, or end our session between two of them.
+//! Timeouts that are set for our role, our database or all sessions. They are meant for applications, and would cancel
+//! a reading, or end our session between two readings.
 
 use pq::{Client, Error};
 
-/// Of a statement, which may also hit the next ones; so it is lifted first.
+/// statement_timeout may also cancel the statements that lift the other limits, so it is lifted first.
 const STATEMENT_TIMEOUT: &str = "/* tally */ SET statement_timeout = 0";
-/// A limit of a millisecond may hit that, too. How often to try.
+/// A limit of a millisecond may cancel even that statement. Number of attempts.
 const TRIES: u32 = 20;
 
-/// The others. A version that does not have one has null for it.
+/// Lifts the other limits. current_setting is null for a limit that the server's version does not have.
 const LIFT: &str = "/* tally */ SELECT set_config(name, '0', false) \
     FROM unnest(ARRAY['lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', \
                       'transaction_timeout']) name \
     WHERE current_setting(name, true) <> '0'";
 
-/// Those in force, and the command by which somebody has set one for us; null: by the configuration.
+/// The limits in effect, and the command that set them for us; null: the configuration.
 const IN_FORCE: &str = "/* tally */ SELECT name, current_setting(name), \
            (SELECT CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'ALTER ROLE ALL' \
                         WHEN s.setrole = 0 THEN format('ALTER DATABASE %I', current_database()) \
@@ -30,11 +30,11 @@ const IN_FORCE: &str = "/* tally */ SELECT name, current_setting(name), \
                       'idle_session_timeout', 'transaction_timeout']) name \
     WHERE current_setting(name, true) <> '0'";
 
-/// SQLSTATEs by which a limit ends a statement or a session: query_canceled, lock_not_available, and the timeouts of
-/// idle sessions, of idle and of other transactions.
+/// SQLSTATEs with which a limit ends a statement or a session: query_canceled, lock_not_available, and the timeouts of
+/// idle sessions, of idle transactions and of transactions.
 const BY_A_LIMIT: [&str; 5] = ["57014", "55P03", "57P05", "25P03", "25P04"];
 
-/// A limit that is in force in our session.
+/// A limit that is in effect in our session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// The setting.
@@ -45,7 +45,7 @@ pub struct Limit {
     set_by: Option<String>,
 }
 
-/// Lifts that of a statement. Where that is refused, as by some services, it stays.
+/// Lifts statement_timeout. If the server refuses, as some hosted services do, it stays.
 pub fn lift_statement_timeout(client: &mut Client) {
     for _ in 0..TRIES {
         match client.batch_execute(STATEMENT_TIMEOUT) {
@@ -55,13 +55,13 @@ pub fn lift_statement_timeout(client: &mut Client) {
     }
 }
 
-/// Lifts the others, likewise. Names without a schema have to be those of pg_catalog already.
+/// Lifts the other limits in the same way. The search_path must already be restricted to pg_catalog.
 pub fn lift_others(client: &mut Client) {
-    // If it fails, the error of whoever is hit by a limit names it (`explain`).
+    // If it fails, and a statement is cancelled by a limit later, that error names the limit (`explain`).
     let _ = client.batch_execute(LIFT);
 }
 
-/// Those that could not be lifted.
+/// The limits that could not be lifted.
 pub fn in_force(client: &mut Client) -> Vec<Limit> {
     let limit = |row: &pq::Row| -> Result<Limit, Error> {
         Ok(Limit { name: row.get(0)?, value: row.get(1)?, set_by: row.get(2)? })
@@ -81,7 +81,7 @@ pub fn explain(sqlstate: Option<&str>, limits: &[Limit]) -> String {
         return String::new();
     }
     let limits: Vec<String> = limits.iter().map(Limit::words).collect();
-    format!("; in force: {}", limits.join(", "))
+    format!("; limits in effect: {}", limits.join(", "))
 }
 
 impl Limit {
@@ -90,7 +90,9 @@ impl Limit {
         let Limit { name, value, set_by } = self;
         match set_by {
             Some(command) => format!("{name} = {value} ({command} RESET {name} removes it)"),
-            None => format!("{name} = {value} (by the configuration or the connection's options)"),
+            None => {
+                format!("{name} = {value} (set by the configuration or the connection's options)")
+            }
         }
     }
 }
@@ -110,8 +112,8 @@ mod tests {
             [limit("statement_timeout", Some("ALTER ROLE monitor")), limit("lock_timeout", None)];
         assert_eq!(
             explain(None, &both),
-            "; in force: statement_timeout = 1s (ALTER ROLE monitor RESET statement_timeout removes it), \
-             lock_timeout = 1s (by the configuration or the connection's options)"
+            "; limits in effect: statement_timeout = 1s (ALTER ROLE monitor RESET statement_timeout removes it), \
+             lock_timeout = 1s (set by the configuration or the connection's options)"
         );
         assert_eq!(explain(Some("57014"), &both), explain(None, &both));
         assert_eq!([explain(Some("42501"), &both), explain(None, &[])], ["", ""]);

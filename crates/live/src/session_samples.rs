@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The sessions of a frame that were not idle, and what the frame does not have of them: their statements, and who
-//! blocks them.
+//! The sessions of a frame that were not idle, with facts that the frame does not have: their statements and their
+//! blockers.
 
 use error::Error;
 use segment::{Blocked, Frame, Segment, Snapshot, StatementKey};
 use std::collections::{HashMap, HashSet};
 use view::blocking::Waiting;
 
-/// A session that was idle at the end is listed if it was busy for this part of the interval.
+/// A session that was idle at the end is listed if it was busy for at least this share of the interval.
 const BRIEF: f64 = 1e-3;
 
 /// A session at the end of a frame.
@@ -15,9 +15,9 @@ const BRIEF: f64 = 1e-3;
 pub struct SessionSample {
     /// Its position in the frame's sessions.
     pub at: usize,
-    /// The client's statement that it executes, or else the last one; `None`: not known.
+    /// The client's statement that the session executes, or its last one; `None`: not known.
     pub statement: Option<StatementKey>,
-    /// What it waits for, and how long, seconds; `None`: nobody blocks it.
+    /// The lock that the session waits for, and for how long, in seconds; `None`: it is not blocked.
     pub blocked: Option<(Blocked, f64)>,
 }
 
@@ -30,8 +30,8 @@ pub(crate) fn sample_sessions(
 ) -> Result<Vec<SessionSample>, Error> {
     let waiting = Waiting::from_sessions(&frame.sessions);
     let mut waits: HashMap<(u32, u32), Blocked> = HashMap::new();
-    for it in blocked.into_iter().filter(|it| waiting.row(it).is_some()) {
-        waits.entry((it.slot, it.generation)).or_insert(it);
+    for wait in blocked.into_iter().filter(|wait| waiting.row(wait).is_some()) {
+        waits.entry((wait.slot, wait.generation)).or_insert(wait);
     }
     let blockers: HashSet<i32> = waits.values().flat_map(|wait| &wait.blockers).copied().collect();
     let length = frame.clock.seconds(frame.ticks);
@@ -46,9 +46,9 @@ pub(crate) fn sample_sessions(
             continue;
         }
         let own = waits.remove(&(row.slot, row.generation));
-        let wait = |it: Blocked| {
-            let seconds = snapshot.clock.seconds(snapshot.tick.saturating_sub(it.since));
-            (it, seconds)
+        let wait = |blocked: Blocked| {
+            let seconds = snapshot.clock.seconds(snapshot.tick.saturating_sub(blocked.since));
+            (blocked, seconds)
         };
         let statement = match row.state {
             "background" => None,

@@ -8,31 +8,31 @@ use pq::Conninfo;
 
 use crate::environment::is_set;
 
-/// Where the environment names a server.
+/// Environment variables that name a server.
 const NAMING: [&str; 4] = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGSERVICE"];
 
-/// What the user named.
+/// The server or segment that the user specified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spec {
-    /// Nothing was given, and the environment names no server.
+    /// No TARGET was given, and the environment does not name a server.
     Only,
     /// A segment, by its path.
     Segment(PathBuf),
     /// A data directory.
     DataDirectory(PathBuf),
-    /// A connection, by a string, a URI, flags or the environment.
+    /// A connection, specified by a string, a URI, flags or the environment.
     Connection(Conninfo),
 }
 
 impl Spec {
-    /// The form of this TARGET; a usage error if it has none of them.
+    /// The form of this TARGET; a usage error if it has none of these forms.
     pub fn parse(target: Option<&str>) -> Result<Self, Error> {
         let Some(text) = target else {
             let named = NAMING.into_iter().any(is_set);
             return Ok(if named { Self::Connection(Conninfo::default()) } else { Self::Only });
         };
         let path = Path::new(text);
-        // A file may have an equals sign in its name: what exists is a path.
+        // A file name may contain an equals sign, so an existing path takes precedence.
         if path.is_dir() {
             return Ok(Self::DataDirectory(path.into()));
         }

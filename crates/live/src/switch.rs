@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Switches the measuring of a server's running processes: in its segment if the server is on this machine and we may
-//! write that, otherwise through the connection, by functions of the extension.
+//! Switches measurement in a server's running processes: in its segment if the server is on this machine and we may
+//! write the segment, otherwise through the connection, by functions of the extension.
 
 use error::Error;
 use pq::{Client, Row};
@@ -8,7 +8,7 @@ use segment::{Level, LevelSwitch};
 
 use crate::local_server::LocalServer;
 
-/// SQLSTATE of a library that does not exist, and of one without the function: an earlier version.
+/// SQLSTATEs if the library does not exist, or lacks the function because it is an earlier version.
 const NO_LIBRARY: &str = "58P01";
 const NO_FUNCTION: &str = "42883";
 
@@ -38,7 +38,7 @@ pub fn in_segment(
     }
 }
 
-/// The same by the server.
+/// The same through the server.
 pub fn by_server(client: &mut Client, level: Level, save: bool) -> Result<bool, Error> {
     let made = define(client, "set_running(level integer, save boolean) returns boolean");
     if made.as_ref().is_err_and(|error| error.sqlstate() == Some(NO_LIBRARY)) {
@@ -62,7 +62,7 @@ pub fn saved_statements(client: &mut Client) -> Result<Vec<String>, Error> {
     rows.iter().map(path).collect()
 }
 
-/// Have the server remove these files. Returns those that were removed.
+/// Have the server remove these files. Returns the files that were removed.
 pub fn remove_saved_statements(
     client: &mut Client,
     names: &[String],
@@ -76,7 +76,7 @@ pub fn remove_saved_statements(
     Ok(names.iter().filter(|name| !left.contains(name)).cloned().collect())
 }
 
-/// Makes a function of the library a function of this session.
+/// Makes a function of the library callable in this session.
 fn define(client: &mut Client, signature: &str) -> Result<(), pq::Error> {
     let name = signature.split('(').next().unwrap_or_default();
     client.batch_execute(&format!(
@@ -87,10 +87,10 @@ fn define(client: &mut Client, signature: &str) -> Result<(), pq::Error> {
 fn without_functions(error: pq::Error) -> Error {
     match error.sqlstate() {
         Some(NO_LIBRARY) => Error::Failed(
-            "the server's machine has no library pg_tally any more, which would do it".into(),
+            "the library pg_tally, which is needed for this, is no longer installed on the server's machine".into(),
         ),
         Some(NO_FUNCTION) => Error::Failed(
-            "the server runs an earlier version of the library pg_tally, which cannot do it".into(),
+            "the server runs an earlier version of the library pg_tally, which does not support this".into(),
         ),
         _ => error.into(),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server for the names of its tablespaces, once for each new one, in a thread of its own. A
+//! Looks up the names of tablespaces in the server, once for each new one, in a separate thread. A
 //! server that refuses the connection is not asked again; then only numbers and paths are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ type Names = BTreeMap<u32, String>;
 #[derive(Debug)]
 pub struct Asker {
     access: Option<Access>,
-    /// Asked for, with an answer or without.
+    /// Requested already, with or without a reply.
     asked: BTreeSet<u32>,
     names: Names,
     answer: Option<Receiver<Names>>,
@@ -29,7 +29,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// For the server of this segment.
+    /// An asker for the server of this segment.
     pub fn start(segment: &Segment) -> Asker {
         Asker {
             access: Access::open_to_us(segment),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! New events of the event ring, each once and in order, and how many were lost.
 //!
-//! A number that is missing may still come: its writer has claimed it and is about to write. The
-//! event is lost once a later one has overwritten it, or if it does not come in time because its
-//! writer was killed.
+//! An event whose number is missing may still arrive: its writer has claimed the number and is about
+//! to write. The event is lost once a later one has overwritten it, or if it does not arrive in time
+//! because its writer was killed.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ enum Item {
 #[derive(Debug)]
 pub struct Tail {
     last: u64,
-    /// Since when the next event has been missing while later ones are there.
+    /// Since when the next event has been missing although later ones exist.
     waiting: Option<Instant>,
     /// Lost events that no row has reported yet.
     lost: u64,
@@ -86,7 +86,7 @@ impl Tail {
     /// Whether there are new events if this many were begun.
     fn has_more(&mut self, begun: u64) -> bool {
         if begun < self.last {
-            // The writer started again in the same file.
+            // The writer has started again in the same file.
             (self.last, self.waiting) = (0, None);
         }
         begun > self.last
@@ -114,7 +114,7 @@ impl Tail {
         items
     }
 
-    /// Events up to this number that have not come are lost.
+    /// Events up to this number that have not arrived are lost.
     fn skip(&mut self, to: u64, items: &mut Vec<Item>) {
         if to > self.last {
             items.push(Item::Lost(to - self.last));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! TARGET: what the user named, and the segment that it leads to.
+//! TARGET on the command line, and the segment that it leads to.
 //!
-//! A segment's path, a server's data directory, a connection string or URI, or nothing when
+//! TARGET is a segment's path, a server's data directory, a connection string or URI, or nothing if
 //! exactly one server with pg_tally runs on this machine.
 //!
-//! The segment's required owner follows from TARGET: for a data directory or a connection, the
-//! owner of the data directory, else see [`segment::SegmentPath`].
+//! The segment's required owner follows from TARGET: for a data directory or a connection, it is the
+//! owner of the data directory; otherwise see [`segment::SegmentPath`].
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub fn open(target: Option<&str>) -> Result<Segment, Error> {
     source(target)?.open()
 }
 
-/// Where the segment is that TARGET leads to.
+/// The place of the segment that TARGET leads to.
 pub fn source(target: Option<&str>) -> Result<SegmentSource, Error> {
     match Spec::parse(target)? {
         Spec::Segment(path) => Ok(SegmentSource::File(path.to_segment_path())),
@@ -56,14 +56,14 @@ fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
         format!("{what}: no server runs there")
     } else {
         format!(
-            "{what}: its server has no segment ({} does not exist); `tally enable {what}` enables \
+            "{what}: its server has no segment ({} does not exist); run `tally enable {what}` to enable \
              pg_tally",
             usual.path().display()
         )
     }))
 }
 
-/// A file of that name in another folder which the server has mapped or open.
+/// A file of that name in another folder that the server has mapped or open.
 fn opened_by_server(data: &Path, usual: &SegmentPath) -> Option<SegmentPath> {
     let name = usual.path().file_name()?.to_str()?;
     let process = PathBuf::from(format!("/proc/{}", PostmasterFile::read(data)?.pid));
@@ -75,7 +75,9 @@ fn opened_by_server(data: &Path, usual: &SegmentPath) -> Option<SegmentPath> {
     // The kernel may know it by the name under which it was created.
     mapped
         .chain(open)
-        .filter(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(name)))
+        .filter(|path| {
+            path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name))
+        })
         .find_map(|path| segment_path_in(path.parent()?, data).ok().filter(SegmentPath::is_owners))
 }
 
@@ -83,13 +85,13 @@ fn readable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok()
 }
 
-/// The server's segment if it is a file that we may open; otherwise the server brings it.
+/// The server's segment if it is a file that we may open; otherwise it is read through the connection.
 fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
     let mut client = server::connect(&conninfo)?;
     if let Some(server) = LocalServer::of_connection(&mut client)? {
         let path = server.segment_path();
         match Segment::open(path) {
-            // A crashed server may have left one of an earlier run.
+            // A crashed server may have left the segment of an earlier run.
             Ok(segment) if segment.header().server_pid == server.postmaster() => {
                 return Ok(SegmentSource::File(path.clone()))
             }
@@ -140,7 +142,7 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
     let mut unreadable = Vec::new();
     for SegmentCandidate { path, segment } in found {
         match segment {
-            // A server that cannot be seen (another pid namespace) may well run.
+            // A server that is not visible (another PID namespace) may well be running.
             Ok(segment) if segment.server_runs() != Some(false) => {
                 running.push((path, segment.segment_path().clone(), segment.header().host.clone()));
             }
@@ -151,11 +153,11 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
     match running.as_slice() {
         [(_, place, _)] => Ok(place.clone()),
         [] if unreadable.is_empty() => Err(Error::Failed(format!(
-            "no server with pg_tally runs on this machine ({folder} holds no segment of a running \
-             one); `tally enable` enables it, `tally demo` demonstrates it"
+            "no server with pg_tally runs on this machine (no segment of a running server in \
+             {folder}); run `tally enable` to enable it, or `tally demo` to try it out"
         ))),
         [] => Err(Error::Failed(format!(
-            "no segment in {folder} can be read:{}",
+            "could not read any segment in {folder}:{}",
             unreadable.concat()
         ))),
         several => {
@@ -164,15 +166,15 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
                 .map(|(path, _, host)| format!("\n  {}  {host}", path.display()))
                 .collect();
             Err(Error::Usage(format!(
-                "several servers with pg_tally run on this machine; name one:{list}"
+                "several servers with pg_tally run on this machine; specify one:{list}"
             )))
         }
     }
 }
 
-/// The segment that TARGET leads to, a process or a segment's path; without one, that of the only client which runs.
+/// The segment that TARGET leads to, a PID or a segment's path; without TARGET, that of the only running client.
 pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
-    if let Some(pid) = target.and_then(|it| it.parse().ok()) {
+    if let Some(pid) = target.and_then(|target| target.parse().ok()) {
         return open_client_process(pid);
     }
     if target.is_some() {
@@ -186,51 +188,53 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
     match running.len() {
         1 => Ok(running.remove(0).1),
         0 => Err(Error::Failed(format!(
-            "no measured client runs on this machine ({DEFAULT_FOLDER} holds no segment of one); start a \
-             Java process with -javaagent:pgtally-agent.jar, a program that uses libpq with \
+            "no measured client runs on this machine (no segment of a running client in {DEFAULT_FOLDER}); start a \
+             Java process with -javaagent:pgtally-agent.jar, or a program that uses libpq with \
              LD_PRELOAD=libtally_pq.so"
         ))),
         _ => {
             let list: String = running
                 .iter()
-                .map(|(path, it)| format!("\n  {}  {}", path.display(), it.header().host))
+                .map(|(path, segment)| format!("\n  {}  {}", path.display(), segment.header().host))
                 .collect();
             Err(Error::Usage(format!(
-                "several measured clients run on this machine; name one:{list}"
+                "several measured clients run on this machine; specify one:{list}"
             )))
         }
     }
 }
 
-/// The segment of the client with this pid.
+/// The segment of the client with this PID.
 fn open_client_process(pid: i32) -> Result<Segment, Error> {
     let mut named: Vec<SegmentCandidate> = clients_in(Path::new(DEFAULT_FOLDER));
-    named.retain(|it| it.path.file_name().and_then(|name| client_of(name.to_str()?)) == Some(pid));
+    named.retain(|found| {
+        found.path.file_name().and_then(|name| client_of(name.to_str()?)) == Some(pid)
+    });
     if let Some(found) = named.pop() {
         return Ok(found.segment?);
     }
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let why = if maps.contains("libtally_pq.so") {
-        "it has libtally_pq.so, but no call of libpq was seen: it has made none, looks libpq's functions up itself \
-         (psycopg 3 without its C part), has libpq built in, or could not create a segment"
+        "libtally_pq.so is loaded, but has seen no libpq call: the process has made none, looks up libpq's functions itself \
+         (psycopg 3 without its C part), is statically linked with libpq, or could not create a segment"
     } else {
-        "it was started neither with -javaagent:pgtally-agent.jar nor with LD_PRELOAD=libtally_pq.so"
+        "it was started without -javaagent:pgtally-agent.jar and without LD_PRELOAD=libtally_pq.so"
     };
     Err(Error::Failed(format!("process {pid} has no segment in {DEFAULT_FOLDER}: {why}")))
 }
 
-/// Fail with the remedy if the segment's server has stopped, or measures nothing.
+/// Fails, with the remedy, if the segment's server has stopped or measures nothing.
 pub fn need_measured(segment: &Segment) -> Result<(), Error> {
     if segment.server_runs() == Some(false) {
         return Err(Error::Failed(format!(
-            "{}: its server ({}) is not running any more",
+            "{}: its server ({}) is no longer running",
             segment.path().display(),
             segment.header().host
         )));
     }
     if segment.level()? == Level::Off {
         return Err(Error::Failed(
-            "nothing is measured at level off: set another (tally level waits)".into(),
+            "nothing is measured at level off; set another level (tally level waits)".into(),
         ));
     }
     Ok(())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server how far vacuum is behind, and who holds it back. Where it refuses, nothing is known.
+//! Asks the server how far vacuum is behind, and who holds it back. If the server refuses, nothing is known.
 
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use view::vacuum::{Holder, Table, Vacuum};
 
 use crate::server::Access;
 
-/// How many databases are asked, the busiest first: each costs a connection.
+/// Number of databases to query, the busiest first; each costs a connection.
 const DATABASES: i64 = 8;
 /// The catalog itself may be locked.
 const PATIENCE: &str =
     "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '2s'";
 
-/// Tables of the current database whose dead rows exceed twice autovacuum's threshold, and a fifth of the rows.
-/// The threshold is that of relation_needs_vacanalyze (autovacuum.c), with the table's own settings.
+/// Tables of the current database whose dead rows exceed twice autovacuum's threshold and a fifth of the live rows.
+/// The threshold is computed as in relation_needs_vacanalyze (autovacuum.c), with the table's own settings.
 const TABLES: &str = "/* tally */
     select case s.schemaname when 'public' then '' else quote_ident(s.schemaname) || '.' end || quote_ident(s.relname),
            s.n_live_tup, s.n_dead_tup, t.threshold, t.off,
@@ -59,21 +59,21 @@ const HOLDERS: &str = "/* tally */
     order by transactions desc, seconds desc nulls last
     limit 5";
 
-/// What the server of this segment says; `None`: there is no connection to it.
+/// The reply of this segment's server; `None`: it cannot be reached.
 pub fn read(segment: &Segment) -> Option<Vacuum> {
     of_server(&Access::open_to_us(segment)?)
 }
 
-/// How often a live view asks.
+/// How often a live view asks the server.
 const LIVE: Duration = Duration::from_secs(30);
-/// How often a recorder asks: dead rows do not come and go within minutes.
+/// How often a recorder asks the server: dead rows do not come and go within minutes.
 const RECORDER: Duration = Duration::from_secs(300);
 
-/// Asks again and again, each time in a thread of its own: a live view does not wait for the server.
+/// Asks repeatedly, each time in a separate thread, so that a live view does not wait for the server.
 #[derive(Debug)]
 pub struct Watch {
     every: Duration,
-    /// The last answer; `None`: there is none yet, or the server has refused.
+    /// The last reply; `None`: there is none yet, or the server has refused.
     last: Option<Vacuum>,
     answers: Option<Receiver<Option<Vacuum>>>,
     asked: Option<Instant>,
@@ -95,18 +95,19 @@ impl Watch {
         Watch::every(RECORDER)
     }
 
-    /// The last answer of this segment's server, as old as the time between questions unless the server is slow.
+    /// The last reply of this segment's server. It is no older than the time between queries, unless the server is
+    /// slow.
     pub fn next(&mut self, segment: &Segment) -> Option<Vacuum> {
         self.news(segment);
         self.last.clone()
     }
 
-    /// An answer that has come since the last call.
+    /// A reply that has arrived since the last call.
     pub fn news(&mut self, segment: &Segment) -> Option<&Vacuum> {
         let mut new = false;
         match self.answers.as_ref().map(Receiver::try_recv) {
             Some(Ok(answer)) => {
-                // Asking again would only put another line into its log.
+                // Asking again would only add another line to its log.
                 (self.refused, self.answers) = (answer.is_none(), None);
                 (self.last, new) = (answer, true);
             }
@@ -122,7 +123,7 @@ impl Watch {
     }
 }
 
-/// Where the answer will be.
+/// The channel through which the reply will arrive.
 fn ask(access: Access) -> Option<Receiver<Option<Vacuum>>> {
     let (answer, answers) = channel();
     let work = move || {

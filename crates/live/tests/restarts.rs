@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Histories of a server that stops, crashes and starts again while it is followed, by a clock that the test advances.
-//! What was executed is counted once, whichever of that the reader sees.
+//! Histories of a server that stops, crashes and starts again while it is followed, with a clock that the test
+//! advances. Every execution counts once, whichever part of the history the reader sees.
 #![allow(missing_docs)]
 
 #[path = "../../segment/tests/maker/mod.rs"]
@@ -18,14 +18,14 @@ use segment::{StatementsReading, ToSegmentPath};
 
 const SHAPE: Shape = Shape { slots: 2, groups: 1, stats_per_book: 16 };
 const SECOND: u64 = 1_000_000_000;
-/// When a history begins: by the clock, and ns since 1970.
+/// Start of a history, by the clock and in ns since 1970.
 const BEGIN: u64 = 100 * SECOND;
 const EPOCH: u64 = 1_700_000_000 * SECOND;
 const STATEMENTS: usize = 3;
-/// No process has it.
+/// A PID that no process has.
 const NOBODY: u32 = 1 << 30;
 
-/// What can be had again from its seed.
+/// Pseudo-random numbers, reproducible from their seed.
 struct Dice(u64);
 
 impl Dice {
@@ -39,33 +39,33 @@ impl Dice {
 /// How a run of the server ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stop {
-    /// Its statements are saved for the next one.
+    /// The statements are saved for the next run.
     Saved,
-    /// They are not.
+    /// The statements are not saved.
     Unsaved,
-    /// It is killed, and the next one uses the same segment.
+    /// The server is killed, and the next run uses the same segment.
     Killed,
 }
 
 struct Server {
     path: PathBuf,
     now: u64,
-    /// The segment, while there is one.
+    /// The segment, if there is one.
     maker: Option<Maker>,
-    /// That of the run before, which readers may still have open. Time passes there, too.
+    /// The segment of the previous run, which readers may still have open. Time also passes there.
     removed: Option<Maker>,
     runs: bool,
-    /// How much less its counter has than `now`.
+    /// How far its counter is behind `now`.
     behind: u64,
     starts: u64,
-    /// When each segment was made, and when its server ended for good.
+    /// When each segment was created, and when its server ended for good.
     runs_of: Vec<(u64, Option<u64>)>,
-    /// Calls of each statement that the segment has, and since which one these are.
+    /// Calls of each statement in the segment, and the segment since which they count.
     calls: [u64; STATEMENTS],
     since: u64,
-    /// The same in the file of a clean stop.
+    /// The same in the file of a clean shutdown.
     saved: Option<([u64; STATEMENTS], u64)>,
-    /// All that were ever executed.
+    /// All executions so far.
     executed: [u64; STATEMENTS],
 }
 
@@ -91,7 +91,7 @@ impl Server {
         server
     }
 
-    /// A process that exists, another one each time.
+    /// The PID of an existing process, a different one each time.
     fn pid(&self) -> u32 {
         match self.starts % 2 {
             0 => std::process::id(),
@@ -103,7 +103,7 @@ impl Server {
         self.starts += 1;
         self.runs = true;
         if self.maker.is_none() {
-            // No two segments are made at one instant.
+            // No two segments are created at the same instant.
             self.now += 1000;
             let created = EPOCH + self.now;
             (self.calls, self.since) = self.saved.take().unwrap_or(([0; STATEMENTS], created));
@@ -134,7 +134,7 @@ impl Server {
         }
     }
 
-    /// The processor's counter begins anew, as a writer notices it: a reset, with a new origin of the clock.
+    /// The CPU counter restarts, and a writer notices: a reset, with a new origin of the clock.
     fn counter_begins_anew(&mut self) {
         const ANEW: u64 = SECOND;
         self.behind = self.now - ANEW;
@@ -152,7 +152,7 @@ impl Server {
     fn write(&self, id: usize) {
         let Some(maker) = self.maker.as_ref().filter(|_| self.calls[id] > 0) else { return };
         let first_us = (BEGIN / 1000) as i64;
-        // Some of each length, since the maker's buckets are bytes.
+        // Some of each length, because the maker's buckets are bytes.
         let times: Vec<u64> = (0..self.calls[id]).map(|n| 8 << (n % 32)).collect();
         let counted = Counted { seen: (first_us, first_us), ..Counted::new(1 + id as u64, &times) };
         maker.enter(&counted, maker.get_u64(header::CLOCK_TICK0 as u64));
@@ -164,7 +164,7 @@ impl Server {
         self.write(id);
     }
 
-    /// `unread`: the reader cannot read it any more, as when a connection breaks.
+    /// `unread`: the reader can no longer read the segment, as after a broken connection.
     fn stop(&mut self, how: Stop, unread: bool) {
         self.runs = false;
         let maker = self.maker.as_ref().expect("a server that runs");
@@ -172,7 +172,7 @@ impl Server {
         if how == Stop::Killed {
             return;
         }
-        // As the postmaster does it: first in the file that readers have open.
+        // As the postmaster does: first in the file that readers have open.
         maker.u64(header::ENDED_TICK as u64, self.now);
         std::fs::remove_file(&self.path).unwrap();
         self.saved = (how == Stop::Saved).then_some((self.calls, self.since));
@@ -187,16 +187,16 @@ impl Server {
     }
 }
 
-/// A reader, and what it has read.
+/// A reader, and its readings.
 struct Reader {
     follower: Follower,
     recorded: [u64; STATEMENTS],
     attached: bool,
-    /// Begin and end of each frame.
+    /// Beginning and end of each frame.
     frames: Vec<(u64, u64)>,
-    /// The first frame from now on begins with its run.
+    /// Whether the next frame must begin with its run.
     fresh: bool,
-    /// What the follower returned, for the message of a failure.
+    /// The steps that the follower returned, for failure messages.
     steps: Vec<String>,
 }
 
@@ -218,7 +218,8 @@ impl Reader {
         }
     }
 
-    /// Frames lie one after the other, each within a run, and those of a run that was found later begin with it.
+    /// Frames are consecutive, each within a run, and the first frame of a run that was found later begins with the
+    /// run.
     fn frame(&mut self, begin: u64, end: u64, server: &Server) {
         let last = self.frames.last().map_or(0, |last| last.1);
         assert!(last <= begin && begin <= end, "{begin} {end}: {:?}", self.frames);
@@ -248,7 +249,7 @@ impl Reader {
                         self.steps.push("reset".into());
                     }
                     self.frame(end - taken.frame.ticks, end, server);
-                    let found = taken.details.and_then(|it| it.statements);
+                    let found = taken.details.and_then(|details| details.statements);
                     let Some((before, now)) = found else { continue };
                     let before = before.expect("an interval begins with a reading");
                     for record in StatementsReading::records(&before, &now) {
@@ -261,7 +262,7 @@ impl Reader {
     }
 }
 
-/// A history; returns whether all that was executed had to be recorded.
+/// Runs a history; returns whether all executions had to be recorded.
 fn history(seed: u64) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let mut dice = Dice(seed);
@@ -279,7 +280,7 @@ fn history(seed: u64) -> bool {
             (4, true) => {
                 let how = [Stop::Saved, Stop::Saved, Stop::Killed, Stop::Unsaved];
                 let how = how[dice.below(4) as usize];
-                // What only an unread segment had is lost unless it was handed on.
+                // Executions that only an unread segment had are lost unless they were handed on.
                 whole &= how != Stop::Unsaved;
                 server.stop(how, dice.below(2) == 0);
             }
@@ -295,7 +296,7 @@ fn history(seed: u64) -> bool {
     if !server.runs {
         server.start();
     }
-    // The first finds the end of the run before.
+    // The first look finds the end of the previous run.
     (0..3).for_each(|_| reader.look(true, &server));
     if whole {
         assert_eq!(reader.recorded, server.executed, "seed {seed}: {:?}", reader.steps);
@@ -303,7 +304,7 @@ fn history(seed: u64) -> bool {
     whole
 }
 
-/// The case that was reported: the server stops between two looks, and the next one starts soon.
+/// The reported case: the server stops between two looks, and the next one starts soon.
 #[test]
 fn an_interval_ends_where_its_run_ended_and_the_next_one_begins_with_the_next_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -320,14 +321,14 @@ fn an_interval_ends_where_its_run_ended_and_the_next_one_begins_with_the_next_ru
     server.pass(3 * SECOND);
     (0..2).for_each(|_| reader.look(true, &server));
     assert_eq!(reader.frames, [(begin, stop), (start, server.now)]);
-    // A server that was killed says nothing; the reader has seen it until it looked.
+    // A killed server leaves no end; the run ends at the reader's last look.
     server.stop(Stop::Killed, false);
     server.pass(SECOND);
     (0..2).for_each(|_| reader.look(true, &server));
     assert_eq!(reader.frames[2..], [(server.now - SECOND, server.now)]);
 }
 
-/// At whichever reading of the reader's last look the next server takes the segment over: no run is found twice.
+/// No run is found twice, at whichever reading of the reader's last look the next server takes over the segment.
 #[test]
 fn a_server_that_takes_the_segment_over_while_the_reader_looks_is_one_run() {
     let mut looks = 0;
@@ -362,7 +363,7 @@ fn a_server_that_takes_the_segment_over_while_the_reader_looks_is_one_run() {
     assert!(looks > 5, "{looks} readings");
 }
 
-/// Hibernation, a restored virtual machine. The recorder writes a gap before an interval with a reset.
+/// Hibernation, or a restored virtual machine. The recorder writes a gap before an interval with a reset.
 #[test]
 fn an_interval_in_which_the_counter_begins_anew_begins_there_and_tells_of_a_reset() {
     let folder = tempfile::tempdir().unwrap();
@@ -393,7 +394,7 @@ fn over_any_restarts_each_execution_is_recorded_once() {
     assert!(whole > 50, "{whole} histories without a loss");
 }
 
-/// The case that was reported: 1,000 executions, 100 while recorded, a restart, 10.
+/// The reported case: 1,000 executions, 100 more while recording, a restart, 10 more.
 #[test]
 fn what_a_clean_stop_has_saved_is_not_counted_again() {
     for unread in [false, true] {

@@ -16,18 +16,18 @@ use crate::row::{Outcome, Row};
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// Of a Unix-domain socket: the process that listens on it.
+    /// For a Unix-domain socket: the process that listens on it.
     Process {
-        /// Its pid.
+        /// Its PID.
         pid: u32,
-        /// The user whose rights it had when it began to listen.
+        /// The user that it ran as when it began to listen.
         uid: u32,
     },
-    /// Of a TCP connection: the addresses of both ends.
+    /// For a TCP connection: the addresses of both ends.
     Address {
         /// This end.
         ours: SocketAddr,
-        /// The other one, or something in between.
+        /// The other end, or a proxy in between.
         theirs: SocketAddr,
     },
 }
@@ -38,26 +38,27 @@ pub struct Client {
     connection: NonNull<ffi::Connection>,
 }
 
-// SAFETY: libpq lets any thread use a connection, one at a time; all methods that use it for more than to read its
-// parameters take `&mut self`.
+// SAFETY: libpq allows any thread to use a connection, one at a time; all methods that do more than read its parameters
+// take `&mut self`.
 unsafe impl Send for Client {}
 
 /// Names of columns, and rows: each value as text, `None` for null.
 pub type Table = (Vec<String>, Vec<Vec<Option<String>>>);
 
 impl Client {
-    /// Connect. What `conninfo` lacks is libpq's to find.
+    /// Connect. libpq finds parameters that `conninfo` does not have.
     ///
     /// # Errors
     ///
     /// libpq's message, which names host and port.
     pub fn connect(conninfo: &Conninfo) -> Result<Client, Error> {
         let mut conninfo = conninfo.clone();
-        // As a string in dbname: then an empty value replaces the environment's too, and is not ignored.
+        // Pass the parameters as a string in dbname, so that an empty value overrides the environment instead of being
+        // ignored.
         let string = terminated(&conninfo.set("client_encoding", "UTF8").to_string())?;
         let keywords = [c"dbname".as_ptr(), null()];
         let values = [string.as_ptr(), null()];
-        // SAFETY: both arrays end with null, and their texts with zero.
+        // SAFETY: both arrays end with a null pointer, and their strings with a null byte.
         let connection = unsafe { ffi::PQconnectdbParams(keywords.as_ptr(), values.as_ptr(), 1) };
         let connection = NonNull::new(connection).ok_or_else(|| Error::local("out of memory"))?;
         let client = Client { connection };
@@ -105,7 +106,7 @@ impl Client {
         }
         let (mut rows, mut failed) = (Vec::new(), None);
         loop {
-            // SAFETY: the connection is open. Results are fetched until there is none, as libpq demands.
+            // SAFETY: the connection is open. Results are fetched until there are none, as libpq requires.
             let outcome = Outcome(unsafe { ffi::PQgetResult(self.as_ptr()) });
             if outcome.0.is_null() {
                 break;
@@ -129,7 +130,7 @@ impl Client {
         let count =
             c_int::try_from(values.len()).map_err(|_| Error::local("too many parameters"))?;
         // SAFETY: the connection is open; there are `count` values, each null or terminated. Without types, lengths
-        // and formats they are texts of the types that the server expects.
+        // and formats, libpq takes them as text, and the server infers the types.
         let outcome = Outcome(unsafe {
             ffi::PQexecParams(
                 self.as_ptr(),
@@ -151,7 +152,7 @@ impl Client {
         self.query_opt(sql, params)?.ok_or_else(|| Error::local("the server returned no row"))
     }
 
-    /// The only row of one statement, if it has one.
+    /// The only row of one statement, or `None` if there is no row.
     pub fn query_opt(&mut self, sql: &str, params: &[&dyn Param]) -> Result<Option<Row>, Error> {
         let mut rows = self.query(sql, params)?;
         match rows.len() {
@@ -173,7 +174,7 @@ impl Client {
         unsafe { ffi::PQstatus(self.as_ptr()) != ffi::CONNECTION_OK }
     }
 
-    /// The host name, address, or socket directory that it leads to.
+    /// The host name, address or socket directory of the server.
     pub fn host(&self) -> String {
         // SAFETY: the connection is not freed yet.
         unsafe { text(ffi::PQhost(self.as_ptr())) }.unwrap_or_default()
@@ -185,7 +186,7 @@ impl Client {
         unsafe { text(ffi::PQport(self.as_ptr())) }.unwrap_or_default()
     }
 
-    /// The user that it was opened for.
+    /// The user of the connection.
     pub fn user(&self) -> String {
         // SAFETY: the connection is not freed yet.
         unsafe { text(ffi::PQuser(self.as_ptr())) }.unwrap_or_default()
@@ -203,21 +204,22 @@ impl Client {
         unsafe { ffi::PQsocket(self.as_ptr()) }
     }
 
-    /// Who is at the other end, by the kernel's word.
+    /// The other end of the connection, according to the kernel.
     pub fn peer(&self) -> Option<Peer> {
         let fd = self.socket();
         if fd < 0 {
             return None;
         }
-        // SAFETY: libpq's socket, open while the connection is not freed, which `self` outlives; not closed here.
+        // SAFETY: this is libpq's socket, which is open until the connection is freed, and `self` keeps the connection.
+        // It is not closed here.
         let stream = ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) });
         if let (Ok(ours), Ok(theirs)) = (stream.local_addr(), stream.peer_addr()) {
             return Some(Peer::Address { ours, theirs });
         }
         let mut credentials = ffi::Credentials::default();
         let mut length = size_of::<ffi::Credentials>() as u32;
-        // SAFETY: the kernel writes at most `length` bytes, the size of what the pointer leads to; of numbers every
-        // pattern is valid.
+        // SAFETY: the kernel writes at most `length` bytes, the size of the structure; every bit pattern is a valid
+        // number.
         let failed = unsafe {
             ffi::getsockopt(
                 fd,
@@ -227,13 +229,13 @@ impl Client {
                 &raw mut length,
             )
         };
-        // 0: a process of a pid namespace that is not seen from here.
+        // 0: a process in a PID namespace that is not visible from here.
         let pid = u32::try_from(credentials.pid).ok().filter(|&pid| pid != 0);
         let pid = pid.filter(|_| failed == 0)?;
         Some(Peer::Process { pid, uid: credentials.uid })
     }
 
-    /// Whether it is encrypted.
+    /// Whether the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         // SAFETY: the connection is not freed yet.
         unsafe { ffi::PQsslInUse(self.as_ptr()) != 0 }
@@ -242,14 +244,14 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and freed once.
+        // SAFETY: we own the connection, and free it only once.
         unsafe { ffi::PQfinish(self.as_ptr()) }
     }
 }
 
 fn terminated(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::local("a text for the server contains a zero byte"))
+    CString::new(text).map_err(|_| Error::local("a string for the server contains a null byte"))
 }
 
-/// Notices are for people who wrote the statement.
+/// Ignores notices, because the user did not write the statements.
 extern "C" fn ignore(_: *mut c_void, _: *const c_char) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Connection strings: read by libpq, merged, and written.
+//! Connection strings: parsed by libpq, merged, and written.
 
 use std::ffi::CString;
 use std::fmt;
@@ -7,25 +7,25 @@ use std::fmt;
 use crate::error::{text, Error};
 use crate::ffi;
 
-/// Parameters of a connection, as keywords and values. What is not among them libpq takes from the environment,
-/// a service file, a passfile, or its defaults.
+/// Parameters of a connection, as keywords and values. For missing parameters, libpq uses the environment,
+/// a service file, a password file or its defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conninfo {
     options: Vec<(String, String)>,
 }
 
 impl Conninfo {
-    /// Of a connection string or URI.
+    /// The parameters of a connection string or URI.
     ///
     /// # Errors
     ///
-    /// libpq's own: a keyword that it does not know, a missing quote, ...
+    /// libpq's errors, such as an unknown keyword or a missing quote.
     pub fn parse(string: &str) -> Result<Conninfo, Error> {
-        let string = CString::new(string).map_err(|_| Error::local("it contains a zero byte"))?;
+        let string = CString::new(string).map_err(|_| Error::local("it contains a null byte"))?;
         let mut message = std::ptr::null_mut();
-        // SAFETY: the string is terminated; libpq sets the message to null or to memory of its own.
+        // SAFETY: the string is terminated; libpq sets the message to null or to memory that it allocates.
         let options = unsafe { ffi::PQconninfoParse(string.as_ptr(), &mut message) };
-        // SAFETY: as above; it is freed only after it was copied.
+        // SAFETY: as above; the message is freed only after it has been copied.
         let message = unsafe {
             let copy = text(message);
             ffi::PQfreemem(message.cast());
@@ -36,7 +36,7 @@ impl Conninfo {
         }
         let mut found = Conninfo::default();
         let mut option = options;
-        // SAFETY: the array ends with an option without keyword, and is freed after the last access.
+        // SAFETY: the array ends with an option without a keyword, and is freed after the last access.
         unsafe {
             while let Some(keyword) = text((*option).keyword) {
                 if let Some(value) = text((*option).val) {
@@ -49,14 +49,14 @@ impl Conninfo {
         Ok(found)
     }
 
-    /// Set a parameter, in place of an earlier value.
+    /// Set a parameter, replacing an earlier value.
     pub fn set(&mut self, keyword: &str, value: impl Into<String>) -> &mut Self {
         self.options.retain(|(known, _)| known != keyword);
         self.options.push((keyword.into(), value.into()));
         self
     }
 
-    /// Set it unless it has a value.
+    /// Set a parameter unless it already has a value.
     pub fn set_default(&mut self, keyword: &str, value: impl Into<String>) -> &mut Self {
         if self.get(keyword).is_none() {
             self.set(keyword, value);
@@ -69,7 +69,7 @@ impl Conninfo {
         self.options.iter().find(|(known, _)| known == keyword).map(|(_, value)| value.as_str())
     }
 
-    /// These parameters, and for those that it lacks the values of `other`.
+    /// These parameters, and those of `other` for parameters that are missing.
     pub fn or(mut self, other: &Conninfo) -> Conninfo {
         for (keyword, value) in &other.options {
             self.set_default(keyword, value);
@@ -82,13 +82,13 @@ impl Conninfo {
         self.options.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str()))
     }
 
-    /// Whether it has no parameter.
+    /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.options.is_empty()
     }
 }
 
-/// A connection string; it may contain a password.
+/// Formats a connection string, which may contain a password.
 impl fmt::Display for Conninfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (keyword, value)) in self.options.iter().enumerate() {
@@ -139,6 +139,6 @@ mod tests {
         assert!(!it.is_empty() && it.get("dbname").is_none());
         it.set("password", r"a'\b");
         assert!(it.to_string().ends_with(r" password='a\'\\b'"), "{it}");
-        assert!(Conninfo::parse("host=a\0b").unwrap_err().to_string().contains("zero byte"));
+        assert!(Conninfo::parse("host=a\0b").unwrap_err().to_string().contains("null byte"));
     }
 }

@@ -10,7 +10,7 @@ use crate::ffi::{self, diag};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     message: String,
-    /// Only of a statement that the server refused.
+    /// Only set if the server returned the error.
     sqlstate: Option<String>,
     detail: Option<String>,
     hint: Option<String>,
@@ -21,9 +21,9 @@ impl Error {
         Error { message: message.into(), sqlstate: None, detail: None, hint: None }
     }
 
-    /// What libpq says of the connection, on one line.
+    /// libpq's message about the connection, on one line.
     pub(crate) fn of_connection(connection: *const ffi::Connection) -> Error {
-        // SAFETY: the caller's connection is open or null, for both of which libpq has a message.
+        // SAFETY: the caller's connection is open or null; libpq has a message for both.
         let text = unsafe { text(ffi::PQerrorMessage(connection)) }.unwrap_or_default();
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -35,11 +35,11 @@ impl Error {
         connection: *const ffi::Connection,
     ) -> Error {
         let field = |field: c_int| {
-            // SAFETY: the outcome is null, for which libpq returns null, or not cleared yet.
+            // SAFETY: the outcome is null, for which libpq returns null, or has not been cleared yet.
             unsafe { text(ffi::PQresultErrorField(outcome, field)) }
         };
         match (field(diag::MESSAGE), field(diag::SQLSTATE)) {
-            // libpq makes such an outcome itself when the connection breaks.
+            // libpq creates an outcome without these fields when the connection breaks.
             (Some(message), Some(sqlstate)) => Error {
                 message,
                 sqlstate: Some(sqlstate),
@@ -55,7 +55,7 @@ impl Error {
         &self.message
     }
 
-    /// SQLSTATE; `None`: not the server's error.
+    /// The SQLSTATE; `None`: the error does not come from the server.
     pub fn sqlstate(&self) -> Option<&str> {
         self.sqlstate.as_deref()
     }
@@ -76,7 +76,7 @@ impl fmt::Display for Error {
         if self.sqlstate.is_none() {
             return f.write_str(&self.message);
         }
-        write!(f, "the server says: {}", self.message)?;
+        write!(f, "server error: {}", self.message)?;
         self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
     }
 }
@@ -89,12 +89,12 @@ impl From<Error> for ::error::Error {
     }
 }
 
-/// A text of libpq; `None`: null.
+/// Converts a string of libpq; `None`: null.
 ///
 /// # Safety
 ///
 /// `text` is null or a terminated string.
 pub(crate) unsafe fn text(text: *const c_char) -> Option<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees this.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is used of libpq (libpq-fe.h), whose interface has been stable since PostgreSQL 9.
+//! The functions of libpq that are used (libpq-fe.h), whose interface has been stable since PostgreSQL 9.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Connections to servers that the user has named, through libpq: so flags, environment, service files,
-//! passfiles, certificates and URIs mean what they mean to psql.
+//! Connections to servers through libpq, so that flags, environment, service files, password files,
+//! certificates and URIs work as in psql.
 //!
-//! A [`Client`] belongs to one thread at a time; it may move to another. Results are asked for in binary form.
+//! A [`Client`] belongs to one thread at a time, and may move to another. Results are requested in binary form.
 
 mod client;
 mod conninfo;

@@ -3,7 +3,7 @@
 
 /// A value that can be a parameter.
 pub trait Param {
-    /// As PostgreSQL reads it; `None`: null.
+    /// The value as PostgreSQL reads it; `None`: null.
     fn text(&self) -> Option<String>;
 }
 

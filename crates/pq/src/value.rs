@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Values of columns, from PostgreSQL's binary form.
+//! Converts values of columns from PostgreSQL's binary form.
 
 /// OIDs of types (pg_type.dat).
 mod oid {
@@ -18,9 +18,10 @@ mod oid {
     pub const VARCHAR: u32 = 1043;
 }
 
-/// A type that a column's value can be read as. `None`: the value is of another type, or damaged.
+/// A type that a column's value can be read as.
 pub trait FromValue<'a>: Sized {
-    /// Read these bytes of a column of that type; `None` for null.
+    /// Read a value of a column whose type has this OID; `bytes` is `None` for null. Returns `None` if the value has
+    /// another type or is malformed.
     fn from_value(bytes: Option<&'a [u8]>, of: u32) -> Option<Self>;
 }
 
@@ -126,7 +127,7 @@ mod tests {
         }
         assert_eq!(<&[u8]>::from_value(Some(b"\xff\0"), oid::BYTEA), Some(&b"\xff\0"[..]));
         assert_eq!(<&[u8]>::from_value(Some(b"x"), oid::TEXT), None);
-        // A null is nothing; a value of another type is an error, not null.
+        // Null becomes `None`, but a value of another type is an error, not null.
         assert_eq!(Option::<&str>::from_value(None, oid::TEXT), Some(None));
         assert_eq!(Option::<&str>::from_value(Some(b"x"), oid::INT4), None);
         assert_eq!(<&str>::from_value(Some(b""), oid::TEXT), Some(""));

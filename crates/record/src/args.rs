@@ -13,15 +13,15 @@ use command::ConnectionFlags;
 /// Arguments of `tally record`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The directory may be new, empty, or contain a recording of the same server, which is then \
-continued. It can be read while it grows, by `tally report` and by pandas, DuckDB or Spark \
+DIR may be new, empty, or contain a recording of the same server, which tally then continues. \
+While it grows, `tally report` can read it, and so can pandas, DuckDB and Spark \
 (docs/reference-recording.md).
 
-The address of a bucket instead of a directory (s3://BUCKET/PREFIX, gs://, az://, file:///DIRECTORY) \
-ships the recording there, from a spool directory (docs/shipping.md). Credentials come from the \
-environment.
+With a bucket URL instead of a directory (s3://BUCKET/PREFIX, gs://, az://, file:///DIRECTORY), tally \
+records into a spool directory and ships the files to the bucket (docs/shipping.md). Credentials come \
+from the environment.
 
-Exit status: 0 success, 1 failure, 2 usage error; with a COMMAND, that of the command.
+Exit status: 0 success, 1 failure, 2 usage error; with COMMAND, the exit status of COMMAND.
 
 Examples:
   tally record -o /var/lib/pgtally/main --retention 30d
@@ -31,57 +31,57 @@ Examples:
   tally record -o both --client 4711
   tally record -o s3://bucket/pgtally --cluster orders")]
 pub struct RecordArgs {
-    /// The segment, data directory or connection string
+    /// Segment, data directory or connection string
     pub target: Option<String>,
-    /// How to connect to it
+    /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Directory to record into, or the address of a bucket
+    /// Directory to record into, or bucket URL to ship the recording to
     #[arg(short, long, value_name = "DIR|URL")]
     pub output: PathBuf,
-    /// How to ship it
+    /// Shipping options
     #[command(flatten)]
     pub shipping: ShippingArgs,
     /// Length of an interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = recorded_interval)]
     pub interval: Duration,
-    /// How often to record histograms, statements and the kernel's figures; more often in the first minutes
+    /// How often to record histograms, statements and kernel figures; more often in the first minutes
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = recorded_interval)]
     pub detail: Duration,
-    /// Stop after this time [default: at an interrupt, or when COMMAND ends]
+    /// Stop after this time [default: when interrupted, or when COMMAND ends]
     #[arg(long, value_name = "TIME", value_parser = recorded_length)]
     pub duration: Option<Duration>,
-    /// Remove data older than this [default: keep all; with an address: 8 days of what was sent]
+    /// Remove data older than this [default: keep everything; with a bucket URL: keep sent data for 8 days]
     #[arg(long, value_name = "TIME", value_parser = retention)]
     pub retention: Option<Duration>,
-    /// Also record this client of the server, a pid or a segment, into DIR/client (docs/java.md, docs/libpq.md)
+    /// Also record this client of the server (PID or segment) into DIR/client (docs/java.md, docs/libpq.md)
     #[arg(long, value_name = "PID|SEGMENT", conflicts_with = "duty")]
     pub client: Option<String>,
-    /// Measure for ON of every EVERY, with level off for the rest (60s/300s)
+    /// Measure for ON out of every EVERY, with level off in between (such as 60s/300s)
     #[arg(long, value_name = "ON/EVERY")]
     pub duty: Option<Duty>,
-    /// Leave out what each session does
+    /// Do not record individual sessions
     #[arg(long)]
     pub no_sessions: bool,
-    /// Texts of statements and plans: keep them, only their hash, or nothing
+    /// What to record of the texts of statements and plans
     #[arg(long, value_name = "WHAT", value_enum, default_value = "keep")]
     pub texts: Texts,
     /// Print a summary as JSON at the end (docs/reference-json.md)
     #[arg(long, conflicts_with = "command")]
     pub json: bool,
-    /// Record while this command runs; keep its output, and exit with its status
+    /// Record while this command runs, including its output, and exit with its status
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
 }
 
-/// What becomes of texts of statements and plans.
+/// What to record of the texts of statements and plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Texts {
-    /// Record them
+    /// The whole texts
     Keep,
-    /// Record "sha256:" and the hash of each, which is the same on every server
+    /// "sha256:" and the hash of each text, the same on every server
     Hash,
-    /// Leave them out
+    /// Nothing
     Omit,
 }
 
@@ -95,7 +95,7 @@ impl From<Texts> for recording::Texts {
     }
 }
 
-/// How long the level is on in each period.
+/// How much of each period the level is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Duty {
     /// Time with the level on.
@@ -108,12 +108,12 @@ impl std::str::FromStr for Duty {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (on, every) = text.split_once('/').ok_or("two times are needed, as in 60s/300s")?;
+        let (on, every) = text.split_once('/').ok_or("expected two times, such as 60s/300s")?;
         let second = Duration::from_secs(1);
         let day = Duration::from_secs(86_400);
         let duty = Self { on: within(on, second, day)?, every: within(every, second, day)? };
         if duty.on >= duty.every {
-            return Err("the first time must be less than the second".into());
+            return Err("the first time must be shorter than the second".into());
         }
         Ok(duty)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Compares the machine's clocks to find out that the time of day was set, the machine slept, or this
-//! process did not run.
+//! Compares the machine's clocks to detect that the time of day was set, that the machine slept, or that
+//! this process did not run.
 //!
 //! Intervals are measured by CLOCK_MONOTONIC, which cannot be set; the time of day only labels them.
 //! Setting the clock therefore changes no figure; it is recorded as a mark.
@@ -18,7 +18,7 @@ pub struct Clocks {
     pub boottime: u64,
 }
 
-/// What happened between two readings.
+/// An event between two readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
     /// The time of day was set.
@@ -34,12 +34,12 @@ pub enum Happening {
     Late(Duration),
 }
 
-/// Smaller differences are not taken for a clock that was set, ns: the clocks are not read at the same
-/// instant.
+/// Smaller differences do not count as a clock that was set, because the clocks are not read at the same
+/// instant; ns.
 const MIN_SET: u64 = 50_000_000;
-/// A clock that is slewed differs by less than one in this many ns.
+/// A slewed clock deviates by less than one part in this number.
 const SLEWED: u64 = 1000;
-/// Smaller differences are not taken for sleep, ns: the two clocks are not read at the same instant.
+/// Smaller differences do not count as sleep, because the two clocks are not read at the same instant; ns.
 const MIN_SLEEP: u64 = 20_000_000;
 
 impl Clocks {

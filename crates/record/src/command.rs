@@ -16,9 +16,9 @@ use error::Error;
 
 /// How long to wait for the rest of the output after the command has ended.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Max. recorded output, bytes.
+/// Maximum size of the recorded output, bytes.
 const MAX_OUTPUT: usize = 1 << 20;
-/// Max. recorded bytes of a line.
+/// Maximum size of a recorded line, bytes.
 const MAX_LINE: usize = 4096;
 
 /// A running command.
@@ -59,14 +59,14 @@ impl Command {
     /// Starts the command. It inherits our standard input.
     pub fn start(words: &[OsString]) -> Result<Command, Error> {
         let (program, args) =
-            words.split_first().ok_or_else(|| Error::Usage("no command".into()))?;
+            words.split_first().ok_or_else(|| Error::Usage("no command given".into()))?;
         let mut child = std::process::Command::new(program)
             .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| {
-                Error::Failed(format!("{}: cannot be run: {error}", program.to_string_lossy()))
+                Error::Failed(format!("could not run {}: {error}", program.to_string_lossy()))
             })?;
         let notes = Arc::new(Mutex::new(Notes::default()));
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
@@ -99,14 +99,14 @@ impl Command {
     pub fn signal(&self, signal: i32) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
-            // It may have ended just now.
+            // The command may have just ended.
             let _ = kill_process(pid, signal);
         }
     }
 
     /// The rest of the output, and a row for the end.
     pub fn finish(mut self, status: ExitStatus) -> Vec<RunRow> {
-        // A process that it started, such as a server, may keep its output open.
+        // A process that the command started, such as a server, may keep the output open.
         let until = Instant::now() + PATIENCE;
         while self.copiers.iter().any(|copier| !copier.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
@@ -119,7 +119,7 @@ impl Command {
         let mut rows = self.news();
         let text = match dropped {
             0 => String::new(),
-            n => format!("{n} more lines were dropped"),
+            n => format!("{n} more lines of output were dropped"),
         };
         let mut end = row("end", &text);
         end.command = self.words.as_str().into();
@@ -153,7 +153,7 @@ fn copier(
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(_) => break,
             };
-            // The command continues even if nobody reads our output.
+            // The command continues even if no one reads our output.
             let _ = to.write_all(&buffer[..read]).and_then(|()| to.flush());
             let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
             for &byte in &buffer[..read] {
@@ -202,7 +202,7 @@ mod tests {
     fn output_beyond_the_limit_is_counted_but_not_recorded() {
         let (rows, _) = run("yes 0123456789012345678901234567890123456789 | head -n 60000");
         assert!(rows.iter().map(|row| row.text.len()).sum::<usize>() <= MAX_OUTPUT + MAX_LINE);
-        assert!(rows.last().unwrap().text.contains("more lines were dropped"));
+        assert!(rows.last().unwrap().text.contains("more lines of output were dropped"));
     }
 
     #[test]

@@ -24,12 +24,12 @@ pub struct Duty {
 }
 
 impl Duty {
-    /// Not attached to a segment yet.
+    /// A duty that is not attached to a segment yet.
     pub fn new(length: Period) -> Duty {
         Duty { length, switch: None, before: None, level: Level::Waits, period: None }
     }
 
-    /// Switches the level of this segment from now on.
+    /// From now on, switches the level of this segment.
     pub fn attach(&mut self, path: &SegmentPath) -> Result<(), Error> {
         let switch = LevelSwitch::open(path)?;
         let before = switch.level_setting();
@@ -41,7 +41,7 @@ impl Duty {
         Ok(())
     }
 
-    /// Switches the level if it is time to; returns the new level if it did.
+    /// Switches the level if it is time to do so, and returns the new level.
     pub fn turn(&mut self, since_1970: Duration) -> Option<Level> {
         let switch = self.switch.as_ref()?;
         let every = self.length.every.as_nanos().max(1);

@@ -34,7 +34,7 @@ pub use args::RecordArgs;
 /// How often to check for signals and for the command's end.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Record until a signal, the end of `--duration` or of the command.
+/// Record until a signal arrives, `--duration` has passed or the command ends.
 pub fn run(args: &RecordArgs) -> Result<(), Error> {
     if args.detail < args.interval {
         return Err(Error::Usage("--detail must not be shorter than --interval".into()));
@@ -70,7 +70,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     let outcome = record(args, &mut recorder, &mut signals, &mut command, &messages);
     messages.clear();
     if let Err(error) = outcome {
-        // Keep what was recorded, and let the command run to its end.
+        // Keep the recording so far, and let the command run to its end.
         drop(recorder);
         if let Some(mut command) = command {
             messages.say(args, &error.to_string());
@@ -82,7 +82,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
         return Err(error);
     }
     let status = outcome?;
-    let why = recorder.server.waiting().unwrap_or("no interval ended").to_string();
+    let why = recorder.server.waiting().unwrap_or("no interval was complete").to_string();
     let (summary, last) = recorder.close()?;
     last.iter().for_each(|text| messages.say(args, text));
     if args.json {

@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use recording::{Batch, PlanRow, PlanTextRow};
 use segment::{Clock, Plan, StatementKey};
 
-/// Makes rows of `plans` and `plan_texts`.
+/// Builds the rows of `plans` and `plan_texts`.
 #[derive(Debug, Default)]
 pub struct PlanRows {
     /// The plans at the last details; `None` before the first.
     before: Option<HashMap<(StatementKey, u64), Plan>>,
-    /// Those whose text has been given to the writer, which keeps each once a day.
+    /// Whether all texts have been passed to the writer, which writes each once a day.
     begun: bool,
 }
 
@@ -20,9 +20,9 @@ pub struct PlanRows {
 pub struct PlanSpan {
     /// The number of the interval that it ends with.
     pub frame: u64,
-    /// When it ended, microseconds since 1970.
+    /// Its end, microseconds since 1970.
     pub time_us: i64,
-    /// The same by the segment's clock, tick.
+    /// Its end by the segment's clock, tick.
     pub tick: u64,
     /// Its length, ns.
     pub interval_ns: u64,
@@ -33,13 +33,13 @@ fn by_key(plans: Vec<Plan>) -> HashMap<(StatementKey, u64), Plan> {
 }
 
 impl PlanRows {
-    /// What was noted before the recording is not of its first detail interval.
+    /// Sets the starting point: executions noted before the recording are not part of the first detail interval.
     pub fn begin(&mut self, plans: Vec<Plan>) {
         self.before = Some(by_key(plans));
     }
 
-    /// Adds the rows of a detail interval: of plans with new executions, and the texts of these. The first time, the
-    /// texts of all.
+    /// Adds the rows of a detail interval: plans with new executions, and their texts. The first call adds the texts of
+    /// all plans.
     pub fn add(&mut self, plans: Vec<Plan>, clock: &Clock, span: PlanSpan, batch: &mut Batch) {
         let ns = |ticks: u64| (clock.seconds(ticks) * 1e9).round() as u64;
         let time_us = |tick: u64| {
@@ -51,8 +51,8 @@ impl PlanRows {
         let first = !std::mem::replace(&mut self.begun, true);
         for (key, plan) in &now {
             let none = Plan { count: 0, ticks: 0, rows: 0, ..plan.clone() };
-            // A plan that was evicted and came again, or was reset, counts from zero.
-            let same = |it: &&Plan| it.first == plan.first && it.count <= plan.count;
+            // A plan that was reset, or was evicted and noted again, counts from zero.
+            let same = |earlier: &&Plan| earlier.first == plan.first && earlier.count <= plan.count;
             let earlier = before.get(key).filter(same).unwrap_or(&none);
             let statement = plan.statement;
             let noted = plan.count - earlier.count;

@@ -26,7 +26,7 @@ use live::follower::{Absent, Details, Figures, FollowOptions, Follower, FrameRea
 use live::machine::{self, Processors};
 use view::events::Row;
 
-/// There are at least this many details at any time, if there are as many intervals.
+/// A recording has at least this many details at any time, if it has as many intervals.
 const DETAILS: u64 = 16;
 /// How often to check the server's configuration files.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ pub struct Recorder<'a> {
     boot: String,
     /// End of the last interval.
     end: Option<Edge>,
-    /// Why there is nothing to read now.
+    /// Why there is currently nothing to read.
     absent: Option<String>,
     /// Why there is time between the last interval and the next.
     gap: Option<String>,
@@ -69,8 +69,8 @@ pub struct Recorder<'a> {
     pub summary: RecordSummary,
 }
 
-/// How long details are, in ns, when so much has been recorded: a sixteenth of that, so that two short recordings can be
-/// compared, too. They divide `longest`, and consist of whole intervals where they can.
+/// Length of details, in ns, after a recorded time: a sixteenth of that time, so that short recordings can also be
+/// compared. Lengths divide `longest`, and are whole intervals if possible.
 fn detail_length(elapsed_ns: u64, interval: Duration, longest: Duration) -> u64 {
     let ns = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX).max(1);
     let (interval, longest) = (ns(interval), ns(longest));
@@ -82,15 +82,15 @@ fn detail_length(elapsed_ns: u64, interval: Duration, longest: Duration) -> u64 
     if wanted >= longest {
         return longest;
     }
-    // Beginning with the longest one.
+    // The longest comes first.
     let lengths = || (1..=longest / interval).filter(fits).map(|part| longest / part);
     lengths().find(|length| *length <= wanted).or_else(|| lengths().next_back()).unwrap_or(longest)
 }
 
-/// Where an interval begins or ends, by the clocks of the server's machine.
+/// The beginning or end of an interval, by the clocks of the server's machine.
 #[derive(Debug, Clone)]
 struct Edge {
-    /// CLOCK_MONOTONIC, which begins anew with each boot.
+    /// CLOCK_MONOTONIC, which restarts at each boot.
     monotonic_ns: u64,
     /// Microseconds since 1970.
     time_us: i64,
@@ -112,7 +112,7 @@ impl Edge {
         }
     }
 
-    /// How much later this is; 0: it is not.
+    /// How much later this is than `earlier`; 0 if it is not later.
     fn ns_since(&self, earlier: &Edge) -> u64 {
         if self.boot == earlier.boot && !self.boot.is_empty() {
             return self.monotonic_ns.saturating_sub(earlier.monotonic_ns);
@@ -181,7 +181,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether the recording has begun, that is, a server was found.
+    /// Whether the recording has begun, which means that a server was found.
     pub fn has_begun(&self) -> bool {
         self.writer.is_some()
     }
@@ -191,14 +191,14 @@ impl<'a> Recorder<'a> {
         self.writer.as_ref().map_or(0, Writer::size)
     }
 
-    /// Why there is nothing to record now.
+    /// Why there is currently nothing to record.
     pub fn waiting(&self) -> Option<&str> {
         self.absent.as_deref()
     }
 
-    /// What the recorder does now, in words.
+    /// The current state of the recorder, as text.
     pub fn state(&self) -> String {
-        let problem = self.destination.shipping.as_ref().and_then(|it| it.problem());
+        let problem = self.destination.shipping.as_ref().and_then(|shipping| shipping.problem());
         match (self.waiting(), problem) {
             (Some(why), _) => why.to_string(),
             (None, Some(problem)) => format!("recording, not shipping ({problem})"),
@@ -237,7 +237,7 @@ impl<'a> Recorder<'a> {
         self.turn_level();
         self.hear_of_shipping();
         if self.absent.is_some() && !self.pending.is_empty() {
-            // There is no interval to write them with.
+            // There is no interval to write the pending rows with.
             self.push(Batch::default())?;
         }
         Ok(())
@@ -272,7 +272,7 @@ impl<'a> Recorder<'a> {
             Happening::Late(by) => (
                 "late",
                 format!(
-                    "tally did not run for {:.3} s; one interval covers that time",
+                    "tally was not scheduled for {:.3} s; one interval covers that time",
                     by.as_secs_f64()
                 ),
             ),
@@ -331,7 +331,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Who may read the server's segment may read what is recorded of it. A spool is for the bucket alone.
+    /// Users who may read the server's segment may also read the recording. A spool is private.
     fn access(&self) -> Access {
         match &self.place {
             SegmentSource::File(path) if self.destination.shipping.is_none() => {
@@ -356,7 +356,7 @@ impl<'a> Recorder<'a> {
         let mut policy =
             RetentionPolicy { retention: self.args.retention, ..RetentionPolicy::default() };
         if self.destination.shipping.is_some() {
-            // What was sent is removed by whoever has sent it.
+            // The shipper removes files that were sent.
             policy.retention = None;
         }
         let open = Writer::open_for(&self.destination.directory, self.access(), about, policy);
@@ -373,7 +373,7 @@ impl<'a> Recorder<'a> {
             self.pending.gaps.push(GapRow {
                 time_us: now,
                 from_us: last.time_us.min(now),
-                reason: "nobody recorded".into(),
+                reason: "no recorder was running".into(),
                 ..GapRow::default()
             });
         }
@@ -411,7 +411,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn rate(&self) -> String {
-        let rate = self.follower.segment().map(|it| it.clock().ticks_per_second());
+        let rate = self.follower.segment().map(|segment| segment.clock().ticks_per_second());
         rate.map_or("unknown".to_string(), |rate| format!("{rate:.0}"))
     }
 
@@ -426,7 +426,7 @@ impl<'a> Recorder<'a> {
 
     fn nothing(&mut self, absent: &Absent) {
         let why = absent.to_string();
-        // What follows the end of a server is no news; an error is.
+        // That a server is gone after its end is not news, but an error is.
         let news = self
             .absent
             .as_ref()
@@ -437,7 +437,7 @@ impl<'a> Recorder<'a> {
         (self.absent, self.gap) = (Some(why.clone()), Some(why));
     }
 
-    /// If something was recorded before, and there is a reason for a gap, it lasted from then until `begin`.
+    /// If there is an earlier interval and a reason for a gap, records the gap from that interval's end until `begin`.
     fn end_gap(&mut self, begin: &Edge) {
         let Some((reason, end)) = self.gap.take().zip(self.end.as_ref()) else { return };
         let length_ns = begin.ns_since(end);
@@ -461,7 +461,7 @@ impl<'a> Recorder<'a> {
         let time_us = recording::time_us(frame.realtime_ns);
         let mut batch = self.row_builder.frame(frame, number, self.server);
         if taken.reset {
-            let text = "totals were reset; counts since the previous interval are lost";
+            let text = "the totals were reset; counts since the previous interval are lost";
             self.pending.marks.push(mark("reset", text.to_string()));
             self.gap.get_or_insert_with(|| "reset".to_string());
         }
@@ -565,7 +565,7 @@ impl<'a> Recorder<'a> {
         let mut messages = Vec::new();
         if let Some(writer) = self.writer.take() {
             match self.destination.shipping.take() {
-                // Its minutes are shipped, and merged with those of whoever continues it.
+                // The minutes are shipped; a recorder that continues the recording merges them with its own.
                 Some(shipping) => {
                     self.summary.bytes = writer.pause()?;
                     let (target, last) = shipping.finish();
@@ -589,7 +589,7 @@ fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Ba
     if let Some(rows) = &details.relations {
         batch.relations = recording::relation_rows(rows, interval, length);
     }
-    if let Some(witness) = details.kernel.filter(|it| it.available) {
+    if let Some(witness) = details.kernel.filter(|view| view.available) {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let unexplained =
             witness.cpu_account_seconds - witness.on_cpu_seconds - witness.run_queue_seconds;
@@ -605,7 +605,7 @@ fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Ba
     }
 }
 
-/// An event without a time gets that of the interval.
+/// The row of an event. An event without a time gets that of the interval.
 fn event(row: &Row, server: u32) -> EventRow {
     let text = |text: &Option<String>| text.as_deref().map(Into::into);
     EventRow {
@@ -643,7 +643,7 @@ mod tests {
         let usual = [0, 31, 32, 79, 80, 159, 160, 90_000].map(|at| of(at, 1000, 10_000));
         assert_eq!(usual, [1000, 1000, 2000, 2000, 5000, 5000, 10_000, 10_000]);
         assert_eq!([0, 79, 80, 160].map(|at| of(at, 5000, 10_000)), [5000, 5000, 5000, 10_000]);
-        // No part of ten seconds is a multiple of three.
+        // No divisor of ten seconds is a multiple of three.
         assert_eq!([0, 600].map(|at| of(at, 3000, 10_000)), [10_000; 2]);
         assert_eq!([0, 600].map(|at| of(at, 1000, 1000)), [1000; 2]);
         assert_eq!([0, 600].map(|at| of(at, 5000, 1000)), [1000; 2]);
@@ -662,7 +662,7 @@ mod tests {
             interval_ns: length * 1_000_000,
             ..FrameRow::default()
         };
-        // Milliseconds: the end of the interval before, then end and length of the next one, and its boot.
+        // In milliseconds: the end of the previous interval, then the end and length of the next one; and its boot.
         let mut gaps = |end, (next, length), boot: &str, why: Option<&str>| {
             recorder.end = Some(Edge::end_of(&row(end, 1000), "boot"));
             recorder.gap = why.map(str::to_string);

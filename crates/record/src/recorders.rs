@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The recorder of the server, and that of its client with `--client`: their intervals end at the same time.
+//! The recorder of the server and, with `--client`, that of its client. Their intervals end at the same time.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use super::RecordArgs;
 /// One or two recorders.
 #[derive(Debug)]
 pub struct Recorders<'a> {
-    /// Of the server.
+    /// The recorder of the server.
     pub server: Recorder<'a>,
     client: Option<Recorder<'a>>,
 }
 
 impl<'a> Recorders<'a> {
-    /// Of the server at this place, and of the client that the arguments name.
+    /// Recorders of the server at this place, and of the client that the arguments name.
     pub fn new(
         args: &'a RecordArgs,
         place: SegmentSource,
@@ -80,7 +80,7 @@ fn of_client<'a>(
     server: &Destination,
 ) -> Result<Recorder<'a>, Error> {
     if server.shipping.is_some() {
-        let text = "--client needs a directory as --output; record the client apart to ship it";
+        let text = "--client requires a directory as --output; to ship the client's figures, record it separately";
         return Err(Error::Usage(text.into()));
     }
     let place = SegmentSource::File(target::open_client(Some(who))?.segment_path().clone());

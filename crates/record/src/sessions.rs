@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of what sessions do at the end of each interval.
+//! Builds rows about the sessions' activity at the end of each interval.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use recording::{Batch, SessionHistoryRow, TextRow};
 use segment::{Blocked, Frame, Segment, StatementKey, StatementsReading};
 use view::blocking::{lock_in_words, lock_type, mode};
 
-/// Makes rows of `session_history`.
+/// Builds the rows of `session_history`.
 #[derive(Debug, Default)]
 pub struct SessionRows {
     names: lock_names::Background,
@@ -23,7 +23,8 @@ fn ns(seconds: f64) -> u64 {
 }
 
 impl SessionRows {
-    /// Adds the rows of an interval; `batch` has its row of `frames`. The segment is for names of relations.
+    /// Adds the rows of an interval; `batch` has its row of `frames`. The segment is needed to look up names of
+    /// relations.
     pub fn add(
         &mut self,
         samples: &[SessionSample],
@@ -38,8 +39,8 @@ impl SessionRows {
         }
         let Some(of) = batch.frames.first() else { return };
         let (number, time_us, interval_ns) = (of.frame, of.time_us, of.interval_ns);
-        for it in samples {
-            let Some(session) = frame.sessions.get(it.at) else { continue };
+        for sample in samples {
+            let Some(session) = frame.sessions.get(sample.at) else { continue };
             let text = |text: &Option<String>| text.as_deref().map(Arc::from);
             let mut row = SessionHistoryRow {
                 frame: number,
@@ -62,12 +63,12 @@ impl SessionRows {
                 commands: session.commands,
                 ..SessionHistoryRow::default()
             };
-            if let Some(key) = it.statement {
+            if let Some(key) = sample.statement {
                 row.queryid = Some(key.query_id());
                 (row.statement_database_id, row.statement_user_id) = (key.database_id, key.user_id);
                 self.statements.insert(key);
             }
-            if let Some((blocked, seconds)) = &it.blocked {
+            if let Some((blocked, seconds)) = &sample.blocked {
                 row.lock = Some(lock_in_words(&blocked.lock, self.names.names()).into());
                 row.lock_type = Some(lock_type(blocked).into());
                 row.lock_mode = Some(mode(blocked).into());
@@ -81,10 +82,12 @@ impl SessionRows {
     }
 
     /// Adds the texts of the statements since the last call, some of which began before the recording or have not
-    /// ended. The writer keeps each once a day.
+    /// ended. The writer writes each text once a day.
     pub fn add_texts(&mut self, now: &StatementsReading, batch: &mut Batch) {
         for key in self.statements.drain() {
-            let Some(text) = now.get(&key).and_then(|it| it.text.as_ref()) else { continue };
+            let Some(text) = now.get(&key).and_then(|statement| statement.text.as_ref()) else {
+                continue;
+            };
             let known = |row: &TextRow| {
                 (row.queryid, row.database_id, row.user_id, row.toplevel)
                     == (key.query_id(), key.database_id, key.user_id, key.toplevel)

@@ -21,7 +21,7 @@ use live::target::SegmentSource;
 pub struct SettingsReading {
     /// The settings.
     pub rows: Vec<SettingRow>,
-    /// Why they were not read by SQL, if they were not.
+    /// Why the settings could not be read by SQL.
     pub note: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct SettingsReading {
 pub struct RecordedSettings {
     ask: Sender<()>,
     answers: Receiver<SettingsReading>,
-    /// `None`: it is on another machine.
+    /// The data directory; `None`: it is on another machine.
     data_directory: Option<PathBuf>,
     /// When the configuration files were last changed.
     changed: Option<[Option<SystemTime>; 2]>,
@@ -40,12 +40,14 @@ pub struct RecordedSettings {
 
 const FILES: [&str; 2] = ["postgresql.conf", "postgresql.auto.conf"];
 
-/// Parts of names of the server's settings whose values may be, or contain, a password; recordings go to places that others
-/// read. The server's library hides the same in statements (`pg_tally/statement/statement_text.c`).
+/// Parts of the names of server settings whose values may be, or contain, a password. Recordings may be stored where
+/// other people can read them. The server's library hides the same values in statements
+/// (`pg_tally/statement/statement_text.c`).
 const SECRET: [&str; 6] = ["command", "conninfo", "pass", "secret", "token", "key"];
 
-/// Whether the value of a setting is not recorded. Only texts are secret. What an extension's or an application's is for is not known,
-/// except ours; without a type, from a file, only numbers and switches are certain.
+/// Whether the value of a setting must not be recorded. Only texts can be secret. The purpose of settings of other
+/// extensions and of applications is unknown. Without a type, as in a file, only numbers and booleans are certain not
+/// to be secret.
 fn is_secret(name: &str, value: &str, kind: Option<&str>) -> bool {
     let number = || value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     let is_text = match kind {
@@ -107,12 +109,12 @@ impl RecordedSettings {
         let changed = Some(FILES.map(time));
         if anyway || changed != self.changed {
             self.changed = changed;
-            // Fails if the thread has ended.
+            // This fails if the thread has ended.
             let _ = self.ask.send(());
         }
     }
 
-    /// Answers since the last call; settings that changed.
+    /// Readings since the last call, with only the settings that changed.
     pub fn news(&mut self) -> Vec<SettingsReading> {
         let mut news: Vec<SettingsReading> = self.answers.try_iter().collect();
         for answer in &mut news {
@@ -131,9 +133,9 @@ fn find_out(target: Option<&str>, segment: &str, data: Option<&Path>) -> Setting
         Err(error) => {
             let (rows, read) = data.map(from_files).unwrap_or_default();
             let read = if read.is_empty() {
-                "its files cannot be read either"
+                "its configuration files are not readable either"
             } else {
-                "read from its files"
+                "read from its configuration files instead"
             };
             let note = format!("could not query the server's settings ({error}); {read}");
             SettingsReading { rows, note: Some(note) }
@@ -147,12 +149,12 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
         "/* tally */ select name, setting, coalesce(unit, ''), source, vartype from pg_settings order by name",
         &[],
     )?;
-    let setting = |it: &pq::Row| -> Result<SettingRow, Error> {
-        let source = match it.get::<&str>(3)? {
+    let setting = |setting: &pq::Row| -> Result<SettingRow, Error> {
+        let source = match setting.get::<&str>(3)? {
             "default" => "sql: default".to_string(),
             source => format!("sql: {source}"),
         };
-        Ok(row(it.get(0)?, it.get(1)?, Some(it.get(4)?), it.get(2)?, &source))
+        Ok(row(setting.get(0)?, setting.get(1)?, Some(setting.get(4)?), setting.get(2)?, &source))
     };
     let mut settings: Vec<SettingRow> = rows.iter().map(setting).collect::<Result<_, _>>()?;
     let version = client.query_one("/* tally */ select version()", &[])?;
@@ -160,10 +162,11 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
     Ok(settings)
 }
 
-/// Bytes of a file that are read at most.
+/// Maximum number of bytes to read of a file.
 const LONGEST: u64 = 16 << 20;
 
-/// A file of the data directory. Its owner may have put a pipe there, or a link to a file that only we may read.
+/// The text of a file in the data directory. The owner may have put a pipe there, or a link to a file that only we may
+/// read.
 fn text_of(data: &Path, name: &str) -> Option<String> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(nonblocking).open(data.join(name)).ok()?;
@@ -174,8 +177,8 @@ fn text_of(data: &Path, name: &str) -> Option<String> {
     Some(text)
 }
 
-/// Settings from the files; later lines and files override earlier ones. Also the names of the files
-/// that could be read.
+/// Settings from the configuration files, where later lines and files override earlier ones, and the names of the
+/// files that could be read.
 fn from_files(data: &Path) -> (Vec<SettingRow>, Vec<&'static str>) {
     let mut found: HashMap<String, SettingRow> = HashMap::new();
     let mut read = Vec::new();

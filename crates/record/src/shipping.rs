@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a recording goes: into a directory, or into a spool that is shipped to a bucket (crate `ship`).
+//! The destination of a recording: a directory, or a spool that is shipped to a bucket (crate `ship`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,41 +16,41 @@ use view::units;
 
 use command::size;
 
-/// How long the bucket may take to answer at the start, and to receive the last files at the end.
+/// Maximum time for the bucket to respond at the start, and to receive the last files at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the spool keeps what was sent: until intervals of a minute have been sent, which is after a week.
+/// How long the spool keeps files that were sent: until intervals of a minute have been sent, which is after a week.
 const KEEP: Duration = Duration::from_secs(8 * 86_400);
-/// Recordings that follow one another from the same host number their intervals, and their servers, apart.
+/// Successive recordings of the same host use separate ranges of numbers for intervals and servers.
 const FRAMES_PER_GENERATION: u64 = 1 << 32;
 const SERVERS_PER_GENERATION: u32 = 1 << 16;
 
-/// Options of a recording that is shipped.
+/// Options for shipping a recording.
 #[derive(Debug, Args)]
 pub struct ShippingArgs {
-    /// With an address as output: the cluster that the server is listed under [default: main]
+    /// With a bucket URL: cluster to list the server under [default: main]
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// With an address: the directory for what is not sent yet [default: in the user's or service's state directory]
+    /// With a bucket URL: directory for files not sent yet [default: in the state directory of the user or service]
     #[arg(long, value_name = "DIR")]
     pub spool: Option<PathBuf>,
-    /// With an address: how much that directory may hold that is not sent [default: 2GB]
+    /// With a bucket URL: maximum size of the files not sent yet [default: 2GB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub spool_limit: Option<u64>,
-    /// With an address: replace another recorder that ships the same host of the cluster
+    /// With a bucket URL: replace another recorder that ships the same host of the cluster
     #[arg(long)]
     pub take_over: bool,
 }
 
-/// Where to record, and where that is shipped to.
+/// Where to record, and where to ship the recording.
 #[derive(Debug)]
 pub struct Destination {
     /// The directory of the recording.
     pub directory: PathBuf,
-    /// Set if it is shipped.
+    /// Shipping, if the recording is shipped.
     pub shipping: Option<Shipping>,
 }
 
-/// What is shipped, before and after it has begun.
+/// Shipping to a bucket, before and after it has begun.
 #[derive(Debug)]
 pub struct Shipping {
     target: Target,
@@ -64,7 +64,7 @@ pub struct Shipping {
     problem: Option<String>,
 }
 
-/// Where to, in the summary (docs/reference-json.md).
+/// The bucket, as in the summary (docs/reference-json.md).
 #[derive(Debug, Clone, Serialize)]
 pub struct Target {
     /// The address.
@@ -78,7 +78,7 @@ pub struct Target {
 }
 
 impl ShippingArgs {
-    /// The bucket that the output names, if it is an address. This makes no request.
+    /// The bucket that the output names, if it is a URL. This makes no request.
     pub fn bucket(&self, output: &Path) -> Result<Option<(Bucket, Origin)>, Error> {
         if let Some(url) = output.to_str().filter(|text| ship::is_url(text)) {
             let cluster = self.cluster.as_deref().unwrap_or("main");
@@ -93,7 +93,7 @@ impl ShippingArgs {
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((name, _)) => Err(Error::Usage(format!(
-                "{name} needs the address of a bucket as --output (s3://BUCKET/PREFIX)"
+                "{name} requires a bucket URL as --output (s3://BUCKET/PREFIX)"
             ))),
             None => Ok(None),
         }
@@ -101,8 +101,8 @@ impl ShippingArgs {
 }
 
 impl Destination {
-    /// The directory, or a spool for the bucket that nobody else ships this host to; `messages` receives what the user
-    /// should know.
+    /// The directory, or a spool for the bucket. Fails if another recorder ships this host to the bucket. `messages`
+    /// receives messages for the user.
     pub fn find(
         output: &Path,
         bucket: Option<(Bucket, Origin)>,
@@ -118,7 +118,7 @@ impl Destination {
             None => {
                 let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
                 ship::default_directory(variable, bucket.url(), &origin.cluster).ok_or_else(
-                    || Error::Usage("there is no home directory; give --spool DIR".into()),
+                    || Error::Usage("no home directory found; set --spool DIR".into()),
                 )?
             }
         };
@@ -131,7 +131,7 @@ impl Destination {
             Ok(claim) => Some(claim.generation(&bucket, &origin)?),
             Err(error) if error.may_pass() && !args.take_over => {
                 messages.push(format!(
-                    "{error}; recording into {}, and trying again",
+                    "{error}; recording into {} and retrying",
                     spool.directory.display()
                 ));
                 None
@@ -160,14 +160,14 @@ impl Destination {
 }
 
 impl Destination {
-    /// The error of a directory that cannot be recorded into.
+    /// The error for a directory that cannot be recorded into, with a remedy if the directory is a spool.
     pub fn explain(&self, error: recording::Error) -> Error {
         use recording::Error::{Locked, OtherServer};
         match error {
-            // The default directory is of the bucket and cluster.
+            // The default directory depends on the bucket and cluster.
             Locked { .. } | OtherServer { .. } if self.shipping.is_some() => {
                 Error::Failed(format!(
-                    "{error} with --spool; a second server of this machine needs its own --cluster"
+                    "{error} with --spool; a second server on this machine needs its own --cluster"
                 ))
             }
             error => error.into(),
@@ -194,7 +194,7 @@ impl Shipping {
         Ok(())
     }
 
-    /// Why nothing is sent now.
+    /// Why nothing can be sent now.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -207,10 +207,10 @@ impl Shipping {
 
     fn heard(&mut self, news: Vec<News>) -> (Vec<String>, Vec<MarkRow>, Vec<GapRow>) {
         let (mut messages, mut marks, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
-        for it in news {
-            match it {
+        for item in news {
+            match item {
                 News::Failed(text) => {
-                    messages.push(format!("not shipped now: {text}"));
+                    messages.push(format!("shipping interrupted: {text}"));
                     self.problem = Some(text);
                 }
                 News::Recovered => {
@@ -232,14 +232,14 @@ impl Shipping {
         (messages, marks, gaps)
     }
 
-    /// Send the last files. Returns where to, and messages for the user.
+    /// Send the last files. Returns the bucket with the number of files left, and messages for the user.
     pub fn finish(mut self) -> (Target, Vec<String>) {
         let Some(shipper) = self.shipper.take() else { return (self.target, Vec::new()) };
         let (left, news) = shipper.finish(PATIENCE);
         let (mut messages, ..) = self.heard(news);
         if left > 0 {
             messages.push(format!(
-                "{left} files are not sent yet; they are in {}, and sent when a recorder continues it, or by \
+                "{left} files are not sent yet; they are in {}. To send them, continue the recording or run \
                  `tally ship`",
                 self.spool.directory.display()
             ));
@@ -251,7 +251,7 @@ impl Shipping {
 fn rows_of(dropped: &Dropped, limit: u64) -> (String, GapRow) {
     let Dropped { from_us, to_us, files, bytes } = *dropped;
     let text = format!(
-        "the spool exceeded its limit of {}: {files} files ({}) from {} to {} were removed and are not sent",
+        "the spool exceeded its limit of {}: {files} files ({}) from {} to {} were removed without being sent",
         units::bytes(limit as f64),
         units::bytes(bytes as f64),
         recording::format_utc(from_us),

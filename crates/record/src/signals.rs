@@ -27,7 +27,7 @@ impl Signals {
         for signal in self.pending.pending() {
             self.count += 1;
             if let Some(command) = command {
-                // The terminal has sent a typed signal to both processes already. A second signal
+                // The terminal has already sent a typed signal to both processes. A second signal
                 // is always forwarded.
                 let typed = matches!(signal, SIGINT | SIGQUIT) && in_foreground();
                 if !typed || self.count > 1 {

@@ -23,15 +23,15 @@ pub struct RecordSummary {
     pub intervals: u64,
     /// Total length of the intervals.
     pub seconds: f64,
-    /// Intervals in which nothing is missing.
+    /// Intervals with complete figures.
     pub exact_intervals: u64,
     /// Number of gaps.
     pub gaps: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Where it was shipped to.
+    /// Where the recording was shipped to.
     pub shipped: Option<Target>,
-    /// What was recorded of the client.
+    /// The summary of the client's recording.
     pub client: Option<Box<RecordSummary>>,
     /// Problems, such as settings that could not be read.
     pub notes: Vec<String>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of how far vacuum is behind.
+//! Builds rows about how far vacuum is behind.
 
 use recording::{Batch, DeadRowsRow, SnapshotRow};
 use view::vacuum::Vacuum;
@@ -12,16 +12,16 @@ fn count(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)
 }
 
-/// Adds the rows of an answer of the server, of the interval that they are stamped with.
+/// Adds the rows of a reply of the server; they are stamped with the current interval.
 pub fn add(answer: &Vacuum, batch: &mut Batch) {
-    batch.dead_rows.extend(answer.tables.iter().map(|it| DeadRowsRow {
-        database: it.database.as_str().into(),
-        table: it.name.as_str().into(),
-        live: count(it.live_rows),
-        dead: count(it.dead_rows),
-        threshold: it.threshold,
-        autovacuum_off: it.autovacuum_off,
-        vacuumed_ago_ns: it.vacuumed_seconds_ago.map(ns),
+    batch.dead_rows.extend(answer.tables.iter().map(|table| DeadRowsRow {
+        database: table.database.as_str().into(),
+        table: table.name.as_str().into(),
+        live: count(table.live_rows),
+        dead: count(table.dead_rows),
+        threshold: table.threshold,
+        autovacuum_off: table.autovacuum_off,
+        vacuumed_ago_ns: table.vacuumed_seconds_ago.map(ns),
         ..DeadRowsRow::default()
     }));
     batch.snapshots.extend(answer.holders.iter().map(|holder| SnapshotRow {

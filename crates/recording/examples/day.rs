@@ -3,13 +3,12 @@
 //!
 //!     cargo run --release -p recording --example day SOURCE DEST [HOURS [STATISTICS [STATEMENTS]]]
 //!
-//! The intervals of SOURCE are replayed in order, over and over, each as a second. Counts are drawn
-//! anew each time: a count n becomes a draw with mean and variance n. Times follow their counts and
-//! vary by another tenth, and so do the buckets of histograms. So the course of the load is the real
-//! one, and there are no repetitions to compress. Where an average interval has fewer statistics, or
-//! an average detail fewer statements, than requested, copies under other names are added, with draws
-//! of their own. Devices, the kernel's figures and relations are replayed unchanged; events are left
-//! out.
+//! The intervals of SOURCE are replayed in order, repeatedly, each as one second. Counts are drawn again
+//! each time: a count n becomes a random number with mean and variance n. Times follow their counts and
+//! vary by another tenth, and so do the buckets of histograms. So the course of the load is real, and
+//! there are no repetitions to compress. If an average interval has fewer statistics, or an average
+//! detail fewer statements, than requested, copies with other names and separate draws are added.
+//! Devices, the kernel's figures and relations are replayed unchanged; events are omitted.
 
 use recording::{
     About, Batch, DeviceRow, Range, Recording, RetentionPolicy, RowBuilder, ServerRow,
@@ -30,21 +29,21 @@ const BEGIN_US: i64 = 1_772_323_200_000_000;
 struct Dice(u64);
 
 impl Dice {
-    /// Between 0 and 1.
+    /// A random number between 0 and 1.
     fn throw(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
         (self.0 >> 33) as f64 / f64::from(1u32 << 31)
     }
 
-    /// As many as `n`, give or take its root; nothing stays nothing, and something does not
-    /// become nothing.
+    /// A random count of about `n`, plus or minus its square root; zero stays zero, and other counts do
+    /// not become zero.
     fn draw(&mut self, n: u64) -> u64 {
         if n == 0 {
             return 0;
         }
         let mean = n as f64;
         if mean < 30.0 {
-            // The product of throws falls below e^-n after a draw of n's distribution.
+            // The number of throws until their product falls below e^-n has a Poisson distribution.
             let (min, mut product, mut drawn) = ((-mean).exp(), self.throw(), 0);
             while product > min {
                 product *= self.throw();
@@ -56,7 +55,7 @@ impl Dice {
         (mean + mean.sqrt() * normal).round().max(1.0) as u64
     }
 
-    /// `n` times `ratio`, up to a tenth more or less.
+    /// `n` times `ratio`, plus or minus up to a tenth.
     fn near(&mut self, n: u64, ratio: f64) -> u64 {
         let factor = ratio * (0.9 + 0.2 * self.throw());
         ((n as f64 * factor).round() as u64).max(u64::from(n > 0))
@@ -79,7 +78,7 @@ fn draw_histogram(histogram: &Histogram, dice: &mut Dice) -> Histogram {
     Histogram::of_buckets(histogram.buckets().map(|(bucket, n)| (bucket, dice.draw(n))))
 }
 
-/// One of the real intervals, drawn anew.
+/// One of the real intervals, with new draws.
 fn draw_frame(frame: &Frame, dice: &mut Dice) -> Frame {
     let mut frame = frame.clone();
     for it in &mut frame.statistics {
@@ -87,7 +86,7 @@ fn draw_frame(frame: &Frame, dice: &mut Dice) -> Frame {
         let count = dice.draw(change.count);
         let ratio = ratio(count, change.count);
         change.total = dice.near(change.total, ratio);
-        // Pages stay whole.
+        // Keep whole pages.
         let unit = if change.amount % 8192 == 0 { 8192 } else { 1 };
         change.amount = scaled(change.amount / unit, ratio) * unit;
         change.follows = scaled(change.follows, ratio).min(count);
@@ -136,7 +135,7 @@ fn draw_statement(
     record
 }
 
-/// What a session did, drawn anew; a session that was busy all the time still is.
+/// A session's activity, with new draws; a session that was always busy stays so.
 fn draw_session(
     row: &SessionHistoryRow,
     (frame, time_us): (u64, i64),
@@ -157,7 +156,7 @@ fn draw_session(
     }
 }
 
-/// How many copies there are to be of each: so many whole ones, and of a part of them another.
+/// The number of copies: this many of each, and another one of a part of them.
 struct Copies {
     whole: u64,
     part: f64,
@@ -169,7 +168,7 @@ impl Copies {
         Copies { whole: times.floor() as u64, part: times.fract() }
     }
 
-    /// Of the one of this name or number.
+    /// The number of copies of the one with this name or number.
     fn draw(&self, name: u64) -> u64 {
         let place = (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as f64 / f64::from(1u32 << 31);
         self.whole + u64::from(place < self.part)
@@ -180,7 +179,7 @@ fn number(name: &str) -> u64 {
     name.bytes().fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))
 }
 
-/// Copies of statistics have a number at the end of their names.
+/// Adds copies of statistics, which have a number at the end of their names.
 fn widen(mut frame: Frame, copies: &Copies) -> Frame {
     for it in frame.statistics.clone() {
         for copy in 2..=copies.draw(number(&it.stat.name) ^ number(&it.process)) {
@@ -197,12 +196,12 @@ fn on_average(n: impl Iterator<Item = usize>) -> f64 {
     f64::from(u32::try_from(sum).unwrap_or(u32::MAX)) / f64::from(count.max(1))
 }
 
-/// What was recorded in a detail interval.
+/// The details of a detail interval.
 struct Detail {
     spread: Frame,
     statements: Vec<StatementRecord>,
     relations: Vec<RelationRow>,
-    /// When it ended.
+    /// The end of the detail interval.
     time_us: i64,
     host: Batch,
 }
@@ -231,12 +230,12 @@ fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
     Ok(details)
 }
 
-/// Writes a second after the other.
+/// Writes one second after another.
 struct Maker {
     writer: Writer,
     row_builder: RowBuilder,
     dice: Dice,
-    /// Of statements.
+    /// Copies of statements.
     copies: Copies,
     detail_ns: u64,
 }
@@ -251,7 +250,7 @@ impl Maker {
         detail: Option<&Detail>,
     ) -> Result<(), Box<dyn Error>> {
         let mut frame = draw_frame(frame, &mut self.dice);
-        // The end of an interval is never exactly on the second.
+        // Intervals never end exactly on the second.
         let end = (BEGIN_US + second * 1_000_000) as u64 * 1000;
         frame.realtime_ns = end + (self.dice.throw() * 900_000.0) as u64;
         frame.monotonic_ns = frame.realtime_ns - BEGIN_US as u64 * 1000;

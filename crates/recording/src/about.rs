@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! recording.json: what a recording is of.
+//! recording.json: the description of a recording.
 
 use crate::error::Error;
 use crate::store::{self, ABOUT};
@@ -21,7 +21,7 @@ pub struct About {
     pub host: String,
     /// The server: "PostgreSQL 15.20".
     pub server: String,
-    /// The data directory, or the name of another program that is recorded.
+    /// The server's data directory, or the name of another recorded program.
     pub data_directory: String,
     /// The length of an interval, ns.
     pub interval_ns: u64,
@@ -31,7 +31,7 @@ pub struct About {
     pub begun_us: i64,
 }
 
-/// Bytes of the file that are read at most; it has some hundred.
+/// Maximum number of bytes to read; the file has a few hundred.
 const LARGEST: u64 = 1 << 20;
 
 impl About {
@@ -66,7 +66,7 @@ impl About {
 
     /// Write the file in a directory.
     pub(crate) fn write(&self, directory: &Path, access: Access) -> Result<(), Error> {
-        // One that is equal stays: what was shipped is known by the file.
+        // An equal file is not replaced, because shipping recognizes the recording by the file.
         if About::read(directory).is_ok_and(|found| found == *self) {
             return Ok(());
         }

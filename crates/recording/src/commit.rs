@@ -2,10 +2,10 @@
 //! Changes of several files that take effect together.
 //!
 //! New files are written under temporary names. Then commit.json, put in place by a rename, lists
-//! which of them get which name and which files to remove. That is carried out, and commit.json is
-//! removed. A recorder that is killed meanwhile, or a call that fails, leaves commit.json behind: the
-//! next change carries out the rest first, and readers read as if it had been carried out. So nothing is
-//! missing or there twice.
+//! the final names of these files and the files to remove. The commit is carried out, and commit.json
+//! is removed. If the recorder is killed meanwhile, or a call fails, commit.json stays: the next change
+//! first carries out the rest, and readers read as if it had been carried out. So nothing is ever
+//! missing or duplicated.
 
 use crate::error::Error;
 use crate::store::{self, DataFile, Store, UNFINISHED};
@@ -14,10 +14,10 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 const NAME: &str = "commit.json";
-/// Bytes of it that are read at most.
+/// Maximum number of bytes to read of commit.json.
 const LARGEST: u64 = 16 << 20;
 
-/// What to do. Paths are relative to the recording.
+/// The changes to make. Paths are relative to the recording.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Commit {
     /// Old and new names.
@@ -52,7 +52,7 @@ impl Commit {
         self.rename.is_empty() && self.remove.is_empty()
     }
 
-    /// Whether all names are below the recording: it may come from anybody.
+    /// Whether all names are inside the recording. The file is not trusted.
     fn is_within(&self) -> bool {
         let plain = |name: &String| {
             Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
@@ -64,13 +64,13 @@ impl Commit {
     /// Remove the files that were written under temporary names.
     pub fn abandon(&self, store: &Store) {
         for (from, _) in &self.rename {
-            // A file that was not begun is absent.
+            // A file that was never created is absent.
             let _ = std::fs::remove_file(store.absolute(from));
         }
     }
 
-    /// Carry it out. `durable`: it must survive a crash of the machine too. The one before must be carried out: see
-    /// [`Commit::recover`].
+    /// Carry out the commit. `durable`: it must also survive a crash of the machine. The previous commit must have been
+    /// carried out: see [`Commit::recover`].
     pub fn execute(&self, store: &Store, durable: bool) -> Result<(), Error> {
         if self.is_empty() {
             return Ok(());
@@ -89,7 +89,7 @@ impl Commit {
         let text = serde_json::to_vec(self)
             .map_err(|e| Error::File { path: path.clone(), reason: e.to_string() })?;
         if let Err(error) = store::replace(&path, &text, store.access, durable) {
-            // Once commit.json has its name it holds, whatever failed after that.
+            // Once commit.json has its name, the commit is valid, whatever fails after that.
             if matches!(path.try_exists(), Ok(false)) {
                 self.abandon(store);
             }
@@ -107,7 +107,7 @@ impl Commit {
                 done => done.map_err(Error::io(&from))?,
             }
         }
-        // A file that replaces another one of the same name stays.
+        // A file that replaces another of the same name is not removed.
         let replaced = |path: &&String| self.rename.iter().any(|(_, to)| to == *path);
         for path in self.remove.iter().filter(|path| !replaced(path)) {
             let path = store.absolute(path);
@@ -120,16 +120,19 @@ impl Commit {
         std::fs::remove_file(&path).map_err(Error::io(&path))
     }
 
-    /// The commit that a killed recorder left, or a call that failed; empty: there is none.
+    /// The commit that a killed recorder or a failed call left unfinished; empty if there is none.
     pub fn unfinished(store: &Store) -> Result<Commit, Error> {
         let path = store.journals().join(NAME);
         match files::read(&path, LARGEST) {
-            // One that is incomplete after a crash of the machine has changed nothing.
+            // A commit.json that is incomplete after a crash of the machine has changed nothing.
             Ok(text) => {
                 let commit: Commit = serde_json::from_slice(&text).unwrap_or_default();
                 match commit.is_within() {
                     true => Ok(commit),
-                    false => Err(Error::File { path, reason: "it names files elsewhere".into() }),
+                    false => Err(Error::File {
+                        path,
+                        reason: "it names files in another directory".into(),
+                    }),
                 }
             }
             Err(error) if is_absent(&error) => Ok(Commit::default()),
@@ -137,8 +140,8 @@ impl Commit {
         }
     }
 
-    /// Carry out the rest of an unfinished commit. To be called before files are listed or named for another
-    /// one, which would replace it.
+    /// Carry out the rest of an unfinished commit. Call this before listing or naming files for another commit, which
+    /// would replace it.
     pub fn recover(store: &Store) -> Result<(), Error> {
         let commit = Commit::unfinished(store)?;
         if commit.is_empty() {
@@ -147,7 +150,7 @@ impl Commit {
         commit.finish(store)
     }
 
-    /// A listing of files as it will be after this commit: each file, and where it is now.
+    /// The listing of files after this commit: each file, and its current path.
     pub fn applied_to(
         &self,
         store: &Store,
@@ -173,7 +176,7 @@ impl Commit {
 
     /// Whether this commit removes a file.
     pub fn removes(&self, store: &Store, path: &Path) -> bool {
-        // A file that replaces another one of the same name stays.
+        // A file that replaces another of the same name is not removed.
         let relative = store.relative(path);
         self.remove.contains(&relative) && !self.rename.iter().any(|(_, to)| *to == relative)
     }
@@ -186,7 +189,7 @@ mod tests {
 
     const TABLE: &str = "frames";
 
-    /// Two files of a minute are to become one of an hour; commit.json has just been written.
+    /// A commit that turns two minute files into one hour file; commit.json has just been written.
     fn begun() -> (tempfile::TempDir, Store, Commit) {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path(), "machine");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which intervals the details of a recording are of.
+//! The intervals that the details of a recording cover.
 //!
-//! Statements, histograms, relations and the kernel's figures come with some intervals only, which `frames.detail`
-//! marks. They are of all intervals since the one before: whoever divides them divides by what these have, not by
-//! what a range of time has.
+//! Statements, histograms, relations and the kernel's figures come only with the intervals that `frames.detail`
+//! marks. They cover all intervals since the previous mark, so rates must be computed from the figures of these
+//! intervals, not from those of a time range.
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -15,30 +15,30 @@ use crate::statistics::HistogramRow;
 use crate::table::{columns, unsigned, Table};
 use std::collections::{HashMap, HashSet};
 
-/// No detail is longer: the longest interval, and the longest time between two details; microseconds.
+/// Maximum length of a detail: the longest interval plus the longest time between two details; microseconds.
 const LONGEST_US: i64 = 1_200_000_000;
-/// The first interval of each generation of a recording follows a multiple of this number, and is the last one of this many
-/// if it was rolled up.
+/// The intervals of each generation of a recording are numbered from a multiple of this number, plus 1.
 const GENERATION: u64 = 1 << 32;
+/// After a roll-up, the first row of a generation has the number of the last of up to this many intervals.
 const FIRST: u64 = 600;
 
-/// A run of intervals, and the details that are of them.
+/// A run of intervals that the same details cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detail {
     /// The number of the interval before the first one.
     pub after: u64,
-    /// The number of the last one, with which the details came.
+    /// The number of the last interval, with which the details came.
     pub last: u64,
-    /// Their rows have later times, microseconds since 1970,
+    /// The rows of these intervals have later times than this, microseconds since 1970,
     pub from_us: i64,
     /// and times up to this one, the end of the last interval.
     pub to_us: i64,
     /// Recorded time of the intervals, ns.
     pub covered_ns: u64,
-    /// Time of sessions in them that was not idle, ns.
+    /// Time in these intervals in which sessions were not idle, ns.
     pub busy_ns: u64,
-    /// Whether the details are of these intervals and nothing else: they are exact, without a gap, and of one run of the
-    /// server, whose first details may be of what nobody has recorded.
+    /// Whether the details cover exactly these intervals: the intervals are exact, without a gap, and of one run of the
+    /// server. The first details of a run may cover time that was not recorded.
     pub exact: bool,
 }
 
@@ -48,24 +48,24 @@ impl Detail {
         self.from_us.midpoint(self.to_us)
     }
 
-    /// Whether this interval is one of them.
+    /// Whether the details cover this interval.
     pub fn contains(&self, frame: u64) -> bool {
         self.after < frame && frame <= self.last
     }
 
-    /// The range of the rows of these details, which follow each other; `None`: there are none.
+    /// The range of the rows of these consecutive details; `None`: there are none.
     pub fn range(details: &[Detail]) -> Option<Range> {
         let (first, last) = (details.first()?, details.last()?);
         Some(Range { from_us: first.from_us, to_us: last.to_us })
     }
 
-    /// Recorded time of the intervals of all of these, seconds.
+    /// Recorded time that these details cover, seconds.
     pub fn seconds(details: &[Detail]) -> f64 {
         details.iter().map(|detail| detail.covered_ns).sum::<u64>() as f64 * 1e-9
     }
 }
 
-/// Runs of the server in which an earlier version has marked no details.
+/// Runs of the server in which no details are marked, because an earlier version recorded them.
 pub(crate) fn unmarked_runs(frames: &[FrameRow]) -> HashSet<u32> {
     let mut runs: HashMap<u32, bool> = HashMap::new();
     for row in frames {
@@ -74,7 +74,7 @@ pub(crate) fn unmarked_runs(frames: &[FrameRow]) -> HashSet<u32> {
     runs.into_iter().filter(|(_, marked)| !marked).map(|(run, _)| run).collect()
 }
 
-/// Mark the intervals with which rows of details came, of those that `of` is true for.
+/// Among the intervals that `of` selects, mark those with which rows of details came.
 pub(crate) fn mark(batch: &mut Batch, of: impl Fn(&FrameRow) -> bool) {
     fn frames<R: Table>(rows: &[R]) -> impl Iterator<Item = u64> + '_ {
         rows.iter().map(R::frame)
@@ -93,8 +93,8 @@ pub(crate) fn mark(batch: &mut Batch, of: impl Fn(&FrameRow) -> bool) {
 }
 
 impl Recording {
-    /// The details whose middle is in a range, in the order of their intervals: each belongs to one of several ranges
-    /// that follow each other, and they have none in common.
+    /// The details whose middle is in a range, in the order of their intervals. With consecutive ranges, each detail
+    /// belongs to exactly one.
     pub fn details(&self, range: Range) -> Result<Vec<Detail>, Error> {
         let wide = Range {
             from_us: range.from_us.saturating_sub(2 * LONGEST_US),
@@ -104,16 +104,16 @@ impl Recording {
         self.mark_details(&mut frames, wide)?;
         let gaps: HashSet<u64> = self.gaps(wide)?.into_iter().map(|gap| gap.frame).collect();
         let mut details = of_frames(&frames, &gaps);
-        details.retain(|it| range.contains(it.middle_us()));
+        details.retain(|detail| range.contains(detail.middle_us()));
         Ok(details)
     }
 
-    /// The same, and those before it that an interval at its beginning shows.
+    /// The same, plus earlier details that an interval at the beginning of the range reveals.
     pub fn details_until(&self, range: Range) -> Result<Vec<Detail>, Error> {
         self.details(Range { from_us: range.from_us.saturating_sub(LONGEST_US), ..range })
     }
 
-    /// Mark the details of earlier versions, by the rows that came with them.
+    /// Mark the details that earlier versions recorded, according to their rows.
     fn mark_details(&self, frames: &mut [FrameRow], range: Range) -> Result<(), Error> {
         let unmarked = unmarked_runs(frames);
         if unmarked.is_empty() {
@@ -142,7 +142,8 @@ impl Recording {
     }
 }
 
-/// The details of these intervals, whose first may not be all of its first detail's. `gaps`: the intervals that follow a gap.
+/// The details of these intervals. The first detail may have begun before the first interval. `gaps`: the intervals
+/// that follow a gap.
 fn of_frames(frames: &[FrameRow], gaps: &HashSet<u64>) -> Vec<Detail> {
     let mut all = Vec::new();
     let mut before: Option<&FrameRow> = None;
@@ -185,7 +186,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000;
 
-    /// Intervals of a second; details come with these.
+    /// Intervals of one second; details come with the intervals in `details`.
     fn frames(n: u64, details: &[u64]) -> Vec<FrameRow> {
         let row = |frame: u64| FrameRow {
             frame,
@@ -202,7 +203,7 @@ mod tests {
 
     fn spans(frames: &[FrameRow]) -> Vec<(u64, u64, bool)> {
         let all = of_frames(frames, &HashSet::from([9]));
-        all.iter().map(|it| (it.after, it.last, it.exact)).collect()
+        all.iter().map(|detail| (detail.after, detail.last, detail.exact)).collect()
     }
 
     #[test]
@@ -215,10 +216,10 @@ mod tests {
         assert!(found[1].contains(2) && found[1].contains(4) && !found[1].contains(1));
         assert_eq!(Detail::range(&found), Some(Range { from_us: 3_000, to_us: 7_003_000 }));
         assert!((Detail::seconds(&found) - 7.0).abs() < 1e-9);
-        // A later recorder into the same bucket begins at a number of its own.
+        // A later recorder that ships into the same bucket starts at a different number.
         all.iter_mut().for_each(|row| row.frame += GENERATION);
         assert_eq!(spans(&all)[0], (GENERATION, GENERATION + 1, true));
-        // Of a part of a recording the first one may have begun before it.
+        // The first detail of a part of a recording may have begun before that part.
         all.iter_mut().for_each(|row| row.frame += FIRST);
         let found = spans(&all);
         assert_eq!((found.len(), found[0].0), (2, GENERATION + FIRST + 1));
@@ -230,7 +231,7 @@ mod tests {
             let mut all = frames(12, &[2, 4, 6, 8, 10, 12]);
             all[2..].iter_mut().for_each(change);
             let found = spans(&all);
-            found.iter().filter(|it| !it.2).map(|it| it.1).collect::<Vec<u64>>()
+            found.iter().filter(|span| !span.2).map(|span| span.1).collect::<Vec<u64>>()
         };
         assert_eq!(exact(|_| ()), [10], "the gap before 9");
         assert_eq!(exact(|row| row.server = 2), [4, 10], "the first of another run");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Errors. Each names the file or option and the remedy.
+//! Errors. Each names the file or option, and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// There is no recording in this directory.
     #[error(
-        "{}: not a recording (no recording.json in it); `tally record -o DIR` makes one",
+        "{}: not a recording (it has no recording.json); `tally record -o DIR` creates one",
         path.display()
     )]
     NotARecording {
@@ -18,8 +18,8 @@ pub enum Error {
     },
     /// A later version wrote the recording.
     #[error(
-        "{}: a recording of format {found}, and this version of tally reads up to {known}; use a \
-         later one",
+        "{}: recording format {found} is newer than {known}, the newest that this version of tally reads; \
+         use a later version",
         path.display()
     )]
     Newer {
@@ -32,8 +32,8 @@ pub enum Error {
     },
     /// recording.json is malformed.
     #[error(
-        "{}: malformed ({reason}); the data in the directory may be intact: replace the file by \
-         the recording.json of another recording to read it",
+        "{}: malformed ({reason}); the data in the directory may be intact: to read it, replace the file \
+         with the recording.json of another recording",
         path.display()
     )]
     Damaged {
@@ -43,14 +43,14 @@ pub enum Error {
         reason: String,
     },
     /// The directory is in use.
-    #[error("{}: another tally is recording into it; give another directory", path.display())]
+    #[error("{}: another tally is recording into this directory; specify another one", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
     },
     /// The directory holds something else.
     #[error(
-        "{}: the directory is not empty and not a recording; give a new directory", path.display()
+        "{}: the directory is not empty and not a recording; specify a new directory", path.display()
     )]
     NotEmpty {
         /// The directory.
@@ -58,8 +58,8 @@ pub enum Error {
     },
     /// The directory holds a recording of another server.
     #[error(
-        "{}: a recording of {found}, not of {wanted}; a directory holds one server of a machine, \
-         give another one", path.display()
+        "{}: this is a recording of {found}, not of {wanted}; a directory holds one server of a machine; \
+         specify another directory", path.display()
     )]
     OtherServer {
         /// The directory.
@@ -71,7 +71,7 @@ pub enum Error {
     },
     /// Several machines have recorded, and none was selected.
     #[error(
-        "{}: recordings of several machines ({}); select one with --host", path.display(),
+        "{}: contains recordings of several machines ({}); select one with --host", path.display(),
         hosts.join(", ")
     )]
     SeveralHosts {
@@ -82,7 +82,7 @@ pub enum Error {
     },
     /// No machine of that name has recorded.
     #[error(
-        "{}: no recording of host {host}; there is {}", path.display(), hosts.join(", ")
+        "{}: no recording of host {host}; recorded hosts: {}", path.display(), hosts.join(", ")
     )]
     NoSuchHost {
         /// The directory.
@@ -99,7 +99,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The range ends before it starts.
-    #[error("the range ends ({to}) before it begins ({from}); exchange --from and --to")]
+    #[error("the range ends ({to}) before it begins ({from}); swap --from and --to")]
     Backwards {
         /// Its start, UTC.
         from: String,
@@ -107,7 +107,7 @@ pub enum Error {
         to: String,
     },
     /// Nothing has been recorded in the range.
-    #[error("nothing was recorded from {from} to {to}; the recording is from {begin} to {end}")]
+    #[error("nothing was recorded from {from} to {to}; the recording covers {begin} to {end}")]
     EmptyRange {
         /// Its start, UTC.
         from: String,
@@ -120,8 +120,8 @@ pub enum Error {
     },
     /// The file system is full.
     #[error(
-        "{}: no space left on the device; what was recorded so far can be read. Free some space, or \
-         give --retention, and start again: the recording continues in the same directory", path.display()
+        "{}: no space left on device; everything recorded so far is readable. Free some space, or \
+         set --retention, and start again: the recording continues in the same directory", path.display()
     )]
     Full {
         /// The file.
@@ -146,7 +146,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of the system on a file.
+    /// Wraps an error of the operating system on a file.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -157,7 +157,7 @@ impl Error {
     }
 }
 
-/// A range or a host that is not there is a mistake of the command line.
+/// A range or host that does not exist is a usage error.
 impl From<Error> for ::error::Error {
     fn from(error: Error) -> Self {
         use Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A Parquet file with rows of one table, written whole or read whole.
+//! A Parquet file with rows of one table, always written and read as a whole.
 
 mod chunk;
 mod encoding;
@@ -68,8 +68,9 @@ mod tests {
         let wanted = columns::<FrameRow>(&["frame"]);
         let read = |wanted: &[Column]| {
             let mut rows = 0;
-            let read =
-                read_columns(File::open(&path).unwrap(), &path, wanted, |it| rows += it.rows);
+            let read = read_columns(File::open(&path).unwrap(), &path, wanted, |columns| {
+                rows += columns.rows
+            });
             (read.map_err(|error| error.to_string()), rows)
         };
         of_equal_intervals(&path, 1_000_000);
@@ -80,7 +81,7 @@ mod tests {
         let error = error.unwrap_err();
         assert!(error.contains("many.parquet") && error.contains("MB of memory"), "{error}");
         assert_eq!(rows, 0);
-        // Nor do values of columns that the file does not have.
+        // Values of columns that the file does not have do not count either.
         let (error, rows) = read(&columns::<FrameRow>(&["time", "server"]));
         assert!(error.unwrap_err().contains("MB of memory") && rows == 0);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The finished files of a recording, for those who copy them elsewhere and remove them afterwards.
+//! The finished files of a recording, for code that copies them elsewhere and removes them afterwards.
 //!
-//! May be used in any thread, at the same time as the writer that it comes from.
+//! [`Files`] may be used in any thread, concurrently with the writer that created it.
 
 use crate::commit::Commit;
 use crate::error::Error;
@@ -24,7 +24,7 @@ impl Files {
         Files { store, replacing }
     }
 
-    /// The files of a recording that nobody writes.
+    /// The files of a recording without a writer.
     pub fn at_rest(directory: &Path) -> Result<Files, Error> {
         let about = About::read(directory)?;
         Ok(Files::new(Store::new(directory, &about.host), Arc::default()))
@@ -35,8 +35,8 @@ impl Files {
         self.store.directory.join(ABOUT)
     }
 
-    /// All files with their tables, as they are between two replacements: of each hour that was
-    /// merged, what it was merged to.
+    /// All files with their tables, never in the middle of a replacement: of each merged hour, only the
+    /// files that it was merged into.
     pub fn list(&self) -> Vec<(&'static str, DataFile)> {
         let _lock = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         TABLES

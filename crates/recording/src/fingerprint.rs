@@ -2,12 +2,12 @@
 //! The fingerprint of a statement: the same for the same statement on all servers, while queryid differs by
 //! version, database and OIDs (ADR 69).
 //!
-//! Rule `f1`: the text's tokens, separated by blanks, are hashed. Comments, white space and semicolons at the end
-//! are no tokens. Words without quotes are in lower case; what is in double quotes stays. Constants and parameters
-//! are `?`, a sign before them included where it cannot be an operator. A list of constants after `IN` or `ARRAY`, and
-//! the rows after `VALUES`, are one.
+//! Rule `f1`: the text's tokens, separated by spaces, are hashed. Comments, whitespace and trailing semicolons are
+//! ignored. Unquoted words are folded to lower case; quoted identifiers are kept. Constants and parameters become `?`,
+//! including a sign before them if that cannot be an operator. A list of constants after `IN` or `ARRAY` counts as one
+//! constant, and the rows after `VALUES` count as one row.
 
-/// The name of the rule: with another rule comes another name.
+/// The name of the rule. A different rule needs a different name.
 const RULE: &str = "f1";
 
 /// A token of SQL.
@@ -40,7 +40,7 @@ impl Token {
 
 /// The characters of operators, as in the server's scanner.
 const OPERATORS: &str = "~!@#^&|`?+-*/%<>=";
-/// An operator with one of these may end in a sign.
+/// An operator that contains one of these characters may end in a sign.
 const SPECIAL: &str = "~!@#^&|`?%";
 
 fn begins_word(c: char) -> bool {
@@ -62,8 +62,8 @@ impl<'t> Scanner<'t> {
         self.rest = self.rest.get(bytes..).unwrap_or("");
     }
 
-    /// The bytes up to the end of what begins after `opening` bytes and ends with `quote`, which doubled is
-    /// part of it.
+    /// The length of a quoted token that starts after `opening` bytes and ends with `quote`; a doubled quote does not
+    /// end it.
     fn quoted(&self, opening: usize, quote: char, escapes: bool) -> usize {
         let mut characters = self.rest[opening..].char_indices().peekable();
         while let Some((at, c)) = characters.next() {
@@ -79,7 +79,7 @@ impl<'t> Scanner<'t> {
         self.rest.len()
     }
 
-    /// The bytes of a comment in asterisks, which may contain others.
+    /// The length of a block comment, which may be nested.
     fn comment(&self) -> usize {
         let bytes = self.rest.as_bytes();
         let (mut depth, mut at) = (0, 0);
@@ -96,7 +96,7 @@ impl<'t> Scanner<'t> {
         bytes.len()
     }
 
-    /// The bytes of `$tag$...$tag$`; `None`: it is not one.
+    /// The length of a dollar-quoted string; `None`: it is not one.
     fn dollar_quoted(&self) -> Option<usize> {
         let tag = self.rest[1..].find('$').map(|end| &self.rest[..end + 2])?;
         let inside = &tag[1..tag.len() - 1];
@@ -111,7 +111,7 @@ impl<'t> Scanner<'t> {
         self.rest.find(|c| !matches(c)).unwrap_or(self.rest.len())
     }
 
-    /// The bytes of a number.
+    /// The length of a number.
     fn number(&self) -> usize {
         let bytes = self.rest.as_bytes();
         let mut at = 0;
@@ -120,7 +120,7 @@ impl<'t> Scanner<'t> {
             let is_hex = matches!(bytes.get(1), Some(b'x' | b'X'));
             let is_exponent_sign =
                 matches!(byte, b'+' | b'-') && !is_hex && matches!(before, Some(b'e' | b'E'));
-            // "1..2" in a loop of PL/pgSQL is no number.
+            // "1..2" in a PL/pgSQL loop is not a number.
             let is_point = *byte == b'.' && bytes.get(at + 1) != Some(&b'.');
             if !byte.is_ascii_alphanumeric() && *byte != b'_' && !is_point && !is_exponent_sign {
                 break;
@@ -130,7 +130,7 @@ impl<'t> Scanner<'t> {
         at
     }
 
-    /// The bytes of an operator; signs at its end belong to what follows, as in the server's scanner.
+    /// The length of an operator; trailing signs belong to the next token, as in the server's scanner.
     fn operator(&self) -> usize {
         let mut length = self.count(|c| OPERATORS.contains(c));
         for comment in ["--", "/*"] {
@@ -143,7 +143,7 @@ impl<'t> Scanner<'t> {
         text.trim_end_matches(['+', '-']).len().max(1)
     }
 
-    /// Whether a sign here cannot be an operator between two operands.
+    /// Whether a sign here cannot be a binary operator.
     fn expects_operand(&self) -> bool {
         match self.tokens.last() {
             None => true,
@@ -213,7 +213,7 @@ impl<'t> Scanner<'t> {
             } else if OPERATORS.contains(c) {
                 let end = self.operator();
                 match &self.rest[..end] {
-                    // A placeholder of some drivers.
+                    // A placeholder that some drivers use.
                     "?" => self.tokens.push(Token::Constant),
                     operator => self.tokens.push(Token::Sign(operator.to_string())),
                 }
@@ -227,7 +227,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Where a list of constants in brackets, which begins here, ends; `None`: it has something else.
+/// The end of a list of constants in brackets that begins here; `None`: the list contains something else.
 fn list_end(tokens: &[Token], at: usize, [open, close]: [&str; 2]) -> Option<usize> {
     if !tokens.get(at)?.is_sign(open) {
         return None;
@@ -248,7 +248,7 @@ fn list_end(tokens: &[Token], at: usize, [open, close]: [&str; 2]) -> Option<usi
     }
 }
 
-/// Makes one constant of each list, and one row of rows of constants.
+/// Reduces each list of constants to one constant, and rows of constants to one row.
 fn shorten(tokens: Vec<Token>) -> Vec<Token> {
     let mut short = Vec::with_capacity(tokens.len());
     let mut at = 0;
@@ -293,8 +293,9 @@ fn normal(text: &str) -> String {
     joined(&tokens(text))
 }
 
-/// What a command is called by all versions of the server; `None`: it is none of these. From 16 on END is COMMIT to the
-/// server, which keeps the text that came first; from 17 on the name of a savepoint or prepared statement is a constant.
+/// A spelling of the command that is the same for all versions of the server; `None`: no such command. Since 16, the
+/// server treats END as COMMIT and keeps the text that came first; since 17, the name of a savepoint or prepared
+/// statement is a constant.
 fn command(tokens: &[Token]) -> Option<String> {
     let Some(Token::Word(verb)) = tokens.first() else { return None };
     let is = |at: usize, words: &[&str]| {
@@ -336,15 +337,16 @@ pub fn fingerprint(text: &str) -> String {
     format!("{RULE}:{:016x}", hash(&normal(text)))
 }
 
-/// The fingerprint by which statements of several servers are compared: that of the last version's text, where versions
-/// write a command differently.
+/// The fingerprint for comparing statements of several servers: if versions spell a command differently, that of the
+/// latest version's text.
 pub fn comparable_fingerprint(text: &str) -> String {
     let tokens = tokens(text);
     let text = command(&tokens).unwrap_or_else(|| joined(&tokens));
     format!("{RULE}:{:016x}", hash(&text))
 }
 
-/// Fingerprints of commands in other words, each with the one to compare by. Commands with names of their own are missing.
+/// Fingerprints of alternative spellings of commands, each with the one to compare by. Commands that contain names are
+/// missing.
 pub fn synonyms() -> Vec<(String, String)> {
     const MODES: [&str; 9] = [
         "",
@@ -458,7 +460,12 @@ mod tests {
             assert_ne!(comparable_fingerprint(a), comparable_fingerprint(b), "{a} and {b}");
         }
         let known = synonyms();
-        let of = |text| known.iter().find(|it| it.0 == fingerprint(text)).map(|it| it.1.clone());
+        let of = |text| {
+            known
+                .iter()
+                .find(|synonym| synonym.0 == fingerprint(text))
+                .map(|synonym| synonym.1.clone())
+        };
         assert_eq!(of("END"), Some(fingerprint("COMMIT")));
         assert_eq!(of("abort work and chain"), Some(fingerprint("rollback and chain")));
         assert_eq!(of("begin work read only"), Some(fingerprint("begin read only")));
@@ -482,7 +489,7 @@ mod tests {
             .prop_map(str::to_string),
             "\"[A-Za-z ]{1,5}\"",
         ];
-        // What begins a string with the quote after it, and what makes a sign part of a constant, is left out.
+        // Tokens that form a string with the quote after them, or that make a sign part of a constant, are left out.
         let plain = |tokens: &Vec<String>| {
             tokens.iter().all(|token| !["e", "b", "x", "n", "u"].contains(&token.as_str()))
         };

@@ -16,11 +16,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Limit of the intervals that are read at once.
+/// Maximum number of intervals to read at a time.
 const CHUNK: usize = 3600;
 const HOUR_US: i64 = 3_600_000_000;
 
-/// Frames in the order of time.
+/// Frames in chronological order.
 #[derive(Debug)]
 pub struct Frames<'r> {
     recording: &'r Recording,
@@ -30,13 +30,13 @@ pub struct Frames<'r> {
     /// Index of the next interval to read.
     next: usize,
     ready: VecDeque<Frame>,
-    /// The number of a step, and its frame, to which the next ones of the step are added.
+    /// The number of a step and its frame so far, to which the next frames of the step are added.
     open: Option<(i64, Frame)>,
 }
 
 impl Recording {
-    /// The frames of a range. With a step, the intervals of one step of time ([`crate::step_of`]) are merged to one frame;
-    /// it has histograms if the step is at least a detail interval.
+    /// The frames of a range. With a step, the intervals of one step of time ([`crate::step_of`]) are merged into one
+    /// frame, which has histograms if the step is at least a detail interval.
     pub fn frames(&self, range: Range, step: Option<Duration>) -> Result<Frames<'_>, Error> {
         Ok(Frames {
             recording: self,
@@ -64,12 +64,12 @@ struct Chunk {
 }
 
 impl Frames<'_> {
-    /// Number of intervals to come.
+    /// Number of remaining intervals.
     pub fn len(&self) -> usize {
         self.ready.len() + self.index.frames.len() - self.next
     }
 
-    /// Whether no frames are to come.
+    /// Whether no frames remain.
     pub fn is_empty(&self) -> bool {
         self.len() == 0 && self.open.is_none()
     }
@@ -141,7 +141,7 @@ impl Frames<'_> {
         let rows = chunk.statistics.get(&row.frame).into_iter().flatten();
         let mut add = |series: &Arc<Series>, sum: SeriesSum| {
             let mut total = sum.total(series, rate);
-            // Minimum and maximum come with the last interval of the detail.
+            // The minimum and maximum come with the last interval of the detail.
             for extreme in [&mut total.change.min, &mut total.change.max] {
                 if has_histograms && *extreme == Extreme::Unknown {
                     *extreme = Extreme::None;
@@ -165,7 +165,7 @@ impl Frames<'_> {
         Some(frame)
     }
 
-    /// `number`: that of its step, if there are steps.
+    /// `number`: the number of the frame's step, if there are steps.
     fn take(&mut self, number: Option<i64>, frame: Frame) {
         let Some(number) = number else {
             self.ready.push_back(frame);
@@ -184,7 +184,7 @@ impl Iterator for Frames<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() && self.next < self.index.frames.len() {
             if let Err(error) = self.read_chunk() {
-                // A later attempt would fail too.
+                // Another attempt would also fail.
                 self.next = self.index.frames.len();
                 return Some(Err(error));
             }

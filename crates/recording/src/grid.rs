@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statistics over time: a grid of lines of series and columns of time.
+//! Statistics over time: a grid whose lines are groups of series and whose columns are spans of time.
 
 use crate::error::Error;
 use crate::index::Index;
@@ -13,7 +13,7 @@ use crate::table::{unsigned, Columns};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Sums of lines of series in columns of time.
+/// Sums by line of series and column of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
     /// Sums by line, then by column.
@@ -72,8 +72,8 @@ impl Grid {
 
 impl Recording {
     /// Sums over time, computed in one pass. `line_of` returns the line of a series, from 0 to
-    /// `lines` - 1, if it has one. Column `i` has the intervals that end after `bounds_us[i]` and at or
-    /// before `bounds_us[i + 1]`, microseconds since 1970, ascending.
+    /// `lines` - 1, if it has one. Column `i` has the intervals that end after `bounds_us[i]` and not
+    /// after `bounds_us[i + 1]`. Bounds are ascending, in microseconds since 1970.
     pub fn grid(
         &self,
         range: Range,
@@ -89,7 +89,8 @@ impl Recording {
         self.grid_by(range, (lines, width), line_of, column_of)
     }
 
-    /// The same with `width` columns; `column_of` returns the column of an interval, from 0 to `width` - 1, if it has one.
+    /// The same with `width` columns; `column_of` returns the column of an interval, from 0 to `width` - 1, if it has
+    /// one.
     pub fn grid_by(
         &self,
         range: Range,

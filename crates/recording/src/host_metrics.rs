@@ -18,7 +18,7 @@ impl Recording {
         Ok(sums)
     }
 
-    /// Reads and writes of the server's processes by /proc/PID/io; `None`: not recorded.
+    /// Reads and writes of the server's processes according to /proc/PID/io; `None`: not recorded.
     pub fn server_io_sum(&self, range: Range) -> Result<Option<ServerIoRow>, Error> {
         Ok(self.sums(range, |_: &ServerIoRow| ())?.pop())
     }

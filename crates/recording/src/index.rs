@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The intervals of a range by number, and frames without statistics made of them.
+//! The intervals of a range by number, and frames without statistics that are made from them.
 
 use crate::commit::Commit;
 use crate::error::Error;
@@ -21,9 +21,9 @@ pub(crate) struct Index {
     pub frames: Vec<FrameRow>,
     pub servers: HashMap<u32, ServerRow>,
     first: u64,
-    /// The run of the server of each interval: side by side, because millions of rows ask for it.
+    /// The run of the server of each interval, in a separate array, because millions of rows look it up.
     runs: Vec<u32>,
-    /// The position of each number in `frames`, plus one; empty where numbers are too far apart.
+    /// The position in `frames` of each number, plus one; empty if the numbers are too sparse.
     positions: Vec<u32>,
 }
 
@@ -66,7 +66,7 @@ impl Index {
         self.runs.get(self.position(frame)?).copied()
     }
 
-    /// Ticks in a second in the interval of this number.
+    /// Ticks per second in the interval of this number.
     pub fn ticks_per_second(&self, frame: u64) -> f64 {
         self.get(frame).map_or(1e9, rate)
     }
@@ -107,18 +107,18 @@ impl Index {
             ended_ticks: ticks(|row| row.ended_ns),
             statistics: Vec::new(),
             kernel: KernelView::unavailable(
-                "a recording holds the kernel's view apart from the intervals",
+                "in a recording, the kernel's figures are not part of the intervals",
             ),
         })
     }
 }
 
 fn rate(row: &FrameRow) -> f64 {
-    // Other values are damaged.
+    // Other values are corrupt.
     Some(row.ticks_per_second).filter(|rate| *rate >= 1.0 && rate.is_finite()).unwrap_or(1e9)
 }
 
-/// Nanoseconds in ticks.
+/// Converts nanoseconds to ticks.
 pub(crate) fn ticks(ns: u64, ticks_per_second: f64) -> u64 {
     if ticks_per_second == 1e9 {
         return ns;
@@ -173,7 +173,7 @@ impl Recording {
         Ok(Index::new(self.frame_rows(range)?, self.servers()?))
     }
 
-    /// Report missing files: intervals with active sessions whose statistics are not there.
+    /// Report missing files: intervals with active sessions but without statistics.
     pub(crate) fn report_missing(&self, index: &Index, range: Range) {
         let commit = match Commit::unfinished(&self.store) {
             Ok(commit) => commit,
@@ -182,7 +182,7 @@ impl Recording {
         let files = |table| commit.applied_to(&self.store, table, self.store.files(table));
         let statistics = files(StatRow::NAME);
         for (file, path) in files(FrameRow::NAME) {
-            // While an hour is being replaced in a bucket, its statistics come first.
+            // While an hour is being replaced in a bucket, its statistics arrive first.
             let same = statistics.iter().any(|(other, _)| {
                 (&other.date, &other.time, other.compaction)
                     == (&file.date, &file.time, file.compaction)
@@ -191,11 +191,11 @@ impl Recording {
             let lived = |row: &FrameRow| {
                 row.wall_ns > 0 && (file.begin_us..=file.end_us()).contains(&row.time_us)
             };
-            // The recorder may be replacing them at this moment.
+            // The recorder may be replacing the file at this moment.
             let wanted = !same && range.meets(file.begin_us, file.end_us()) && path.exists();
             if wanted && index.frames.iter().any(lived) {
                 let begin = format!("{}, {}", file.date, file.time);
-                self.problem(format!("the file of statistics that begins at {begin} is missing"));
+                self.problem(format!("the statistics file that begins at {begin} is missing"));
             }
         }
     }

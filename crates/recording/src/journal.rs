@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The journal: rows that are not yet in Parquet files, one batch a line.
+//! The journal: rows that are not yet in Parquet files, one batch per line.
 //!
-//! A line has a CRC-32 of the rest, a blank, and JSON. A killed recorder may leave an incomplete last
-//! line, which is ignored; so an interval is read as a whole or not at all. Most rows are statistics
-//! and histograms, which refer to series by numbers defined in earlier lines.
+//! A line consists of a CRC-32 of the rest, a space, and JSON. A killed recorder may leave an incomplete
+//! last line, which is ignored, so an interval is read as a whole or not at all. Most rows are statistics
+//! and histograms, which refer to series by numbers that earlier lines define.
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of a journal that are read at most; it has some megabytes.
+/// Maximum number of bytes to read; a journal has a few megabytes.
 const LARGEST: u64 = 1 << 30;
 
 /// A journal that is being written.
@@ -33,7 +33,7 @@ pub(crate) struct Journal {
 /// A line.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct JournalEntry<B> {
-    /// New series: their numbers follow those of earlier lines.
+    /// New series, numbered after those of earlier lines.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     series: Vec<SeriesText>,
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
@@ -52,13 +52,13 @@ struct Statistics(u64, i64, Vec<(u32, u64, u64, u64, u64)>);
 #[derive(Debug, Serialize, Deserialize)]
 struct Histogram(u64, i64, u32, Option<u64>, Option<u64>, Vec<u64>, Vec<u64>);
 
-/// Length of the checksum and the blank.
+/// Length of the checksum and the space.
 const PREFIX: usize = 9;
 
 impl Journal {
     /// Create a journal; the file must not exist.
     pub fn begin(path: PathBuf, access: Access) -> Result<Journal, Error> {
-        // Each line goes to the end of the file, also after an incomplete one was cut off.
+        // Each line goes to the end of the file, even after an incomplete one has been cut off.
         let file = files::append_new(&path, access);
         let file = file.map_err(Error::io(&path))?;
         Ok(Journal { path, file, length: 0, numbers: HashMap::new(), line: Vec::new() })
@@ -74,7 +74,7 @@ impl Journal {
         self.length
     }
 
-    /// Add a batch; after a failure none of it is there.
+    /// Append a batch; after a failure, no part of it is in the journal.
     pub fn append(&mut self, batch: &Batch) -> Result<(), Error> {
         let known = self.numbers.len();
         let line = self.line_of(batch);
@@ -91,7 +91,7 @@ impl Journal {
         match written {
             Ok(()) => self.length += bytes.len() as u64,
             Err(_) => {
-                // Remove the incomplete line if possible; at the end of the file it does no harm.
+                // Remove the incomplete line if possible; at the end of the file it is harmless.
                 let _ = self.file.set_len(self.length);
                 self.numbers.retain(|_, number| (*number as usize) < known);
             }
@@ -142,7 +142,7 @@ impl Journal {
     }
 }
 
-/// The rows of a journal, and its problem if more than its last line is damaged.
+/// The rows of a journal, and a problem if more than the last line is damaged.
 pub(crate) fn read(path: &Path) -> Result<(Batch, Option<String>), Error> {
     let bytes = files::read(path, LARGEST).map_err(Error::io(path))?;
     let mut all = Batch::default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Recordings: the frames of a server, interval by interval, as Parquet files that pandas, DuckDB or
+//! Recordings: the frames of a server, interval by interval, in Parquet files that pandas, DuckDB and
 //! Spark can read. docs/reference-recording.md describes the data set.
 //!
 //! A [`RowBuilder`] turns frames into rows. A [`Writer`] writes them to a journal, moves the journal
@@ -78,5 +78,5 @@ pub use texts::Texts;
 pub use vacuum::{DeadRowsRow, SnapshotRow};
 pub use writer::{LastFrame, Writer};
 
-/// The directory of the client's recording, in that of the server's.
+/// The directory of the client's recording, inside the directory of the server's recording.
 pub const CLIENT_DIRECTORY: &str = "client";

@@ -45,19 +45,19 @@ pub(crate) fn sum<T: Addable>(field: &mut T, later: T) {
     field.add(later);
 }
 
-/// The later one.
+/// Keep the later value.
 pub(crate) fn last<T>(field: &mut T, later: T) {
     *field = later;
 }
 
-/// The larger one.
+/// Keep the larger value.
 pub(crate) fn max<T: Ord>(field: &mut T, later: T) {
     if later > *field {
         *field = later;
     }
 }
 
-/// The smaller one, if both are known.
+/// Keep the smaller value; an unknown one is ignored.
 pub(crate) fn min(field: &mut Option<u64>, later: Option<u64>) {
     *field = both(*field, later, u64::min);
 }
@@ -72,7 +72,7 @@ pub(crate) fn any(field: &mut bool, later: bool) {
     *field |= later;
 }
 
-/// The earlier time; 0 is unknown.
+/// Keep the earlier time; 0 is unknown.
 pub(crate) fn earliest(field: &mut i64, later: i64) {
     *field = match (*field, later) {
         (0, time) | (time, 0) => time,
@@ -80,7 +80,7 @@ pub(crate) fn earliest(field: &mut i64, later: i64) {
     };
 }
 
-/// The first text that is not empty.
+/// Keep the first text that is not empty.
 pub(crate) fn known(field: &mut Arc<str>, later: Arc<str>) {
     if field.is_empty() {
         *field = later;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of the plans of statements, as the sessions noted them.
+//! Rows about the plans of statements, as noted by the sessions.
 
 use crate::rows::RecordedStatementKey;
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
@@ -8,17 +8,17 @@ use std::sync::Arc;
 table! {
     /// The executions of a plan that were noted in a detail interval.
     PlanRow in "plans" by |a, b| (a.key(), a.frame).cmp(&(b.key(), b.frame));
-    interval_ns: u64, Ns, sum, "Time since the detail before.";
+    interval_ns: u64, Ns, sum, "Time since the previous detail.";
     queryid: i64, Id, "As in `statements`.";
     database_id: u32, Id, "As in `statements`.";
     user_id: u32, Id, "As in `statements`.";
     toplevel: bool, Flag, "As in `statements`.";
-    planid: i64, Id, "The plan's: a hash of its nodes with their relations and indexes.";
-    noted: u64, Count, sum, "Executions noted: the slow ones, and the second one of a session.";
-    exec_ns: u64, Ns, sum, "Their time.";
-    exec_max_ns: u64, Ns, max, "The longest of all that were noted until then.";
-    rows: u64, Count, sum, "Rows that they returned or changed.";
-    last_us: i64, Time, max, "When the last of them ended.";
+    planid: i64, Id, "Identifier of the plan: a hash of its nodes with their relations and indexes.";
+    noted: u64, Count, sum, "Executions noted: slow ones, and the second one in each session.";
+    exec_ns: u64, Ns, sum, "Total time of these executions.";
+    exec_max_ns: u64, Ns, max, "The longest execution noted so far.";
+    rows: u64, Count, sum, "Rows that these executions returned or changed.";
+    last_us: i64, Time, max, "End of the last of these executions.";
 }
 
 table! {
@@ -29,15 +29,15 @@ table! {
     user_id: u32, Id, "As in `statements`.";
     toplevel: bool, Flag, "As in `statements`.";
     planid: i64, Id, "As in `plans`.";
-    text: Arc<str>, Text, "A line for each node.";
-    cut: bool, Flag, "Whether lines at its end are missing.";
-    cost: f64, Count, "The planner's cost of the first execution noted.";
-    first_us: i64, Time, "When it was first noted.";
-    last_us: i64, Time, "When it was last noted before this row.";
+    text: Arc<str>, Text, "Text of the plan, one line per node.";
+    cut: bool, Flag, "Whether lines are missing at the end of the text.";
+    cost: f64, Count, "The planner's cost estimate for the first execution noted.";
+    first_us: i64, Time, "When the plan was first noted.";
+    last_us: i64, Time, "When the plan was last noted before this row.";
     noted_before: u64, Count, "Executions noted before the detail interval of this row, since the server's start.";
-    exec_before_ns: u64, Ns, "Their time.";
-    rows_before: u64, Count, "Their rows.";
-    exec_max_ns: u64, Ns, "The longest of all until then.";
+    exec_before_ns: u64, Ns, "Total time of these executions.";
+    rows_before: u64, Count, "Rows that these executions returned or changed.";
+    exec_max_ns: u64, Ns, "The longest execution noted until then.";
 }
 
 /// What identifies a plan.
@@ -56,7 +56,7 @@ impl PlanTextRow {
         ((self.queryid, self.database_id, self.user_id, self.toplevel), self.planid)
     }
 
-    /// What was noted before the detail interval of this row.
+    /// The executions noted before the detail interval of this row.
     pub(crate) fn before(&self) -> PlanRow {
         PlanRow {
             time_us: self.time_us,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The plans of a range, with what was usual before it.
+//! The plans of a range, with their figures before it.
 
 use crate::error::Error;
 use crate::plan_rows::{PlanKey, PlanRow, PlanTextRow};
@@ -14,15 +14,15 @@ use std::collections::HashMap;
 pub struct RecordedPlan {
     /// Its text.
     pub text: PlanTextRow,
-    /// What was noted in the range; where that is nothing, before it.
+    /// The executions noted in the range; if there were none, before it.
     pub sums: PlanRow,
 }
 
 const DAY_US: i64 = 86_400_000_000;
 
 impl Recording {
-    /// The plans that were noted in a range or before it. Texts are written once a day: plans that were not noted since
-    /// the day before are not known.
+    /// The plans that were noted in a range or before it. Texts are written once a day, so plans that have not been
+    /// noted since the previous day are not known.
     pub fn plans(&self, range: Range) -> Result<Vec<RecordedPlan>, Error> {
         let mut within: HashMap<PlanKey, PlanRow> = HashMap::new();
         self.each_row(range, |row: PlanRow| {
@@ -43,8 +43,9 @@ impl Recording {
         }
         if !before.is_empty() {
             self.each_row(Range { to_us: range.from_us, ..days }, |row: PlanRow| {
-                // What came before the text is in its own figures.
-                if let Some(sum) = before.get_mut(&row.key()).filter(|it| it.time_us <= row.time_us)
+                // Executions before the text are in the figures of the text's row.
+                if let Some(sum) =
+                    before.get_mut(&row.key()).filter(|sum| sum.time_us <= row.time_us)
                 {
                     sum.add(row);
                 }

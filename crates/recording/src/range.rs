@@ -14,12 +14,12 @@ impl Range {
     /// All of time.
     pub const ALL: Range = Range { from_us: i64::MIN, to_us: i64::MAX };
 
-    /// Whether an interval that ended, or an event, at this time is in it.
+    /// Whether the range contains an interval that ended, or an event that happened, at this time.
     pub fn contains(&self, time_us: i64) -> bool {
         self.from_us < time_us && time_us <= self.to_us
     }
 
-    /// Whether it overlaps `from_us ..= to_us`.
+    /// Whether the range overlaps `from_us ..= to_us`.
     pub(crate) fn meets(&self, from_us: i64, to_us: i64) -> bool {
         self.from_us < to_us && from_us <= self.to_us
     }

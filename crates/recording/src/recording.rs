@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording that is read, while it is being written or later.
+//! Reads a recording, while it is being written or later.
 
 use crate::about::About;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows that are not of an interval may come with one that ended up to this much later.
+/// Rows that do not belong to an interval may come with one that ends up to this much later.
 pub(crate) const SLACK_US: i64 = 600_000_000;
 
 /// A recording.
@@ -67,12 +67,12 @@ impl Recording {
         &self.store.host
     }
 
-    /// From the start of the first interval to the end of the last one, when it was opened.
+    /// From the start of the first interval to the end of the last one, as of when the recording was opened.
     pub fn range(&self) -> Range {
         self.range
     }
 
-    /// The recorded part of a range, whose limits are microseconds since 1970. An error if it is empty.
+    /// The recorded part of a range, whose bounds are microseconds since 1970. Fails if that part is empty.
     pub fn clip(&self, from_us: Option<i64>, to_us: Option<i64>) -> Result<Range, Error> {
         let Range { from_us: begin, to_us: end } = self.range;
         let (from, to) = (from_us.unwrap_or(begin), to_us.unwrap_or(end));
@@ -90,7 +90,7 @@ impl Recording {
         Ok(Range { from_us: from.max(begin), to_us: to.min(end) })
     }
 
-    /// The tables with many dead rows in a range, and what kept vacuum from removing these.
+    /// The tables with many dead rows in a range, and the snapshots that kept vacuum from removing these rows.
     pub fn vacuum(&self, range: Range) -> Result<(Vec<DeadRowsRow>, Vec<SnapshotRow>), Error> {
         Ok((self.rows(range)?, self.rows(range)?))
     }
@@ -100,7 +100,7 @@ impl Recording {
         &self.store.directory
     }
 
-    /// Descriptions of what could not be read so far.
+    /// Descriptions of the problems so far: files that could not be read.
     pub fn problems(&self) -> Vec<String> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -154,7 +154,7 @@ impl Recording {
         self.rows(range)
     }
 
-    /// Reads and writes of the server's processes by /proc/PID/io, by detail interval.
+    /// Reads and writes of the server's processes according to /proc/PID/io, by detail interval.
     pub fn server_io(&self, range: Range) -> Result<Vec<ServerIoRow>, Error> {
         self.rows(range)
     }

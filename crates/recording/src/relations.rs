@@ -27,35 +27,35 @@ pub fn relation_rows(
     interval_ns: u64,
 ) -> Vec<RelationRow> {
     let max = |timing: &RelationTiming| timing.max_seconds.map(ns);
-    let row = |it: &segment::RelationRow| RelationRow {
+    let row = |relation: &segment::RelationRow| RelationRow {
         frame,
         time_us,
         interval_ns,
-        tablespace: it.key.tablespace,
-        database_id: it.key.database,
-        relfilenode: it.key.relfilenode,
-        fork: it.fork.unwrap_or_default().into(),
-        backend: it.key.backend,
-        database: it.database.as_deref().unwrap_or_default().into(),
-        failed: it.failed,
-        reads: it.read.count,
-        read_bytes: it.read.bytes,
-        read_ns: ns(it.read.seconds),
-        read_max_ns: max(&it.read),
-        writes: it.write.count,
-        written_bytes: it.write.bytes,
-        write_ns: ns(it.write.seconds),
-        write_max_ns: max(&it.write),
-        extends: it.extend.count,
-        extend_bytes: it.extend.bytes,
-        extend_ns: ns(it.extend.seconds),
-        extend_max_ns: max(&it.extend),
-        syncs: it.sync.count,
-        sync_ns: ns(it.sync.seconds),
-        sync_max_ns: max(&it.sync),
-        truncates: it.truncate.count,
-        truncate_ns: ns(it.truncate.seconds),
-        truncate_max_ns: max(&it.truncate),
+        tablespace: relation.key.tablespace,
+        database_id: relation.key.database,
+        relfilenode: relation.key.relfilenode,
+        fork: relation.fork.unwrap_or_default().into(),
+        backend: relation.key.backend,
+        database: relation.database.as_deref().unwrap_or_default().into(),
+        failed: relation.failed,
+        reads: relation.read.count,
+        read_bytes: relation.read.bytes,
+        read_ns: ns(relation.read.seconds),
+        read_max_ns: max(&relation.read),
+        writes: relation.write.count,
+        written_bytes: relation.write.bytes,
+        write_ns: ns(relation.write.seconds),
+        write_max_ns: max(&relation.write),
+        extends: relation.extend.count,
+        extend_bytes: relation.extend.bytes,
+        extend_ns: ns(relation.extend.seconds),
+        extend_max_ns: max(&relation.extend),
+        syncs: relation.sync.count,
+        sync_ns: ns(relation.sync.seconds),
+        sync_max_ns: max(&relation.sync),
+        truncates: relation.truncate.count,
+        truncate_ns: ns(relation.truncate.seconds),
+        truncate_max_ns: max(&relation.truncate),
     };
     found.iter().map(row).collect()
 }
@@ -64,7 +64,7 @@ fn timing(count: u64, bytes: u64, time_ns: u64, max_ns: Option<u64>) -> Relation
     RelationTiming { count, bytes, seconds: seconds(time_ns), max_seconds: max_ns.map(seconds) }
 }
 
-/// A row as a segment's row.
+/// Converts a row to a segment's row.
 fn found(row: &RelationRow) -> segment::RelationRow {
     let key = RelationKey {
         tablespace: row.tablespace,
@@ -94,8 +94,8 @@ fn found(row: &RelationRow) -> segment::RelationRow {
 }
 
 impl Recording {
-    /// I/O on the files of each relation in the details that ended in a range, most time first;
-    /// `None`: not recorded.
+    /// I/O on the files of each relation in the details that ended in a range, sorted by time, longest
+    /// first; `None`: not recorded.
     pub fn relations(&self, range: Range) -> Result<Option<Vec<segment::RelationRow>>, Error> {
         let mut sums: HashMap<_, RelationRow> = HashMap::new();
         self.each_row(range, |row: RelationRow| rollup::total(&mut sums, row.key(), row))?;

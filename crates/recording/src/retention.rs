@@ -6,11 +6,11 @@ use std::time::Duration;
 /// When rows become coarser, and when they are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// The age at which details are merged to those of a minute.
+    /// The age at which details are merged into details of one minute.
     pub details: Duration,
-    /// The age at which intervals are merged to ten seconds.
+    /// The age at which intervals are merged into intervals of ten seconds.
     pub tens: Duration,
-    /// The age at which intervals are merged to a minute.
+    /// The age at which intervals are merged into intervals of one minute.
     pub sixties: Duration,
     /// The age at which rows are removed; `None`: never.
     pub retention: Option<Duration>,

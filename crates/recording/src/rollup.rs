@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Old rows become coarser: intervals of ten seconds or a minute, details of a minute. Sums stay
+//! Merges old rows into intervals of ten seconds or a minute, and into details of a minute. Sums stay
 //! exactly the same, and histograms are added bucket by bucket.
 
 mod round;
@@ -22,7 +22,7 @@ const SECOND_US: i64 = 1_000_000;
 /// The length of merged details.
 const DETAIL_US: i64 = 60 * SECOND_US;
 
-/// Bring the rows of an hour to this compaction.
+/// Compact the rows of an hour to this grade.
 pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
     let intervals = match compaction {
         Compaction::Minute | Compaction::Merged => return,
@@ -38,7 +38,7 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
         batch.frames.iter().map(|row| (row.frame, minute(row))).collect();
     macro_rules! merge_details {
         ($($table:ident by $key:expr;)*) => {$(
-            // Without their interval, they are of no server.
+            // Without their interval, the run of the server is unknown.
             let group = |frame: u64, time_us: i64| match minutes.get(&frame) {
                 Some((server, minute)) => (Some(*server), *minute),
                 None => (None, time_us.div_euclid(DETAIL_US)),
@@ -57,7 +57,7 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
     }
     let mut marked: Vec<&mut FrameRow> = batch.frames.iter_mut().filter(|row| row.detail).collect();
     for merged in marked.chunk_by_mut(|a, b| minute(a) == minute(b)) {
-        // They are of the intervals up to the last one now.
+        // The merged details now cover the intervals up to the last one.
         if let Some((_, earlier)) = merged.split_last_mut() {
             earlier.iter_mut().for_each(|row| row.detail = false);
         }
@@ -68,7 +68,7 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
     round::apply(batch);
 }
 
-/// Add a row to the sum of those of its key; rows come in the order of time.
+/// Add a row to the sum of its key; rows must come in chronological order.
 pub(crate) fn total<R: Table, K: Hash + Eq>(sums: &mut HashMap<K, R>, key: K, row: R) {
     match sums.entry(key) {
         Entry::Occupied(mut sum) => sum.get_mut().add(row),
@@ -76,8 +76,8 @@ pub(crate) fn total<R: Table, K: Hash + Eq>(sums: &mut HashMap<K, R>, key: K, ro
     }
 }
 
-/// Add up the rows of one key in the same group. A group is not continued after another one of the
-/// same key has begun: nothing is added across a clock that was set back.
+/// Add up the rows of one key in the same group. A group is not continued after another group of the
+/// same key has begun, so nothing is added across a point where the clock was set back.
 fn merge<R: Table, K: Hash + Eq, G: PartialEq>(
     rows: &mut Vec<R>,
     group: impl Fn(&R) -> G,
@@ -99,7 +99,7 @@ fn merge<R: Table, K: Hash + Eq, G: PartialEq>(
     *rows = merged;
 }
 
-/// Which intervals are merged: the number of the last one in the group of each.
+/// The groups of intervals to merge: for each interval, the number of the last one in its group.
 fn groups(frames: &[FrameRow], step: i64) -> BTreeMap<u64, u64> {
     let mut groups = BTreeMap::new();
     let mut open: Vec<&FrameRow> = Vec::new();
@@ -112,7 +112,7 @@ fn groups(frames: &[FrameRow], step: i64) -> BTreeMap<u64, u64> {
         let follows = open.last().is_some_and(|before| {
             let between = row.time_us - before.time_us;
             let length = i64::try_from(row.interval_ns / 1000).unwrap_or(i64::MAX);
-            // No gap, no clock that was set, the same server, level and duty, and no details of the earlier ones alone.
+            // No gap, no clock step, the same server, level and duty, and no details of only the earlier intervals.
             between > 0
                 && between - length <= length / 2
                 && before.step(step) == row.step(step)
@@ -129,7 +129,7 @@ fn groups(frames: &[FrameRow], step: i64) -> BTreeMap<u64, u64> {
     groups
 }
 
-/// Merge intervals to this length.
+/// Merge intervals into intervals of this length.
 fn coarsen(batch: &mut Batch, step: i64) {
     let groups = groups(&batch.frames, step);
     let times: HashMap<u64, i64> =
@@ -137,7 +137,7 @@ fn coarsen(batch: &mut Batch, step: i64) {
     let into = |frame: u64| groups.get(&frame).copied().unwrap_or(frame);
     merge(&mut batch.frames, |row| into(row.frame), |_| ());
     merge(&mut batch.devices, |row| into(row.frame), |row| row.device.clone());
-    // Series by number: there are few, and millions of rows.
+    // Series by number, because there are few series but millions of rows.
     let mut known: HashMap<Arc<crate::series::Series>, usize> = HashMap::new();
     let mut sums: HashMap<(usize, u64), StatRow> = HashMap::new();
     for mut row in batch.statistics.drain(..) {
@@ -150,9 +150,9 @@ fn coarsen(batch: &mut Batch, step: i64) {
     batch.statistics = sums.into_values().collect();
     batch.statistics.sort_by_key(|row| row.frame);
     batch.sessions.retain(|row| into(row.frame) == row.frame);
-    // Of what sessions did, the last interval stays as a sample.
+    // Of the session history, the last interval stays as a sample.
     batch.session_history.retain(|row| into(row.frame) == row.frame);
-    // Rows that came with an interval come with the longer one.
+    // Rows that came with an interval now come with the longer one.
     macro_rules! renumber {
         ($($table:ident)*) => {
             $(batch.$table.iter_mut().for_each(|row| row.frame = into(row.frame));)*
@@ -211,15 +211,15 @@ mod tests {
             last(&frames)
         };
         assert_eq!(pair(|_| ()), [2, 2]);
-        assert_eq!(pair(|it| it.level = "locks".into()), [1, 2]);
-        assert_eq!(pair(|it| it.server = 1), [1, 2]);
-        assert_eq!(pair(|it| it.partial = true), [1, 2]);
-        // Half an interval late is no gap; nor is an early one, unless its time is not after the one before.
-        assert_eq!(pair(|it| it.time_us = 2_500_000), [2, 2]);
-        assert_eq!(pair(|it| it.time_us = 2_501_000), [1, 2]);
-        assert_eq!(pair(|it| it.time_us = 1_001_000), [2, 2]);
-        assert_eq!(pair(|it| it.time_us = 1_000_000), [1, 2]);
-        assert_eq!(pair(|it| it.time_us = 500_000), [1, 2]);
+        assert_eq!(pair(|row| row.level = "locks".into()), [1, 2]);
+        assert_eq!(pair(|row| row.server = 1), [1, 2]);
+        assert_eq!(pair(|row| row.partial = true), [1, 2]);
+        // Half an interval late is not a gap, nor is an early interval, unless its time is not after the previous one.
+        assert_eq!(pair(|row| row.time_us = 2_500_000), [2, 2]);
+        assert_eq!(pair(|row| row.time_us = 2_501_000), [1, 2]);
+        assert_eq!(pair(|row| row.time_us = 1_001_000), [2, 2]);
+        assert_eq!(pair(|row| row.time_us = 1_000_000), [1, 2]);
+        assert_eq!(pair(|row| row.time_us = 500_000), [1, 2]);
     }
 
     #[test]
@@ -266,10 +266,10 @@ mod tests {
             wall_ns,
             ..FrameRow::default()
         };
-        // The clock was set back after the second one.
+        // The clock was set back after the second row.
         let mut rows = vec![row(1, 5, 1), row(2, 15, 2), row(3, 6, 4), row(4, 7, 8)];
-        merge(&mut rows, |it| it.time_us.div_euclid(10), |_| ());
-        let sums: Vec<(u64, u64)> = rows.iter().map(|it| (it.frame, it.wall_ns)).collect();
+        merge(&mut rows, |row| row.time_us.div_euclid(10), |_| ());
+        let sums: Vec<(u64, u64)> = rows.iter().map(|row| (row.frame, row.wall_ns)).collect();
         assert_eq!(sums, [(1, 1), (2, 2), (4, 12)]);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Rows from frames.
 //!
-//! Times are rounded to nanoseconds. The remainder is added to the next interval of the same
+//! Times are rounded to nanoseconds. The remainder goes to the next interval of the same
 //! series, so that the sum over any period is off by less than one nanosecond.
 
 use crate::batch::Batch;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct RowBuilder {
     series: HashMap<(Arc<str>, Arc<segment::directory::Stat>), SeriesState>,
-    /// Remainders of the times of the intervals themselves.
+    /// Remainders of the times in the rows of intervals.
     remainder: HashMap<&'static str, f64>,
     /// The merged frames since the last detail.
     detail: Option<Frame>,
@@ -38,7 +38,7 @@ struct SeriesState {
     remainder: f64,
 }
 
-/// Whole nanoseconds; `remainder` is added and set to the new one.
+/// Converts ticks to whole nanoseconds; `remainder` is added, and set to the new remainder.
 fn whole(ticks: u64, ns_per_tick: f64, remainder: &mut f64) -> u64 {
     let exact = ticks as f64 * ns_per_tick + *remainder;
     let whole = exact.round().max(0.0);
@@ -52,7 +52,7 @@ impl RowBuilder {
         RowBuilder::default()
     }
 
-    /// The rows of an interval, for `frames`, `sessions` and `statistics`. The caller fills in the
+    /// The rows of an interval for `frames`, `sessions` and `statistics`. The caller fills in the
     /// machine's figures.
     pub fn frame(&mut self, frame: &Frame, number: u64, server: u32) -> Batch {
         let time_us = time_us(frame.realtime_ns);
@@ -84,34 +84,34 @@ impl RowBuilder {
             *to = whole(ticks, ns_per_tick, self.remainder.entry(name).or_default());
         }
         row.set_overflows(&frame.overflow_in_interval);
-        for it in &frame.statistics {
-            let stat = self.stat_row(it, number, time_us, ns_per_tick);
-            if it.stat.kind == StatKind::Account {
-                if !is_idle(&it.stat) {
+        for statistic in &frame.statistics {
+            let stat = self.stat_row(statistic, number, time_us, ns_per_tick);
+            if statistic.stat.kind == StatKind::Account {
+                if !is_idle(&statistic.stat) {
                     row.busy_ns += stat.total;
                 }
-                if &**it.stat.phase() == "off" {
+                if &**statistic.stat.phase() == "off" {
                     row.uninstrumented_ns += stat.total;
                 }
-            } else if it.command().is_some_and(|(_, handle)| handle) {
+            } else if statistic.command().is_some_and(|(_, handle)| handle) {
                 row.commands += stat.count;
             }
             batch.statistics.push(stat);
         }
-        for it in &frame.population {
-            *match it.state {
+        for population in &frame.population {
+            *match population.state {
                 "active" => &mut row.sessions_active,
                 "idle" => &mut row.sessions_idle,
                 "idle in transaction" => &mut row.sessions_idle_in_transaction,
                 "background" => &mut row.sessions_background,
                 _ => &mut row.sessions_dead,
-            } += it.sessions;
+            } += population.sessions;
             batch.sessions.push(SessionsRow {
                 frame: number,
                 time_us,
-                process: it.process.clone(),
-                state: it.state.into(),
-                sessions: it.sessions,
+                process: population.process.clone(),
+                state: population.state.into(),
+                sessions: population.sessions,
             });
         }
         batch.frames.push(row);
@@ -119,14 +119,23 @@ impl RowBuilder {
         batch
     }
 
-    fn stat_row(&mut self, it: &FrameStat, frame: u64, time_us: i64, ns_per_tick: f64) -> StatRow {
-        let key = (it.process.clone(), it.stat.clone());
+    fn stat_row(
+        &mut self,
+        statistic: &FrameStat,
+        frame: u64,
+        time_us: i64,
+        ns_per_tick: f64,
+    ) -> StatRow {
+        let key = (statistic.process.clone(), statistic.stat.clone());
         let state = self.series.entry(key).or_insert_with(|| SeriesState {
-            series: Arc::new(Series { process: it.process.clone(), stat: it.stat.clone() }),
+            series: Arc::new(Series {
+                process: statistic.process.clone(),
+                stat: statistic.stat.clone(),
+            }),
             remainder: 0.0,
         });
-        let change = &it.total.change;
-        let total = match it.stat.kind {
+        let change = &statistic.total.change;
+        let total = match statistic.stat.kind {
             StatKind::Value => change.total,
             _ => whole(change.total, ns_per_tick, &mut state.remainder),
         };
@@ -150,30 +159,31 @@ impl RowBuilder {
         }
     }
 
-    /// The rows of `histograms` since the last call; they come with the interval of this number.
+    /// The rows of `histograms` since the last call, to be written with the interval of this number.
     pub fn histograms(&mut self, number: u64) -> Vec<HistogramRow> {
         let Some(frame) = self.detail.take() else {
             return Vec::new();
         };
         let time_us = time_us(frame.realtime_ns);
         let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
-        let row = |it: &FrameStat| {
-            let scale = if it.stat.kind == StatKind::Value { 1.0 } else { ns_per_tick };
+        let row = |statistic: &FrameStat| {
+            let scale = if statistic.stat.kind == StatKind::Value { 1.0 } else { ns_per_tick };
             let known = |extreme: Extreme| extreme.known().map(|n| (n as f64 * scale) as u64);
-            let (min, max) = (known(it.total.change.min), known(it.total.change.max));
+            let (min, max) = (known(statistic.total.change.min), known(statistic.total.change.max));
             let (buckets, counts): (Vec<u64>, Vec<u64>) =
-                it.total.histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
+                statistic.total.histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
             if max.is_none() && buckets.is_empty() {
                 return None;
             }
-            let series = &self.series.get(&(it.process.clone(), it.stat.clone()))?.series;
+            let series =
+                &self.series.get(&(statistic.process.clone(), statistic.stat.clone()))?.series;
             let series = series.clone();
             Some(HistogramRow { frame: number, time_us, series, min, max, buckets, counts })
         };
         frame.statistics.iter().filter_map(row).collect()
     }
 
-    /// Drop the frames of the next detail, because the server is another one.
+    /// Drop the frames of the next detail, because another run of the server begins.
     pub fn reset(&mut self) {
         self.detail = None;
     }
@@ -189,19 +199,24 @@ pub fn statement_rows(
 ) -> Batch {
     let ns_per_tick = 1e9 / ticks_per_second;
     let mut batch = Batch::default();
-    for it in records {
-        let id = (it.key.query_id(), it.key.database_id, it.key.user_id, it.key.toplevel);
+    for record in records {
+        let id = (
+            record.key.query_id(),
+            record.key.database_id,
+            record.key.user_id,
+            record.key.toplevel,
+        );
         let row = RecordedStatementRow {
             frame,
             time_us,
             interval_ns,
-            ..statement::row_of(it, ns_per_tick)
+            ..statement::row_of(record, ns_per_tick)
         };
-        if row.calls > 0 || row.plans > 0 || it.sums.counters.iter().any(|n| *n > 0) {
+        if row.calls > 0 || row.plans > 0 || record.sums.counters.iter().any(|n| *n > 0) {
             batch.statements.push(row);
         }
         let (queryid, database_id, user_id, toplevel) = id;
-        for part in &it.parts {
+        for part in &record.parts {
             batch.statement_accounts.push(StatementAccountRow {
                 frame,
                 time_us,
@@ -214,7 +229,7 @@ pub fn statement_rows(
                 total_ns: (part.ticks as f64 * ns_per_tick).round() as i64,
             });
         }
-        if let Some(text) = &it.text {
+        if let Some(text) = &record.text {
             batch.statement_texts.push(TextRow {
                 frame,
                 time_us,

@@ -20,10 +20,10 @@ use std::time::Duration;
 
 /// Rows of an interval are at its time, except for the rounding in a file's name.
 const STRICT_US: i64 = 2_000_000;
-/// How often to list the files again after the recorder has replaced some.
+/// How many times to list the files again after the recorder has replaced some.
 const TRIES: u32 = 10;
 
-/// How far a row in the files may be from its time of day.
+/// How far the time of a row may be from that of its file.
 fn slack(table: &str) -> i64 {
     match table {
         "events" | "gaps" | "marks" | "runs" | "settings" | "servers" | "statement_texts"
@@ -32,7 +32,7 @@ fn slack(table: &str) -> i64 {
     }
 }
 
-/// All rows of a table at one moment. The files are open, so they stay readable when the recorder
+/// All rows of a table at one moment. The files are open, so they stay readable even if the recorder
 /// replaces them.
 struct View {
     files: Vec<(PathBuf, File)>,
@@ -49,13 +49,13 @@ impl Recording {
             std::thread::sleep(Duration::from_millis(5));
         }
         let path = self.store.directory.clone();
-        Err(Error::File { path, reason: "its files change all the time".to_string() })
+        Err(Error::File { path, reason: "its files keep changing".to_string() })
     }
 
-    /// None: the recorder has replaced files meanwhile.
+    /// `None`: the recorder has replaced files meanwhile.
     fn try_view(&self, table: &'static str, range: Range) -> Result<Option<View>, Error> {
         let mut journal = Batch::default();
-        // The journals first: rows that are moved to a file meanwhile are then there twice, which
+        // The journals are read first: rows that are moved to a file meanwhile then appear twice, which
         // the comparison below notices.
         let before = self.store.journal_files();
         let commit = Commit::unfinished(&self.store)?;
@@ -87,11 +87,11 @@ impl Recording {
     }
 
     fn left_out(&self, error: &Error) {
-        self.problem(format!("{error}; it is left out"));
+        self.problem(format!("{error}; skipping this file"));
     }
 
-    /// Pass these columns of the files of a table in a range to `see`. Returns what the journal
-    /// holds.
+    /// Pass these columns of the files of a table in a range to `see`. Returns the rows in the
+    /// journal.
     pub(crate) fn each_columns<T: Table>(
         &self,
         range: Range,
@@ -107,7 +107,7 @@ impl Recording {
         Ok(view.journal)
     }
 
-    /// Pass the rows of a table in a range to `see`, those of each file together, then those of the
+    /// Pass the rows of a table in a range to `see`: the rows of each file together, then those of the
     /// journal.
     pub(crate) fn each_file<T: Table>(
         &self,

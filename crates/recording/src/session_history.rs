@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The sessions that were not idle in an interval, and what each did at its end.
+//! The sessions that were not idle in an interval, and what each of them did at the end of the interval.
 
 use crate::error::Error;
 use crate::range::Range;
@@ -10,48 +10,48 @@ use segment::WaitClass;
 use std::sync::Arc;
 
 table! {
-    /// A session that was not idle in an interval, or that blocks others: what it did at the interval's end, and the
-    /// ledger's times of it within the interval.
+    /// A session that was not idle in an interval, or that blocks others: what it did at the end of the interval, and
+    /// its times in the ledger within the interval.
     SessionHistoryRow in "session_history" by |a, b| (a.pid, a.frame).cmp(&(b.pid, b.frame));
-    interval_ns: u64, Ns, "Length of the interval that the times are of.";
-    pid: i64, Id, "The process.";
+    interval_ns: u64, Ns, "Length of the interval that the times belong to.";
+    pid: i64, Id, "PID of the session.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    leader_pid: Option<i64>, Id, "Of a parallel worker, its leader.";
+    leader_pid: Option<i64>, Id, "PID of the leader of a parallel worker.";
     process: Arc<str>, Text, "`client backend`, ...";
     #[serde(skip_serializing_if = "Option::is_none")]
-    database: Option<Arc<str>>, Text, "Its database.";
+    database: Option<Arc<str>>, Text, "Name of the database.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    user: Option<Arc<str>>, Text, "Its user.";
+    user: Option<Arc<str>>, Text, "Name of the user.";
     application: Arc<str>, Text, "application_name.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    client_address: Option<Arc<str>>, Text, "The client's address; `local` for a Unix socket.";
+    client_address: Option<Arc<str>>, Text, "The client's address; `local` for a Unix-domain socket.";
     state: Arc<str>, Text, "`active`, `idle`, `idle in transaction`, `background`.";
-    phase: Arc<str>, Text, "Its phase.";
+    phase: Arc<str>, Text, "Phase of the session.";
     activity: Arc<str>, Text, "`cpu`, or the wait event as `Type:Event`.";
-    since_ns: u64, Ns, "How long that had lasted.";
+    since_ns: u64, Ns, "Time since the activity began.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    transaction_ns: Option<u64>, Ns, "Age of its transaction.";
-    busy_ns: u64, Ns, "Its time in the interval that was not idle.";
-    cpu_ns: u64, Ns, "Of that, CPU time, including waiting for a CPU.";
+    transaction_ns: Option<u64>, Ns, "Age of the transaction.";
+    busy_ns: u64, Ns, "Time in the interval that was not idle.";
+    cpu_ns: u64, Ns, "Part of `busy_ns` that was CPU time, including waiting for a CPU.";
     commands: u64, Count, "Commands handled in the interval.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    queryid: Option<i64>, Id, "The client's statement that it executes, or else the last one; null: not known.";
+    queryid: Option<i64>, Id, "Identifier of the client's statement that the session executes, or of its last one; null: not known.";
     statement_database_id: u32, Id, "`database_id` of that statement.";
     statement_user_id: u32, Id, "`user_id` of that statement.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    lock: Option<Arc<str>>, Text, "The heavyweight lock that it waits for.";
+    lock: Option<Arc<str>>, Text, "The heavyweight lock that the session waits for.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    lock_type: Option<Arc<str>>, Text, "Its type, as in pg_locks.";
+    lock_type: Option<Arc<str>>, Text, "Type of the lock, as in pg_locks.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    lock_mode: Option<Arc<str>>, Text, "The mode waited for.";
+    lock_mode: Option<Arc<str>>, Text, "Lock mode that the session waits for.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    lock_wait_ns: Option<u64>, Ns, "How long it had waited.";
+    lock_wait_ns: Option<u64>, Ns, "Time that the session has waited for the lock.";
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    blockers: Vec<u64>, Id, "The processes that block it; 0: a prepared transaction.";
-    blocker_count: u32, Count, "How many these are; perhaps more than are listed.";
+    blockers: Vec<u64>, Id, "PIDs of the blockers; 0: a prepared transaction.";
+    blocker_count: u32, Count, "Number of blockers, which may be more than are listed.";
 }
 
-/// The name of a state as others compare it.
+/// The static name of a state.
 fn state(name: &str) -> &'static str {
     ["active", "idle", "idle in transaction", "background"]
         .into_iter()
@@ -60,19 +60,19 @@ fn state(name: &str) -> &'static str {
 }
 
 impl SessionHistoryRow {
-    /// Whether it waits for a lock.
+    /// Whether the session waits for a lock.
     pub fn is_blocked(&self) -> bool {
         self.lock_wait_ns.is_some()
     }
 
-    /// The key of its statement, as texts have it; `None`: not known.
+    /// The key of the session's statement in `statement_texts`; `None`: not known.
     pub fn statement(&self) -> Option<(i64, u32, u32, bool)> {
-        // Only clients' own statements are noted.
+        // Only statements that clients sent themselves are recorded.
         let id = self.queryid?;
         Some((id, self.statement_database_id, self.statement_user_id, true))
     }
 
-    /// As a session of an interval, without its accounts and locks.
+    /// The session as in an interval, without accounts and locks.
     pub fn session(&self) -> SessionRow {
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_string);

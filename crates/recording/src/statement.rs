@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements as rows, and rows as statements.
+//! Converts statements to rows, and rows to statements.
 
 use crate::recorded_statement::RecordedStatementRow;
 use crate::rows::{RecordedStatementKey, StatementAccountRow, TextRow};
@@ -10,28 +10,28 @@ fn scaled(n: u64, ratio: f64) -> u64 {
     (n as f64 * ratio).round() as u64
 }
 
-/// Binary digits of a sum of squares: a deviation of 3 % of the mean is right within 4 % of itself.
-/// Further digits are noise, which does not compress.
+/// Binary digits of a sum of squares. With these, a deviation of 3 % of the mean is accurate to 4 % of its
+/// value. Further digits are noise, which does not compress.
 pub(crate) const DIGITS: u32 = 14;
 
 /// A sum of squares, rounded to these digits.
 pub(crate) fn shortened(squares: f64) -> f64 {
     const STEP: u64 = 1 << (f64::MANTISSA_DIGITS - DIGITS);
-    // A carry out of the mantissa raises the exponent, as it should.
+    // A carry out of the mantissa increments the exponent, as it should.
     f64::from_bits((squares.to_bits() + STEP / 2) & !(STEP - 1))
 }
 
 /// The row of a statement, without interval and time.
-pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> RecordedStatementRow {
+pub(crate) fn row_of(statement: &StatementRecord, ns_per_tick: f64) -> RecordedStatementRow {
     let ns = |ticks: u64| scaled(ticks, ns_per_tick);
-    let Sums { exec, plan, counters, first_us, last_us, histogram } = &it.sums;
+    let Sums { exec, plan, counters, first_us, last_us, histogram } = &statement.sums;
     let mut row = RecordedStatementRow {
-        queryid: it.key.query_id(),
-        database_id: it.key.database_id,
-        user_id: it.key.user_id,
-        toplevel: it.key.toplevel,
-        database: it.database.clone(),
-        user: it.user.clone(),
+        queryid: statement.key.query_id(),
+        database_id: statement.key.database_id,
+        user_id: statement.key.user_id,
+        toplevel: statement.key.toplevel,
+        database: statement.database.clone(),
+        user: statement.user.clone(),
         calls: exec.count,
         exec_ns: ns(exec.total),
         exec_min_ns: exec.min.map(ns),
@@ -53,7 +53,7 @@ pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> RecordedStatemen
     row
 }
 
-/// The statement of a row, in ticks of a clock, without accounts and text.
+/// The statement of a row, with times in ticks, without accounts and text.
 pub(crate) fn record_of(row: &RecordedStatementRow, ticks_per_second: f64) -> StatementRecord {
     let ticks_per_ns = ticks_per_second * 1e-9;
     let ticks = |ns: u64| scaled(ns, ticks_per_ns);
@@ -97,7 +97,7 @@ pub(crate) fn record_of(row: &RecordedStatementRow, ticks_per_second: f64) -> St
     }
 }
 
-/// A statement of which only accounts are known.
+/// A statement without figures, for accounts that have no row in `statements`.
 pub(crate) fn empty(key: RecordedStatementKey) -> StatementRecord {
     let (queryid, database_id, user_id, toplevel) = key;
     record_of(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Sums of statements over a range, and their execution times over time.
+//! Sums of statements over a range, and their executions over time.
 
 use crate::error::Error;
 use crate::index::clock_kind;
@@ -17,14 +17,14 @@ use std::collections::HashMap;
 /// Texts of statements by queryid, database, user and toplevel.
 pub type StatementTexts = HashMap<(i64, u32, u32, bool), TextRow>;
 
-/// What a statement did, by block.
+/// The figures of a statement over time, by block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatementSeries {
     /// Executions without an error.
     pub calls: Vec<u64>,
-    /// Their time, ns.
+    /// Total time of these executions, ns.
     pub exec_ns: Vec<u64>,
-    /// Time worked for it: parse, plan, execute, commit; ns.
+    /// Time that the server worked for the statement: parse, plan, execute, commit; ns.
     pub total_ns: Vec<i64>,
 }
 
@@ -38,7 +38,7 @@ impl StatementSeries {
     }
 }
 
-/// Clocks whose rates differ by less than this share have the same buckets.
+/// Clocks whose rates differ by less than this share are treated as having the same buckets.
 const NEARLY: f64 = 0.01;
 
 /// Convert a row's buckets to the ticks of another clock.
@@ -52,7 +52,7 @@ fn rebucket(row: &mut RecordedStatementRow, ratio: f64) {
 }
 
 impl Recording {
-    /// The statements of a range, like those of a segment that was created at its start; `None`: not
+    /// The statements of a range, as if a segment had been created at its start; `None`: not
     /// recorded.
     pub fn statements(&self, range: Range) -> Result<Option<StatementsReading>, Error> {
         let index = self.index(range)?;
@@ -67,7 +67,7 @@ impl Recording {
         let mut accounts: HashMap<RecordedStatementKey, Vec<StatementAccountRow>> = HashMap::new();
         self.each_row(range, |row: StatementAccountRow| {
             let known = accounts.entry(row.key()).or_default();
-            match known.iter_mut().find(|it| it.account == row.account) {
+            match known.iter_mut().find(|sum| sum.account == row.account) {
                 Some(sum) => sum.add(row),
                 None => known.push(row),
             }
@@ -91,8 +91,8 @@ impl Recording {
         Ok(Some(StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records)))
     }
 
-    /// Statements over time, in one pass. `block_of` returns the block of the details that came with an interval, from 0
-    /// to `blocks` - 1, if they have one.
+    /// Statements over time, in one pass. `block_of` returns the block, from 0 to `blocks` - 1, of the details that
+    /// came with an interval, if they have one.
     pub fn statement_series(
         &self,
         range: Range,
@@ -125,7 +125,7 @@ impl Recording {
         Ok(all)
     }
 
-    /// The last texts of statements. They are written once a day, perhaps hours before the range.
+    /// The latest texts of statements. Texts are written once a day, perhaps hours before the range.
     pub fn statement_texts(&self, range: Range) -> Result<StatementTexts, Error> {
         let day = 86_400_000_000;
         let days = Range {

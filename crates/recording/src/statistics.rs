@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The rows of `statistics` and `histograms`.
 //!
-//! Each series has a number in its file, in the column `series`, and its texts in every row. A reader
-//! of millions of rows takes the texts of the first row of each series, and compares no others.
-//! Format 1 repeated them in the file's metadata.
+//! The column `series` has the number of the row's series within the file; the texts of the series are in
+//! every row. For speed, our reader takes the texts from the first row of each series and ignores the
+//! others. Format 1 also had them in the file's metadata.
 
 use crate::series::{Series, SeriesText};
 use crate::table::{column, merging, Cell, Cells, Column, Columns, Shape, Table, Unit};
@@ -60,7 +60,7 @@ fn first_columns<'r>(rows: impl Iterator<Item = (u64, i64, &'r Arc<Series>)>) ->
     all.into()
 }
 
-/// The series that the metadata of a file of format 1 names.
+/// The series in the metadata of a file of format 1.
 pub(crate) fn of_metadata(text: &str) -> Vec<Arc<Series>> {
     let texts: Vec<SeriesText> = serde_json::from_str(text).unwrap_or_default();
     texts.iter().map(|text| Arc::new(Series::of_text(text))).collect()
@@ -148,15 +148,15 @@ series_table! {
     StatRow in "statistics";
     count in "count": u64, Count, sum, "Events that ended.";
     total in "total": u64, Given, sum, "Time in ns, or the sum of values in the series' unit.";
-    amount in "bytes": u64, Bytes, sum, "Bytes that these events moved.";
-    follows in "follows": u64, Count, sum, "Events that continued where the event before had ended.";
+    amount in "bytes": u64, Bytes, sum, "Bytes moved by these events.";
+    follows in "follows": u64, Count, sum, "Events that continued where the previous one had ended.";
 }
 
 series_table! {
     /// The distribution of the values of one series in a detail interval.
     HistogramRow in "histograms", histogram buckets counts;
-    min in "min": Option<u64>, Given, min, "The minimum, where it is known: ns, or the series' unit.";
-    max in "max": Option<u64>, Given, max, "The maximum, where it is known.";
-    buckets in "buckets": Vec<u64>, Id, "The buckets that are not empty.";
-    counts in "counts": Vec<u64>, Count, "The number of values in each of them.";
+    min in "min": Option<u64>, Given, min, "The minimum, if known: ns, or the series' unit.";
+    max in "max": Option<u64>, Given, max, "The maximum, if known: ns, or the series' unit.";
+    buckets in "buckets": Vec<u64>, Id, "Numbers of the buckets that are not empty.";
+    counts in "counts": Vec<u64>, Count, "Number of values in each of these buckets.";
 }

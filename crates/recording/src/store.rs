@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Names of the files of a recording.
 //!
-//! `<table>/host=<host>/date=<YYYY-MM-DD>/<HHMMSS>-<compaction>.parquet`, times UTC;
-//! `journal/host=<host>/<YYYYMMDDTHHMMSS>.log` next to them, and `ship/` of what was shipped.
+//! `<table>/host=<host>/date=<YYYY-MM-DD>/<HHMMSS>-<compaction>.parquet`, with times in UTC;
+//! `journal/host=<host>/<YYYYMMDDTHHMMSS>.log` next to them, and `ship/` about shipped files.
 
 use crate::error::Error;
 use files::Access;
 use std::path::{Path, PathBuf};
 
-/// The file that says that a directory is a recording.
+/// The file that marks a directory as a recording.
 pub(crate) const ABOUT: &str = "recording.json";
-/// Where the crate `ship` keeps what it has sent. It may be there before the recording begins.
+/// The directory in which the crate `ship` notes the files that it has sent. It may exist before the recording begins.
 pub const SHIP: &str = "ship";
-/// Where the journals are.
+/// The directory of the journals.
 pub(crate) const JOURNAL: &str = "journal";
 /// The end of a file's name while it is being written.
 pub(crate) const UNFINISHED: &str = ".new";
 
-/// How far a file has been compacted, from what the journal held to what is kept for long.
+/// How far a file has been compacted, from journal contents to long-term storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Compaction {
     /// A minute or less, as recorded.
@@ -32,7 +32,7 @@ pub enum Compaction {
     Minutes,
 }
 
-/// The grades of files as in their names, from what the journal held to what is kept for long.
+/// The grades of files as in their names, from journal contents to long-term storage.
 pub const GRADES: [&str; 5] = [
     Compaction::Minute.name(),
     Compaction::Merged.name(),
@@ -55,7 +55,7 @@ impl Compaction {
         Compaction::Minutes,
     ];
 
-    /// As names of files have it: "minute".
+    /// The name of the grade in file names, such as "minute".
     pub const fn name(self) -> &'static str {
         match self {
             Compaction::Minute => "minute",
@@ -70,7 +70,7 @@ impl Compaction {
 /// A Parquet file, as its name describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataFile {
-    /// Its path, or the one that an unfinished commit gives it.
+    /// Its path, or the path that an unfinished commit gives it.
     pub path: PathBuf,
     /// "2026-03-01".
     pub date: String,
@@ -121,7 +121,7 @@ impl DataFile {
 pub(crate) struct Store {
     pub directory: PathBuf,
     pub host: String,
-    /// Who may read what is written there.
+    /// Who may read the files written there.
     pub access: Access,
 }
 
@@ -140,7 +140,7 @@ impl Store {
     pub fn new(directory: &Path, host: &str) -> Store {
         let directory = directory.to_path_buf();
         let mut store = Store { directory, host: file_name_of_host(host), access: Access::Owner };
-        // As the one who began it has made that.
+        // As whoever started the recording set it.
         store.access = Access::like(&store.journals());
         store
     }
@@ -198,25 +198,25 @@ impl Store {
         files
     }
 
-    /// A path relative to the recording, as commits name it.
+    /// A path relative to the recording, as in commits.
     pub fn relative(&self, path: &Path) -> String {
         path.strip_prefix(&self.directory).unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    /// The path of such a name.
+    /// The absolute path for a relative one.
     pub fn absolute(&self, path: &str) -> PathBuf {
         self.directory.join(path)
     }
 }
 
-/// The entries of a directory; none where it does not exist.
+/// The entries of a directory; none if it does not exist.
 fn list(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Replace a file by a new one with this text: readers see the old text or the new one. `durable`:
-/// the file and its name are on the disk on return.
+/// Replace a file with a new one with this text: readers see either the old text or the new one. `durable`:
+/// the file and its name are on disk on return.
 pub(crate) fn replace(
     path: &Path,
     text: &[u8],
@@ -230,7 +230,7 @@ pub(crate) fn replace(
 pub(crate) fn remove_unfinished(directory: &Path) {
     for path in list(directory) {
         if path.to_string_lossy().ends_with(UNFINISHED) {
-            // A file that stays does no harm.
+            // A leftover file is harmless.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -20,9 +20,9 @@ use std::sync::Arc;
 /// The distribution of the values of some series in a detail interval.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    /// Its end, microseconds since 1970.
+    /// The end of the detail interval, microseconds since 1970.
     pub time_us: i64,
-    /// Its recorded time, ns, without gaps.
+    /// The recorded time of the detail interval, without gaps, ns.
     pub interval_ns: u64,
     /// The unit of the histogram of times, seconds.
     pub seconds_per_tick: f64,
@@ -39,7 +39,7 @@ pub struct StatTotals {
     pub total: u64,
     /// Bytes.
     pub amount: u64,
-    /// Events that continued where the event before had ended.
+    /// Events that continued where the previous one had ended.
     pub follows: u64,
 }
 
@@ -70,7 +70,7 @@ impl SeriesSum {
     /// The sum in ticks.
     pub fn total(self, series: &Series, ticks_per_second: f64) -> Total {
         let scale = |n| if series.is_time() { ticks(n, ticks_per_second) } else { n };
-        // The extremes of some of the values are given, but not of none.
+        // The extremes may be known for some of the values; if they are known for none, there are none.
         let extreme = |known: Option<u64>| match known {
             _ if self.totals.count == 0 && known.is_none() => Extreme::None,
             Some(n) => Extreme::Of(scale(n)),
@@ -212,7 +212,7 @@ impl<'c> Spreads<'c> {
     }
 }
 
-/// The distributions of the wanted series in each detail interval, by the number of its last interval.
+/// The distributions of the selected series in each detail interval, by the number of its last interval.
 struct Latencies<'i, W> {
     index: &'i Index,
     wanted: W,
@@ -220,7 +220,7 @@ struct Latencies<'i, W> {
 }
 
 impl<W: Fn(&Series) -> bool> Latencies<'_, W> {
-    /// An interval without values of the wanted series counts too.
+    /// The histogram of a detail interval. An interval without values of the selected series also gets one.
     fn histogram_at(&mut self, frame: u64, time_us: i64) -> &mut Histogram {
         let latency = self.by_frame.entry(frame).or_insert_with(|| Latency {
             time_us,
@@ -231,7 +231,7 @@ impl<W: Fn(&Series) -> bool> Latencies<'_, W> {
         &mut latency.histogram
     }
 
-    /// With the length of each.
+    /// The distributions, with the length of each detail interval.
     fn finish(mut self) -> Vec<Latency> {
         let mut frames = self.index.frames.iter().peekable();
         for (frame, latency) in &mut self.by_frame {
@@ -243,8 +243,8 @@ impl<W: Fn(&Series) -> bool> Latencies<'_, W> {
     }
 }
 
-/// Add a row group of a file of `histograms`, whose rows are never made: most of the time would go to
-/// memory for their lists.
+/// Add a row group of a file of `histograms` without materializing its rows: most of the time would be spent
+/// on memory for their lists.
 fn add_spreads<W: Fn(&Series) -> bool>(
     sums: &mut BTreeMap<u32, Sums>,
     latencies: &mut Latencies<'_, W>,
@@ -275,7 +275,7 @@ impl Recording {
         Ok(self.sum_and_latencies(range, |_| false)?.0)
     }
 
-    /// The same, and the distribution of all values of the wanted series in each detail interval: each
+    /// The same, and the distribution of all values of the selected series in each detail interval. Each
     /// file is read once.
     pub fn sum_and_latencies(
         &self,

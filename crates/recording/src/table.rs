@@ -11,7 +11,7 @@ pub enum Unit {
     Time,
     /// Nanoseconds.
     Ns,
-    /// A number of things.
+    /// A count.
     Count,
     /// Bytes.
     Bytes,
@@ -86,9 +86,9 @@ pub struct Column {
 pub trait Cell: Default {
     /// Its column's type.
     const SHAPE: Shape;
-    /// Append it to a column.
+    /// Append the cell to a column.
     fn put(&self, cells: &mut Cells);
-    /// The cell of a row; the default where the column has another type.
+    /// The cell of a row; the default if the column has another type.
     fn get(cells: &Cells, row: usize) -> Self;
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn column<R, T: Cell>(rows: &[R], cell: impl Fn(&R) -> &T) -> Cells {
     cells
 }
 
-/// Counters do not reach 2^63.
+/// Parquet's signed type for a counter; counters do not reach 2^63.
 fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -160,13 +160,13 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// A column; without cells where a file of an earlier version lacks it, so that all cells are
-    /// defaults.
+    /// The column of this name; without cells if the file lacks it, as files of earlier versions do, so that all
+    /// cells get their defaults.
     pub fn find(&self, name: &str) -> &Cells {
         self.cells.iter().find(|(known, _)| known == name).map_or(&NOTHING, |(_, cells)| cells)
     }
 
-    /// A column of whole numbers; empty where the file lacks it.
+    /// The column of whole numbers of this name; empty if the file lacks it.
     pub fn longs(&self, name: &str) -> &[i64] {
         match self.find(name) {
             Cells::Long(cells) => cells,
@@ -181,9 +181,10 @@ pub trait Table: Sized + Clone + 'static {
     const NAME: &'static str;
     /// Its columns.
     fn columns() -> Vec<Column>;
-    /// How columns of rows are merged, by their names: `sum`, `min`, `max`, `last`, `earliest`, `all` or `any`. Others identify a row.
+    /// How columns are merged, by name: `sum`, `min`, `max`, `last`, `earliest`, `all` or `any`. The other columns
+    /// identify a row.
     fn rules() -> &'static [(&'static str, &'static str)];
-    /// Columns for other readers: this one takes them from [`Columns::series`].
+    /// Columns that only other readers use; ours takes them from [`Columns::series`].
     fn repeats() -> &'static [&'static str] {
         &[]
     }
@@ -193,9 +194,9 @@ pub trait Table: Sized + Clone + 'static {
     fn load(columns: &Columns) -> Vec<Self>;
     /// Sort rows for the smallest file.
     fn sort(rows: &mut [Self]);
-    /// Merge a later row into this one; the result is of the later interval.
+    /// Merge a later row into this one; the result belongs to the later interval.
     fn add(&mut self, later: Self);
-    /// The interval of the row, or with which it came.
+    /// The number of the row's interval, or of the interval with which it came.
     fn frame(&self) -> u64;
     /// The end of that interval, or the time of an event; microseconds since 1970.
     fn time_us(&self) -> i64;

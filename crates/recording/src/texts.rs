@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which texts of statements and plans a recording keeps. They have no constants where the server replaces them,
-//! but names of tables, and utility statements and plans as they are.
+//! Which texts of statements and plans a recording keeps. The server replaces constants in most texts, but not table
+//! names, and not in utility statements and plans.
 
 use crate::batch::Batch;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// What becomes of texts of statements and plans.
+/// What to record of the texts of statements and plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Texts {
-    /// They are kept.
+    /// The whole texts.
     #[default]
     Keep,
-    /// Each is replaced by "sha256:" and its hash: the same text is the same on every server.
+    /// "sha256:" and the hash of each text, so that the same text is the same on every server.
     Hash,
-    /// They are left out.
+    /// Nothing.
     Omit,
 }
 
@@ -25,7 +25,7 @@ fn hash(text: &str) -> Arc<str> {
 }
 
 impl Batch {
-    /// Replace or leave out the texts.
+    /// Replace or remove the texts.
     pub fn reduce_texts(&mut self, texts: Texts) {
         match texts {
             Texts::Keep => {}
@@ -35,7 +35,7 @@ impl Batch {
             }
             Texts::Omit => {
                 self.statement_texts.clear();
-                // These rows have figures, too.
+                // These rows also have figures.
                 self.plan_texts.iter_mut().for_each(|row| row.text = "".into());
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Upkeep of a growing recording: files of one hour are merged, old rows become coarser, too old
-//! ones are removed.
+//! Upkeep of a growing recording: merges the files of an hour, rolls up old rows, and removes rows
+//! beyond the retention.
 
 use crate::batch::{Batch, Visit, TABLES};
 use crate::commit::Commit;
@@ -79,17 +79,17 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Merge the files of each hour, otherwise as they are.
+/// Merge the files of each hour, without rolling up.
 pub(crate) fn merge_all(store: &Store, replacing: &Mutex<()>) -> Result<(), Error> {
     merge_where(store, replacing, |_| true)
 }
 
-/// The same of hours that were merged before, and have got minutes since.
+/// The same for hours that were merged before and have received minutes since.
 pub(crate) fn merge_late(store: &Store, replacing: &Mutex<()>) -> Result<(), Error> {
     merge_where(store, replacing, |file| file.compaction != Compaction::Minute)
 }
 
-/// Merge the files of each hour that has such a file.
+/// Merge the files of each hour that has a matching file.
 fn merge_where(
     store: &Store,
     replacing: &Mutex<()>,
@@ -109,7 +109,7 @@ fn merge_where(
     Ok(())
 }
 
-/// Merge files of one hour to one for each table.
+/// Merge the files of one hour into one per table.
 fn merge(
     store: &Store,
     files: &[(&'static str, DataFile)],
@@ -174,8 +174,8 @@ impl Visit for Stage<'_> {
             return Ok(());
         };
         T::sort(rows);
-        // Its name is that of the hour: if an earlier minute comes (the clock was set back), merging
-        // again replaces the file, and there is never a second one of its compaction.
+        // The file is named after the hour: if an earlier minute arrives later (the clock was set back),
+        // merging again replaces the file, so there is never a second file of the same grade.
         let begin = format!("{}0000", first.hour().1);
         let path = self.store.path(T::NAME, &first.date, &begin, self.compaction);
         let aside = self.commit.stage(self.store, &path)?;
@@ -185,7 +185,7 @@ impl Visit for Stage<'_> {
 
 pub(crate) fn remove_empty_days(store: &Store, files: &[(&'static str, DataFile)]) {
     for (table, file) in files {
-        // Only an empty directory can be removed, and one that stays does no harm.
+        // Only an empty directory can be removed; one that stays is harmless.
         let _ = std::fs::remove_dir(store.table(table).join(format!("date={}", file.date)));
     }
 }

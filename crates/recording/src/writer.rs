@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Writing a recording: into the journal, and once a minute from there into Parquet files.
+//! Writes a recording: rows go into the journal, and once a minute from there into Parquet files.
 
 use crate::about::About;
 use crate::batch::{Batch, Visit, TABLES};
@@ -45,14 +45,14 @@ pub struct Writer {
     minute: i64,
     next_frame: u64,
     resumed: Option<LastFrame>,
-    /// The time of day that upkeep goes by, and CLOCK_MONOTONIC at that time.
+    /// The time of day that upkeep relies on, and CLOCK_MONOTONIC at that time.
     trusted: Option<(i64, u64)>,
-    /// The day, and the texts that were written on it.
+    /// The day, and the texts written on that day.
     texts_of_day: (i64, Texts),
     /// Locked while files are replaced.
     replacing: Arc<Mutex<()>>,
     upkeep: Option<std::thread::JoinHandle<Result<(), Error>>>,
-    /// Whether upkeep has a thread of its own.
+    /// Whether upkeep runs in a separate thread.
     pub threaded: bool,
     /// Bytes that this writer has written to Parquet files.
     written: u64,
@@ -60,7 +60,7 @@ pub struct Writer {
     _lock: File,
 }
 
-/// Of which statements and plans the texts were written.
+/// The statements and plans whose texts were written.
 #[derive(Debug, Default)]
 struct Texts {
     statements: HashSet<RecordedStatementKey>,
@@ -69,11 +69,11 @@ struct Texts {
 
 const MINUTE_US: i64 = 60_000_000;
 const DAY_US: i64 = 24 * 60 * MINUTE_US;
-/// A correction of the time of day is smaller.
+/// A larger change of the time of day is a leap, not a correction.
 const LEAP_US: i64 = 10 * MINUTE_US;
 
 impl Writer {
-    /// [`Writer::open_for`] whom it was begun for; a new one for the owner alone.
+    /// Like [`Writer::open_for`] with the access that the recording was begun with; only the owner may read a new one.
     pub fn open(directory: &Path, about: About, policy: RetentionPolicy) -> Result<Writer, Error> {
         let access = Store::new(directory, &about.host).access;
         Writer::open_for(directory, access, about, policy)
@@ -83,7 +83,7 @@ impl Writer {
     /// or continues at `about.begun_us`. Rows that a killed recorder left in the journal are moved to
     /// Parquet files.
     ///
-    /// Its owner reads it, or the group too, as `access` says.
+    /// `access` says whether only the owner or also the group may read the recording.
     pub fn open_for(
         directory: &Path,
         access: Access,
@@ -109,7 +109,7 @@ impl Writer {
         let mut store = Store::new(directory, &about.host);
         let journals = store.journals();
         let is_new = !directory.join(ABOUT).exists();
-        // A recorder that was killed before it had begun may have left these.
+        // A recorder that was killed before it began may have left these.
         let foreign = |entry: std::fs::DirEntry| {
             let name = entry.file_name();
             let of_recorder = name == store::SHIP || name == store::JOURNAL;
@@ -120,7 +120,7 @@ impl Writer {
         }
         files::folder(&journals, access).map_err(Error::io(&journals))?;
         let lock = lock(&journals, directory, access)?;
-        // What an earlier version has made is open to all, or to whom the umask let in.
+        // Earlier versions created it with the permissions that the umask allowed.
         files::set_access(&journals, access).map_err(Error::io(&journals))?;
         store.access = access;
         about.write(directory, access)?;
@@ -164,7 +164,7 @@ impl Writer {
         self.next_frame
     }
 
-    /// Number the intervals from this one at the earliest.
+    /// Number the intervals from this number on, or from a higher one.
     pub fn number_from(&mut self, first: u64) {
         self.next_frame = self.next_frame.max(first);
     }
@@ -174,12 +174,12 @@ impl Writer {
         Files::new(self.store.clone(), self.replacing.clone())
     }
 
-    /// Bytes written: Parquet files, and the present journal.
+    /// Bytes written: Parquet files, and the current journal.
     pub fn size(&self) -> u64 {
         self.written + self.journal.length()
     }
 
-    /// Write a batch. After a failure none of it is there, and all earlier ones are.
+    /// Write a batch. After a failure, no part of it is written, and all earlier batches are intact.
     pub fn push(&mut self, mut batch: Batch) -> Result<(), Error> {
         details::mark(&mut batch, |_| true);
         if let Some(row) = batch.frames.last() {
@@ -206,7 +206,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Move the journal to Parquet files and begin another one.
+    /// Move the journal to Parquet files and begin a new one.
     fn next_minute(&mut self, time_us: i64) -> Result<(), Error> {
         let (journal, minute) = begin_journal(&self.store, time_us)?;
         let old = std::mem::replace(&mut self.journal, journal);
@@ -216,8 +216,8 @@ impl Writer {
         self.start_upkeep(self.trusted.map_or(time_us, |(now, _)| now))
     }
 
-    /// When the time of day leaps forward, rows do not become old by that: nothing is removed for it
-    /// while this recorder runs.
+    /// If the time of day leaps forward, rows do not become old by that: as long as this recorder runs,
+    /// nothing is removed because of it.
     fn trust(&mut self, row: &FrameRow) {
         let FrameRow { time_us, monotonic_ns, .. } = *row;
         let now = match self.trusted {
@@ -240,7 +240,7 @@ impl Writer {
         write_files(&self.store, pending, journal)
     }
 
-    /// Merge old files and remove too old ones.
+    /// Start merging old files and removing files beyond the retention.
     fn start_upkeep(&mut self, now_us: i64) -> Result<(), Error> {
         if !self.threaded {
             return upkeep::run(&self.store, self.policy, now_us, &self.replacing);
@@ -268,7 +268,7 @@ impl Writer {
     }
 
     /// End a recording that will be continued: move the journal to Parquet files, and merge only
-    /// what belongs to an hour that was merged before. Returns the bytes written.
+    /// files of hours that were merged before. Returns the bytes written.
     pub fn pause(mut self) -> Result<u64, Error> {
         self.finish()?;
         upkeep::merge_late(&self.store, &self.replacing)?;
@@ -282,7 +282,7 @@ impl Writer {
         self.settle()
     }
 
-    /// Wait for the upkeep that is in progress.
+    /// Wait for upkeep in progress.
     fn settle(&mut self) -> Result<(), Error> {
         match self.upkeep.take() {
             Some(upkeep) => upkeep.join().unwrap_or_else(|e| std::panic::resume_unwind(e)),
@@ -292,10 +292,10 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// The lock must not be given up before the thread has ended.
+    /// The lock must not be released before the thread has ended.
     fn drop(&mut self) {
         if let Some(upkeep) = self.upkeep.take() {
-            // Whoever drops a writer does not want to know.
+            // The result cannot be reported here.
             let _ = upkeep.join();
         }
     }
@@ -321,7 +321,7 @@ fn remove_unfinished(store: &Store) {
     }
 }
 
-/// Move what a killed recorder left in its journal to Parquet files.
+/// Move rows that a killed recorder left in its journal to Parquet files.
 fn move_journals(store: &Store) -> Result<(), Error> {
     for path in store.journal_files() {
         let (mut batch, _) = journal::read(&path)?;
@@ -335,7 +335,7 @@ fn begin_journal(store: &Store, time_us: i64) -> Result<(Journal, i64), Error> {
     let stamp = jiff::Timestamp::from_microsecond(time_us).unwrap_or_default();
     let name = stamp.strftime("%Y%m%dT%H%M%S").to_string();
     let mut path = store.journals().join(format!("{name}.log"));
-    // There may be one of the same second, or of a time before the clock was set back.
+    // There may be a journal of the same second, or from before the clock was set back.
     let mut number = 1;
     while path.exists() {
         path = store.journals().join(format!("{name}-{number}.log"));
@@ -344,7 +344,7 @@ fn begin_journal(store: &Store, time_us: i64) -> Result<(Journal, i64), Error> {
     Ok((Journal::begin(path, store.access)?, time_us.div_euclid(MINUTE_US)))
 }
 
-/// The interval of the highest number.
+/// The interval with the highest number.
 fn last(store: &Store) -> Option<LastFrame> {
     let wanted = columns::<FrameRow>(&["frame", "time", "server"]);
     let mut last: Option<LastFrame> = None;
@@ -417,7 +417,7 @@ impl Visit for Stage<'_> {
     }
 }
 
-/// A path that no file has yet; after the clock was set back some are taken.
+/// An unused path; if the clock was set back, some are taken.
 fn free_path(store: &Store, table: &str, begin_us: i64) -> PathBuf {
     let mut begin = begin_us;
     loop {

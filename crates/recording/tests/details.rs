@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Details are divided by the intervals that they are of, whenever a recording begins, however it was rolled up.
+//! Details are divided by the intervals that they cover, whenever a recording begins and however it was rolled up.
 
 mod support;
 
@@ -12,10 +12,10 @@ use support::{about, server, Dice, MIDNIGHT, SECOND};
 
 const HOUR: i64 = 3600 * SECOND;
 
-/// A recorder that reads a server whose statements are its commands: details come at multiples of ten seconds, a few
-/// milliseconds late as intervals do, and at the end.
+/// A recorder of a server whose statements are its commands: details come at multiples of ten seconds, a few
+/// milliseconds late, like intervals, and at the end.
 struct Made {
-    /// Commands of each interval, by its number less one.
+    /// Commands of each interval, by its number minus 1.
     commands: Vec<u64>,
 }
 
@@ -43,7 +43,7 @@ fn make(
     for time_us in ends {
         let commands = dice.throw(20);
         made.commands.push(commands);
-        // The second statement is seldom there.
+        // The second statement is rare.
         let rare = if dice.throw(40) == 0 { commands / 2 } else { 0 };
         calls = [calls[0] + commands - rare, calls[1] + rare];
         let frame = writer.next_frame();
@@ -53,17 +53,17 @@ fn make(
         if is_detail {
             let taken = std::mem::take(&mut calls);
             batch.statements =
-                (1..).zip(taken).filter(|it| it.1 > 0).map(row(frame, time_us)).collect();
+                (1..).zip(taken).filter(|pair| pair.1 > 0).map(row(frame, time_us)).collect();
         }
         let frames = vec![FrameRow { commands, ..interval(frame, before, time_us) }];
         if !marked {
-            // As an earlier version: the writer does not see them with their interval.
+            // Like an earlier version: the writer does not see the details with their interval.
             writer.push(std::mem::take(&mut batch)).unwrap();
         }
         writer.push(Batch { frames, ..batch }).unwrap();
         before = time_us;
     }
-    // Hours later, minute by minute: files are rolled up.
+    // Hours later, minute by minute, files are rolled up.
     for minute in 0..3 {
         let frame = writer.next_frame();
         let time_us = MIDNIGHT + 3 * HOUR + minute * 60 * SECOND;
@@ -116,7 +116,7 @@ fn calls(recording: &Recording, details: &[Detail]) -> Vec<u64> {
     calls
 }
 
-/// Each detail has as many calls as its intervals have commands.
+/// Checks that each detail has as many calls as its intervals have commands.
 fn assert_covered(recording: &Recording, details: &[Detail]) {
     let frames = recording.frame_rows(Range::ALL).unwrap();
     let commands = |detail: &Detail| -> u64 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The Nth system call of a recorder or a reader fails, for N = 1, 2, ... until none does.
 //!
-//! What was acknowledged is there, once, at any time. What was refused is not. The error names a file. The next
-//! writer, and the same one where it goes on, continues as if nothing had happened.
+//! Acknowledged rows are there, once, at any time; refused rows are not. The error names a file. The next writer,
+//! or the same one if it continues, works as if nothing had happened.
 
 mod support;
 
@@ -12,22 +12,22 @@ use segment::Frame;
 use std::path::{Path, PathBuf};
 use support::{assert_same, Maker, MIDNIGHT, SECOND};
 
-/// Writes end everywhere in a line and in a block.
+/// Writes end at many points of a line and a block.
 fn each_fault(work: impl FnMut(FaultPlan) -> Option<&'static str>) {
     faulty::each_fault(499, work);
 }
 
-/// What a reader would not expect in a recording that was closed.
+/// Files that a reader would not expect in a closed recording.
 fn left_over(folder: &Path) -> Vec<PathBuf> {
     let mut all = support::files(folder);
     all.retain(|path| {
-        path.extension().is_none_or(|it| it != "parquet")
+        path.extension().is_none_or(|extension| extension != "parquet")
             && !["recording.json", "lock"].iter().any(|name| path.ends_with(name))
     });
     all
 }
 
-/// Thousands of files are synced.
+/// A folder in memory, because thousands of files are synced.
 fn in_memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
@@ -37,7 +37,7 @@ fn assert_names_a_file(error: &Error, folder: &Path) {
     assert!(text.contains(&folder), "{text}");
 }
 
-/// The recording has what was acknowledged, and each interval once.
+/// Checks that the recording has all acknowledged rows, and each interval once.
 fn assert_recorded(maker: &Maker, folder: &Path) {
     let recording = Recording::open(folder, None).unwrap();
     let frames = recording.frame_rows(Range::ALL).unwrap();
@@ -47,19 +47,19 @@ fn assert_recorded(maker: &Maker, folder: &Path) {
     assert_eq!(recording.problems(), Vec::<String>::new());
 }
 
-/// The next writer of a recording, with upkeep in a thread of its own, as a recorder has it.
+/// The next writer of a recording, with upkeep in a separate thread, as in a recorder.
 fn next(folder: &Path, begin_us: i64) -> Maker {
     let mut maker = Maker::with_retention(folder, RetentionPolicy::default(), begin_us);
     maker.writer.threaded = true;
     maker
 }
 
-/// Twelve seconds; the minute ends after ten.
+/// Writes twelve seconds; the minute ends after ten.
 fn begin(folder: &Path) -> Maker {
     next(folder, MIDNIGHT + 49 * SECOND)
 }
 
-/// Writes so many seconds; stops at the first that is refused.
+/// Writes this many seconds; stops at the first that is refused.
 fn seconds(maker: &mut Maker, n: usize) -> Result<(), Error> {
     for _ in 0..n {
         let (frame, batch) = maker.batch();
@@ -72,7 +72,7 @@ fn seconds(maker: &mut Maker, n: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Another writer finds what was recorded, and adds three seconds.
+/// Another writer finds the recording, and adds three seconds.
 fn go_on(folder: &Path, sum: Option<Frame>, time_us: i64) -> Maker {
     let mut maker = next(folder, time_us);
     maker.sum = sum;
@@ -94,7 +94,7 @@ fn a_writer_that_goes_on_after_a_refusal_has_lost_and_doubled_nothing() {
         }
         assert!(done.is_ok() || hit.is_some());
         assert_recorded(&maker, folder.path());
-        // From the journal, then over the end of the next minute.
+        // First from the journal, then across the end of the next minute.
         seconds(&mut maker, 1).unwrap();
         assert_recorded(&maker, folder.path());
         seconds(&mut maker, 70).unwrap();
@@ -170,7 +170,7 @@ fn files_that_could_not_be_removed_are_removed_later_and_the_writer_goes_on() {
         let minute = files.list();
         let (done, hit) = under(plan, || files.remove(&minute));
         assert!(done.is_ok() || hit.is_some());
-        // The next minute is written, as a thread that ships would remove files meanwhile.
+        // The next minute is written while a shipping thread might remove files.
         seconds(&mut maker, 70).unwrap();
         files.remove(&minute).unwrap();
         let recording = Recording::open(folder.path(), None).unwrap();
@@ -182,7 +182,7 @@ fn files_that_could_not_be_removed_are_removed_later_and_the_writer_goes_on() {
     });
 }
 
-/// A recording, complete or with files that are just being replaced, and what is in it.
+/// A recording, complete or with files that are being replaced, and its contents.
 fn recorded(folder: &Path, replacing: bool) -> Maker {
     let mut maker = begin(folder);
     seconds(&mut maker, if replacing { 10 } else { 14 }).unwrap();

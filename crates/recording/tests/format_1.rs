@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording of format 1, whose files name their series in their metadata, is still read.
-//! tests/data/format-1 has the last second of a recording that the version before format 2 wrote.
+//! Recordings of format 1, whose files list their series in the metadata, are still readable.
+//! tests/data/format-1 has the last second of a recording written by the version before format 2.
 
 use recording::{Range, Recording};
 use segment::directory::StatKind;
@@ -14,7 +14,7 @@ fn a_recording_of_format_1_is_read_to_the_nanosecond() {
     let sum = recording.sum(Range::ALL).unwrap();
     assert_eq!(sum.statistics.len(), 178);
     let second = recording.range();
-    // A line for each kind: accounts, timers, values.
+    // One line per kind: accounts, timers, values.
     let grid = recording
         .grid(second, &[second.from_us, second.to_us], 3, |series| {
             Some(match series.stat.kind {
@@ -25,7 +25,7 @@ fn a_recording_of_format_1_is_read_to_the_nanosecond() {
         })
         .unwrap();
     let lines: Vec<_> = grid.cells.iter().map(|line| (line[0].count, line[0].total)).collect();
-    // As pyarrow adds them up.
+    // The sums according to pyarrow.
     assert_eq!(lines, [(23_835, 1_877_206_988_649), (21_727, 1_654_468_726_326), (2_027, 489_239)]);
     assert_eq!(recording.problems(), Vec::<String>::new());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording whose files are damaged, old or of others. One that is killed or rolled up, or whose clock is set,
-//! is simulated (crates/ship/tests/simulation).
+//! Recordings with damaged, old or foreign files. Recorders that are killed, roll-ups and clocks that are set are
+//! simulated (crates/ship/tests/simulation).
 
 mod support;
 
@@ -13,7 +13,7 @@ fn journals(folder: &Path) -> Vec<PathBuf> {
     files(folder).into_iter().filter(|path| path.extension().is_some_and(|e| e == "log")).collect()
 }
 
-/// As a recorder that is killed leaves it: nothing is closed.
+/// Leaves the recording as a killed recorder does: nothing is closed.
 fn abandon(maker: Maker) {
     std::mem::forget(maker.writer);
 }
@@ -27,7 +27,7 @@ fn a_truncated_journal_gives_its_complete_intervals() {
     let bytes = std::fs::read(&journal).unwrap();
     let mut ends: Vec<usize> =
         bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
-    // The first line has the server, each other one an interval.
+    // The first line has the server, each other line an interval.
     assert_eq!(ends.len(), 13);
     ends.remove(0);
     for cut in (ends[0]..bytes.len()).step_by(97).chain(ends.iter().copied()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Damaged Parquet files are reported as errors. A panic of the library that reads them is not shown, since the screen may belong to
-//! a view. A program of its own: it has the process's hook for panics.
+//! Damaged Parquet files are reported as errors. A panic of the library that reads them is not printed, because the
+//! screen may belong to a view. This is a separate program, because it sets the panic hook of the process.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::{copy, files, Maker};
 
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
-/// xorshift: the same damages each time.
+/// xorshift, so that the damage is the same each time.
 fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -40,7 +40,7 @@ fn no_damaged_file_shows_the_panic_of_its_library() {
             .collect();
         let path = &parquet[next(&mut state) as usize % parquet.len()];
         let mut bytes = std::fs::read(path).unwrap();
-        // In the description of the columns at the end, where most of what a reader believes is.
+        // Damage the description of the columns at the end, on which a reader relies most.
         let length = bytes.len();
         let from = length - (length / 2).min(2000);
         for _ in 0..3 {
@@ -55,10 +55,10 @@ fn no_damaged_file_shows_the_panic_of_its_library() {
         ];
         let mut reported: Vec<String> =
             recording.problems().iter().map(|problem| problem.to_string()).collect();
-        reported.extend(read.into_iter().flatten().map(|it| it.to_string()));
+        reported.extend(read.into_iter().flatten().map(|error| error.to_string()));
         errors += reported.len();
-        // What was caught has no other reason.
-        panics += reported.iter().filter(|it| it.contains(": damaged")).count();
+        // A caught panic is reported with only this reason.
+        panics += reported.iter().filter(|text| text.contains(": damaged")).count();
         last = reported.pop().unwrap_or(last);
     }
     let _ = panic::take_hook();

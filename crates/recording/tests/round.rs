@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is written comes back.
+//! Rows that are written can be read back.
 
 mod support;
 
@@ -37,7 +37,7 @@ fn any_range_is_the_sum_of_its_frames_and_steps_and_lines_add_up() {
         .unwrap();
     for (line, name) in grid.cells.iter().zip(lines) {
         let rows = support::statistics_of(&sum);
-        let whole: f64 = rows.iter().filter(|it| it.1 == name).map(|it| it.3).sum();
+        let whole: f64 = rows.iter().filter(|row| row.1 == name).map(|row| row.3).sum();
         let seconds: f64 = line.iter().map(|cell| cell.total as f64 * 1e-9).sum();
         assert!((whole - seconds).abs() < 1e-8, "{whole} {seconds}");
     }
@@ -61,7 +61,7 @@ fn latencies_are_the_histograms_of_the_detail_intervals() {
     assert_eq!(values, Interval::from_frame(&sum).commands_handled);
 }
 
-/// Bytes that this thread has read so far.
+/// Number of bytes that this thread has read so far.
 fn bytes_read() -> u64 {
     let counts = std::fs::read_to_string("/proc/thread-self/io").unwrap();
     counts.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap()

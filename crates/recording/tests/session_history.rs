@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What sessions did: rolled up, and in a recording from before there was such a table.
+//! The session history: rolled up, and in a recording from before the table existed.
 
 mod support;
 
@@ -50,7 +50,7 @@ fn history(folder: &Path) -> Vec<SessionHistoryRow> {
     Recording::open(folder, None).unwrap().session_history(Range::ALL).unwrap()
 }
 
-/// Let upkeep with this policy do what is due after a year.
+/// Let upkeep with this policy do its work after a year.
 fn year_later(folder: &Path, policy: RetentionPolicy) -> Vec<SessionHistoryRow> {
     let year = MIDNIGHT + 365 * 24 * 3600 * SECOND;
     let mut maker = Maker::with_retention(folder, policy, year);
@@ -69,7 +69,7 @@ fn an_hour_keeps_every_second_and_every_sum_and_later_a_sample_each_ten_seconds(
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(folder.path());
     seconds(&mut maker, 605);
-    // Some are in the journal still.
+    // Some rows are still in the journal.
     let written = history(folder.path());
     assert_eq!(written.len(), 3 * 605);
     assert_eq!((written[0].blockers.as_slice(), written[0].is_blocked()), (&[][..], false));
@@ -92,7 +92,7 @@ fn an_hour_keeps_every_second_and_every_sum_and_later_a_sample_each_ten_seconds(
     let tens = year_later(folder.path(), policy);
     let ends: Vec<u64> = tens.iter().filter(|row| row.pid == 11).map(|row| row.frame).collect();
     assert_eq!((ends.len(), &ends[..3]), (61, &[10, 20, 30][..]));
-    // A sample is as it was, with the length of the interval that it is of.
+    // A sample is unchanged, and has the length of its original interval.
     let sample = tens.iter().find(|row| (row.frame, row.pid) == (20, 12)).unwrap();
     let before = hour.iter().find(|row| (row.frame, row.pid) == (20, 12)).unwrap();
     assert_eq!(sample.interval_ns, before.interval_ns);
@@ -116,7 +116,7 @@ fn a_recording_without_the_table_reads_as_before() {
     assert_eq!(calls, 0);
     assert_same(&sum, &recording.sum(Range::ALL).unwrap(), 2.0);
     assert_eq!(recording.problems(), Vec::<String>::new());
-    // And it can be continued with it.
+    // The recording can be continued, and then has the table.
     let mut maker = Maker::new(folder.path());
     maker.time_us += 100 * SECOND;
     seconds(&mut maker, 5);

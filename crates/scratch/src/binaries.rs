@@ -13,12 +13,12 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The installation of `PG_CONFIG`, else of the `pg_config` in the path if it has a server, else
-    /// the newest in `/usr/lib/postgresql/*`.
+    /// The installation that `PG_CONFIG` names, otherwise that of the `pg_config` in the path if it has a server,
+    /// otherwise the newest in `/usr/lib/postgresql/*`.
     pub fn find() -> Result<Self, Error> {
         if let Some(config) = std::env::var_os("PG_CONFIG") {
             let bin = bindir(Path::new(&config)).ok_or_else(|| {
-                Error::NoBinaries(format!("PG_CONFIG={} does not answer", config.to_string_lossy()))
+                Error::NoBinaries(format!("could not run {} (PG_CONFIG)", config.to_string_lossy()))
             })?;
             return Self::at(bin);
         }
@@ -46,7 +46,7 @@ impl Binaries {
         let bin = bin.into();
         for program in ["postgres", "initdb"] {
             if !bin.join(program).exists() {
-                return Err(Error::NoBinaries(format!("{} has no {program}", bin.display())));
+                return Err(Error::NoBinaries(format!("{program} not found in {}", bin.display())));
             }
         }
         Ok(Self { bin })

@@ -34,7 +34,7 @@ pub enum StopMode {
     Smart,
     /// Disconnect the sessions, write a checkpoint.
     Fast,
-    /// Without a checkpoint; the next start recovers.
+    /// Write no checkpoint; the next start performs crash recovery.
     Immediate,
 }
 
@@ -68,7 +68,7 @@ impl Builder {
         self
     }
 
-    /// Whether commits are flushed to the disk; default off.
+    /// Whether commits are flushed to disk; default off.
     pub fn fsync(mut self, on: bool) -> Self {
         self.fsync = on;
         self
@@ -166,8 +166,8 @@ impl Cluster {
         self.append_config(&text)
     }
 
-    /// A program that runs as the server's user does, in [`Cluster::dir`], which is the caller's. What is in the data directory belongs to that
-    /// user, who may put a link in its place: only that user's own programs open it.
+    /// A program that runs as the server's user, in [`Cluster::dir`], which belongs to the caller. Files in the data
+    /// directory belong to the server's user, who may replace them with links, so only programs of that user open them.
     fn as_server(&self, program: &Path) -> Command {
         let mut command = self.os_user.command(program);
         command.current_dir(&self.dir);
@@ -179,15 +179,16 @@ impl Cluster {
         self.append_to("postgresql.conf", text)
     }
 
-    /// Replace a file of the data directory, in one step.
+    /// Replace a file of the data directory atomically.
     pub fn replace_file(&self, name: &str, text: &str) -> Result<(), Error> {
         self.write("cat > \"$1.new\" && mv -fT -- \"$1.new\" \"$1\"", name, text)
     }
 
-    /// Move a directory of the data directory to `to`, a new one, and leave a symbolic link. The server does not run.
+    /// Move a subdirectory of the data directory to `to`, which must not exist, and leave a symbolic link. The server
+    /// must not be running.
     pub fn move_directory(&mut self, name: &str, to: &Path) -> Result<(), Error> {
         files::new_folder(to, Access::Owner).map_err(Error::file("cannot create", to))?;
-        // Not before: what was there is not ours to remove.
+        // Not earlier, because we must not remove a directory that existed before.
         self.watchdog.remove(to);
         self.os_user.chown(to)?;
         let script =
@@ -196,7 +197,7 @@ impl Cluster {
         run(shell.args(["-c", script, "sh"]).arg(self.data.join(name)).arg(to), "sh")
     }
 
-    /// Add to a file of the data directory.
+    /// Append to a file of the data directory.
     fn append_to(&self, name: &str, text: &str) -> Result<(), Error> {
         self.write("cat >> \"$1\"", name, text)
     }
@@ -223,7 +224,7 @@ impl Cluster {
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)
-            // A process group of its own: Ctrl-C in the terminal must not reach the server.
+            // A separate process group, because Ctrl-C in the terminal must not reach the server.
             .process_group(0)
             .spawn()
             .map_err(|source| Error::Spawn { program, source })?;
@@ -238,7 +239,7 @@ impl Cluster {
         loop {
             if let Some(status) = self.exited() {
                 self.set_stopped();
-                return Err(self.server_error(format!("ended while starting ({status})")));
+                return Err(self.server_error(format!("exited during startup ({status})")));
             }
             if self.server.is_none() {
                 return Err(Error::NotRunning);
@@ -247,14 +248,14 @@ impl Cluster {
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
-                return Err(self.server_error(format!("was not ready in {PATIENCE:?}")));
+                return Err(self.server_error(format!("was not ready within {PATIENCE:?}")));
             }
             std::thread::sleep(POLL);
         }
     }
 
-    /// Line 8 of postmaster.pid is the server's state, since PostgreSQL 10. A file that a killed
-    /// server left has another pid.
+    /// Since PostgreSQL 10, line 8 of postmaster.pid is the server's state. A file that a killed
+    /// server left behind has another PID.
     fn is_ready(&self) -> bool {
         // The server's user may put a link or a pipe there.
         let Ok(text) = files::read_text(&self.data.join("postmaster.pid"), 1 << 16) else {
@@ -279,7 +280,7 @@ impl Cluster {
         Error::Server { what, log: self.log_tail(30) }
     }
 
-    /// Stop the server; no error if it does not run.
+    /// Stop the server; succeeds if it is not running.
     pub fn stop(&mut self, mode: StopMode) -> Result<(), Error> {
         let Some(pid) = self.server.as_ref().map(Child::id) else { return Ok(()) };
         let number = match mode {
@@ -291,7 +292,7 @@ impl Cluster {
         if self.wait_exit(PATIENCE) {
             return Ok(());
         }
-        Err(self.server_error(format!("did not stop in {PATIENCE:?}")))
+        Err(self.server_error(format!("did not stop within {PATIENCE:?}")))
     }
 
     fn wait_exit(&mut self, patience: Duration) -> bool {
@@ -345,23 +346,23 @@ impl Cluster {
         Ok(())
     }
 
-    /// Make the server reload its settings, which it does some time later.
+    /// Tell the server to reload its configuration, which takes effect some time later.
     pub fn reload(&self) -> Result<(), Error> {
         signal(self.postmaster_pid()?, Signal::HUP);
         Ok(())
     }
 
-    /// The postmaster's pid.
+    /// The postmaster's PID.
     pub fn postmaster_pid(&self) -> Result<u32, Error> {
         self.server.as_ref().map(Child::id).ok_or(Error::NotRunning)
     }
 
-    /// All processes of the server but the postmaster.
+    /// All processes of the server except the postmaster.
     pub fn processes(&self) -> Vec<Process> {
         self.postmaster_pid().map(children).unwrap_or_default()
     }
 
-    /// Pids of client backends, without the one of this query.
+    /// PIDs of client backends, except that of this query.
     pub fn backend_pids(&self) -> Result<Vec<u32>, Error> {
         let mut client = self.client()?;
         let rows = client.query(
@@ -383,7 +384,7 @@ impl Cluster {
         &self.os_user
     }
 
-    /// Its temporary directory, in which the caller alone may create files.
+    /// Its temporary directory, in which only the caller may create files.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -421,7 +422,7 @@ impl Cluster {
         config
     }
 
-    /// Connect as the superuser, by the crate `postgres`.
+    /// Connect as the superuser, through the crate `postgres`.
     #[cfg(feature = "postgres")]
     pub fn connect(&self) -> Result<postgres::Client, Error> {
         Ok(self.config().connect(postgres::NoTls)?)
@@ -437,7 +438,7 @@ impl Cluster {
         Ok(pq::Client::connect(&Conninfo::parse(&string)?)?)
     }
 
-    /// Run statements. Returns the rows of all, columns separated by tabs, NULL as nothing.
+    /// Run statements. Returns all rows, with columns separated by tabs and null as an empty string.
     pub fn psql(&self, sql: &str) -> Result<String, Error> {
         let columns = |row: Vec<Option<String>>| {
             row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().join("\t")
@@ -454,7 +455,7 @@ impl Cluster {
         run(&mut command, "pgbench -i")
     }
 
-    /// Create the tables of a load: pgbench's with this scale, or its own.
+    /// Create the tables of a load: those of pgbench at this scale, or its own.
     pub fn fill(&self, load: &Load, scale: u32) -> Result<(), Error> {
         match load {
             Load::Distinct { .. } => self.psql(&distinct::table()).map(drop),
@@ -484,7 +485,7 @@ impl Cluster {
         tail(&self.log(), lines)
     }
 
-    /// Remove this file or directory too when the cluster is removed.
+    /// Also remove this file or directory when the cluster is removed.
     pub fn also_remove(&mut self, path: &Path) {
         self.watchdog.remove(path);
     }
@@ -492,7 +493,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // No checkpoint: the data is removed anyway.
+        // No checkpoint, because the data is removed anyway.
         if let Some(pid) = self.server.as_ref().map(Child::id) {
             signal(pid, Signal::QUIT);
             if !self.wait_exit(Duration::from_secs(10)) {

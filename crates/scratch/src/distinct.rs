@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A load of many distinct statements.
 //!
-//! Query ids ignore constants and names of results, but not the columns. pgbench substitutes
+//! Query identifiers ignore constants and output names, but not columns. pgbench substitutes
 //! variables even within a name, so two random numbers choose one of up to 10,000 statements.
 
 /// Columns of the table without its key.

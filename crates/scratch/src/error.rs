@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Errors of scratch clusters. Each names the file or program and the remedy.
+//! Errors of scratch clusters. Each names the file or program, and the remedy.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ pub enum Error {
         "no PostgreSQL server found: {0}; install postgresql-15 or set PG_CONFIG to its pg_config"
     )]
     NoBinaries(String),
-    /// The user who should run the server does not exist.
+    /// The user that should run the server does not exist.
     #[error(
-        "PostgreSQL does not run as root and there is no user \"{0}\" to run it as; \
-         set PGTALLY_USER to an ordinary user"
+        "PostgreSQL does not run as root, and user \"{0}\" does not exist; \
+         set PGTALLY_USER to an unprivileged user"
     )]
     NoUser(String),
     /// A file or directory could not be created, read or changed.
@@ -45,7 +45,7 @@ pub enum Error {
         /// The end of its output.
         output: String,
     },
-    /// The server did not start or stop, or ended.
+    /// The server did not start, did not stop, or exited.
     #[error("the scratch server {what}; the end of its log:\n{log}")]
     Server {
         /// What happened.
@@ -53,7 +53,7 @@ pub enum Error {
         /// The last lines of the server's log.
         log: String,
     },
-    /// The server is needed and does not run.
+    /// The operation needs a running server.
     #[error("the scratch server is not running")]
     NotRunning,
     /// The path of the Unix socket would be too long for the kernel.
@@ -62,7 +62,7 @@ pub enum Error {
     /// The server refused a connection or a statement.
     #[error("{0}")]
     Refused(#[from] pq::Error),
-    /// The same, by the crate `postgres`.
+    /// The same, through the crate `postgres`.
     #[cfg(feature = "postgres")]
     #[error("{}", describe(.0))]
     Postgres(#[from] postgres::Error),
@@ -82,7 +82,7 @@ impl From<Error> for ::error::Error {
     }
 }
 
-/// The server's message where there is one: the crate's own text is just "db error".
+/// The server's message if there is one, because the crate's own text is just "db error".
 #[cfg(feature = "postgres")]
 fn describe(error: &postgres::Error) -> String {
     match error.as_db_error() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The operating-system user that runs the servers.
+//! The operating system user that runs the servers.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -9,10 +9,10 @@ use rustix::process::{getpgid, getppid, setpgid, setsid};
 
 use crate::error::Error;
 
-/// The user who runs PostgreSQL: the caller, or for root another user.
+/// The user that runs PostgreSQL: the caller, or another user if the caller is root.
 #[derive(Debug, Clone)]
 pub struct OsUser {
-    /// The user to change to; none for the caller.
+    /// The user to change to; `None` for the caller.
     other: Option<Other>,
 }
 
@@ -23,14 +23,14 @@ struct Other {
     gid: u32,
 }
 
-/// In a session of its own, the command has no terminal: in the caller's, it could type there (TIOCSTI).
+/// Starts the command in a new session without a terminal; in the caller's session, it could insert input (TIOCSTI).
 fn detach(command: &mut Command) {
     let leave = || -> std::io::Result<()> {
-        // The leader of a process group could begin no session.
+        // The leader of a process group cannot create a session.
         setpgid(None, Some(getpgid(getppid())?))?;
         Ok(setsid().map(drop)?)
     };
-    // SAFETY: between fork and exec it makes system calls only.
+    // SAFETY: between fork and exec, it only makes system calls.
     unsafe { command.pre_exec(leave) };
 }
 
@@ -41,7 +41,7 @@ impl OsUser {
             return Ok(Self { other: None });
         }
         let name = std::env::var("PGTALLY_USER").unwrap_or_else(|_| "postgres".into());
-        // getent finds users of directory services too.
+        // getent also finds users of directory services.
         let output = Command::new("getent")
             .args(["passwd", &name])
             .output()
@@ -57,19 +57,20 @@ impl OsUser {
         }
     }
 
-    /// The user's name, when it is not the caller.
+    /// The user's name, if the user is not the caller.
     pub fn name(&self) -> Option<&str> {
         self.other.as_ref().map(|other| other.name.as_str())
     }
 
-    /// A command that runs as this user in the root directory, its home, where nobody puts files for it: .psqlrc, .bashrc,
-    /// .pgpass and such in a directory that others may write would be read with this user's rights.
+    /// A command that runs as this user. Its working and home directory is the root directory, where no one can plant
+    /// files: .psqlrc, .bashrc, .pgpass and the like in a directory that others may write would be read with this
+    /// user's privileges.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         // The caller's connection settings must not reach a scratch server.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
-            // Another user can read the environment of its processes, which may contain root's credentials.
+            // The other user can read the environment of its processes, so root's credentials must not be in it.
             let known = self.other.is_none() || passes(&text);
             if text.starts_with("PG") || !known {
                 command.env_remove(&name);
@@ -77,7 +78,7 @@ impl OsUser {
         }
         command.current_dir("/").env("HOME", "/").env("LC_ALL", "C.UTF-8");
         if let Some(other) = &self.other {
-            // The standard library drops the supplementary groups when root sets a uid.
+            // The standard library drops supplementary groups when root sets a UID.
             command.uid(other.uid).gid(other.gid).env("USER", &other.name);
             command.env("LOGNAME", &other.name);
             detach(&mut command);
@@ -95,7 +96,8 @@ impl OsUser {
     }
 }
 
-/// Whether a variable is no secret: what programs need to run, and what tests tell their libraries.
+/// Whether an environment variable may be passed on: those that programs need to run, and those that tests set for
+/// their libraries.
 fn passes(name: &str) -> bool {
     const NAMES: [&str; 6] = ["PATH", "LANG", "TZ", "TMPDIR", "JAVA_HOME", "TERM"];
     const BEGINNINGS: [&str; 4] = ["LC_", "LD_", "ASAN_", "UBSAN_"];

@@ -30,8 +30,8 @@ pub enum Load {
     TpcB,
     /// pgbench's `simple-update`.
     SimpleUpdate,
-    /// Statements that differ even to a server that ignores constants: each reads two columns of one
-    /// row of [`crate::Cluster::fill`]'s table, one randomly chosen statement per transaction. Simple
+    /// Statements that differ even if constants are ignored: each reads two columns of one row of the
+    /// table that [`crate::Cluster::fill`] creates, one randomly chosen statement per transaction. Simple
     /// protocol only.
     Distinct {
         /// Number of statements, in hundreds; 1 to 100.
@@ -72,7 +72,7 @@ pub struct PgbenchResult {
     pub failed: u64,
     /// Mean latency, in milliseconds.
     pub latency_ms: f64,
-    /// Its standard deviation, in milliseconds, where pgbench gives it.
+    /// Its standard deviation, in milliseconds, if pgbench reports it.
     pub latency_stddev_ms: Option<f64>,
     /// All of its output.
     pub output: String,
@@ -129,12 +129,12 @@ impl Pgbench {
         self
     }
 
-    /// Until it is stopped or dropped. A length of its own would be a race with what happens meanwhile.
+    /// Run until stopped or dropped. A fixed length would race with whatever happens during the run.
     pub fn until_stopped(self) -> Self {
         self.duration(UNTIL_STOPPED)
     }
 
-    /// Transactions per client, instead of a length.
+    /// Number of transactions per client, instead of a length.
     pub fn transactions(mut self, per_client: u64) -> Self {
         self.transactions = Some(per_client);
         self.duration = None;
@@ -153,7 +153,7 @@ impl Pgbench {
         self
     }
 
-    /// A further argument, e.g. `-C`.
+    /// An additional argument, e.g. `-C`.
     pub fn arg(mut self, arg: &str) -> Self {
         self.extra.push(arg.into());
         self
@@ -181,7 +181,7 @@ impl Pgbench {
             Load::TpcB => drop(command.args(["-b", "tpcb-like"])),
             Load::SimpleUpdate => drop(command.args(["-b", "simple-update"])),
             Load::Distinct { hundreds } => kept = Some(self.script(&distinct::script(*hundreds))?),
-            // The server's user may not be allowed to read the caller's file: copy it.
+            // Copy the file, because the server's user may not be allowed to read the caller's file.
             Load::File(path) => {
                 let text =
                     std::fs::read_to_string(path).map_err(Error::file("cannot read", path))?;
@@ -204,9 +204,9 @@ impl Pgbench {
         Ok(file)
     }
 
-    /// Start the run without waiting for its end.
+    /// Start the run without waiting for it to end.
     pub fn spawn(&self) -> Result<RunningPgbench, Error> {
-        // A file, not a pipe, which would have to be read during the run.
+        // A file rather than a pipe, which would have to be read during the run.
         let output = tempfile::tempfile().map_err(Error::file("cannot create", "a log"))?;
         let twin = || output.try_clone().map_err(Error::file("cannot create", "a log"));
         let (mut command, script) = self.command()?;
@@ -220,13 +220,13 @@ impl Pgbench {
         Ok(RunningPgbench { child, output, status: None, _script: script })
     }
 
-    /// Run it and wait for its end.
+    /// Run pgbench and wait for it to end.
     pub fn run(&self) -> Result<PgbenchResult, Error> {
         self.spawn()?.wait()
     }
 }
 
-/// A run in progress. Dropping it ends it.
+/// A run in progress. Dropping this value ends the run.
 #[derive(Debug)]
 pub struct RunningPgbench {
     child: Child,
@@ -236,12 +236,12 @@ pub struct RunningPgbench {
 }
 
 impl RunningPgbench {
-    /// Its pid.
+    /// The PID of pgbench.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it still runs.
+    /// Whether pgbench is still running.
     pub fn running(&mut self) -> bool {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -249,7 +249,7 @@ impl RunningPgbench {
         self.status.is_none()
     }
 
-    /// End it; its connections close.
+    /// Kill pgbench; its connections close.
     pub fn kill(&mut self) {
         if self.running() {
             signal(self.pid(), Signal::KILL);
@@ -257,8 +257,8 @@ impl RunningPgbench {
         }
     }
 
-    /// End a run that has begun its transactions as if its time were over: clients finish what they do, and pgbench
-    /// writes its logs and results. SIGALRM is how it learns that itself.
+    /// End a run that has begun its transactions as if its time were over: clients finish their transactions, and
+    /// pgbench writes its logs and results. pgbench itself uses SIGALRM for this.
     pub fn stop(self) -> Result<PgbenchResult, Error> {
         signal(self.pid(), Signal::ALARM);
         self.wait()
@@ -268,12 +268,12 @@ impl RunningPgbench {
     pub fn so_far(&self) -> String {
         let length = self.output.metadata().map_or(0, |meta| meta.len());
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        // By position: pgbench shares the offset in the file.
+        // Read at a position, because pgbench shares the offset in the file.
         let read = self.output.read_at(&mut bytes, 0).unwrap_or(0);
         String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
-    /// Wait for its end, and parse its results.
+    /// Wait for the run to end, and parse its results.
     pub fn wait(mut self) -> Result<PgbenchResult, Error> {
         let status = match self.status {
             Some(status) => status,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Running a program to its end.
+//! Runs a program to its end.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// Run a command to its end; if it fails, the error holds its output.
+/// Run a command to its end; if it fails, the error contains its output.
 pub(crate) fn run(command: &mut Command, name: &str) -> Result<(), Error> {
     let program = PathBuf::from(name);
     let output = command
@@ -22,13 +22,13 @@ pub(crate) fn run(command: &mut Command, name: &str) -> Result<(), Error> {
     Err(Error::Program { program, status: output.status, output: tail(&text, 30) })
 }
 
-/// The same, with a text on its standard input, which must be short.
+/// The same, with a short text on its standard input.
 pub(crate) fn run_with(command: &mut Command, name: &str, input: &str) -> Result<(), Error> {
     let spawned =
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let failed = |source| Error::Spawn { program: PathBuf::from(name), source };
     let mut child = spawned.map_err(failed)?;
-    // A program that reads nothing has ended; its status says why.
+    // Writing fails if the program has ended without reading; its status says why.
     let _ = child.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
     let output = child.wait_with_output().map_err(failed)?;
     match output.status.success() {

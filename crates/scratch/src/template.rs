@@ -18,7 +18,7 @@ use crate::watchdog::Watchdog;
 struct Template {
     bin: PathBuf,
     data: PathBuf,
-    /// Statics are never dropped: the watchdog removes the directory when this process has ended.
+    /// Statics are never dropped, but the watchdog removes the directory when this process has ended.
     _watchdog: Watchdog,
 }
 
@@ -26,13 +26,13 @@ const RANDOM: &str = "/dev/urandom";
 
 static TEMPLATES: Mutex<Vec<Template>> = Mutex::new(Vec::new());
 
-/// The superuser's password in this process's clusters, which TCP connections have to give: a port is everybody's, and a
-/// superuser runs programs with the rights of the server's user.
+/// The superuser's password in the clusters of this process, required for TCP connections: everybody can reach a port,
+/// and a superuser can run programs as the server's user.
 pub fn password() -> &'static str {
     static PASSWORD: OnceLock<String> = OnceLock::new();
     PASSWORD.get_or_init(|| {
         let mut random = [0; 16];
-        // Without random numbers it is empty, and there is no cluster.
+        // Without random numbers, the password is empty, and no cluster is created.
         match File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random)) {
             Ok(()) => random.iter().map(|byte| format!("{byte:02x}")).collect(),
             Err(_) => String::new(),
@@ -40,7 +40,7 @@ pub fn password() -> &'static str {
     })
 }
 
-/// Fill the data directory `data`, which is empty.
+/// Fill the empty data directory `data`.
 pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Result<(), Error> {
     let mut templates = TEMPLATES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let source = match templates.iter().find(|template| template.bin == binaries.dir()) {
@@ -53,8 +53,8 @@ pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Res
         }
     };
     drop(templates);
-    // -a keeps modes; file systems that can share the blocks. The server's user copies, who can change both directories
-    // meanwhile.
+    // -a keeps modes, and file systems that can share blocks do so. The server's user does the copying, because that
+    // user can change both directories meanwhile.
     let mut command = os_user.command(Path::new("cp"));
     run(command.args(["-a", "--reflink=auto", "--"]).arg(source.join(".")).arg(data), "cp")
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Cleaning up however this process ends, SIGKILL included: a shell reads from a pipe and runs a
-//! script when the pipe closes. PR_SET_PDEATHSIG would not do: it follows the thread rather than the
+//! Cleans up however this process ends, even by SIGKILL: a shell reads from a pipe and runs a script
+//! when the pipe closes. PR_SET_PDEATHSIG would not work: it applies to the thread rather than the
 //! process, and a change of user clears it.
 
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::error::Error;
 
-/// The shell ignores signals; the lines that it was sent are in $lines.
+/// The shell ignores signals; the lines that it received are in $lines.
 const WAIT: &str = r#"
 trap '' INT TERM HUP QUIT PIPE
 lines=
@@ -19,14 +19,14 @@ while read -r line; do lines="$lines$line
 "; done
 "#;
 
-/// A script that runs when this value is dropped or the process ends. Dropping waits for its end.
+/// A script that runs when this value is dropped or the process ends. Dropping waits for the script to end.
 #[derive(Debug)]
 pub struct Undo {
     shell: Child,
 }
 
 impl Undo {
-    /// Start a shell that runs `script` at the end, with these words as $1, $2, ...; `script` may read
+    /// Start a shell that runs `script` at the end, with these words as $1, $2, ...; `script` may use
     /// $lines.
     pub fn start(script: &str, words: &[&OsStr]) -> Result<Self, Error> {
         let shell = Command::new("/bin/sh")
@@ -36,14 +36,14 @@ impl Undo {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // A process group of its own: Ctrl-C in the terminal must not reach the shell.
+            // A separate process group, because Ctrl-C in the terminal must not reach the shell.
             .process_group(0)
             .spawn()
             .map_err(|source| Error::Spawn { program: "/bin/sh".into(), source })?;
         Ok(Self { shell })
     }
 
-    /// Send a line to the script: it is added to $lines.
+    /// Send a line to the shell, which adds it to $lines.
     pub fn send_line(&mut self, line: &str) {
         if let Some(pipe) = &mut self.shell.stdin {
             // If the shell has ended, it was killed on purpose.
@@ -51,7 +51,7 @@ impl Undo {
         }
     }
 
-    /// The write end of the pipe, for a process that must end too before the script runs.
+    /// The write end of the pipe, for a process that must also have ended before the script runs.
     pub fn pipe(&self) -> std::io::Result<Stdio> {
         let end = self.shell.stdin.as_ref().ok_or(std::io::ErrorKind::BrokenPipe)?;
         Ok(end.as_fd().try_clone_to_owned()?.into())

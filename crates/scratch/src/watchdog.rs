@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Stopping the server and removing the directories, however this process ends.
+//! Stops the server and removes the directories, however this process ends.
 
 use std::path::Path;
 
 use crate::error::Error;
 use crate::undo::Undo;
 
-/// It reads lines `pid N` (the postmaster; 0 none) and `remove PATH`. The working directory
-/// identifies the postmaster, because pids are reused. SIGQUIT is PostgreSQL's immediate shutdown.
+/// The script reads lines `pid N` (the postmaster; 0: none) and `remove PATH`. The working directory
+/// identifies the postmaster, because PIDs are reused. SIGQUIT is PostgreSQL's immediate shutdown.
 const SCRIPT: &str = r#"
 dir=$1; pid=0; extra=
 while read -r word rest; do
@@ -37,7 +37,7 @@ printf '%s\n' "$extra" | while IFS= read -r path; do
 done
 "#;
 
-/// The watchdog of one directory. Dropping it removes the directory, and waits for that.
+/// The watchdog of one directory. Dropping it removes the directory, and waits until that is done.
 #[derive(Debug)]
 pub(crate) struct Watchdog(Undo);
 
@@ -47,12 +47,12 @@ impl Watchdog {
         Undo::start(SCRIPT, &[dir.as_os_str()]).map(Self)
     }
 
-    /// The postmaster to stop; 0 for none.
+    /// Set the postmaster to stop; 0: none.
     pub(crate) fn server(&mut self, pid: u32) {
         self.0.send_line(&format!("pid {pid}"));
     }
 
-    /// Another path to remove at the end.
+    /// Add another path to remove at the end.
     pub(crate) fn remove(&mut self, path: &Path) {
         self.0.send_line(&format!("remove {}", path.display()));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use scratch::{alive, Cluster, Load, OsUser, StopMode};
 
-/// Until what was asked for has happened.
+/// Maximum time to wait for an event.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
@@ -42,7 +42,7 @@ fn a_cluster_survives_stop_restart_and_the_death_of_its_postmaster() {
     assert_eq!(cluster.psql("select answer from kept").unwrap(), "42");
 }
 
-/// Root starts servers of another user, who must not be able to lead it to root's own files.
+/// Root starts servers as another user, who must not be able to redirect root to root's own files.
 #[test]
 fn the_servers_user_leads_root_nowhere() {
     if !rustix::process::geteuid().is_root() {
@@ -59,22 +59,22 @@ fn the_servers_user_leads_root_nowhere() {
         shell.args(["-c", "rm -rf -- \"$1\" && ln -s -- \"$2\" \"$1\"", "sh"]).arg(path);
         shell.arg(victim.path()).output().unwrap().status.success()
     };
-    // What root opens is in a directory of root's.
+    // Files that root opens are in a directory that belongs to root.
     assert!(!plant(&cluster.log_path()) && !plant(&cluster.dir().join("lib")));
-    // What is in the data directory is opened with the rights of that user.
+    // Files in the data directory are opened with the privileges of that user.
     assert!(plant(&cluster.data_dir().join("postgresql.conf")));
     assert!(cluster.append_config("work_mem = '9MB'").is_err());
     assert!(plant(&cluster.data_dir().join("pg_wal")));
     let moved = cluster.dir().join("moved");
     assert!(cluster.move_directory("pg_wal", &moved).is_err());
-    // A pipe that nobody writes to.
+    // A pipe without a writer.
     let pid_file = cluster.data_dir().join("postmaster.pid");
     let made = user.command(Path::new("mkfifo")).arg(&pid_file).status().unwrap();
     assert!(made.success() && cluster.start().is_err());
     assert_eq!(std::fs::read_to_string(victim.path()).unwrap(), "root's");
 }
 
-/// In its home and its working directory, others could put files that it reads.
+/// Otherwise, others could put files that the user reads into its home or working directory.
 #[test]
 fn the_home_of_the_servers_user_is_roots() {
     let user = OsUser::find().unwrap();
@@ -83,7 +83,7 @@ fn the_home_of_the_servers_user_is_roots() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "/\n/\n");
 }
 
-/// A port is everybody's.
+/// Everybody can reach a port.
 #[test]
 fn nobody_connects_by_tcp_without_the_password() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -106,7 +106,7 @@ fn nobody_connects_by_tcp_without_the_password() {
     connect(scratch::password()).unwrap();
 }
 
-/// Whoever connects is a superuser, who runs programs with the rights of the server's user.
+/// Whoever connects is a superuser, who can run programs as the server's user.
 #[test]
 fn no_other_user_connects() {
     if !rustix::process::geteuid().is_root() {
@@ -132,7 +132,7 @@ fn a_server_that_cannot_start_shows_its_log() {
     assert!(error.contains("no_such_setting"), "{error}");
 }
 
-/// Else it could type commands there.
+/// Otherwise it could insert commands into the terminal's input.
 #[test]
 fn the_server_of_another_user_has_not_our_terminal() {
     let cluster = Cluster::builder().start().unwrap();
@@ -208,7 +208,7 @@ fn distinct_statements_have_distinct_query_ids() {
     assert_ne!(id("c7, c50", 1), id("c7, c100", 1));
 }
 
-/// Not a test of its own: the process that the next test kills.
+/// Not a test by itself, but the process that the next test kills.
 #[test]
 #[ignore = "helper of the test below"]
 fn helper_that_holds_a_cluster() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! How long reading a full table of statements takes.
 //!
-//! 5,000 statements with texts of 300 bytes, and 100 sessions with 32 of them each in their
-//! caches, of which a quarter changes between two readings. Prints the median processor time of
-//! the first reading, of a later one and of the interval made of it, in ms, with the minimum and
-//! the maximum.
+//! There are 5,000 statements with texts of 300 bytes, and 100 sessions with 32 of them each in their
+//! caches. A quarter of the statements changes between two readings. Prints the median CPU time of the
+//! first reading, of a later one and of computing the interval, in ms, with the minimum and the
+//! maximum.
 //!
 //!     cargo run --release -p segment --example read_statements
 

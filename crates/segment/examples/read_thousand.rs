@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! How long reading a thousand busy slots takes.
 //!
-//! 1,000 slots of 30 statistics each, of which every other one changes 8 times between two
-//! snapshots. Prints the
-//! mean time of a snapshot and of the interval made of it, and the processor time that it
-//! took in all threads, in ms with the half-width of their 95 % confidence interval.
+//! There are 1,000 slots with 30 statistics each; every other one changes 8 times between two
+//! snapshots. Prints the mean time of a snapshot and of computing the interval, and the CPU time in all
+//! threads, in ms, with the half-width of the 95 % confidence interval.
 //!
 //!     cargo run --release -p segment --example read_thousand
 
@@ -21,7 +20,7 @@ use std::time::Instant;
 const SLOTS: u32 = 1000;
 const STATISTICS: usize = 30;
 const CHANGED: usize = 15;
-/// Records of each that changes.
+/// Number of records per changed statistic.
 const RECORDS: usize = 8;
 const ROUNDS: usize = 40;
 
@@ -73,13 +72,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Microseconds to milliseconds, evenly over the octaves.
+/// A random value from microseconds to milliseconds, uniform over the octaves.
 fn value(random: &mut StdRng) -> u64 {
     let octave = random.random_range(10..22);
     random.random_range(1 << octave..1 << (octave + 1))
 }
 
-/// A stretch of time by the wall and by the processors.
+/// A stretch of time by the wall clock and in CPU time.
 struct Lap {
     wall: Instant,
     cpu: f64,
@@ -90,7 +89,7 @@ impl Lap {
         Lap { wall: Instant::now(), cpu: cpu_ms() }
     }
 
-    /// ms by the wall, ms of processor time.
+    /// Wall-clock time and CPU time, ms.
     fn end(&self) -> (f64, f64) {
         (self.wall.elapsed().as_secs_f64() * 1e3, cpu_ms() - self.cpu)
     }

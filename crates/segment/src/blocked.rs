@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Sessions that wait for a heavyweight lock, and who blocks them, as they found out themselves.
+//! Sessions that wait for a heavyweight lock, and their blockers, as the sessions themselves found them.
 //!
-//! Concurrency contract. What a slot says is copied between two equal and even readings of its seq. It counts
+//! Concurrency contract. A slot's entry is copied between two equal and even readings of its seq. It is valid
 //! only while the owner's running account is a wait for a lock: see [`Blocked`].
 
 use crate::error::Error;
@@ -22,30 +22,32 @@ pub struct LockTag {
     pub method: u8,
 }
 
-/// A session that waits for a lock. It counts if the session's account, read afterwards, is a wait for a lock still:
-/// what is left of a wait that has ended stays until the next one.
+/// A session that waits for a lock. It is valid only if the session's account, read afterwards, is still a wait for a
+/// lock, because the entry of a wait that has ended stays until the next wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
     /// Its slot.
     pub slot: u32,
-    /// Which owner of the slot.
+    /// Generation of the slot, which identifies its owner.
     pub generation: u32,
     /// The process.
     pub pid: i32,
-    /// Since when it waits, tick.
+    /// When the wait began, tick.
     pub since: u64,
-    /// For which lock.
+    /// The lock that the session waits for.
     pub lock: LockTag,
-    /// In which mode: a LOCKMODE.
+    /// The mode that the session waits for: a LOCKMODE.
     pub mode: u16,
-    /// Who blocks it, as pg_blocking_pids() has them; the first [`layout::BLOCKERS`] of them. 0: a prepared transaction.
+    /// The PIDs of the first [`layout::BLOCKERS`] blockers, as pg_blocking_pids() returns them. 0: a prepared
+    /// transaction.
     pub blockers: Vec<i32>,
-    /// How many block it.
+    /// Number of blockers.
     pub count: u16,
 }
 
 impl Blocked {
-    /// What the entry of a slot and a consistent copy of that part of it say; `None`: nobody blocks it.
+    /// Decodes the entry of a slot, and a consistent copy of the part about blockers; `None`: the session is not
+    /// blocked.
     fn decode(slot: u32, entry_bytes: &[u8], bytes: &[u8]) -> Option<Blocked> {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let u16_at = |at: usize| u16::from_ne_bytes([byte(at), byte(at + 1)]);
@@ -71,7 +73,7 @@ impl Blocked {
 }
 
 impl Segment {
-    /// What all slots say. Take a snapshot afterwards, to see whose wait has ended.
+    /// The entries of all slots. Take a snapshot afterwards, to see which waits have ended.
     pub fn blocked(&self) -> Result<Vec<Blocked>, Error> {
         let slots = self.header().slots;
         let mut candidates = Vec::new();

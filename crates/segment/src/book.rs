@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What one slot or group holds: identity, running account, statistics and held locks.
+//! The contents of one slot or group: identity, running account, statistics and held locks.
 
 use crate::directory::{Directory, Stat, StatId, StatKind};
 use crate::histogram::Histogram;
@@ -7,8 +7,8 @@ use crate::histogram_store::{HistogramRef, HistogramStore};
 use crate::layout::{entry, head, i32_at, text_at, u32_at, u64_at};
 use std::sync::Arc;
 
-/// The number of statistics without a name in the directory. Only a damaged segment has them; they
-/// are not shown.
+/// Stands for the number of a statistic without a name in the directory. Only a damaged segment has such
+/// statistics, and they are not shown.
 pub const NAMELESS: StatId = StatId::MAX;
 
 /// The identity of a session.
@@ -20,20 +20,20 @@ pub struct Identity {
     pub database: String,
     /// Name of the user, or empty.
     pub user: String,
-    /// What the client calls itself, or empty.
+    /// application_name, or empty.
     pub application: String,
-    /// The client's address; "local" for a Unix socket; empty without a client, and of a group.
+    /// The client's address; "local" for a Unix-domain socket; empty without a client, and for a group.
     pub client: String,
 }
 
 /// Whether a slot's owner still runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Life {
-    /// Its process exists, or this cannot be known.
+    /// Its process exists, or that cannot be determined.
     Alive,
     /// Its process has ended, and no process has merged the slot yet.
     Dead,
-    /// It has ended properly and is not merged yet.
+    /// It has ended properly, and its slot is not merged yet.
     #[default]
     Retired,
 }
@@ -46,51 +46,51 @@ pub struct Head {
     pub stat: StatId,
     /// Its number in the file: 1 + index in the directory.
     pub(crate) raw_stat: u32,
-    /// Events.
+    /// Number of events.
     pub count: u64,
-    /// Their sum; of accounts and timers in ticks.
+    /// Their sum; in ticks for accounts and timers.
     pub total: u64,
-    /// Of the running account: the part of `total` that has not ended yet.
+    /// For the running account: the part of `total` that has not ended yet.
     pub running: u64,
-    /// Their minimum; `u64::MAX` while there was none.
+    /// Their minimum; `u64::MAX` if there were none.
     pub min: u64,
     /// Their maximum.
     pub max: u64,
     /// Bytes that its events transferred, if any.
     pub amount: u64,
-    /// How many of these continued where the one before had ended.
+    /// Events that continued where the previous one had ended.
     pub follows: u64,
-    /// As the file has it, to see whether the histogram has changed.
+    /// The count in the file, which shows whether the histogram has changed.
     pub(crate) raw_count: u64,
-    /// Its writer keeps no histogram of it: none was found after several events.
+    /// Whether its writer keeps no histogram: none was found after several events.
     pub(crate) plain: bool,
     /// Its histogram among those of the book.
     pub(crate) histogram: HistogramRef,
 }
 
-/// A lightweight lock that a session holds. Several may be read at different instants.
+/// A lightweight lock that a session holds. Several locks may be read at different instants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
     /// Its address, the same in all processes.
     pub lock: u64,
-    /// Since when, tick.
+    /// When it was acquired, tick.
     pub since: u64,
     /// Its tranche's number; [`Snapshot::tranches`] names it.
     pub tranche: u32,
-    /// Shared, or else exclusive.
+    /// Whether it is held in shared rather than exclusive mode.
     pub shared: bool,
 }
 
-/// What a slot holds, or a group.
+/// The contents of a slot or a group.
 #[derive(Debug, Clone, Default)]
 pub struct Book {
     /// Index of its slot, or of its group after the slots.
     pub slot: u32,
-    /// How often the slot was claimed; with `slot` it names a session.
+    /// Number of times that the slot was claimed; together with `slot`, it identifies a session.
     pub generation: u32,
     /// The process.
     pub pid: i32,
-    /// The leader of a parallel worker, else 0.
+    /// The leader, if this is a parallel worker, otherwise 0.
     pub leader_pid: i32,
     /// 0 when none or unknown.
     pub database_id: u32,
@@ -103,40 +103,40 @@ pub struct Book {
     /// Its identity.
     pub identity: Arc<Identity>,
     pub(crate) identity_seq: u32,
-    /// Whether it still runs.
+    /// Whether the owner still runs.
     pub life: Life,
-    /// Not read consistently within the limit of tries: its writer was stopped or killed during an
-    /// update.
+    /// Whether it could not be read consistently within the limit of attempts, because its writer was stopped or killed
+    /// during an update.
     pub torn: bool,
     /// The sequence counter.
     pub(crate) seq: u64,
-    /// The account that runs: index of its head.
+    /// The running account: index of its head.
     pub(crate) run_head: Option<usize>,
-    /// What pends; it is in its head.
+    /// The pending wait, which is already included in its head.
     pub(crate) pend: Option<Pending>,
     /// Since when, tick.
     pub run_start: u64,
-    /// Since when its time is conserved, tick.
+    /// When the conservation of its time begins, tick.
     pub born: u64,
-    /// When its current or last transaction began, tick; 0 not known.
+    /// When its current or last transaction began, tick; 0: not known.
     pub transaction: u64,
-    /// Since when it waits for its client's next message, or waited for the last one, tick; 0 not known.
+    /// When its current or last wait for a client message began, tick; 0: not known.
     pub between: u64,
-    /// Up to when it is conserved, tick.
+    /// When the conservation of its time ends, tick.
     pub now: u64,
     /// Calls through each probe.
     pub calls: Vec<u64>,
-    /// Lightweight locks held.
+    /// Number of lightweight locks held.
     pub holding: u32,
     /// The first of them.
     pub holds: Vec<Hold>,
     /// The statistics, in the order of their first use.
     pub heads: Vec<Head>,
-    /// Some of them may still be [`NAMELESS`].
+    /// Whether some of them may still be [`NAMELESS`].
     pub(crate) unnamed: bool,
     /// Their histograms.
     pub(crate) histograms: HistogramStore,
-    /// Of a group: sessions merged into it.
+    /// For a group: number of sessions merged into it.
     pub sessions: u64,
 }
 
@@ -146,18 +146,20 @@ pub(crate) struct Pending {
     /// Index of its head.
     pub head: usize,
     pub ticks: u64,
-    /// Or else a signal has interrupted it, and it may go on: it is time, and no event.
+    /// Whether the wait has ended. If not, a signal has interrupted it, and it may continue: its time counts, but not
+    /// as an event.
     pub ended: bool,
 }
 
 impl Book {
-    /// The account that runs.
+    /// The running account.
     pub fn run(&self) -> Option<StatId> {
         self.run_head.and_then(|i| self.heads.get(i)).map(|h| h.stat)
     }
 
-    /// Since when it does what it does, tick. Between two messages that is since the last one was handled, whatever wakes it
-    /// meanwhile: a reload of the configuration, a timer, another session's signal.
+    /// When the session's current activity began, tick. Between two messages, this is when the last message was
+    /// handled, even if the session is woken meanwhile by a reload of the configuration, a timer or another session's
+    /// signal.
     pub fn since(&self, running: Option<&Stat>) -> u64 {
         let waits = running.is_some_and(Stat::is_between_messages);
         match self.between {
@@ -166,7 +168,7 @@ impl Book {
         }
     }
 
-    /// The histogram of one of its heads, since the statistic began.
+    /// The histogram of one of its heads since the statistic began.
     pub fn histogram(&self, head: &Head) -> Histogram {
         let (first, counts) = self.histograms.get(head.histogram);
         let mut histogram = Histogram::new();
@@ -174,7 +176,7 @@ impl Book {
         histogram
     }
 
-    /// Ticks in all accounts, the running one included: the age of the session.
+    /// Ticks in all accounts, including the running one: the age of the session.
     pub fn accounted(&self, directory: &Directory) -> u64 {
         self.heads
             .iter()
@@ -182,7 +184,7 @@ impl Book {
             .fold(0, |sum, h| sum.saturating_add(h.total))
     }
 
-    /// An empty book of the owner in `bytes`, its entry.
+    /// An empty book for the owner whose entry is in `bytes`.
     pub(crate) fn of_entry(index: u32, bytes: &[u8]) -> Book {
         Book {
             slot: index,
@@ -199,7 +201,7 @@ impl Book {
         }
     }
 
-    /// Let the running account run up to `now`, and no further.
+    /// Extend the running account to `now`.
     pub(crate) fn run_until(&mut self, now: u64) {
         self.now = now.max(self.run_start);
         let running = self.now - self.run_start;
@@ -209,7 +211,7 @@ impl Book {
         }
     }
 
-    /// Of an owner that has closed its last account and is about to retire: it is conserved up to then.
+    /// For an owner that has closed its last account and is about to retire: its time is conserved up to then.
     pub(crate) fn settle_closed(&mut self, directory: &Directory) {
         if self.run_head.is_some() {
             return;
@@ -220,15 +222,16 @@ impl Book {
         }
     }
 
-    /// Correct a book whose writer stopped during an update: the heads may already hold the stretch
-    /// that just ended, while the next one has not begun. Time beyond that from birth to the stretch's
-    /// start is subtracted from the running account; if that has not run for so long, the pending record is in its head already.
+    /// Correct a book whose writer stopped during an update: the heads may already contain the stretch
+    /// that just ended, although the next one has not begun. Time in excess of that from birth to the stretch's
+    /// start is subtracted from the running account; if that account has not run for so long, the pending record is
+    /// already in its head.
     pub(crate) fn settle_torn(&mut self, directory: &Directory) {
         let Some(index) = self.run_head else { return };
         let running = self.heads.get(index).map_or(0, |h| h.running);
         let ended = self.accounted(directory).saturating_sub(running);
         let mut twice = ended.saturating_sub(self.run_start.saturating_sub(self.born));
-        if let Some(pend) = self.pend.filter(|it| it.ticks == twice && twice > running) {
+        if let Some(pend) = self.pend.filter(|pend| pend.ticks == twice && twice > running) {
             if let Some(head) = self.heads.get_mut(pend.head) {
                 head.total = head.total.saturating_sub(twice);
                 twice = 0;
@@ -239,7 +242,7 @@ impl Book {
             head.total = (head.total - head.running).saturating_add(running);
             head.running = running;
         }
-        // Of an owner that died there nothing runs: it lived until that stretch ended.
+        // If the owner died there, no account is running, and the owner lived until that stretch ended.
         self.now = self.now.max(self.born.saturating_add(self.accounted(directory)));
     }
 }
@@ -262,7 +265,7 @@ impl Head {
         }
     }
 
-    /// Whether nothing was counted since `before`.
+    /// Whether nothing has been counted since `before`.
     pub(crate) fn is_still(&self, before: &Head) -> bool {
         self.raw_stat == before.raw_stat && self.raw_count == before.raw_count
     }

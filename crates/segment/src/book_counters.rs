@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The few words of a book that change with every command, for readers that poll hundreds of times a
+//! The few words of a book that change with every command, for readers that poll hundreds of times per
 //! second.
 //!
-//! Each word is read by itself and written whole by its one writer, so none tears. Two of them may
-//! be of different instants.
+//! Each word is read separately, and its single writer writes it as a whole, so no word tears. Two words
+//! may come from different instants.
 
 use crate::error::Error;
 use crate::layout::{self, book, entry, i32_at, text_at, u32_at, u64_at};
@@ -15,7 +15,7 @@ use std::sync::atomic::{fence, Ordering};
 pub struct Claim {
     /// Its number.
     pub slot: u32,
-    /// How often it was claimed.
+    /// Number of times that the slot was claimed.
     pub generation: u32,
     /// The process.
     pub pid: i32,
@@ -28,12 +28,12 @@ pub struct Claim {
 pub struct BookCounters {
     /// Twice the number of changes made to the book. Does not grow while the level is off.
     pub seq: u64,
-    /// Calls through the probe in question.
+    /// Calls through the given probe.
     pub calls: u64,
 }
 
 impl Segment {
-    /// The slots in use whose identity is not being changed right now.
+    /// The slots in use whose identity is not being changed at the moment.
     pub fn claims(&self) -> Result<Vec<Claim>, Error> {
         let region = self.regions.entries;
         let mut one = [0u8; entry::SIZE];
@@ -72,7 +72,7 @@ impl Segment {
     }
 
     /// Twice the number of changes of a slot's current statement. Does not grow while statements are
-    /// paused, or if none are kept.
+    /// paused, or if the segment keeps none.
     pub fn statement_changes(&self, slot: u32) -> Result<u64, Error> {
         match self.regions.statements.filter(|all| slot < all.caches.count) {
             Some(regions) => self.read_u64(regions.caches.entry(slot)),
@@ -80,7 +80,7 @@ impl Segment {
         }
     }
 
-    /// Whether statements are kept.
+    /// Whether the segment keeps statements.
     pub fn keeps_statements(&self) -> bool {
         self.regions.statements.is_some()
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The statements of a Java client, as its driver executed them.
 //!
-//! Their figures are statistics `call::<figure>::<id>`; the text of each is in the directory, in pieces: entries
-//! `sql::<id>::<number>::<piece>`, which name no statistic.
+//! Their figures are statistics `call::<figure>::<id>`. The text of each is stored in pieces in the directory, in
+//! entries `sql::<id>::<number>::<piece>`, which are not statistics.
 
 use crate::error::Error;
 use crate::interval::StatisticRow;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The beginning of each statistic's name.
 const FAMILY: &str = "call::";
-/// The id of all statements that had no space of their own.
+/// The id of all statements without an entry of their own.
 const OTHERS: &str = "others";
 
 /// The texts of statements, by id.
@@ -25,55 +25,55 @@ pub type CallTexts = HashMap<String, String>;
 pub struct CallRow {
     /// A hash of its text.
     pub id: String,
-    /// Its text, with question marks for parameters; its beginning if it is long.
+    /// Its text, with question marks for parameters, truncated if it is long.
     pub text: String,
-    /// Executions, without fetches.
+    /// Executions, not including fetches.
     pub execute: Timing,
-    /// Until the server's first answer to them.
+    /// Time until the server's first response to executions.
     pub first_seconds: f64,
-    /// Further calls for rows of a cursor, data of a COPY, or types of parameters.
+    /// Additional calls for rows of a cursor, data of a COPY, or types of parameters.
     pub fetch: Timing,
-    /// Of execution and fetches: in reads and writes of the socket.
+    /// Time in reads and writes of the socket, during executions and fetches.
     pub wait_seconds: f64,
-    /// In methods of the result, without fetches.
+    /// Time in methods of the result, not including fetches.
     pub decode_seconds: f64,
     /// Rows received.
     pub rows: u64,
-    /// Most rows received at once.
+    /// Maximum number of rows received at once.
     pub max_rows: u64,
     /// Messages sent.
     pub messages: u64,
-    /// Times that the driver sent something and then waited for an answer.
+    /// Number of times that the driver sent messages and then waited for the response.
     pub round_trips: u64,
-    /// Bytes of the messages sent.
+    /// Bytes sent.
     pub bytes_sent: u64,
     /// Bytes received.
     pub bytes_received: u64,
-    /// Prepared statements made of it, without the server.
+    /// Creation of prepared-statement objects, not including the server.
     pub prepare: Timing,
-    /// The same that were closed.
+    /// Closing these objects.
     pub close: Timing,
-    /// Executions that ended by an exception.
+    /// Executions that ended with an exception.
     pub failed: u64,
-    /// Executions as a batch.
+    /// Executions of batches.
     pub batches: u64,
-    /// Statements, or sets of parameters, in these.
+    /// Statements, or sets of parameters, in these batches.
     pub batched: u64,
-    /// Transactions that executed it more than ten times, for a row at most each time.
+    /// Transactions that executed the statement more than ten times, for at most one row each time.
     pub repeating_transactions: u64,
-    /// Executions in these.
+    /// Executions in these transactions.
     pub repeated: u64,
-    /// Most executions in one of these.
+    /// Maximum number of executions in one of these transactions.
     pub max_repeated: u64,
 }
 
 impl CallRow {
-    /// From its execution to its last value: without what the application did in between.
+    /// Time from execution to the last value, not including time that the application spent in between.
     pub fn elapsed_seconds(&self) -> f64 {
         self.execute.seconds + self.fetch.seconds + self.decode_seconds
     }
 
-    /// In the driver, neither waiting for the server nor decoding.
+    /// Time in the driver, neither waiting for the server nor decoding.
     pub fn driver_seconds(&self) -> f64 {
         (self.execute.seconds + self.fetch.seconds - self.wait_seconds).max(0.0)
     }
@@ -116,7 +116,7 @@ fn timing(of: &StatisticRow) -> Timing {
     }
 }
 
-/// The statements of an interval's statistics, in order of their ids; and the waits for a connection of a pool.
+/// The statements in an interval's statistics, ordered by id, and the waits for a connection from a pool.
 pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, Option<Timing>) {
     let mut rows: BTreeMap<&str, CallRow> = BTreeMap::new();
     let mut pool = None;
@@ -130,7 +130,7 @@ pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, Op
     }
     let named = rows.into_iter().map(|(id, row)| {
         let text = match id {
-            OTHERS => "(statements without space of their own)".to_string(),
+            OTHERS => "(statements without an entry of their own)".to_string(),
             id => texts.get(id).cloned().unwrap_or_default(),
         };
         CallRow { id: id.to_string(), text, ..row }

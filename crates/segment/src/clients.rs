@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Total time and number of all clients' messages since the last reset, at a snapshot.
 //!
-//! The checkpointer puts the same sums into its events, so that a reader can compute the activity
+//! The checkpointer puts the same totals into its events, so that a reader can compute the activity
 //! since then.
 
 use serde::Serialize;
@@ -10,27 +10,27 @@ use crate::directory::StatId;
 use crate::own;
 use crate::snapshot::Snapshot;
 
-/// The sums.
+/// The totals of all clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ClientTotals {
-    /// How often totals were reset before.
+    /// Number of resets so far.
     pub resets: u32,
     /// Messages handled.
     pub commands: u64,
-    /// Time of handling them.
+    /// Time spent handling messages.
     pub seconds: f64,
-    /// Periods in which a process was not measured and that have ended.
+    /// Completed periods in which a process was not measured.
     pub off_stretches: u64,
 }
 
-/// What all clients did during some time.
+/// The activity of all clients over a period.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClientActivity {
-    /// Length of the time, seconds.
+    /// Length of the period, seconds.
     pub seconds: f64,
     /// Messages handled.
     pub commands: u64,
-    /// The same per second.
+    /// Messages handled per second.
     pub commands_per_second: Option<f64>,
     /// Mean time to handle one, seconds.
     pub mean_handle_seconds: Option<f64>,
@@ -40,7 +40,7 @@ pub struct ClientActivity {
 }
 
 impl ClientActivity {
-    /// Messages handled in some time, and how long that took; seconds.
+    /// The activity over a period: messages handled, and the time that took; seconds.
     pub fn from_totals(seconds: f64, commands: u64, handle_seconds: f64) -> ClientActivity {
         ClientActivity {
             seconds,
@@ -53,7 +53,7 @@ impl ClientActivity {
 }
 
 impl ClientTotals {
-    /// The activity since `then`, which was that many seconds before. `None` if not all was seen.
+    /// The activity since `then`, which was this many seconds earlier. `None` if part of it was not measured.
     pub fn since(&self, then: &ClientTotals, seconds: f64) -> Option<ClientActivity> {
         let whole = self.resets == then.resets && self.off_stretches == then.off_stretches;
         let commands = self.commands.checked_sub(then.commands).filter(|_| whole)?;
@@ -61,7 +61,7 @@ impl ClientTotals {
         Some(ClientActivity::from_totals(seconds.max(0.0), commands, handle))
     }
 
-    /// At a snapshot.
+    /// The totals at a snapshot.
     pub fn from_snapshot(snapshot: &Snapshot) -> ClientTotals {
         let directory = &snapshot.directory;
         let mut are_handled = vec![false; directory.len()];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The segment's clock: reading it, and turning its ticks into seconds.
+//! The segment's clock: reads it, and converts its ticks to seconds.
 //!
-//! The header holds one instant in ticks and in nanoseconds of CLOCK_MONOTONIC. A second pair, read
-//! now, gives the length of a tick without a calibration at start-up. The older the segment, the more
-//! precise it is.
+//! The header has one instant in ticks and in nanoseconds of CLOCK_MONOTONIC. A second pair, read
+//! now, gives the length of a tick without calibration at startup. The older the segment, the more
+//! precise the result.
 
 use crate::error::Error;
 use crate::layout::clock_kind;
@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where ticks come from.
+/// The source of ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockKind {
     /// `clock_gettime(CLOCK_MONOTONIC)`: a tick is a nanosecond.
@@ -29,7 +29,7 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
-    /// All of them, with their numbers in a header.
+    /// All kinds, with their numbers in a header.
     const ALL: &[(u32, ClockKind)] = &[
         (clock_kind::MONOTONIC, ClockKind::Monotonic),
         (clock_kind::TSC, ClockKind::Tsc),
@@ -38,12 +38,12 @@ impl ClockKind {
         (clock_kind::VIRTUAL, ClockKind::Virtual),
     ];
 
-    /// The kind of that name; `None`: there is none.
+    /// The kind with this name.
     pub fn of_name(name: &str) -> Option<ClockKind> {
         ClockKind::ALL.iter().find(|(_, kind)| kind.name() == name).map(|(_, kind)| *kind)
     }
 
-    /// The kind of that number in a header; `None`: this reader does not know it.
+    /// The kind with this number in a header; `None`: this reader does not know it.
     pub(crate) fn of_number(number: u32) -> Option<ClockKind> {
         ClockKind::ALL.iter().find(|(n, _)| *n == number).map(|(_, kind)| *kind)
     }
@@ -59,7 +59,7 @@ impl ClockKind {
         }
     }
 
-    /// How long a tick of a processor's counter may be, ns. None: it is not a counter.
+    /// The plausible lengths of a tick of a CPU counter, ns. `None`: the clock is not a counter.
     fn tick_lengths(self) -> Option<RangeInclusive<f64>> {
         match self {
             ClockKind::Monotonic => None,
@@ -67,23 +67,23 @@ impl ClockKind {
             ClockKind::Virtual => None,
             // Between 50 MHz and 50 GHz.
             ClockKind::Tsc => Some(0.02..=20.0),
-            // Between 1 MHz and 10 GHz: 24 MHz is common, 1 GHz prescribed since Armv8.6.
+            // Between 1 MHz and 10 GHz: 24 MHz is common, and Armv8.6 and later require 1 GHz.
             ClockKind::Cntvct => Some(0.1..=1000.0),
         }
     }
 
-    /// The counter's value now. None: this processor does not have it.
+    /// The counter's current value. `None`: this processor does not have the counter.
     fn count(self) -> Option<u64> {
         match self {
             ClockKind::Monotonic => None,
-            // SAFETY: every x86-64 processor has rdtsc, which touches no memory. A process that may
+            // SAFETY: every x86-64 processor has rdtsc, which does not touch memory. A process that may
             // not use it (PR_SET_TSC) is killed by SIGSEGV, not corrupted.
             #[cfg(target_arch = "x86_64")]
             ClockKind::Tsc => Some(unsafe { core::arch::x86_64::_rdtsc() }),
             #[cfg(target_arch = "aarch64")]
             ClockKind::Cntvct => {
                 let ticks;
-                // SAFETY: Linux lets programs read this register; it touches no memory.
+                // SAFETY: Linux lets programs read this register, which does not touch memory.
                 unsafe {
                     core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack))
                 };
@@ -94,20 +94,21 @@ impl ClockKind {
     }
 }
 
-/// Ticks by which the clocks of two processors differ at most (`TALLY_CLOCK_SLIP`): one that goes back by more has begun anew.
+/// Maximum difference between the clocks of two processors, in ticks (`TALLY_CLOCK_SLIP`): a clock that goes back
+/// further has restarted.
 pub(crate) const CLOCK_SLIP: u64 = 1 << 28;
 
 /// Pairs of readings closer than this do not give a precise length of a tick.
 const BASE: Duration = Duration::from_millis(50);
 
-/// The clock of one segment, as known now.
+/// The clock of one segment, as currently known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clock {
     kind: ClockKind,
     tick0: u64,
     ns0: u64,
     ns_per_tick: f64,
-    /// Of an image: when it was complete; of a virtual clock: what it showed last.
+    /// For an image: when it was complete; for a virtual clock: its last reading.
     moment: Option<u64>,
 }
 
@@ -116,7 +117,7 @@ pub fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Nanoseconds of CLOCK_BOOTTIME: since boot, sleep included.
+/// Nanoseconds of CLOCK_BOOTTIME: since boot, including sleep.
 pub fn boottime_ns() -> u64 {
     nanoseconds(ClockId::Boottime)
 }
@@ -157,19 +158,19 @@ impl Clock {
         Ok(clock)
     }
 
-    /// A clock of which only the length of a tick is known: that of a recording.
+    /// The clock of a recording, which only has the length of a tick.
     pub fn recorded(kind: ClockKind, ticks_per_second: f64) -> Clock {
         Clock { kind, tick0: 0, ns0: 0, ns_per_tick: 1e9 / ticks_per_second, moment: None }
     }
 
-    /// The clock of another machine, at a moment of an image.
+    /// The clock of another machine, at the moment of an image.
     pub(crate) fn of_moment(kind: ClockKind, tick0: u64, ns0: u64, moment: &Moment) -> Clock {
         let mut clock = Clock { kind, tick0, ns0, ns_per_tick: 1.0, moment: None };
         clock.set_moment(moment);
         clock
     }
 
-    /// Whether it is a word of the segment: that of tests.
+    /// Whether the clock is virtual: a word in the segment, for tests.
     pub(crate) fn is_virtual(&self) -> bool {
         #[cfg(feature = "test-hooks")]
         return self.kind == ClockKind::Virtual;
@@ -177,17 +178,17 @@ impl Clock {
         false
     }
 
-    /// Of such a clock: it shows this now.
+    /// Set the current reading of a virtual clock.
     pub(crate) fn set_now(&mut self, tick: u64) {
         self.moment = Some(tick);
     }
 
-    /// The instant with which it began, or began anew.
+    /// Set the instant at which the clock started or restarted.
     pub(crate) fn set_origin(&mut self, tick0: u64, ns0: u64) {
         (self.tick0, self.ns0) = (tick0, ns0);
     }
 
-    /// It is a later moment of the same clock.
+    /// Set a later moment of the same clock.
     pub(crate) fn set_moment(&mut self, moment: &Moment) {
         self.moment = Some(moment.tick);
         self.set_pair(moment.tick, moment.monotonic_ns);
@@ -198,7 +199,7 @@ impl Clock {
         if self.moment.is_some() {
             return;
         }
-        // A tick between two readings of the other clock; the tightest of a few is used.
+        // Each attempt reads a tick between two readings of the other clock; the tightest attempt is used.
         let mut best: Option<(u64, u64, u64)> = None;
         for _ in 0..5 {
             let before = monotonic_ns();
@@ -214,12 +215,12 @@ impl Clock {
         }
     }
 
-    /// The second pair: how long a tick is.
+    /// Set the second pair, which determines the length of a tick.
     fn set_pair(&mut self, tick: u64, ns: u64) {
         let Some(lengths) = self.kind.tick_lengths() else { return };
         if tick > self.tick0 && ns > self.ns0 {
             let ns_per_tick = (ns - self.ns0) as f64 / (tick - self.tick0) as f64;
-            // Otherwise the header's instant is not of this clock.
+            // Otherwise the header's instant does not belong to this clock.
             if lengths.contains(&ns_per_tick) {
                 self.ns_per_tick = ns_per_tick;
             }
@@ -237,27 +238,28 @@ impl Clock {
         }
     }
 
-    /// Whether ticks of both can be compared: of one kind, and equally long but for what each was measured with.
+    /// Whether ticks of the two clocks are comparable: they are of the same kind and length, except for errors of
+    /// measurement.
     pub(crate) fn is_like(&self, other: &Clock) -> bool {
         self.kind == other.kind && (self.ns_per_tick / other.ns_per_tick - 1.0).abs() < 1e-3
     }
 
-    /// Where ticks come from.
+    /// The source of ticks.
     pub fn kind(&self) -> ClockKind {
         self.kind
     }
 
-    /// Ticks in a second.
+    /// Ticks per second.
     pub fn ticks_per_second(&self) -> f64 {
         1e9 / self.ns_per_tick
     }
 
-    /// A number of ticks in seconds.
+    /// Convert a number of ticks to seconds.
     pub fn seconds(&self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks_per_second()
     }
 
-    /// An instant in ticks as nanoseconds of CLOCK_MONOTONIC.
+    /// Convert an instant in ticks to nanoseconds of CLOCK_MONOTONIC.
     pub fn ns_of(&self, tick: u64) -> u64 {
         let ns = |ticks: u64| (ticks as f64 * self.ns_per_tick) as u64;
         if tick >= self.tick0 {
@@ -267,7 +269,7 @@ impl Clock {
         }
     }
 
-    /// Seconds as a number of ticks.
+    /// Convert seconds to a number of ticks.
     pub fn ticks(&self, seconds: f64) -> u64 {
         (seconds * 1e9 / self.ns_per_tick) as u64
     }
@@ -278,12 +280,12 @@ impl Clock {
 pub struct ClockInfo {
     /// "tsc", "cntvct" or "monotonic".
     pub kind: &'static str,
-    /// Ticks in a second.
+    /// Ticks per second.
     pub ticks_per_second: f64,
 }
 
 impl ClockInfo {
-    /// A number of ticks in seconds.
+    /// Convert a number of ticks to seconds.
     pub fn seconds(&self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks_per_second
     }
@@ -300,7 +302,7 @@ mod tests {
             if kind != ClockKind::Monotonic && kind.count().is_none() {
                 continue;
             }
-            // Two readings between which this thread lost its CPU are no pair.
+            // Two readings between which this thread lost its CPU are not a pair.
             let (tick0, ns0) = loop {
                 let before = monotonic_ns();
                 let tick = kind.count().unwrap_or(before);

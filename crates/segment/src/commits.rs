@@ -9,44 +9,44 @@ use crate::frame_totals::FrameTotals;
 use crate::timing::Timing;
 use serde::Serialize;
 
-/// Commits that wrote WAL: which process flushed it, and where their time went.
+/// Commits that wrote WAL: who flushed it, and where the time went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Commits {
-    /// All of them.
+    /// Number of commits.
     pub count: u64,
-    /// Whole commits that synced the WAL themselves.
+    /// Commits that synced the WAL themselves, as a whole.
     pub leader: Timing,
-    /// Whole commits whose WAL was synced with that of another one.
+    /// Commits whose WAL was synced together with that of another commit, as a whole.
     pub group_committed: Timing,
-    /// Whole commits that did not wait for a sync (synchronous_commit = off).
+    /// Commits that did not wait for a sync (synchronous_commit = off), as a whole.
     pub asynchronous: Timing,
     /// Syncs of the WAL, by any process.
     pub flushes: u64,
-    /// Commits that waited for a sync per commit that synced; `None` if none synced.
+    /// Number of commits that waited for a sync, per commit that synced; `None` if none synced.
     pub commits_per_flush: Option<f64>,
-    /// Inserting the commit's own WAL; only while the level is locks.
+    /// Inserting the commit's own WAL record; only at level locks.
     pub insertion: Option<Timing>,
-    /// Parts of them; those that had none of a part are not counted in it: waiting for WAL buffers
-    /// and for others to insert their WAL,
+    /// Part: waiting for WAL buffers, and for other processes to insert their WAL. Each part counts only the commits
+    /// that had it.
     pub insert: Timing,
-    /// for the turn to flush, or for the leader's flush,
+    /// Part: waiting for the turn to flush, or for the leader's flush.
     pub queue: Timing,
-    /// sleeping for commit_delay,
+    /// Part: sleeping for commit_delay.
     pub delay: Timing,
-    /// writing the WAL,
+    /// Part: writing the WAL.
     pub write: Timing,
-    /// syncing it,
+    /// Part: syncing the WAL.
     pub sync: Timing,
-    /// and waiting for synchronous standbys.
+    /// Part: waiting for synchronous standbys.
     pub replication: Timing,
 }
 
 /// Checkpoints and restartpoints that ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Checkpoints {
-    /// From their first step to their last.
+    /// Total time of checkpoints.
     pub total: Timing,
-    /// Writing buffers, the pauses between them included.
+    /// Writing buffers, including the pauses between writes.
     pub write: Timing,
     /// Syncing files.
     pub sync: Timing,
@@ -81,7 +81,7 @@ fn field(stat: &Stat) -> Option<Field> {
 }
 
 /// How the commits that this statistic times were made durable: "leader", "group_committed" or
-/// "asynchronous"; `None` where it times something else. Every event is one of [`Commits::count`].
+/// "asynchronous"; `None` for other statistics. Every event is one of [`Commits::count`].
 pub fn whole_commit(stat: &Stat) -> Option<&'static str> {
     match stat.name.as_str() {
         _ if stat.kind != StatKind::Timer => None,
@@ -97,7 +97,7 @@ pub(crate) fn is_of_commit(stat: &Stat) -> bool {
     field(stat).is_some()
 }
 
-/// Both; `files` are the operations on files of the same interval.
+/// Commits and checkpoints; `files` are the operations on files in the same interval.
 pub(crate) fn rows(sums: &FrameTotals<'_>, files: &[FileRow]) -> (Commits, Checkpoints) {
     let clock = sums.clock();
     let (mut commits, mut checkpoints) = (Commits::default(), Checkpoints::default());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What happened between two snapshots: per session, and for all sessions together.
+//! The changes between two snapshots: per session, and for all sessions together.
 //!
 //! Sessions are matched by slot and generation. Sessions that ended in between are in the groups: the
-//! growth of the groups, less what these sessions had at the first snapshot, is what they did since
-//! then. It includes sessions that started and ended in between. So everything is counted once.
+//! growth of the groups, minus the figures of these sessions at the first snapshot, is their activity
+//! since then. It includes sessions that started and ended in between. So everything is counted once.
 
 use crate::book::{Book, Head, Life};
 use crate::directory::{Directory, StatId};
@@ -23,41 +23,41 @@ pub use kinds::KindTotals;
 use kinds::{merge_kinds, totals_of};
 pub(crate) use moved::take_back;
 
-/// What one session did.
+/// The activity of one session.
 #[derive(Debug, Clone)]
 pub struct SessionDelta<'a> {
-    /// The session as it is now.
+    /// The session at the later snapshot.
     pub book: &'a Book,
-    /// Ticks that it lived in the interval.
+    /// Its lifetime in the interval, ticks.
     pub lived: u64,
     /// Its statistics that changed.
     pub changes: Vec<(StatId, Change)>,
 }
 
-/// What happened between two snapshots.
+/// The changes between two snapshots.
 #[derive(Debug, Clone)]
 pub struct Delta<'a> {
-    /// The later one.
+    /// The later snapshot.
     pub snapshot: &'a Snapshot,
-    /// Ticks between them, or since the reset that came between them.
+    /// Ticks between the snapshots, or since a reset between them.
     pub ticks: u64,
-    /// The sessions at the later one.
+    /// The sessions at the later snapshot.
     pub sessions: Vec<SessionDelta<'a>>,
-    /// How many have ended.
+    /// Number of sessions that have ended.
     pub ended_sessions: u64,
-    /// Ticks of the interval that these lived.
+    /// Their lifetime in the interval, ticks.
     pub ended_ticks: u64,
-    /// What all did, by kind of process.
+    /// The activity of all sessions, by kind of process.
     pub kinds: Vec<KindTotals>,
-    /// What all did, by statistic.
+    /// The activity of all sessions, by statistic.
     pub totals: Vec<Total>,
     /// Calls through each probe.
     pub calls: Vec<u64>,
 }
 
 impl<'a> Delta<'a> {
-    /// What happened since `previous`; without one, or with one from before a reset, since
-    /// the last reset or the segment's beginning.
+    /// The changes since `previous`; without a previous snapshot, or with one from before a reset, since
+    /// the last reset or the segment's creation.
     pub fn between(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Delta<'a> {
         let previous = previous.filter(|p| p.resets == snapshot.resets);
         let since = previous.map_or(snapshot.reset_tick, |p| p.tick);
@@ -90,7 +90,7 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// The statistics that changed, with what all sessions did.
+    /// The statistics that changed, with the total of all sessions.
     pub fn changed(&self) -> impl Iterator<Item = (&crate::directory::Stat, &Total)> {
         self.totals
             .iter()
@@ -100,15 +100,15 @@ impl<'a> Delta<'a> {
     }
 }
 
-/// The activity of some of the sessions.
+/// The activity of a part of the sessions.
 struct Share<'a> {
     sessions: Vec<SessionDelta<'a>>,
     kinds: Vec<KindTotals>,
     calls: Vec<u64>,
 }
 
-/// The activity of the sessions. If there are many, several threads share the work, which mostly
-/// waits for memory.
+/// The activity of the sessions. If there are many, several threads share the work, which is mostly
+/// waiting for memory.
 fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a> {
     let count = |books: &'a [Book]| {
         let mut share = Share {
@@ -131,7 +131,7 @@ fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a
         let others: Vec<_> = shares.map(|share| scope.spawn(move || count(share))).collect();
         let mut every = count(own);
         for other in others {
-            // Pass on the panic of a worker.
+            // Propagate the panic of a worker.
             let other = other.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
             every.sessions.extend(other.sessions);
             merge_kinds(&mut every.kinds, other.kinds);
@@ -197,7 +197,7 @@ fn session<'a>(
                 (head.min, head.max),
                 then.filter(|t| t.count > 0).map(|t| (t.min, t.max)),
             );
-            // An event may have begun before the interval: its whole length counts as the extreme.
+            // An event may have begun before the interval; its whole length counts as the extreme.
             let whole = |h: &Head| h.total - h.running;
             let only = whole(head).saturating_sub(then.map_or(0, whole));
             (change.min, change.max) =
@@ -220,7 +220,8 @@ fn session<'a>(
             sum.change.total = sum.change.total.saturating_sub(ticks);
         }
     });
-    // A writer that keeps no accounts has no time to conserve, and one that has closed them lived as long as they say.
+    // A writer without accounts has no time to conserve; one that has closed its accounts lived as long as they add up
+    // to.
     let lived = match book.run_head {
         Some(_) => book.now.saturating_sub(before.map_or(book.born, |b| b.now)),
         None => accounted.saturating_sub(moved),
@@ -228,7 +229,7 @@ fn session<'a>(
     SessionDelta { book, lived, changes }
 }
 
-/// The histogram of a head: its first bucket and the counts from there on.
+/// The histogram of a head: its first bucket, and the counts from there on.
 fn counts<'b>(book: Option<&'b Book>, head: Option<&Head>) -> (usize, Counts<'b>) {
     match (book, head) {
         (Some(book), Some(head)) => book.histograms.get(head.histogram),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The names of statistics, and their parts.
 //!
-//! A name is tags joined by `::`, from general to specific. An account of the ledger is
+//! A name consists of tags joined by `::`, from general to specific. An account of the ledger is
 //! `<phase>::<activity>`; the activity of a wait, `wait::LWLock:WALWrite`, is shown without its first
-//! tag. A segment may have the same name twice (a writer was killed while it published one), so the
-//! reader numbers statistics by itself.
+//! tag. A segment may have the same name twice (if a writer was killed while publishing it), so the
+//! reader assigns its own numbers to statistics.
 
 use crate::wait_class::WaitClass;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A statistic's number in a [`Directory`].
 pub type StatId = u32;
 
-/// What a statistic counts.
+/// The kind of a statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatKind {
     /// Time of the closed ledger, in ticks.
@@ -52,7 +52,7 @@ impl std::hash::Hash for Stat {
     }
 }
 
-/// Waits by which the server goes slow on purpose (src/backend/utils/activity/wait_event.c, class Timeout).
+/// Deliberate pauses of the server (src/backend/utils/activity/wait_event.c, class Timeout).
 pub const PAUSES: [&str; 5] = [
     "Timeout:BaseBackupThrottle",
     "Timeout:CheckpointWriteDelay",
@@ -62,7 +62,7 @@ pub const PAUSES: [&str; 5] = [
 ];
 
 impl Stat {
-    /// A statistic of this name; its class follows from the name.
+    /// A statistic with this name, whose class follows from the name.
     pub fn new(name: String, kind: StatKind, unit: String) -> Stat {
         let (phase, rest) = name.split_once("::").unwrap_or((&name, ""));
         let activity = rest.strip_prefix("wait::").unwrap_or(rest);
@@ -70,7 +70,7 @@ impl Stat {
         Stat { phase: phase.into(), activity: activity.into(), class, name, kind, unit }
     }
 
-    /// The same statistic with the class that the writer decided.
+    /// The same statistic with the class that the writer stored.
     pub(crate) fn with_class(self, class: Option<WaitClass>) -> Stat {
         Stat { class: class.unwrap_or(self.class), ..self }
     }
@@ -90,7 +90,7 @@ impl Stat {
         &self.activity
     }
 
-    /// Whether it is an account of waiting: the process does not want a processor.
+    /// Whether it is an account of a wait, in which the process does not need a CPU.
     pub fn is_wait(&self) -> bool {
         self.name.split_once("::").is_some_and(|(_, a)| a.starts_with("wait::"))
     }
@@ -100,8 +100,8 @@ impl Stat {
         matches!(&*self.phase, "idle" | "idle in transaction")
     }
 
-    /// Whether an account is idling: waiting for the client between commands, the main loop of a background
-    /// process, or a pause that the server takes on purpose so that others can work.
+    /// Whether an account is idle time: waiting for the client between commands, the main loop of a background
+    /// process, or a deliberate pause of the server.
     pub fn is_idle(&self) -> bool {
         (self.is_between_messages() && self.class == WaitClass::Client)
             || self.class == WaitClass::Activity
@@ -135,7 +135,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The number of a statistic of this name and kind, a new one if need be.
+    /// The number of the statistic with this name and kind, which is added if missing.
     pub(crate) fn intern(this: &mut Arc<Directory>, stat: Stat) -> StatId {
         let key = (stat.name.clone(), stat.kind as u8);
         if let Some(&id) = this.by_name.get(&key) {
@@ -148,12 +148,12 @@ impl Directory {
         id
     }
 
-    /// The statistic of this number.
+    /// The statistic with this number.
     pub fn get(&self, id: StatId) -> Option<&Stat> {
         self.stats.get(id as usize).map(|stat| &**stat)
     }
 
-    /// The same, to be kept.
+    /// The same, as a shared reference.
     pub fn shared(&self, id: StatId) -> Option<&Arc<Stat>> {
         self.stats.get(id as usize)
     }
@@ -163,12 +163,12 @@ impl Directory {
         self.get(id).is_some_and(|stat| stat.kind == StatKind::Account)
     }
 
-    /// How many there are.
+    /// Number of statistics.
     pub fn len(&self) -> usize {
         self.stats.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no statistics.
     pub fn is_empty(&self) -> bool {
         self.stats.is_empty()
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names of calls between methods of a Java client: two names of methods do not fit into one of the directory, so there each
-//! is `#` and the hash of the name of its inclusive time, by which that name is found (FORMAT.md, section 4).
+//! Names of calls between methods of a Java client. Two method names do not fit into one directory entry, so each is
+//! stored as `#` and the hash of the name of its inclusive time, by which that name is found (FORMAT.md, section 4).
 
 use crate::error::Error;
 use crate::functions::{CallFigure, Name};
 use crate::layout::{directory, name_state, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 
-/// Entries that are read to find a name, at most: a directory that is nearly full has long searches, a hostile one longer
-/// ones.
+/// Maximum number of entries to read to find a name: searches are long in a directory that is nearly full, and longer
+/// in a hostile one.
 const MOST_STEPS: u32 = 256;
 
 impl Segment {
-    /// `edge::#<hash>::#<hash>` as `edge::<package>::<method>::<package>::<method>`. Any other name, and one whose methods
-    /// are not found, as it is.
+    /// Converts `edge::#<hash>::#<hash>` to `edge::<package>::<method>::<package>::<method>`. Other names, and names
+    /// whose methods are not found, are returned as they are.
     pub(crate) fn spelled(&self, name: String) -> Result<String, Error> {
         let Some([caller, callee]) = hashes(&name) else {
             return Ok(name);

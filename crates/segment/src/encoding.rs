@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Texts in the encodings of a server's databases.
+//! Decodes texts in the encodings of a server's databases.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,18 @@ use encoding_rs::{
     WINDOWS_1254, WINDOWS_1255, WINDOWS_1256, WINDOWS_1257, WINDOWS_1258, WINDOWS_874,
 };
 
-/// PostgreSQL's numbers of encodings (`mb/pg_wchar.h`), which it never changes.
+/// PostgreSQL's numbers of encodings (`mb/pg_wchar.h`), which never change.
 mod number {
     pub const EUC_TW: i32 = 4;
     pub const MULE_INTERNAL: i32 = 7;
     pub const LATIN1: i32 = 8;
 }
 
-/// The decoder of an encoding that is neither UTF-8 nor LATIN1. Some decode characters that the server's encoding does not have.
+/// The decoder for an encoding other than UTF-8 and LATIN1. Some decoders support characters that the server's encoding
+/// does not have.
 fn decoder(encoding: i32) -> Option<&'static Encoding> {
     Some(match encoding {
-        // EUC_JIS_2004 has more characters in places where EUC_JP has none.
+        // EUC_JIS_2004 has additional characters at code points that EUC_JP does not use.
         1 | 5 => EUC_JP,
         2 => GBK,
         3 => EUC_KR,
@@ -54,8 +55,9 @@ fn decoder(encoding: i32) -> Option<&'static Encoding> {
     })
 }
 
-/// A text of a database with that encoding, by PostgreSQL's number; with any other number it is taken for UTF-8. What it ends with is left out if it is a part of a character:
-/// the text was cut there. Of encodings that nothing here decodes, and of bytes that are no character, the replacement character is shown.
+/// Decodes a text of a database with this encoding (PostgreSQL's number); unknown numbers are treated as UTF-8. A
+/// partial character at the end is removed, because the text was truncated there. Bytes that are not a character, and
+/// encodings that are not supported, become replacement characters.
 pub fn decode(bytes: &[u8], encoding: i32) -> Cow<'_, str> {
     match encoding {
         number::LATIN1 => bytes.iter().map(|&byte| char::from(byte)).collect(),
@@ -74,7 +76,7 @@ pub fn decode(bytes: &[u8], encoding: i32) -> Cow<'_, str> {
                 let mut decoder = encoding.new_decoder_without_bom_handling();
                 let mut text =
                     String::with_capacity(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(0));
-                // Not the last: what may begin a character is kept back.
+                // Not marked as the last input, so that a partial character at the end is held back.
                 let _ = decoder.decode_to_string(bytes, &mut text, false);
                 text.into()
             }
@@ -83,7 +85,7 @@ pub fn decode(bytes: &[u8], encoding: i32) -> Cow<'_, str> {
     }
 }
 
-/// UTF-8, or what a database without an encoding has.
+/// Decodes UTF-8, or bytes of a database without an encoding.
 fn from_utf8(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -100,7 +102,7 @@ mod tests {
 
     const SQL_ASCII: i32 = 0;
 
-    /// What PostgreSQL makes of texts in each encoding: number, text, bytes in hexadecimal
+    /// PostgreSQL's conversion of texts to each encoding: number, text, bytes in hexadecimal
     /// (`select pg_char_to_encoding(name), text, encode(convert_to(text, name), 'hex')`).
     const CONVERTED: &str = include_str!("../tests/data/encodings.tsv");
 
@@ -115,7 +117,7 @@ mod tests {
                 .map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).unwrap())
                 .collect();
             assert_eq!(decode(&bytes, encoding), text, "{encoding}");
-            // However it was cut, the beginning is that of the text.
+            // Wherever it is truncated, the result is a prefix of the text.
             for end in 0..bytes.len() {
                 let cut = decode(&bytes[..end], encoding);
                 assert!(text.starts_with(&*cut), "{encoding}: {cut} of {text}, {end} bytes");

@@ -8,15 +8,15 @@ use crate::layout::event_kind;
 pub enum EventKind {
     /// Information.
     Note,
-    /// Something was left out or lost.
+    /// Something was not measured, or figures were lost.
     Warning,
-    /// One process kept another waiting for long.
+    /// One process kept another waiting for a long time.
     Blocked,
     /// An operation that took long.
     Slow,
-    /// A checkpoint begins or ends.
+    /// A checkpoint has started or ended.
     Checkpoint,
-    /// A kind of a later writer, by its number.
+    /// A kind of a later writer, with its number.
     Other(u32),
 }
 
@@ -39,7 +39,7 @@ impl EventKind {
 }
 
 impl From<&str> for EventKind {
-    /// By its printed name.
+    /// The kind with this printed name.
     fn from(name: &str) -> EventKind {
         match name {
             "note" => EventKind::Note,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The values of an event: decoded from its payload, put into words, and parsed from these words, which is what
-//! recordings have. `libtally/src/event_text.c` has the same words.
+//! The values of an event: decodes them from the payload, formats them as text, and parses that text, which is what
+//! recordings have. `libtally/src/event_text.c` formats the same text.
 
 use std::fmt::{Display, Formatter, Result as Done};
 use std::str::FromStr;
@@ -27,7 +27,7 @@ pub enum Payload {
     Completed(Box<Checkpoint>),
     /// What the checkpoint that has just ended wrote.
     Writes(CheckpointWrites),
-    /// What the clients did before and while it ran.
+    /// Client activity before and during the checkpoint.
     Clients(CheckpointClients),
     /// A checkpoint has failed.
     Failed(CheckpointFailed),
@@ -38,7 +38,7 @@ pub enum Payload {
 pub struct SlowOperation {
     /// "sync", or a wait event: "Lock:transactionid".
     pub operation: String,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub seconds: f64,
     /// The rest of the text: ", after 1 write of 8192 bytes: pg_xact/000C".
     pub details: String,
@@ -47,35 +47,35 @@ pub struct SlowOperation {
 /// A checkpoint that has started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckpointStarted {
-    /// Why: "time", "wal", "request", "shutdown" or "unknown".
+    /// The reason: "time", "wal", "request", "shutdown" or "unknown".
     pub reason: String,
-    /// What the clients did since the end of the previous checkpoint.
+    /// Client activity since the end of the previous checkpoint.
     pub before: Option<ClientActivity>,
-    /// The clients' sums at its start; recordings do not have them.
+    /// The clients' totals at the start; recordings do not have them.
     pub clients: Option<ClientTotals>,
 }
 
-/// A completed checkpoint. From its event are the fields up to `wal_recycled` without `buffers_by_tablespace`,
-/// `interval_seconds`, `spread` and `target`; the rest is from the events that follow.
+/// A completed checkpoint. The fields up to `wal_recycled`, except `buffers_by_tablespace`, `interval_seconds`,
+/// `spread` and `target`, come from its first event; the rest comes from the events that follow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Checkpoint {
     /// When it ended, seconds since 1970.
     pub ended: Option<f64>,
     /// Its reason: "time", "wal", "request", "shutdown" or "unknown".
     pub reason: String,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// Of that, operations on the files of SLRUs.
+    /// Part of `seconds`: operations on files of SLRUs.
     pub slru_seconds: f64,
-    /// Of that, writing buffers, including the pauses between writes.
+    /// Part of `seconds`: writing buffers, including the pauses between writes.
     pub write_seconds: f64,
-    /// Of that, syncing files.
+    /// Part of `seconds`: syncing files.
     pub sync_seconds: f64,
     /// Buffers written.
     pub buffers: u64,
-    /// The same by tablespace, most buffers first.
+    /// Buffers by tablespace, most buffers first.
     pub buffers_by_tablespace: Vec<Written>,
-    /// Time since the start of the checkpoint before, seconds.
+    /// Time since the start of the previous checkpoint, seconds.
     pub interval_seconds: Option<f64>,
     /// `write_seconds` as a fraction of checkpoint_timeout.
     pub spread: Option<f64>,
@@ -93,75 +93,77 @@ pub struct Checkpoint {
     pub wal_removed: u64,
     /// WAL files recycled.
     pub wal_recycled: u64,
-    /// Client activity from the end of the checkpoint before to the start of this one.
+    /// Client activity from the end of the previous checkpoint to the start of this one.
     pub before: Option<ClientActivity>,
-    /// Client activity while it ran.
+    /// Client activity during the checkpoint.
     pub during: Option<ClientActivity>,
-    /// Client activity from its end to the start of the next, or until now.
+    /// Client activity from its end to the start of the next checkpoint, or until now.
     pub after: Option<ClientActivity>,
 }
 
 impl Checkpoint {
-    /// From the first event at its end. `None`: it is another event.
+    /// The checkpoint of its first event. `None`: the event is of another kind.
     pub fn from_payload(payload: &Payload, ended: Option<f64>) -> Option<Checkpoint> {
         match payload {
-            Payload::Completed(it) => Some(Checkpoint { ended, ..(**it).clone() }),
+            Payload::Completed(checkpoint) => Some(Checkpoint { ended, ..(**checkpoint).clone() }),
             _ => None,
         }
     }
 
-    /// Adds what a further event of the same process reports.
+    /// Adds the values of another event of the same process.
     pub fn add(&mut self, payload: &Payload) {
         match payload {
-            Payload::Writes(it) => {
-                self.buffers_by_tablespace.clone_from(&it.buffers);
-                (self.target, self.spread) = (it.target, it.spread);
-                self.interval_seconds = it.interval_seconds;
+            Payload::Writes(writes) => {
+                self.buffers_by_tablespace.clone_from(&writes.buffers);
+                (self.target, self.spread) = (writes.target, writes.spread);
+                self.interval_seconds = writes.interval_seconds;
             }
-            Payload::Clients(it) => (self.before, self.during) = (it.before, it.during),
+            Payload::Clients(clients) => {
+                (self.before, self.during) = (clients.before, clients.during)
+            }
             _ => {}
         }
     }
 }
 
-/// What a checkpoint wrote.
+/// The writes of a checkpoint.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckpointWrites {
     /// checkpoint_completion_target.
     pub target: Option<f64>,
-    /// Time of writing as a fraction of checkpoint_timeout.
+    /// Time spent writing, as a fraction of checkpoint_timeout.
     pub spread: Option<f64>,
-    /// Time since the start of the checkpoint before, seconds.
+    /// Time since the start of the previous checkpoint, seconds.
     pub interval_seconds: Option<f64>,
     /// Buffers by tablespace, SLRUs first, then most buffers first.
     pub buffers: Vec<Written>,
 }
 
-/// Buffers that were written to one tablespace.
+/// Buffers written to one tablespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Written {
-    /// "pg_default", "pg_global", the OID of another tablespace, "slru", or "others" for those
-    /// that did not fit.
+    /// "pg_default", "pg_global", the OID of another tablespace, "slru", or "others" for tablespaces
+    /// that are not listed.
     pub tablespace: String,
     /// Number of buffers.
     pub buffers: u64,
 }
 
-/// What the clients did before and while a checkpoint ran.
+/// Client activity before and during a checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckpointClients {
-    /// From the end of the checkpoint before to its start.
+    /// From the end of the previous checkpoint to the start of this one.
     pub before: Option<ClientActivity>,
-    /// While it ran.
+    /// During the checkpoint.
     pub during: Option<ClientActivity>,
-    /// The clients' sums after its end; recordings do not have them.
+    /// The clients' totals after its end; recordings do not have them.
     pub clients: Option<ClientTotals>,
 }
 
 /// A checkpoint that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckpointFailed {
-    /// Its reason, as [`CheckpointStarted::reason`].
+    /// The reason, as in [`CheckpointStarted::reason`].
     pub reason: String,
     /// How long it had been running, seconds.
     pub seconds: f64,
@@ -267,7 +269,7 @@ fn writes_at(bytes: &[u8]) -> CheckpointWrites {
 }
 
 impl Payload {
-    /// From the bytes of an event of this kind. `None`: a kind without a payload.
+    /// Decodes the bytes of an event of this kind. `None`: the kind has no payload.
     pub(crate) fn of_bytes(kind: u32, bytes: &[u8], clock: &Clock) -> Option<Payload> {
         Some(match kind {
             event_kind::SLOW_OPERATION => Payload::Slow(slow_at(bytes)),
@@ -303,44 +305,49 @@ fn put_activity(f: &mut Formatter<'_>, when: &str, activity: &Option<ClientActiv
 impl Display for Payload {
     fn fmt(&self, f: &mut Formatter<'_>) -> Done {
         match self {
-            Payload::Slow(it) => write!(f, "{}: {:.3} s{}", it.operation, it.seconds, it.details),
-            Payload::Started(it) => {
-                write!(f, "checkpoint begins: reason={}", it.reason)?;
-                put_activity(f, "before", &it.before)
+            Payload::Slow(slow) => {
+                write!(f, "{}: {:.3} s{}", slow.operation, slow.seconds, slow.details)
             }
-            Payload::Completed(it) => write!(
+            Payload::Started(started) => {
+                write!(f, "checkpoint begins: reason={}", started.reason)?;
+                put_activity(f, "before", &started.before)
+            }
+            Payload::Completed(checkpoint) => write!(
                 f,
                 "checkpoint ends: reason={} total={:.3} slru={:.3} write={:.3} sync={:.3} buffers={} \
                  files={} longest={:.3} added={} removed={} recycled={} file={}",
-                it.reason,
-                it.seconds,
-                it.slru_seconds,
-                it.write_seconds,
-                it.sync_seconds,
-                it.buffers,
-                it.files_synced,
-                it.longest_sync_seconds,
-                it.wal_added,
-                it.wal_removed,
-                it.wal_recycled,
-                it.longest_sync_file.as_deref().unwrap_or("")
+                checkpoint.reason,
+                checkpoint.seconds,
+                checkpoint.slru_seconds,
+                checkpoint.write_seconds,
+                checkpoint.sync_seconds,
+                checkpoint.buffers,
+                checkpoint.files_synced,
+                checkpoint.longest_sync_seconds,
+                checkpoint.wal_added,
+                checkpoint.wal_removed,
+                checkpoint.wal_recycled,
+                checkpoint.longest_sync_file.as_deref().unwrap_or("")
             ),
-            Payload::Writes(it) => {
+            Payload::Writes(writes) => {
                 write!(f, "checkpoint wrote:")?;
-                let figures =
-                    [("target", it.target), ("spread", it.spread), ("interval", it.interval_seconds)];
+                let figures = [
+                    ("target", writes.target),
+                    ("spread", writes.spread),
+                    ("interval", writes.interval_seconds),
+                ];
                 for (name, figure) in figures {
                     figure.map_or(Ok(()), |figure| write!(f, " {name}={figure:.3}"))?;
                 }
-                it.buffers.iter().try_for_each(|w| write!(f, " {}={}", w.tablespace, w.buffers))
+                writes.buffers.iter().try_for_each(|w| write!(f, " {}={}", w.tablespace, w.buffers))
             }
-            Payload::Clients(it) => {
+            Payload::Clients(clients) => {
                 write!(f, "checkpoint clients:")?;
-                put_activity(f, "before", &it.before)?;
-                put_activity(f, "during", &it.during)
+                put_activity(f, "before", &clients.before)?;
+                put_activity(f, "during", &clients.during)
             }
-            Payload::Failed(it) => {
-                write!(f, "checkpoint failed: reason={} total={:.3}", it.reason, it.seconds)
+            Payload::Failed(failed) => {
+                write!(f, "checkpoint failed: reason={} total={:.3}", failed.reason, failed.seconds)
             }
         }
     }
@@ -376,7 +383,7 @@ fn activity_of(text: &str, when: &str) -> Option<ClientActivity> {
 }
 
 fn completed_of(text: &str) -> Option<Checkpoint> {
-    // The file name comes last, since it may contain anything.
+    // The file name comes last, because it may contain anything.
     let (figures, file) = text.split_once(" file=").unwrap_or((text, ""));
     let seconds = |name| field(figures, name).filter(|n: &f64| n.is_finite());
     let count = |name| field(figures, name);
@@ -422,8 +429,8 @@ fn slow_of(text: &str) -> Option<SlowOperation> {
 }
 
 impl Payload {
-    /// From an event's text: recordings have nothing else, nor have segments of earlier writers. A later version
-    /// may omit or add fields. `None`: no values are known of such an event.
+    /// Parses the text of an event, which is all that recordings and segments of earlier writers have. Later versions
+    /// may omit or add fields. `None`: events of this kind have no values.
     pub fn of_text(kind: EventKind, text: &str) -> Option<Payload> {
         if kind == EventKind::Slow {
             return slow_of(text).map(Payload::Slow);

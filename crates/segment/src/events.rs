@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The event ring: the last notable things that writers recorded.
+//! The event ring: the last notable events that writers recorded.
 //!
-//! Concurrency contract. An entry's number is 0 while it is being written; it is read before and
-//! after the entry, and the entry counts only if both are the number that its position implies.
+//! Concurrency contract. An entry's number is 0 while the entry is being written. The number is read
+//! before and after the entry, which is valid only if both readings are the number that its position implies.
 
 use crate::error::Error;
 use crate::event_kind::EventKind;
@@ -13,7 +13,7 @@ use crate::segment::Segment;
 /// A notable event that a writer recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its number in time, counted from 1.
+    /// Its ordinal, counted from 1.
     pub number: u64,
     /// When it happened, tick.
     pub tick: u64,
@@ -21,14 +21,14 @@ pub struct Event {
     pub pid: i32,
     /// Its kind.
     pub kind: EventKind,
-    /// What happened.
+    /// The description.
     pub text: String,
-    /// The same as values, for slow operations and checkpoints.
+    /// The description as values, for slow operations and checkpoints.
     pub payload: Option<Payload>,
 }
 
 impl Segment {
-    /// The number of the last event that was begun.
+    /// The number of the last event begun.
     pub fn event_count(&self) -> Result<u64, Error> {
         self.read_u64(header::EVENT_COUNT as u64)
     }
@@ -38,8 +38,8 @@ impl Segment {
         self.regions.events.count
     }
 
-    /// The events later than number `since` that are still in the ring, oldest first. One that
-    /// is being written is missing, as are those that others have been written over.
+    /// The events after number `since` that are still in the ring, oldest first. Events that are being
+    /// written or have been overwritten are missing.
     pub fn events(&self, since: u64) -> Result<Vec<Event>, Error> {
         let region = self.regions.events;
         let count = u64::from(region.count);
@@ -49,7 +49,7 @@ impl Segment {
         for ordinal in since.max(begun.saturating_sub(count))..begun {
             let number = ordinal + 1;
             let offset = region.entry((ordinal % count) as u32);
-            // Not while it is being written or written over: the number before and after.
+            // The number before and after shows whether the entry was being written or overwritten.
             if self.read_u64(offset)? != number {
                 continue;
             }

@@ -2,8 +2,8 @@
 //! Operations on files in an interval: by kind of file, tablespace and operation, and the same
 //! by kind of process.
 //!
-//! Names are `file::<kind>::<operation>::<phase>`, where the kind may end in `@<tablespace>`
-//! and the operation of those that failed in ` failed`.
+//! Names are `file::<kind>::<operation>::<phase>`, where the kind may end in `@<tablespace>`,
+//! and failed operations end in ` failed`.
 
 use crate::directory::{Stat, StatKind};
 use crate::frame::Frame;
@@ -20,23 +20,23 @@ use std::sync::Arc;
 pub struct FileRow {
     /// "main", "fsm", "vm", "init", "temporary", "wal", "slru Xact", "control", ...
     pub file: Arc<str>,
-    /// Of relations and temporary files: "pg_default", "pg_global", or the number of another
-    /// one. Empty in a sum of several.
+    /// For relations and temporary files: "pg_default", "pg_global", or the OID of another
+    /// tablespace. Empty in a sum of several.
     pub tablespace: Option<Arc<str>>,
     /// "read", "write", "extend", "sync", "open", ... Empty in a sum of several.
     pub operation: Arc<str>,
-    /// Number and time of those that ended, including failed ones.
+    /// Number and time of operations that ended, including failed ones.
     #[serde(flatten)]
     pub timing: Timing,
     /// The 95th percentile, within 6.25 %.
     pub p95_seconds: Option<f64>,
     /// Failed operations.
     pub failed: u64,
-    /// Bytes transferred by operations on files.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Those that started where the one before on the same descriptor had ended.
+    /// Operations that started where the previous one on the same descriptor had ended.
     pub sequential: u64,
-    /// The same by phase, most time first.
+    /// The operations by phase, longest time first.
     pub phases: Vec<FilePhase>,
     #[serde(skip)]
     totals: Box<FileTotals>,
@@ -45,26 +45,26 @@ pub struct FileRow {
 /// The operations of one row in one phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FilePhase {
-    /// What the session was doing.
+    /// The session's phase.
     pub phase: Arc<str>,
-    /// How many ended, the failed ones included.
+    /// Number of operations that ended, including failed ones.
     pub count: u64,
-    /// Operations on files that failed.
+    /// Failed operations.
     pub failed: u64,
-    /// Bytes transferred by operations on files.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Those that went on where the one before had ended.
+    /// Operations that continued where the previous one had ended.
     pub sequential: u64,
-    /// Their time.
+    /// Total time of the operations.
     pub seconds: f64,
 }
 
-/// What is added up, in ticks.
+/// The sums of one operation, in ticks.
 #[derive(Debug, Clone, Default)]
 pub struct FileTotals {
-    /// All of them, the failed ones included.
+    /// All operations, including failed ones.
     pub all: Total,
-    /// How many of them failed.
+    /// Number of failed operations.
     pub failed: u64,
 }
 
@@ -79,20 +79,20 @@ pub struct ProcessFileRow {
     pub tablespace: Option<Arc<str>>,
     /// As in [`FileRow`].
     pub operation: Arc<str>,
-    /// How many ended, the failed ones included.
+    /// Number of operations that ended, including failed ones.
     pub count: u64,
-    /// Operations on files that failed.
+    /// Failed operations.
     pub failed: u64,
-    /// Bytes transferred by operations on files.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Those that went on where the one before had ended.
+    /// Operations that continued where the previous one had ended.
     pub sequential: u64,
-    /// Their time.
+    /// Total time of the operations.
     pub seconds: f64,
 }
 
 impl FileRow {
-    /// What `totals` mean, by names of file, tablespace and operation.
+    /// The row of these totals, for the names of file, tablespace and operation.
     pub fn from_totals(
         [file, tablespace, operation]: [&str; 3],
         totals: FileTotals,
@@ -114,7 +114,7 @@ impl FileRow {
         }
     }
 
-    /// The sum of some rows. What they do not have in common is empty; phases are left out.
+    /// The sum of some rows. Names that they do not have in common are empty; phases are left out.
     pub fn sum(rows: &[&FileRow], ticks_per_second: f64) -> Self {
         let mut totals = FileTotals::default();
         for row in rows {
@@ -137,12 +137,12 @@ impl FileRow {
         Self::from_totals(names, totals, Vec::new(), ticks_per_second)
     }
 
-    /// How long they took, in ticks.
+    /// Histogram of durations, in ticks.
     pub fn histogram(&self) -> &Histogram {
         &self.totals.all.histogram
     }
 
-    /// Share of reads, writes and extensions that continued where the one before had ended, 0 to 1;
+    /// Share of reads, writes and extensions that continued where the previous one had ended, 0 to 1;
     /// `None` if no bytes were transferred.
     pub fn sequential_share(&self) -> Option<f64> {
         let ended = self.timing.count.saturating_sub(self.failed);
@@ -153,15 +153,15 @@ impl FileRow {
 /// The parts of the name of an operation on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name<'n> {
-    /// File, tablespace, operation, as in [`FileRow`]; without a tablespace it is empty.
+    /// File, tablespace and operation, as in [`FileRow`]; the tablespace may be empty.
     pub key: [&'n str; 3],
-    /// Whether it counts failed ones.
+    /// Whether the statistic counts failed operations.
     pub failed: bool,
-    /// What the session was doing.
+    /// The session's phase.
     pub phase: &'n str,
 }
 
-/// Kinds of files in a tablespace: the default one, if the name has none.
+/// Kinds of files in a tablespace, which is the default one if the name does not have one.
 const SPACED: [&str; 6] = ["main", "fsm", "vm", "init", "temporary", "temporary relation"];
 
 /// The parts of a statistic's name; `None` if it is not an operation on files.
@@ -183,12 +183,12 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     Some(Name { key: [file, tablespace, operation], failed, phase })
 }
 
-/// Whether this statistic is shown as one of files.
+/// Whether this statistic is shown among the operations on files.
 pub(crate) fn is_of_file(stat: &Stat) -> bool {
     parse(stat).is_some()
 }
 
-/// All of them, most time first.
+/// All rows, longest time first.
 pub(crate) fn rows(sums: &FrameTotals<'_>) -> Vec<FileRow> {
     let clock = sums.clock();
     let mut rows: HashMap<[&str; 3], (FileTotals, Vec<FilePhase>)> = HashMap::new();
@@ -231,17 +231,17 @@ pub(crate) fn rows(sums: &FrameTotals<'_>) -> Vec<FileRow> {
     rows
 }
 
-/// The same operations by kind of process, most time first.
+/// The same operations by kind of process, longest time first.
 pub(crate) fn by_process(frame: &Frame) -> Vec<ProcessFileRow> {
     let mut merged: BTreeMap<(&str, [&str; 3]), ProcessFileRow> = BTreeMap::new();
-    for it in &frame.statistics {
-        let change = &it.total.change;
-        let Some(name) = parse(&it.stat).filter(|_| change.count > 0) else {
+    for statistic in &frame.statistics {
+        let change = &statistic.total.change;
+        let Some(name) = parse(&statistic.stat).filter(|_| change.count > 0) else {
             continue;
         };
         let [file, tablespace, operation] = name.key;
-        let row = merged.entry((&it.process, name.key)).or_insert_with(|| ProcessFileRow {
-            process: it.process.clone(),
+        let row = merged.entry((&statistic.process, name.key)).or_insert_with(|| ProcessFileRow {
+            process: statistic.process.clone(),
             file: file.into(),
             tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
             operation: operation.into(),

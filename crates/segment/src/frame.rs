@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A frame: what one interval contains, independent of the live segment. Frames of consecutive
-//! intervals can be added up, so the same code makes an [`crate::Interval`] of any length, live or
+//! A frame: the contents of one interval, independent of the live segment. Frames of consecutive
+//! intervals can be added up, so the same code creates an [`crate::Interval`] of any length, live or
 //! recorded.
 
 use crate::clock::ClockInfo;
@@ -29,9 +29,9 @@ pub struct Frame {
     pub monotonic_ns: u64,
     /// Its length; for a sum, the total of its parts.
     pub ticks: u64,
-    /// The clock by which it was measured.
+    /// The clock of its ticks.
     pub clock: ClockInfo,
-    /// The level in force at its end.
+    /// The level at its end.
     pub level: Level,
     /// When that level ends by itself.
     pub level_end: Option<LevelRemaining>,
@@ -39,42 +39,42 @@ pub struct Frame {
     pub server: ServerInfo,
     /// CPUs of the machine.
     pub cores: usize,
-    /// Lifetime of all sessions in it, added up.
+    /// Total lifetime of all sessions in it.
     pub wall: u64,
-    /// The part of its length in which the level was locks.
+    /// The part of its length at level locks.
     pub locks_ticks: u64,
-    /// Sessions that were read during an update.
+    /// Sessions read during an update.
     pub torn_sessions: usize,
     /// Statistics whose name is unknown.
     pub nameless: u64,
-    /// Overflows since the segment was made.
+    /// Overflows since the segment was created.
     pub overflow: Overflows,
-    /// Overflows in the interval; at least one name or statistic where there was any before.
+    /// Overflows in the interval; at least one name or statistic if there were any before.
     pub overflow_in_interval: Overflows,
-    /// Memory of the segment at its end; `None`: not known.
+    /// Memory of the segment at the end of the interval; `None`: not known.
     pub memory: Option<SegmentMemory>,
     /// Probed functions, called or not.
     pub functions_probed: usize,
     /// The sessions at its end; none in a sum or a recording.
     pub sessions: Vec<SessionRow>,
-    /// How many of them there are.
+    /// Numbers of sessions at its end.
     pub population: Vec<Population>,
     /// Sessions that ended within it ...
     pub ended_sessions: u64,
-    /// ... and the time that they lived in it.
+    /// ... and their lifetime in it.
     pub ended_ticks: u64,
-    /// Totals by kind of process and statistic, without zeros, in no order.
+    /// Totals by kind of process and statistic, without zeros, in no particular order.
     pub statistics: Vec<FrameStat>,
-    /// The kernel's view; filled in by the caller that asks the kernel.
+    /// The kernel's view, which the caller fills in.
     pub kernel: KernelView,
 }
 
 /// How a level ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelRemaining {
-    /// Ticks until then.
+    /// Ticks until the level ends.
     pub left: u64,
-    /// Then this is the level.
+    /// The level after that.
     pub then: Level,
 }
 
@@ -83,17 +83,17 @@ pub struct LevelRemaining {
 pub struct FrameStat {
     /// "client backend", ...
     pub process: Arc<str>,
-    /// Which.
+    /// The statistic.
     pub stat: Arc<Stat>,
-    /// How often, how long, how much.
+    /// Its change in the interval.
     pub total: Total,
 }
 
-/// Overflows in the interval; a process that is still without a slot counts in each.
+/// Overflows in the interval; a process that still has no slot counts in every interval.
 fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflows {
     let mut new = previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
     if snapshot.refused_claims && new.slots == 0 && new.memory == 0 {
-        // The counts so far show which of the two it was.
+        // The counts so far show whether slots or memory were missing.
         let missing = if snapshot.overflows.slots > 0 { &mut new.slots } else { &mut new.memory };
         *missing = 1;
     }
@@ -101,7 +101,8 @@ fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflo
 }
 
 impl Frame {
-    /// An interval of no length, in which nothing was counted, of a machine with one CPU: what is not a server's fills in what it has.
+    /// A frame without length and counts, of a machine with one CPU, for sources other than servers, which fill in what
+    /// they have.
     pub fn empty(clock: ClockInfo, level: Level, server: ServerInfo) -> Self {
         Self {
             realtime_ns: 0,
@@ -131,13 +132,16 @@ impl Frame {
 
     /// Time of processes that were not idle.
     pub fn busy_seconds(&self) -> f64 {
-        let busy = |it: &&FrameStat| it.stat.kind == StatKind::Account && !it.stat.is_idle();
-        self.clock
-            .seconds(self.statistics.iter().filter(busy).map(|it| it.total.change.total).sum())
+        let busy = |statistic: &&FrameStat| {
+            statistic.stat.kind == StatKind::Account && !statistic.stat.is_idle()
+        };
+        self.clock.seconds(
+            self.statistics.iter().filter(busy).map(|statistic| statistic.total.change.total).sum(),
+        )
     }
 
-    /// What happened between two snapshots of a segment; without a first one, since the last
-    /// reset or since the segment was made.
+    /// The changes between two snapshots of a segment; without a first one, since the last
+    /// reset or the segment's creation.
     pub fn between(segment: &Segment, previous: Option<&Snapshot>, snapshot: &Snapshot) -> Frame {
         let delta = Delta::between(previous, snapshot);
         let clock = &snapshot.clock;
@@ -177,31 +181,31 @@ impl Frame {
         }
     }
 
-    /// Whether nothing is missing but perhaps time at level off.
+    /// Whether nothing is missing, except perhaps time at level off.
     pub fn is_whole(&self) -> bool {
         self.overflow_in_interval.is_zero() && self.nameless == 0 && self.torn_sessions == 0
     }
 
-    /// The same without the statistics of tally's own sessions; `None`: they have none.
+    /// The frame without the statistics of tally's own sessions; `None`: there are none.
     pub(crate) fn without_own(&self) -> Option<Frame> {
-        let is_own = |it: &FrameStat| own::is_process(&it.process);
+        let is_own = |statistic: &FrameStat| own::is_process(&statistic.process);
         self.statistics.iter().any(is_own).then(|| {
             let mut others = self.clone();
-            others.statistics.retain(|it| !is_own(it));
+            others.statistics.retain(|statistic| !is_own(statistic));
             others
         })
     }
 
-    /// Ticks of sessions while the level was off.
+    /// Ticks of sessions at level off.
     pub fn uninstrumented_ticks(&self) -> u64 {
         let off = self.statistics.iter().filter(|statistic| {
             statistic.stat.kind == StatKind::Account && &**statistic.stat.phase() == "off"
         });
-        off.fold(0, |sum, it| sum.saturating_add(it.total.change.total))
+        off.fold(0, |sum, statistic| sum.saturating_add(statistic.total.change.total))
     }
 
-    /// Add the frame of a later interval. Values of an instant (sessions, level) become those of the
-    /// later one, without the rows of single sessions.
+    /// Add the frame of a later interval. Values at an instant (level, number of sessions) become those of the
+    /// later frame; the rows of individual sessions are dropped.
     pub fn merge(&mut self, later: &Frame) {
         let ratio = self.clock.ticks_per_second / later.clock.ticks_per_second;
         let scale = |ticks: u64| scaled(ticks, ratio);
@@ -234,8 +238,8 @@ impl Frame {
             .collect();
         let indexes: Vec<Option<usize>> =
             later.statistics.iter().map(|statistic| known.get(&statistic.key()).copied()).collect();
-        for (it, index) in later.statistics.iter().zip(indexes) {
-            let total = it.total.rescaled(ratio, it.stat.kind);
+        for (statistic, index) in later.statistics.iter().zip(indexes) {
+            let total = statistic.total.rescaled(ratio, statistic.stat.kind);
             match index.and_then(|at| self.statistics.get_mut(at)) {
                 Some(sum) => sum.total.merge(&total),
                 None => self.statistics.push(FrameStat { total: total.into_owned(), ..it.clone() }),
@@ -245,7 +249,8 @@ impl Frame {
 }
 
 impl FrameStat {
-    /// Whether it is of the clients' commands: their kind, and whether it is the time of handling them.
+    /// For statistics of the clients' commands: the kind of command, and whether the statistic is the time of handling
+    /// it.
     pub fn command(&self) -> Option<(&str, bool)> {
         self.stat.command().filter(|_| own::is_client(&self.process))
     }
@@ -272,7 +277,7 @@ fn statistics(delta: Delta<'_>) -> Vec<FrameStat> {
     statistics
 }
 
-/// 0 if the table of probes cannot be read.
+/// The number of probed functions; 0 if the table of probes cannot be read.
 fn functions_probed(segment: &Segment) -> usize {
     segment.probes().map_or(0, |probes| probes.iter().filter(|p| p.is_of_function()).count())
 }
@@ -280,7 +285,7 @@ fn functions_probed(segment: &Segment) -> usize {
 /// The server that a segment describes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ServerInfo {
-    /// "PostgreSQL 15.20"; the producer where it is no server.
+    /// "PostgreSQL 15.20", or the producer if it is not a server.
     pub name: String,
     /// The data directory, or another measured program.
     pub host: String,
@@ -292,8 +297,8 @@ pub struct ServerInfo {
     pub port: Option<u32>,
     /// The program that writes the segment.
     pub producer: String,
-    /// When the segment was made, seconds since 1970; for a server that preloads pg_tally,
-    /// its start.
+    /// When the segment was created, seconds since 1970; for a server that preloads pg_tally,
+    /// this is its start.
     pub created: f64,
 }
 

@@ -8,7 +8,7 @@ use crate::frame::{Frame, FrameStat};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The statistics of a frame, all kinds of process together.
+/// The statistics of a frame, added up over all kinds of process.
 #[derive(Debug)]
 pub struct FrameTotals<'f> {
     clock: ClockInfo,
@@ -16,33 +16,33 @@ pub struct FrameTotals<'f> {
 }
 
 impl<'f> FrameTotals<'f> {
-    /// Add them up.
+    /// Add up all statistics.
     pub fn add_up(frame: &'f Frame) -> FrameTotals<'f> {
         FrameTotals::of_those(frame, |_| true)
     }
 
-    /// Those that are wanted alone.
+    /// Add up only the selected statistics.
     pub fn of_those(frame: &'f Frame, wanted: impl Fn(&FrameStat) -> bool) -> FrameTotals<'f> {
         let mut indexes: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
         let mut sums: Vec<(&Stat, Cow<'_, Total>)> = Vec::new();
-        for it in frame.statistics.iter().filter(|statistic| wanted(statistic)) {
-            match indexes.get(&*it.stat) {
-                Some(&at) => sums[at].1.to_mut().merge(&it.total),
+        for statistic in frame.statistics.iter().filter(|statistic| wanted(statistic)) {
+            match indexes.get(&*statistic.stat) {
+                Some(&at) => sums[at].1.to_mut().merge(&statistic.total),
                 None => {
-                    indexes.insert(&it.stat, sums.len());
-                    sums.push((&it.stat, Cow::Borrowed(&it.total)));
+                    indexes.insert(&statistic.stat, sums.len());
+                    sums.push((&statistic.stat, Cow::Borrowed(&statistic.total)));
                 }
             }
         }
         FrameTotals { clock: frame.clock, sums }
     }
 
-    /// The clock of their ticks.
+    /// The clock of the ticks.
     pub fn clock(&self) -> &ClockInfo {
         &self.clock
     }
 
-    /// Each of them, in no order.
+    /// Each statistic with its total, in no particular order.
     pub fn changed(&self) -> impl Iterator<Item = (&'f Stat, &Total)> {
         self.sums.iter().map(|(stat, total)| (*stat, &**total))
     }

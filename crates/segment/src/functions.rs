@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Probed functions in an interval: calls, inclusive and exclusive time, and callers.
 //!
-//! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`. Methods of a Java client have the same
-//! names, with their package in place of the phase, and in edges before each name: `<package>::<name>`.
+//! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`. Methods of a Java client have similar
+//! names, with the package in place of the phase; in edges, the package precedes each name: `<package>::<name>`.
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
@@ -19,33 +19,33 @@ pub use crate::probes::PROBE_PREFIX;
 pub struct FunctionRow {
     /// Its symbol.
     pub name: Arc<str>,
-    /// What the session was doing. Empty in a sum.
+    /// The session's phase. Empty in a sum.
     pub phase: Arc<str>,
-    /// Calls that ended, timed or only counted.
+    /// Calls that ended, whether timed or only counted.
     pub calls: u64,
-    /// Of these, calls that were counted, not timed: called too often.
+    /// Calls that were only counted, because the function is called too often to be timed.
     pub counted: u64,
-    /// The timed calls, with what they called in turn. Calls of itself are counted, and their
-    /// time is not added a second time.
+    /// The timed calls, including the functions that they called. Recursive calls are counted, but their
+    /// time is not added again.
     pub inclusive: Timing,
-    /// Their time, less the time in probed functions that they called.
+    /// Time of the timed calls, minus the time in probed functions that they called.
     pub exclusive_seconds: f64,
-    /// `exclusive_seconds` of one timed call; `None` without one.
+    /// `exclusive_seconds` per timed call; `None` without timed calls.
     pub exclusive_mean_seconds: Option<f64>,
-    /// Of a client's methods: calls that ended by an exception, or with an error.
+    /// For a client's methods: calls that ended with an exception or an error.
     pub thrown: u64,
-    /// Of a client's functions: bytes that they sent and received. Calls of itself are in the outermost one.
+    /// For a client's functions: bytes sent and received. Bytes of recursive calls count for the outermost call.
     #[serde(skip)]
     pub bytes: u64,
     /// CPU time of the timed calls; `None` if it is not measured.
     pub cpu_inclusive_seconds: Option<f64>,
-    /// The same, less that of probed functions that they called.
+    /// The same, minus the CPU time of probed functions that they called.
     pub cpu_exclusive_seconds: Option<f64>,
     #[serde(skip)]
     totals: Box<FunctionTotals>,
 }
 
-/// The same in ticks, to be added up.
+/// The sums of one function, in ticks.
 #[derive(Debug, Clone, Default)]
 pub struct FunctionTotals {
     /// See [`FunctionRow::inclusive`].
@@ -61,7 +61,7 @@ pub struct FunctionTotals {
 }
 
 impl FunctionRow {
-    /// What `totals` mean, by names of function and phase.
+    /// The row of these totals, for the names of function and phase.
     pub fn from_totals(
         [name, phase]: [&str; 2],
         totals: FunctionTotals,
@@ -87,7 +87,7 @@ impl FunctionRow {
         }
     }
 
-    /// The sum of these rows, which are of one function.
+    /// The sum of these rows of one function.
     pub fn sum(rows: &[&FunctionRow], ticks_per_second: f64) -> Self {
         let mut totals = FunctionTotals::default();
         for row in rows {
@@ -119,14 +119,14 @@ pub struct EdgeRow {
     pub timing: Timing,
 }
 
-/// What a statistic of probed functions counts.
+/// The meaning of a statistic of probed functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name<'n> {
     /// A function's calls.
     Function {
         /// The function and the phase.
         key: [&'n str; 2],
-        /// Which of their figures.
+        /// The figure of the calls.
         figure: CallFigure,
     },
     /// The calls of one function by another.
@@ -141,21 +141,21 @@ pub enum Name<'n> {
 /// One figure of a function's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFigure {
-    /// Their time, with all that they called.
+    /// Their time, including the functions that they called.
     Inclusive,
-    /// Their time, less that of probed functions that they called.
+    /// Their time, minus that of probed functions that they called.
     Exclusive,
     /// Calls that were only counted.
     Counted,
-    /// The time of calls that ended by an exception, which is in the others too.
+    /// The time of calls that ended with an exception, which is also in the other figures.
     Thrown,
-    /// Their CPU time, with all that they called.
+    /// Their CPU time, including the functions that they called.
     CpuInclusive,
-    /// Their CPU time, less that of probed functions that they called.
+    /// Their CPU time, minus that of probed functions that they called.
     CpuExclusive,
 }
 
-/// The parts of a statistic's name; `None` if it is not of functions.
+/// The parts of a statistic's name; `None` if it is not about functions.
 pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
@@ -186,7 +186,7 @@ pub(crate) fn parts(name: &str) -> Option<Name<'_>> {
     }
 }
 
-/// Two functions, or two methods with a package each.
+/// Parses two functions, or two methods with their packages.
 fn edge(rest: &str) -> Option<Name<'_>> {
     let mut separators = rest.match_indices("::").map(|(at, _)| at);
     let at = match (separators.next(), separators.next(), separators.next()) {
@@ -196,12 +196,12 @@ fn edge(rest: &str) -> Option<Name<'_>> {
     Some(Name::Edge { caller: &rest[..at], callee: &rest[at + 2..] })
 }
 
-/// Whether this statistic is shown as a function's.
+/// Whether this statistic is shown among the functions.
 pub(crate) fn is_of_function(stat: &Stat) -> bool {
     parse(stat).is_some()
 }
 
-/// The functions and the edges between them, most time first.
+/// The functions and the edges between them, longest time first.
 pub(crate) fn rows(sums: &FrameTotals<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
     let clock = sums.clock();
     let mut functions: HashMap<[&str; 2], FunctionTotals> = HashMap::new();

@@ -20,29 +20,29 @@ pub struct Header {
     pub clock_ns0: u64,
     /// When it was created, nanoseconds since 1970.
     pub created_realtime_ns: u64,
-    /// Inode of the writers' pid namespace, 0 when unknown.
+    /// Inode of the writers' PID namespace; 0 if unknown.
     pub pid_namespace: u64,
-    /// Writers' slots.
+    /// Number of slots, one per writer.
     pub slots: u32,
-    /// Groups of retired slots.
+    /// Number of groups for retired slots.
     pub groups: u32,
-    /// Statistics that fit into one book.
+    /// Maximum number of statistics in a book.
     pub stats_per_book: u32,
-    /// The boot during which it was made.
+    /// ID of the boot during which it was created.
     pub boot_id: String,
-    /// The measured program; for a server its data directory.
+    /// The measured program; for a server, its data directory.
     pub host: String,
     /// The creator and its version.
     pub producer: String,
     /// "PostgreSQL 15.20", or empty.
     pub server: String,
-    /// The server's first process, 0 when unknown.
+    /// PID of the postmaster; 0 if unknown.
     pub server_pid: u32,
-    /// The server's port, 0 when unknown.
+    /// The server's port; 0 if unknown.
     pub server_port: u32,
     /// The folder of the server's socket, or empty.
     pub socket_dir: String,
-    /// Whether all processes of the server write here, not its sessions alone.
+    /// Whether all processes of the server write here, not only its sessions.
     pub all_processes: bool,
 }
 
@@ -56,13 +56,13 @@ pub(crate) struct Regions {
     pub journal: Region,
     pub entries: Region,
     pub books: Region,
-    /// `None`: no statements are kept.
+    /// `None`: the segment keeps no statements.
     pub statements: Option<StatementRegions>,
-    /// `None`: no relations are kept.
+    /// `None`: the segment keeps no relations.
     pub relations: Option<RelationRegions>,
-    /// `None`: no plans are kept.
+    /// `None`: the segment keeps no plans.
     pub plans: Option<PlanRegions>,
-    /// `None`: no process can be traced.
+    /// `None`: tracing is not available.
     pub traces: Option<Region>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct StatementRegions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlanRegions {
     pub table: Region,
-    /// For each entry a word: 1: it has memory.
+    /// A word for each entry; 1: the entry has memory.
     pub memory: Region,
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn parse_header(
         order => {
             return Err(Error::Damaged {
                 path,
-                what: format!("its byte order reads {order:#010x}"),
+                what: format!("its byte-order mark is {order:#010x}"),
             })
         }
     }
@@ -143,11 +143,11 @@ pub(crate) fn parse_header(
         if (min..=max).contains(&value) {
             Ok(value)
         } else {
-            Err(damaged(format!("{what} is {value}, not {min} to {max}")))
+            Err(damaged(format!("{what} is {value}, not between {min} and {max}")))
         }
     };
     number(
-        "its header's size",
+        "its header size",
         header::HEADER_SIZE,
         layout::header::SIZE as u32,
         layout::header::SIZE as u32,
@@ -160,10 +160,11 @@ pub(crate) fn parse_header(
     )?;
     let slots = number("the number of slots", header::SLOTS, 1, 65_535)?;
     let groups = number("the number of groups", header::GROUPS, 1, 4_096)?;
-    let stats_per_book = number("statistics per book", header::STATS_PER_BOOK, 16, 4_096)?;
+    let stats_per_book =
+        number("the number of statistics per session", header::STATS_PER_BOOK, 16, 4_096)?;
     let clock_kind = u32_at(head, header::CLOCK_KIND);
     let clock_kind = ClockKind::of_number(clock_kind)
-        .ok_or_else(|| damaged(format!("the kind of clock is {clock_kind}, not 1 to 3")))?;
+        .ok_or_else(|| damaged(format!("its clock kind is {clock_kind}, not between 1 and 3")))?;
     let region = |what: &str, at: usize, count: (u32, u32), stride: usize| {
         let region = Region::at(head, at);
         let fits = region.end().is_some_and(|end| end <= size)
@@ -176,16 +177,16 @@ pub(crate) fn parse_header(
             Ok(region)
         } else {
             Err(damaged(format!(
-                "the region of {what} ({} entries of {} bytes at {}) is impossible in {size} bytes",
+                "the region of {what} ({} entries of {} bytes at offset {}) is invalid in a file of {size} bytes",
                 region.count, region.stride, region.offset
             )))
         }
     };
-    // All four regions are there and fit each other, or none is.
+    // Either all four regions exist and are consistent, or none exists.
     let statements = if u32_at(head, header::SETS + 8) == 0 {
         None
     } else {
-        let sets = region("sets of statements", header::SETS, (1, 1 << 16), layout::set::SIZE)?;
+        let sets = region("statement sets", header::SETS, (1, 1 << 16), layout::set::SIZE)?;
         let entries = sets.count * layout::WAYS as u32;
         let table = layout::statement::SIZE;
         let table = region("statements", header::STATEMENTS, (entries, entries), table)?;
@@ -196,7 +197,9 @@ pub(crate) fn parse_header(
             table,
             rests: rests_of(table)
                 .filter(|rests| rests.end().is_some_and(|end| end <= size))
-                .ok_or_else(|| damaged("the rests of its statements lie beyond its end".into()))?,
+                .ok_or_else(|| {
+                    damaged("statement entries extend beyond the end of the file".into())
+                })?,
             texts: region("texts", header::TEXTS, (0, 1 << 24), layout::block::SIZE)?,
             caches: region("caches", header::CACHES, (slots, slots), cache)?,
         })
@@ -214,7 +217,7 @@ pub(crate) fn parse_header(
         0 => None,
         count => Some(PlanRegions {
             table: region("plans", header::PLANS, (1, 1 << 17), layout::plan::SIZE)?,
-            memory: region("the memory of plans", header::PLAN_MEMORY, (count, count), 8)?,
+            memory: region("plan memory", header::PLAN_MEMORY, (count, count), 8)?,
         }),
     };
     let traces = match u32_at(head, header::TRACES + 8) {
@@ -232,7 +235,7 @@ pub(crate) fn parse_header(
         directory: region("names", header::DIRECTORY, (64, 65_536), layout::directory::SIZE)?,
         events: region("events", header::EVENTS, (16, 65_536), layout::event::SIZE)?,
         merge_log: region("merges", header::MERGE_LOG, (1, 1 << 20), 8)?,
-        journal: region("the journal", header::JOURNAL, (1, 1), layout::journal::SIZE)?,
+        journal: region("journal", header::JOURNAL, (1, 1), layout::journal::SIZE)?,
         entries: region("slots", header::ENTRIES, entries, layout::entry::SIZE)?,
         books: region("books", header::BOOKS, entries, book_size)?,
         statements,

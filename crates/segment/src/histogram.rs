@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A histogram without its empty ends: merge, subtract, quantile.
+//! A histogram stored without its empty ends: merging, subtraction, quantiles.
 
 use crate::layout::{bucket, bucket_middle, HIST_BUCKETS};
 
-/// Counts per bucket, from the first bucket kept to the last.
+/// Counts per bucket, from the first stored bucket to the last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     first: usize,
     counts: Vec<u64>,
 }
 
-/// Counts of consecutive buckets. Most are below 2^32 and take half the memory.
+/// Counts of consecutive buckets. Most counts are below 2^32 and take half the memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Counts<'a> {
-    /// All below 2^32.
+    /// All counts are below 2^32.
     Narrow(&'a [u32]),
-    /// Any.
+    /// Counts of any size.
     Wide(&'a [u64]),
 }
 
 impl<'a> Counts<'a> {
-    /// How many buckets.
+    /// Number of buckets.
     pub fn len(&self) -> usize {
         match self {
             Counts::Narrow(counts) => counts.len(),
@@ -54,7 +54,7 @@ fn add_growth<N: Copy + Into<u64>, T: Copy + Into<u64>>(
             highest = Some(bucket);
         }
     };
-    // The buckets below those of `then`, those of both, and those above.
+    // The buckets below those of `then`, the common ones, and those above.
     let then = then.get(first.saturating_sub(first_then)..).unwrap_or(&[]);
     let below = first_then.saturating_sub(first).min(now.len());
     let above = (below + then.len()).min(now.len());
@@ -72,19 +72,19 @@ fn add_growth<N: Copy + Into<u64>, T: Copy + Into<u64>>(
 }
 
 impl Histogram {
-    /// An empty one.
+    /// An empty histogram.
     pub fn new() -> Histogram {
         Histogram::default()
     }
 
-    /// A histogram of these buckets and counts; impossible buckets are left out.
+    /// A histogram with these buckets and counts; impossible buckets are ignored.
     pub fn of_buckets(buckets: impl IntoIterator<Item = (usize, u64)>) -> Histogram {
         let mut histogram = Histogram::new();
         histogram.add_buckets(buckets);
         histogram
     }
 
-    /// Add these counts to their buckets; impossible buckets are left out.
+    /// Add these counts to their buckets; impossible buckets are ignored.
     pub fn add_buckets(&mut self, buckets: impl IntoIterator<Item = (usize, u64)>) {
         for (bucket, n) in buckets {
             let known = bucket.checked_sub(self.first).and_then(|at| self.counts.get_mut(at));
@@ -95,12 +95,12 @@ impl Histogram {
         }
     }
 
-    /// Values in it.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, &n| sum.saturating_add(n))
     }
 
-    /// Whether nothing is in it.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.counts.iter().all(|&n| n == 0)
     }
@@ -124,7 +124,7 @@ impl Histogram {
         }
     }
 
-    /// The buckets `first .. first + len`, which are covered, as far as they exist.
+    /// The buckets `first .. first + len`, which must be covered, as far as they exist.
     fn part(&mut self, first: usize, len: usize) -> &mut [u64] {
         let end = (first + len).min(HIST_BUCKETS).saturating_sub(self.first);
         self.counts.get_mut(first - self.first..end).unwrap_or(&mut [])
@@ -135,7 +135,7 @@ impl Histogram {
         self.add_counts(bucket(value), Counts::Wide(&[n]));
     }
 
-    /// Add counts of the buckets from `first` on.
+    /// Add the counts of the buckets from `first` on.
     pub(crate) fn add_counts(&mut self, first: usize, counts: Counts<'_>) {
         self.add_growth((first, counts), (0, Counts::Wide(&[])));
     }
@@ -161,7 +161,7 @@ impl Histogram {
         }
     }
 
-    /// Subtract counts of the buckets from `first` on; none falls below zero.
+    /// Subtract the counts of the buckets from `first` on; no count falls below zero.
     pub(crate) fn subtract_counts(&mut self, first: usize, counts: Counts<'_>) {
         for (i, n) in counts.iter().enumerate() {
             if let Some(slot) =
@@ -172,18 +172,18 @@ impl Histogram {
         }
     }
 
-    /// Its first bucket and the counts from there on.
+    /// The first bucket, and the counts from there on.
     pub(crate) fn whole(&self) -> (usize, Counts<'_>) {
         (self.first, Counts::Wide(&self.counts))
     }
 
-    /// Add another one.
+    /// Add another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         self.add_counts(other.first, Counts::Wide(&other.counts));
     }
 
-    /// A histogram of values `ratio` times as large. Each bucket moves with its middle, so an error of
-    /// 6.25 % may become 13 %.
+    /// A histogram of values that are `ratio` times as large. Each bucket moves with its middle, so an
+    /// error of 6.25 % may become 13 %.
     pub fn rescaled(&self, ratio: f64) -> Histogram {
         let mut histogram = Histogram::new();
         for (bucket, n) in self.buckets() {
@@ -197,8 +197,8 @@ impl Histogram {
         self.counts.iter().enumerate().filter(|(_, &n)| n > 0).map(|(i, &n)| (self.first + i, n))
     }
 
-    /// The quantile `q`: the middle of its bucket, so within 6.25 %, and never outside `min ..= max`.
-    /// `None` when empty.
+    /// The quantile `q`: the middle of its bucket, which is accurate to 6.25 %, and never outside
+    /// `min ..= max`. `None` if the histogram is empty.
     pub fn quantile(&self, q: f64, min: u64, max: u64) -> Option<u64> {
         let total = self.count();
         if total == 0 {
@@ -313,14 +313,14 @@ mod tests {
 
     #[test]
     fn a_quantile_is_the_value_of_its_rank_within_the_extremes() {
-        // Below 16 each value has a bucket.
+        // Below 16, each value has its own bucket.
         let of_ten = histogram_of_values(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         for (q, value) in
             [(-1.0, 1), (0.0, 1), (0.1, 1), (0.11, 2), (0.5, 5), (0.9, 9), (0.91, 10), (2.0, 10)]
         {
             assert_eq!(of_ten.quantile(q, 0, 100), Some(value), "{q}");
         }
-        // A bucket's middle may be beyond its only value, on both sides; of torn extremes the maximum counts.
+        // The middle of a bucket may be above or below its only value; if the extremes are torn, the maximum counts.
         let (low, high) = (1 << 20, (1 << 20) + (1 << 16) - 1);
         assert_eq!(histogram_of_values(&[low]).quantile(0.5, low, low), Some(low));
         assert_eq!(histogram_of_values(&[high]).quantile(0.5, high, high), Some(high));

@@ -2,17 +2,17 @@
 //! The histograms of one book, shared from one snapshot to the next.
 //!
 //! Most histograms of a book do not change between two snapshots. Histograms that were read together
-//! are in one chunk, and later books refer to the chunks of earlier ones. A reference count for each
-//! histogram, in memory that has left the cache, took longer than reading the file.
+//! are in one chunk, and later books refer to the chunks of earlier ones. Counting references to each
+//! histogram, in memory that is no longer in the CPU cache, took longer than reading the file.
 
 use std::sync::Arc;
 
 use crate::histogram::Counts;
 use crate::layout::{u64_at, OCTAVE, OCTAVE_SIZE};
 
-/// Limit of the chunks that a book refers to; beyond that it copies.
+/// Maximum number of chunks that a book refers to; beyond that, it copies.
 const MAX_CHUNKS: usize = 6;
-/// The chunk that is being filled.
+/// Stands for the chunk that is being filled.
 const FRESH: u32 = u32::MAX;
 
 /// The location of a histogram.
@@ -27,7 +27,7 @@ pub(crate) struct HistogramRef {
 /// Histograms that were read together.
 #[derive(Debug, Clone)]
 enum Chunk {
-    /// None of their counts reaches 2^32.
+    /// All counts are below 2^32.
     Narrow(Arc<[u32]>),
     Wide(Arc<[u64]>),
 }
@@ -55,7 +55,7 @@ pub(crate) struct HistogramStore {
 }
 
 impl HistogramStore {
-    /// The first bucket of a histogram and the counts from there on.
+    /// The first bucket of a histogram, and the counts from there on.
     pub fn get(&self, histogram: HistogramRef) -> (usize, Counts<'_>) {
         let chunk = self.chunks.get(histogram.chunk as usize);
         let counts =
@@ -67,13 +67,13 @@ impl HistogramStore {
 /// Fills the store of a book.
 pub(crate) struct StoreBuilder<'a> {
     store: HistogramStore,
-    /// Numbers, in the previous store, of its chunks that are used here.
+    /// Numbers of the previous store's chunks that are used here.
     taken: Vec<u32>,
     fresh: &'a mut Vec<u64>,
 }
 
 impl<'a> StoreBuilder<'a> {
-    /// Start with a buffer, which is reused.
+    /// Start with a buffer that is reused.
     pub fn new(fresh: &'a mut Vec<u64>) -> StoreBuilder<'a> {
         fresh.clear();
         StoreBuilder { store: HistogramStore::default(), taken: Vec::new(), fresh }
@@ -100,8 +100,8 @@ impl<'a> StoreBuilder<'a> {
         }
     }
 
-    /// Add the histogram whose octaves `lines` of the file hold, from bucket `first` on; `None` and
-    /// nothing if all counts are zero.
+    /// Add the histogram whose octaves are in `lines` of the file, from bucket `first` on. If all counts
+    /// are zero, nothing is added, and the result is `None`.
     pub fn read<'l>(
         &mut self,
         first: usize,
@@ -135,7 +135,7 @@ impl<'a> StoreBuilder<'a> {
         }
     }
 
-    /// The store; fills in the chunk in the refs of new histograms.
+    /// The finished store; fills in the chunk in the references to new histograms.
     pub fn finish<'p>(
         mut self,
         refs: impl Iterator<Item = &'p mut HistogramRef>,
@@ -163,9 +163,9 @@ mod tests {
             expected.iter().map(|h| builder.add(3, h.iter().copied())).collect();
         let mut store = builder.finish(refs.iter_mut());
         for round in 0..100 {
-            // In each round another one changes, so that the chunks become many.
+            // In each round a different histogram changes, so that there are many chunks.
             let changed = round * 7 % 10;
-            // Now and then a count that takes a chunk of the wide kind.
+            // Now and then a count needs a wide chunk.
             let most = if round % 7 == 3 { u64::from(u32::MAX) + 1 } else { round as u64 };
             expected[changed] = vec![most; 1 + round % 5];
             let mut builder = StoreBuilder::new(&mut buffer);

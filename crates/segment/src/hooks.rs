@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where tests take hold of a reader. With the feature `test-hooks` a test is called before each reading of the file, which
-//! are all the instants at which a writer's stores can come between, and the reader gives up at once where it would
-//! wait for a writer. Without it, in every product, nothing is left.
+//! Hooks through which tests control a reader. With the feature `test-hooks`, a test is called before each reading of
+//! the file, and these are all the points at which a writer's stores can interleave; the reader gives up at once where
+//! it would wait for a writer. Without the feature, as in every release, nothing is left of the hooks.
 
 use std::time::Duration;
 
 #[cfg(feature = "test-hooks")]
 use std::sync::{atomic::AtomicBool, atomic::Ordering, Mutex};
 
-/// What a test does before a reading, of so many bytes at an offset.
+/// Called before each reading, with its offset and number of bytes.
 #[cfg(feature = "test-hooks")]
 pub type BeforeReading = Box<dyn FnMut(u64, usize) + Send>;
 
@@ -45,7 +45,7 @@ impl Hooks {
 
 #[cfg(feature = "test-hooks")]
 impl Hooks {
-    /// The file is going to be read.
+    /// Called before the file is read.
     pub fn before_reading(&self, offset: u64, length: usize) {
         let Ok(mut hook) = self.before_reading.lock() else { return };
         if let Some(hook) = hook.as_mut() {
@@ -53,7 +53,7 @@ impl Hooks {
         }
     }
 
-    /// How often to try again what a writer changes.
+    /// How many times to retry reading an object that a writer changes.
     pub fn tries(&self, limit: u32) -> u32 {
         match self.impatient.load(Ordering::Relaxed) {
             true => limit.min(3),

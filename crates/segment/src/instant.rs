@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the owner of a slot does at this instant, for samplers: a few bytes instead of a snapshot.
+//! The activity of a slot's owner at this instant, for samplers, which read a few bytes instead of a snapshot.
 //!
 //! Any number of threads may read; writers are never disturbed. A reader that has stopped the owner (by
-//! taking its processor) gets what it was doing when it was stopped. Any other one compares
-//! [`Doing::since`] with its sample's instant: a later `since` means that the account has changed meanwhile.
+//! taking its CPU) gets the activity at which the owner was stopped. Other readers must compare
+//! [`Doing::since`] with the instant of their sample: a later `since` means that the account has changed meanwhile.
 
 use crate::directory::Stat;
 use crate::error::Error;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// A slot in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occupant {
-    /// Which slot.
+    /// Number of the slot.
     pub slot: u32,
-    /// Its ordinal among the owners of the slot.
+    /// Ordinal of the owner among the owners of the slot.
     pub generation: u32,
     /// The process.
     pub pid: i32,
-    /// Of a parallel worker, its leader; else 0.
+    /// The leader, if this is a parallel worker, otherwise 0.
     pub leader_pid: i32,
 }
 
@@ -30,16 +30,17 @@ pub struct Occupant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountNumber(u32);
 
-/// What the owner of a slot does.
+/// The activity of a slot's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doing {
     /// The running account.
     pub account: AccountNumber,
-    /// Since when, tick.
+    /// When it began, tick.
     pub since: u64,
-    /// Nothing changed while it was read: `since` and `statement` are of the same instant as `account`.
+    /// Whether nothing changed during the reading, so that `since` and `statement` belong to the same instant as
+    /// `account`.
     pub steady: bool,
-    /// The statement that it works for; `None`: none, or not known yet.
+    /// The statement that the owner works for; `None`: none, or not known yet.
     pub statement: Option<StatementKey>,
 }
 
@@ -60,7 +61,7 @@ impl Segment {
         Ok(found)
     }
 
-    /// What the owner of a slot does; `None` if the slot has another owner by now, or no account runs.
+    /// The activity of a slot's owner; `None` if the slot has another owner by now, or no account is running.
     pub fn doing(&self, who: &Occupant) -> Result<Option<Doing>, Error> {
         let mut owner = [0u8; entry::LEADER_PID];
         self.read(self.regions.entries.entry(who.slot), &mut owner)?;
@@ -71,8 +72,8 @@ impl Segment {
             return Ok(None);
         }
         let base = self.regions.books.entry(who.slot);
-        // This reading is the instant. Repeating it until nothing changes would favour long accounts over
-        // short ones; the index alone is one aligned word, and heads keep their index.
+        // This reading defines the instant. Repeating it until nothing changes would favor long accounts over
+        // short ones. The index by itself is one aligned word, and heads keep their index.
         let mut words = [0u8; book::PEND];
         self.read(base, &mut words)?;
         let run = u32_at(&words, book::RUN);
@@ -103,7 +104,7 @@ impl Segment {
         Ok(statement.filter(StatementKey::is_identified))
     }
 
-    /// The account of this number; `None` if the directory has no such account.
+    /// The account with this number; `None` if the directory has no such account.
     pub fn account(&mut self, number: AccountNumber) -> Result<Option<Arc<Stat>>, Error> {
         let id = self.stat(number.0)?;
         Ok(id.and_then(|id| self.directory.shared(id).cloned()))

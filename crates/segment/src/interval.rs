@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The model of an interval, from which every view is made. docs/reference-json.md describes its
-//! fields, as in JSON.
+//! The model of an interval, from which every view is built. docs/reference-json.md describes its
+//! fields as they appear in JSON.
 //!
 //! Conservation: `wall_seconds` is the lifetime of all sessions in the interval, and equals the sum of
 //! the ledger.
@@ -32,7 +32,7 @@ pub use crate::rows::{AccountRow, ActivityRow, CommandRow, EndedRow, StatisticRo
 pub use crate::sessions::{HoldingRow, Population, SessionAccount, SessionRow};
 pub use crate::timing::Timing;
 
-/// Whether an account is idling; see [`Stat::is_idle`].
+/// Whether an account is idle time; see [`Stat::is_idle`].
 pub fn is_idle(stat: &Stat) -> bool {
     stat.is_idle()
 }
@@ -44,64 +44,64 @@ pub struct Interval {
     pub time: f64,
     /// Its length.
     pub interval_seconds: f64,
-    /// The level in force at its end.
+    /// The level at its end.
     pub level: Level,
-    /// Seconds until it ends by itself, if it does.
+    /// Seconds until the level ends by itself, if it does.
     pub level_left_seconds: Option<f64>,
-    /// And the level after that.
+    /// The level after that.
     pub level_then: Option<Level>,
-    /// The clock by which it was measured.
+    /// The clock of the measurement.
     pub clock: ClockInfo,
     /// The measured server.
     pub server: ServerInfo,
     /// CPUs of the machine.
     pub cores: usize,
-    /// Lifetime of all sessions in the interval, added up.
+    /// Total lifetime of all sessions in the interval.
     pub wall_seconds: f64,
-    /// Of that, time that is not idle.
+    /// Part of `wall_seconds` that was not idle.
     pub busy_seconds: f64,
-    /// Commands of clients that were handled.
+    /// Client commands handled.
     pub commands_handled: u64,
-    /// The same of tally's own sessions, which are none of them.
+    /// Commands of tally's own sessions, which `commands_handled` does not include.
     pub own_commands: u64,
-    /// Whether it is complete: no uninstrumented time, no overflow in the interval, no slot that could
-    /// not be read consistently.
+    /// Whether the interval is complete: no uninstrumented time, no overflow, and no slot that could not be
+    /// read consistently.
     pub exact: bool,
-    /// Time of sessions while the level was off.
+    /// Time of sessions at level off.
     pub uninstrumented_seconds: f64,
     /// The part of `interval_seconds` in which the level was not off, weighted by the lifetime of
-    /// sessions. Rates are per second of this.
+    /// sessions. Rates are per second of this time.
     pub instrumented_seconds: f64,
-    /// The part of `interval_seconds` at level locks. Rates of locks are per second of this.
+    /// The part of `interval_seconds` at level locks. Rates of locks are per second of this time.
     pub locks_seconds: f64,
-    /// Sessions that were read during an update.
+    /// Sessions read during an update.
     pub torn_sessions: usize,
-    /// Overflows since the segment was made.
+    /// Overflows since the segment was created.
     pub overflow: Overflows,
     /// Overflows in this interval.
     pub overflow_in_interval: Overflows,
-    /// Memory of the segment at its end; `None`: not known, as of a recording.
+    /// Memory of the segment at the end of the interval; `None`: not known, as in a recording.
     #[serde(skip)]
     pub memory: Option<SegmentMemory>,
     /// The sessions at its end.
     pub sessions: Vec<SessionRow>,
-    /// Their numbers at its end; recorded intervals have them too.
+    /// Numbers of sessions at its end, which recorded intervals also have.
     #[serde(skip)]
     pub population: Vec<Population>,
-    /// The figures without those of tally's own sessions, for who asks what is wrong: [`Interval::without_own`].
+    /// The figures without tally's own sessions, for diagnoses: see [`Interval::without_own`].
     #[serde(skip)]
     pub others: Option<Box<Interval>>,
-    /// Those that ended within it.
+    /// The sessions that ended within it.
     pub ended: EndedRow,
-    /// The time of all sessions by phase and activity; most first.
+    /// The time of all sessions by phase and activity, longest first.
     pub ledger: Vec<AccountRow>,
-    /// The same without CPU time, by activity; most first.
+    /// The same without CPU time, by activity, longest first.
     pub waits: Vec<ActivityRow>,
-    /// The commands of the clients, by kind; most time first.
+    /// The commands of clients by kind, longest time first.
     pub commands: Vec<CommandRow>,
-    /// Lightweight locks, by tranche, mode and phase; most waiting first.
+    /// Lightweight locks by tranche, mode and phase, longest wait time first.
     pub lwlocks: Vec<LwlockRow>,
-    /// Waits for heavyweight locks, by type, mode and phase; most time first.
+    /// Waits for heavyweight locks by type, mode and phase, longest time first.
     pub locks: Vec<LockRow>,
     /// Checks for deadlocks, by phase.
     pub deadlock_checks: Vec<PhaseRow>,
@@ -109,29 +109,29 @@ pub struct Interval {
     pub spin_delays: Vec<PhaseRow>,
     /// Probed functions, called or not.
     pub functions_probed: usize,
-    /// Their calls, by function and phase; most time first.
+    /// Their calls by function and phase, longest time first.
     pub functions: Vec<FunctionRow>,
-    /// Calls of one function by another; most time first.
+    /// Calls of one function by another, longest time first.
     pub edges: Vec<EdgeRow>,
-    /// Operations on files, by kind of file, tablespace and operation; most time first.
+    /// Operations on files by kind of file, tablespace and operation, longest time first.
     pub files: Vec<FileRow>,
-    /// The same by kind of process; most time first.
+    /// The same by kind of process, longest time first.
     pub file_processes: Vec<ProcessFileRow>,
     /// Commits that wrote WAL.
     pub commits: Commits,
     /// Checkpoints that ended.
     pub checkpoints: Checkpoints,
-    /// The WAL that was inserted, by kind of process; most bytes first.
+    /// The WAL inserted by each kind of process, most bytes first.
     pub wal: Vec<WalRow>,
     /// All other statistics, by name.
     pub statistics: Vec<StatisticRow>,
-    /// The kernel's view; filled in by the caller that asks the kernel.
+    /// The kernel's view, which the caller fills in.
     pub kernel: crate::kernel::KernelView,
 }
 
 impl Interval {
-    /// What happened between two snapshots of a segment; without a first one, since the last
-    /// reset or since the segment was made.
+    /// The changes between two snapshots of a segment; without a first one, since the last
+    /// reset or the segment's creation.
     pub fn between(
         segment: &Segment,
         previous: Option<&Snapshot>,
@@ -212,29 +212,29 @@ impl Interval {
         interval
     }
 
-    /// As [`Interval::from_frame`], with what [`Interval::without_own`] needs.
+    /// As [`Interval::from_frame`], including the figures that [`Interval::without_own`] needs.
     pub fn with_others(frame: &Frame) -> Interval {
         let others = frame.without_own().map(|frame| Box::new(Interval::from_frame(&frame)));
         Interval { others, ..Interval::from_frame(frame) }
     }
 
-    /// All figures that come from statistics (ledger, commands, commits, locks, files) without tally's own
-    /// sessions; sessions, their numbers and the kernel's view are in the interval itself.
+    /// All figures that come from statistics (ledger, commands, commits, locks, files), without tally's own
+    /// sessions. Sessions, their numbers and the kernel's view are in the interval itself.
     pub fn without_own(&self) -> &Interval {
         self.others.as_deref().unwrap_or(self)
     }
 
-    /// The ledger without CPU time, by activity; most first.
+    /// The ledger without CPU time, by activity, longest first.
     pub fn waits_of_ledger(&self) -> Vec<ActivityRow> {
         self.activities_where(|a| !matches!(&*a.activity, "cpu" | "uninstrumented"))
     }
 
-    /// The ledger by activity, all phases together; most first.
+    /// The ledger by activity, added up over all phases, longest first.
     pub fn activities(&self) -> Vec<ActivityRow> {
         self.activities_where(|_| true)
     }
 
-    /// The same, of the accounts that `wanted` accepts.
+    /// The same, with only the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
         let mut sums: HashMap<(&Arc<str>, WaitClass), (Total, bool)> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
@@ -261,7 +261,7 @@ impl Interval {
 
 impl From<Frame> for Interval {
     fn from(mut frame: Frame) -> Interval {
-        // Moved, not cloned: there may be many.
+        // Moved rather than cloned, because there may be many.
         let sessions = std::mem::take(&mut frame.sessions);
         Interval { sessions, ..Interval::with_others(&frame) }
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Parallel workers counted with their leaders.
+//! Adds parallel workers to their leaders.
 
 use crate::interval::{Interval, SessionAccount, SessionRow};
 use std::collections::{HashMap, HashSet};
 
 impl Interval {
-    /// Adds every parallel worker's time, accounts, commands and locks to its leader's row and drops
-    /// the worker's. A worker whose leader has no slot keeps its row. The leader's current activity and
-    /// the ledger, which is of the whole server, do not change.
+    /// Adds every parallel worker's time, accounts, commands and locks to its leader's row, and removes the
+    /// worker's row. A worker whose leader has no slot keeps its row. The leader's current activity does not
+    /// change, nor does the ledger, which covers the whole server.
     pub fn roll_up_workers(&mut self) {
         roll_up(&mut self.sessions);
     }
@@ -115,7 +115,7 @@ mod tests {
         let leader = &rows[0];
         let sums = (leader.lived_seconds, leader.busy_seconds, leader.cpu_seconds, leader.commands);
         assert_eq!(sums, (24.0, 12.0, 6.0, 48));
-        let holds: Vec<_> = leader.holding.iter().map(|it| it.lock.as_str()).collect();
+        let holds: Vec<_> = leader.holding.iter().map(|hold| hold.lock.as_str()).collect();
         assert_eq!((leader.holding_count, holds), (96, vec!["1", "3", "4"]));
         let accounts = [
             account("execute", "IO:WALSync", 1, 9.0),

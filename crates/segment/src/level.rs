@@ -3,18 +3,18 @@
 
 use crate::layout::{header, level, u32_at, u64_at};
 
-/// Bits of the level word that are the level. The twelve above change when traces are armed or withdrawn, and when the
-/// extremes of statements are reset.
+/// Bits of the level word that hold the level. The twelve bits above change when traces are armed or withdrawn, and
+/// when the extremes of statements are reset.
 pub(crate) const LEVEL: u32 = 0xF;
 
-/// How much the writers of a segment measure.
+/// What the writers of a segment measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Nothing: a probe is one load and one branch.
     Off,
     /// The ledger and the commands, which cost only at blocking calls and messages.
     Waits,
-    /// Also every lightweight lock.
+    /// In addition, every lightweight lock.
     Locks,
     /// A level of a later version.
     Other(u8),
@@ -66,7 +66,7 @@ impl std::str::FromStr for Level {
             "off" => Ok(Level::Off),
             "waits" => Ok(Level::Waits),
             "locks" => Ok(Level::Locks),
-            _ => Err(format!("\"{text}\" is not a level; levels are off, waits and locks")),
+            _ => Err(format!("invalid level \"{text}\"; levels are off, waits and locks")),
         }
     }
 }
@@ -92,7 +92,7 @@ pub struct LevelEnd {
 }
 
 impl LevelEnd {
-    /// The end in the live part of a header; `None`: the level stays.
+    /// The end of the level in the live part of a header; `None`: the level stays.
     pub(crate) fn decode(live: &[u8]) -> Option<LevelEnd> {
         let tick = u64_at(live, header::LEVEL_UNTIL);
         let then = Level::of_word(u32_at(live, header::LEVEL_THEN));
@@ -103,8 +103,8 @@ impl LevelEnd {
 /// A level, and how it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelSetting {
-    /// The level in force.
+    /// The current level.
     pub level: Level,
-    /// `None`: it stays.
+    /// How it ends by itself; `None`: it stays.
     pub end: Option<LevelEnd>,
 }

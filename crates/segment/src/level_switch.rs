@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading and setting the level of a segment, and pausing statements: the only words that this crate
-//! writes.
+//! Reads and sets the level of a segment, and pauses statements.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -12,12 +11,12 @@ use crate::shared_page::{self, SharedPage};
 use std::sync::atomic::Ordering;
 
 impl Segment {
-    /// The level in force.
+    /// The current level.
     pub fn level(&self) -> Result<Level, Error> {
         Ok(Level::of_word(self.level_word()?))
     }
 
-    /// The level in force and how it ends.
+    /// The current level, and how it ends.
     pub fn level_setting(&self) -> Result<LevelSetting, Error> {
         let live = self.read_live()?;
         let level = Level::of_word(u32_at(&live, header::LEVEL_WORD));
@@ -26,8 +25,8 @@ impl Segment {
 
     /// Ticks at level locks or above from the last reset to `now`.
     pub(crate) fn locks_ticks(&self, now: u64) -> Result<u64, Error> {
-        // A process that sets the level counts the time right after that. In between, and for good if
-        // it was killed there, level and time do not match.
+        // A process that sets the level counts the time right afterwards. In between, and permanently if it
+        // was killed there, level and time do not match.
         for _ in 0..100 {
             let live = self.read_live()?;
             let since = u64_at(&live, header::LOCKS_SINCE);
@@ -43,30 +42,30 @@ impl Segment {
 
     /// A switch for the level of this file, even if another file replaces it.
     ///
-    /// Needs the right to write the file, so the server's user or root.
+    /// Requires permission to write the file, so only the server's user and root can do this.
     pub fn level_switch(&self) -> Result<LevelSwitch, Error> {
         LevelSwitch::open(self.segment_path())
     }
 }
 
-/// Set the level of the segment at `path`, for all its writers at once and until it is set
-/// again. They act on it at their next probe. Returns the level that was in force.
+/// Set the level of the segment at `path`, for all its writers at once, until it is set again. Writers
+/// follow at their next probe. Returns the previous level.
 ///
-/// Needs the right to write the file, so the server's user or root. A symbolic link is not
-/// followed, and a file of another owner (see [`crate::SegmentPath`]) not written.
+/// Requires permission to write the file, so only the server's user and root can do this. Symbolic links
+/// are not followed, and files of another owner (see [`crate::SegmentPath`]) are not written.
 pub fn set_level(path: &(impl ToSegmentPath + ?Sized), level: Level) -> Result<Level, Error> {
     Ok(LevelSwitch::open(path)?.set(level))
 }
 
-/// Bit of the pause word: statements are not measured.
+/// Bit of the pause word: statements are not counted.
 const PAUSE_STATEMENTS: u32 = 1;
-/// Bit of the pause word: statements are not kept over a restart of the server.
+/// Bit of the pause word: statements are not saved for the server's next start.
 const PAUSE_KEEPING: u32 = 2;
 
 /// The level and the pause word of one segment, open for writing.
 ///
-/// Other processes set it too, so its word is changed by compare-and-swap, and the process that changed
-/// it counts the time.
+/// Other processes also set them, so words are changed by compare-and-swap, and the process that changed
+/// the level counts the time.
 #[derive(Debug)]
 pub struct LevelSwitch {
     page: SharedPage,
@@ -74,7 +73,7 @@ pub struct LevelSwitch {
 }
 
 impl LevelSwitch {
-    /// For the segment at a path, with the checks of a reader.
+    /// The switch of the segment at a path, opened with the checks of a reader.
     pub fn open(path: &(impl ToSegmentPath + ?Sized)) -> Result<LevelSwitch, Error> {
         let place = path.to_segment_path();
         let wish = "change its level";
@@ -83,17 +82,17 @@ impl LevelSwitch {
         Ok(LevelSwitch { page: SharedPage::map(&file, 0).map_err(io)?, clock: *segment.clock() })
     }
 
-    /// The clock whose ticks an end is given in.
+    /// The clock in whose ticks an end is given.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The level in force.
+    /// The current level.
     pub fn level(&self) -> Level {
         Level::of_word(self.page.u32(header::LEVEL_WORD).load(Ordering::Acquire))
     }
 
-    /// The level in force and how it ends.
+    /// The current level, and how it ends.
     pub fn level_setting(&self) -> LevelSetting {
         let tick = self.page.u64(header::LEVEL_UNTIL).load(Ordering::Acquire);
         let then = Level::of_word(self.page.u32(header::LEVEL_THEN).load(Ordering::Relaxed));
@@ -101,20 +100,20 @@ impl LevelSwitch {
         LevelSetting { level: self.level(), end }
     }
 
-    /// Set the level for all writers at once, until it is set again; they act on it at their
-    /// next probe. Returns the level that was in force.
+    /// Set the level for all writers at once, until it is set again; they follow at their next
+    /// probe. Returns the previous level.
     pub fn set(&self, level: Level) -> Level {
         self.apply(LevelSetting { level, end: None })
     }
 
-    /// The same with an end.
+    /// Set the level with an end.
     pub fn apply(&self, setting: LevelSetting) -> Level {
         let LevelSetting { level, end } = setting;
         let then = end.map_or(level, |end| end.then);
         self.page.u32(header::LEVEL_THEN).store(u32::from(then.number()), Ordering::Relaxed);
         self.page.u64(header::LEVEL_UNTIL).store(end.map_or(0, |end| end.tick), Ordering::Release);
         let word = self.page.u32(header::LEVEL_WORD);
-        // The upper bits count resets, which may be made in the same instant.
+        // The upper bits count resets, which may happen at the same instant.
         let before = word
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
                 Some(word & !LEVEL | u32::from(level.number()) & LEVEL)
@@ -136,7 +135,7 @@ impl LevelSwitch {
         self.set_pause(PAUSE_STATEMENTS, paused);
     }
 
-    /// Whether the server is to keep its statements over its next restart.
+    /// Set whether the server saves its statements for its next start.
     pub fn keep_statements(&self, keep: bool) {
         self.set_pause(PAUSE_KEEPING, !keep);
     }
@@ -150,7 +149,7 @@ impl LevelSwitch {
         }
     }
 
-    /// Start or end counting the time at level locks or above.
+    /// Start or stop counting the time at level locks or above.
     fn count_locks(&self, before: Level, after: Level) {
         let now = self.page.now(&self.clock);
         let since = self.page.u64(header::LOCKS_SINCE);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The reader of segments: attach, take consistent snapshots, and compute the interval between two
+//! The reader of segments: attaches, takes consistent snapshots, and computes the interval between two
 //! of them.
 //!
-//! Data goes from [`Segment`] to [`Snapshot`], [`Delta`], [`Frame`] and [`Interval`]. Frames can be
-//! added up; recordings keep them. Every view is made from an [`Interval`]. Statements, perhaps
-//! thousands, go from [`Segment`] to [`StatementsReading`] and [`StatementsDelta`].
+//! Data flows from [`Segment`] to [`Snapshot`], [`Delta`], [`Frame`] and [`Interval`]. Frames can be
+//! added up; recordings store them. Every view is built from an [`Interval`]. Statements, perhaps
+//! thousands, flow from [`Segment`] to [`StatementsReading`] and [`StatementsDelta`].
 //!
 //! A reader never writes or maps the file. It uses `pread`, so a truncated, replaced or hostile file
-//! gives an [`Error`] and nothing worse. An [`Origin`] may bring the bytes
-//! from elsewhere. Only [`LevelSwitch`] and [`TraceSwitch`] map and write pages. [`layout`] and
+//! causes an [`Error`] and nothing worse. An [`Origin`] may supply the bytes from elsewhere. Only
+//! [`LevelSwitch`] and [`TraceSwitch`] map and write pages. [`layout`] and
 //! `libtally/include/tally_layout.h` define the layout; golden files in `format/golden/` keep them equal.
 
-/// Methods that return a field, one a line.
+/// Methods that return a field, one per line.
 macro_rules! getters {
     ($type:ty: $($field:ident: $of:ty, $doc:literal;)*) => {
         impl $type {

@@ -18,24 +18,24 @@ use std::sync::Arc;
 pub struct LwlockRow {
     /// The tranche.
     pub lock: Arc<str>,
-    /// "exclusive", "shared" or "share-exclusive"; "variable" for waits for a value that a lock protects. Empty in a
+    /// "exclusive", "shared" or "share-exclusive"; "variable" for waits for a variable that a lock protects. Empty in a
     /// sum.
     pub mode: Arc<str>,
-    /// What the session was doing. Empty in a sum.
+    /// The session's phase. Empty in a sum.
     pub phase: Arc<str>,
-    /// From acquisition to release, counted at the release.
+    /// Time from acquisition to release, counted at the release.
     pub held: Timing,
-    /// Acquisitions. Only those that had to queue have a time, from the first sleep to the acquisition.
+    /// Acquisitions. Only those that had to queue have a time: from the first sleep to the acquisition.
     pub acquire: Timing,
     /// Sleeps in the lock's queue.
     pub wait: Timing,
-    /// Conditional acquisitions that failed, and waits that did not get the lock.
+    /// Failed conditional acquisitions, and waits that ended without the lock.
     pub failed: u64,
     #[serde(skip)]
     totals: Box<LwlockTotals>,
 }
 
-/// The same in ticks, to be added up.
+/// The sums of one lock, in ticks.
 #[derive(Debug, Clone, Default)]
 pub struct LwlockTotals {
     /// See [`LwlockRow::held`].
@@ -49,14 +49,14 @@ pub struct LwlockTotals {
 }
 
 impl LwlockRow {
-    /// What `totals` mean, by names of lock, mode and phase.
+    /// The row of these totals, for the names of lock, mode and phase.
     pub fn from_totals(
         [lock, mode, phase]: [&str; 3],
         totals: LwlockTotals,
         ticks_per_second: f64,
     ) -> Self {
         let timing = |total| Timing::with(total, |ticks| ticks as f64 / ticks_per_second);
-        // Its histogram holds only those that queued.
+        // The histogram has only acquisitions that queued.
         let acquire = Timing { p50_seconds: None, p99_seconds: None, ..timing(&totals.acquire) };
         Self {
             lock: lock.into(),
@@ -70,7 +70,7 @@ impl LwlockRow {
         }
     }
 
-    /// The sum of these rows, which are of one lock.
+    /// The sum of these rows of one lock.
     pub fn sum(rows: &[&LwlockRow], ticks_per_second: f64) -> Self {
         let mut totals = LwlockTotals::default();
         for row in rows {
@@ -92,23 +92,23 @@ pub struct LockRow {
     pub kind: Arc<str>,
     /// "ShareLock", "AccessExclusiveLock", ...
     pub mode: Arc<str>,
-    /// What the session was doing.
+    /// The session's phase.
     pub phase: Arc<str>,
-    /// Waiting for them.
+    /// Time waiting for the locks.
     pub wait: Timing,
 }
 
 /// The events of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseRow {
-    /// What the session was doing.
+    /// The session's phase.
     pub phase: Arc<str>,
-    /// How often and how long.
+    /// Number and time.
     #[serde(flatten)]
     pub timing: Timing,
 }
 
-/// All of it.
+/// All rows about locks.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     pub lwlocks: Vec<LwlockRow>,
@@ -117,23 +117,23 @@ pub(crate) struct Locks {
     pub spin_delays: Vec<PhaseRow>,
 }
 
-/// The parts of the name of a lock's statistic.
+/// The parts of the name of a statistic of locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name<'n> {
-    /// Of a lightweight lock.
+    /// A statistic of a lightweight lock.
     Lwlock {
         /// Lock, mode, phase, as in [`LwlockRow`].
         key: [&'n str; 3],
-        /// Which of its figures.
+        /// The figure of the lock.
         figure: LwlockFigure,
     },
     /// A wait for a heavyweight lock.
     Lock {
-        /// Its type.
+        /// The type of the lock.
         kind: &'n str,
-        /// The mode that was asked for.
+        /// The requested mode.
         mode: &'n str,
-        /// What the session was doing.
+        /// The session's phase.
         phase: &'n str,
     },
     /// A check for deadlocks, in this phase.
@@ -155,8 +155,8 @@ pub enum LwlockFigure {
     Failed,
 }
 
-/// The parts of a statistic's name; `None` if it is not a lock's. The tranche of an extension may have
-/// colons in its name, so parsing starts at the end.
+/// The parts of a statistic's name; `None` if it is not about locks. The name of an extension's tranche may
+/// contain colons, so parsing starts at the end.
 pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
@@ -189,7 +189,7 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     }
 }
 
-/// Whether this statistic is shown as a lock's.
+/// Whether this statistic is shown among the locks.
 pub(crate) fn is_of_lock(stat: &Stat) -> bool {
     parse(stat).is_some()
 }
@@ -234,7 +234,7 @@ impl Locks {
         locks
     }
 
-    /// Most waiting first.
+    /// Sorts rows by wait time, longest first.
     fn sort(&mut self) {
         self.lwlocks.sort_by(|a, b| {
             (b.wait.seconds)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! When the image of a segment was made, and by which clocks.
+//! When the image of a segment was created, by several clocks.
 
 /// The instants of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -10,10 +10,10 @@ pub struct Moment {
     pub monotonic_ns: u64,
     /// ... and ns since 1970 by its clock.
     pub realtime_ns: u64,
-    /// By slot: the tick at which its running account was seen to run; 0 if nobody runs there.
+    /// For each slot, the tick at which its running account was observed; 0 if the slot has no owner.
     pub slots: Vec<u64>,
-    /// Processors of that machine; 0: not known.
+    /// CPUs of that machine; 0: not known.
     pub processors: u32,
-    /// Whether it has all sessions and statements, not only those that a role may see.
+    /// Whether the image has all sessions and statements, not only those that a role may see.
     pub complete: bool,
 }

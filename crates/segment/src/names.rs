@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading the directory: statistics by the index that a head has, and the names of tranches.
+//! Reads the directory: statistics by the index in a head, and the names of tranches.
 
 use crate::directory::{Directory, Stat, StatId, StatKind};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Segment {
-    /// Shows each complete name of a kind.
+    /// Passes each complete name of a kind to `see`.
     pub(crate) fn each_name(&self, kind: u32, mut see: impl FnMut(&str)) -> Result<(), Error> {
         self.each_entry(self.regions.directory, directory::SIZE, |_, bytes| {
             if u32_at(bytes, directory::STATE) == name_state::PUBLISHED
@@ -21,7 +21,7 @@ impl Segment {
         })
     }
 
-    /// What the processes have done so far: "cpu", "IO:WalSync", ...
+    /// The activities of all processes so far: "cpu", "IO:WalSync", ...
     pub fn activities(&self) -> Result<BTreeSet<String>, Error> {
         let mut found = BTreeSet::new();
         self.each_name(stat_kind::ACCOUNT, |name| {
@@ -81,7 +81,7 @@ impl Segment {
         if tranches.all(|tranche| self.tranches.knows(tranche)) {
             return Ok(());
         }
-        // Rare, so the whole directory is read: entries are placed by the hash of the whole name.
+        // Read the whole directory, because entries are placed by the hash of the whole name. This is rare.
         let mut known = Arc::clone(&self.tranches);
         let names = Arc::make_mut(&mut known);
         self.each_entry(self.regions.directory, directory::SIZE, |_, entry| {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A segment on another machine, or one that this user may not open: somebody brings its bytes, and everything else
-//! reads them as those of a file.
+//! A segment on another machine, or one that this user may not open: an origin supplies its bytes, and everything else
+//! reads them like those of a file.
 //!
-//! The image is a file in memory, as sparse as the segment. What is brought is of one instant already, so all
-//! protocols of reading find it at rest. Only "now" differs: the image has the instant at which each slot was
-//! copied, and no clock of this machine is asked.
+//! The image is a file in memory, as sparse as the segment. It already belongs to one instant, so all reading protocols
+//! find it unchanged. Only "now" differs: the image has the instant at which each slot was copied, and no clock of this
+//! machine is used.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -15,24 +15,24 @@ use crate::error::Error;
 use crate::header::Header;
 use crate::moment::Moment;
 
-/// What is wanted besides sessions, groups, names and events: sums of these.
+/// The parts to read in addition to sessions, groups, names and events; a sum of these numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts(pub u8);
 
 impl Parts {
-    /// Statements, and what sessions execute.
+    /// Statements, and the statement of each session.
     pub const STATEMENTS: Parts = Parts(1);
     /// Plans of statements.
     pub const PLANS: Parts = Parts(2);
     /// I/O on relations.
     pub const RELATIONS: Parts = Parts(4);
 
-    /// These and those.
+    /// Both sets of parts.
     pub fn and(self, other: Parts) -> Parts {
         Parts(self.0 | other.0)
     }
 
-    /// These if that holds.
+    /// These parts if `wanted`, otherwise none.
     pub fn when(self, wanted: bool) -> Parts {
         if wanted {
             self
@@ -42,17 +42,17 @@ impl Parts {
     }
 }
 
-/// Brings the bytes of a segment.
+/// Supplies the bytes of a segment.
 pub trait Origin: Debug + Send + Sync {
-    /// Write into the image what has changed since the last call, of these parts; at the first call everything.
+    /// Write the changes of these parts since the last call into the image; at the first call, everything.
     ///
     /// # Errors
     ///
-    /// Why it cannot; the image must not be read any more.
+    /// If it fails, the image must no longer be read.
     fn bring(&mut self, image: &File, parts: Parts) -> Result<Moment, Error>;
     /// The server, for messages.
     fn server(&self) -> &str;
-    /// A connection string, with which others can connect to it too.
+    /// A connection string with which other code can also connect to the server.
     fn conninfo(&self) -> &str;
 }
 
@@ -61,18 +61,19 @@ pub trait Origin: Debug + Send + Sync {
 pub(crate) struct Remote {
     pub origin: Box<dyn Origin>,
     pub moment: Moment,
-    /// What has been asked for.
+    /// The parts requested.
     pub parts: Parts,
 }
 
 impl Remote {
-    /// Say in the header what it is, where a role may not see that, and if it is not all.
+    /// Complete the header: name the server if the role may not see its data directory, and say if the image is
+    /// incomplete.
     pub fn describe(&self, header: &mut Header) {
         if header.host.is_empty() {
             header.host = self.origin.server().into();
         }
         if !self.moment.complete {
-            header.host.push_str(", only sessions and statements of own roles");
+            header.host.push_str(", only sessions and statements of your own roles");
         }
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Counts of what did not fit into a full table or the file system.
+//! Counts of losses because a table or the file system was full.
 
 use crate::layout::{header, u64_at};
 
 macro_rules! overflows {
     ($($field:ident: $($offset:ident)+, $doc:literal;)*) => {
-        /// Overflows since the segment was made.
+        /// Overflows since the segment was created.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
         pub struct Overflows {
             $(#[doc = $doc] pub $field: u64,)*
@@ -19,12 +19,12 @@ macro_rules! overflows {
                 Overflows { $($field: sum(&[$(header::$offset),+]),)* }
             }
 
-            /// Add others.
+            /// Add other overflows.
             pub fn add(&mut self, other: &Overflows) {
                 $(self.$field = self.$field.saturating_add(other.$field);)*
             }
 
-            /// Those since an earlier reading.
+            /// The overflows since an earlier reading.
             pub fn since(&self, earlier: &Overflows) -> Overflows {
                 Overflows { $($field: self.$field.saturating_sub(earlier.$field),)* }
             }
@@ -33,27 +33,27 @@ macro_rules! overflows {
 }
 
 overflows! {
-    slots: OVERFLOW_SLOTS, "Sessions that found no slot and run uninstrumented.";
-    statistics: OVERFLOW_STATS, "Statistics that did not fit into their session's book.";
-    directory: OVERFLOW_DIRECTORY, "Names that did not fit into the directory.";
+    slots: OVERFLOW_SLOTS, "Sessions that got no slot and run uninstrumented.";
+    statistics: OVERFLOW_STATS, "Statistics for which a session had no entry left.";
+    directory: OVERFLOW_DIRECTORY, "Names for which the directory had no space.";
     groups: OVERFLOW_GROUPS, "Sessions merged into the group of last resort.";
     memory: OVERFLOW_MEMORY REFUSED_MEMORY,
-        "Growths that the file system refused, and sessions that found no memory for a slot.";
-    lost_merges: LOST_MERGES, "Slots found damaged and not merged.";
-    statements_dropped: STATEMENTS_DROPPED, "Counts of statements that could not be flushed into their table.";
-    statements_lost: STATEMENTS_LOST, "Statements left half changed by a process that died.";
-    texts_cut: TEXTS_CUT, "Texts of statements cut because their space was full.";
-    relations_lost: RELATIONS_LOST, "Counts of a relation left half flushed by a process that died.";
+        "Extensions of the segment that the file system refused, and sessions that got no memory for a slot.";
+    lost_merges: LOST_MERGES, "Damaged slots, which were not merged.";
+    statements_dropped: STATEMENTS_DROPPED, "Statement counts that could not be flushed into the table.";
+    statements_lost: STATEMENTS_LOST, "Statements that a process left half updated when it died.";
+    texts_cut: TEXTS_CUT, "Statement texts truncated because their space was full.";
+    relations_lost: RELATIONS_LOST, "Relation counts that a process left half flushed when it died.";
 }
 
 impl Overflows {
-    /// Whether there were none.
+    /// Whether there were no overflows.
     pub fn is_zero(&self) -> bool {
         *self == Overflows::default()
     }
 
-    /// A writer tries only once to add a statistic to a full directory or book, so every later interval
-    /// is incomplete.
+    /// The overflows of an interval, with lasting effects of earlier ones: a writer tries only once to add a statistic
+    /// to a full directory or book, so every later interval is incomplete.
     pub(crate) fn with_lasting(self, ever: &Overflows) -> Overflows {
         Overflows {
             statistics: self.statistics.max(ever.statistics.min(1)),

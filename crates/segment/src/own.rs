@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What tally itself does on a server: which processes and statements are its own. Everything that marks, merges or leaves
-//! them out asks here.
+//! Which processes and statements of a server are tally's own. All code that marks, merges or omits them uses this
+//! module.
 
-/// application_name of its sessions, unless the connection string gives another one.
+/// application_name of tally's sessions, unless the connection string sets another.
 pub const APPLICATION: &str = "tally";
-/// How the texts of its statements begin. The extension keeps this of such sessions only (`pg_tally/ledger/own_session.c`).
+/// The beginning of the texts of tally's statements. The extension keeps this comment only for such sessions
+/// (`pg_tally/ledger/own_session.c`).
 pub const MARK: &str = "/* tally */";
 
-/// The kind of process that the extension gives to sessions of [`APPLICATION`] whose role sees everything: any client can have the
-/// name. They have groups, statistics and recorded rows of their own (`pg_tally/ledger/own_session.c`).
+/// The kind of process that the extension assigns to sessions named [`APPLICATION`] whose role sees everything, because
+/// any client can use the name. They have separate groups, statistics and recorded rows
+/// (`pg_tally/ledger/own_session.c`).
 pub const PROCESS: &str = "client backend (tally)";
 
-/// The kind of process that works for a client: not tally's own sessions, and none that only replicates.
+/// The kind of process that works for a client, except for tally's own sessions and WAL senders.
 pub const CLIENT: &str = "client backend";
 
-/// Whether processes of this kind work for clients. A command is a message of a client that such a process handles.
+/// Whether processes of this kind work for clients. A command is a client message that such a process handles.
 pub fn is_client(kind: &str) -> bool {
     kind == CLIENT
 }
 
-/// Whether processes of this kind are its own sessions.
+/// Whether processes of this kind are tally's own sessions.
 pub fn is_process(kind: &str) -> bool {
     kind == PROCESS
 }
 
-/// Whether a statement of this text is its own: no session of others has sent it first.
+/// Whether a statement with this text is tally's own, which means that no other session sent it first.
 pub fn is_statement(text: &str) -> bool {
     text.starts_with(MARK)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The owner of a pid, looked up among the slots in use without reading their books.
+//! Looks up the owner of a PID among the slots in use, without reading their books.
 
 use crate::book::{identity_of, Identity};
 use crate::error::Error;
@@ -14,23 +14,23 @@ use std::sync::Arc;
 pub struct Owner {
     /// The process.
     pub pid: i32,
-    /// Since when it has the slot, tick.
+    /// When it claimed the slot, tick.
     pub since: u64,
     /// Its identity.
     pub identity: Arc<Identity>,
 }
 
-/// Names of databases and users by OID, as sessions report them: after a renaming, as the last one that began does.
+/// Names of databases and users by OID, as reported by sessions. After a renaming, the latest session counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     pub databases: HashMap<u32, String>,
     pub users: HashMap<u32, String>,
-    /// When the session began that reports the name, tick: by whether it is a user, and OID.
+    /// When the session that reports the name began, tick; the key says whether it is a user, and the OID.
     begun: HashMap<(bool, u32), u64>,
 }
 
 impl Names {
-    /// Add names that a session reports which began at this tick; an OID of 0 or an empty name is unknown.
+    /// Add the names that a session reports, which began at this tick; an OID of 0 or an empty name is unknown.
     pub fn add(&mut self, ids: (u32, u32), database: &str, user: &str, begun: u64) {
         for (is_user, id, name) in [(false, ids.0, database), (true, ids.1, user)] {
             if name.is_empty() || !self.is_newer((is_user, id), begun) {
@@ -46,8 +46,8 @@ impl Names {
         of.1 != 0 && self.begun.get(&of).is_none_or(|known| begun > *known)
     }
 
-    /// Add the names in the entry of a slot or group, unless its identity is changing. A group has those of its first
-    /// session.
+    /// Add the names in the entry of a slot or group, unless its identity is changing. A group has the names of its
+    /// first session.
     pub fn add_entry(&mut self, bytes: &[u8]) {
         let ids = (u32_at(bytes, entry::DATABASE_ID), u32_at(bytes, entry::USER_ID));
         let begun = match u32_at(bytes, entry::STATE) {
@@ -63,13 +63,13 @@ impl Names {
 }
 
 impl Segment {
-    /// The identity of a slot's owner, read while it does not change.
+    /// The identity of a slot's owner, read consistently.
     pub(crate) fn read_identity(&self, index: u32) -> Result<(Arc<Identity>, u32), Error> {
         let offset = self.regions.entries.entry(index);
         let mut bytes = [0u8; entry::SIZE];
         let mut client = [0u8; 64];
         for _ in 0..self.hooks.tries(100) {
-            // A reading of its own: within one, an aarch64 processor may copy the seq last.
+            // A separate reading, because within one, an aarch64 CPU may copy the seq last.
             let before = self.read_u32(offset + entry::IDENTITY_SEQ as u64)?;
             fence(Ordering::Acquire);
             self.read(offset, &mut bytes)?;
@@ -85,7 +85,7 @@ impl Segment {
         Ok((Arc::new(identity), u32_at(&bytes, entry::IDENTITY_SEQ)))
     }
 
-    /// The owners of slots in use whose pid is one of `pids`.
+    /// The owners of slots in use whose PID is one of `pids`.
     pub fn owners(&self, pids: &[i32]) -> Result<Vec<Owner>, Error> {
         let mut found = Vec::new();
         self.each_entry(self.regions.entries, entry::SIZE, |slot, bytes| {
@@ -102,7 +102,7 @@ impl Segment {
     }
 }
 
-/// The owner of a pid at that tick; pids are reused.
+/// The owner of a PID at this tick; PIDs are reused.
 pub fn owner_at(owners: &[Owner], pid: i32, tick: u64) -> Option<&Owner> {
     let meant = owners.iter().filter(|owner| owner.pid == pid && owner.since <= tick);
     meant.max_by_key(|owner| owner.since)

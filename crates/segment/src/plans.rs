@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Plans of statements by their shape, as the sessions noted them at the end of slow executions.
+//! Plans of statements by shape, as noted by the sessions at the end of slow executions.
 //!
-//! Concurrency contract. An entry is copied while its state is used and its generation stays the same; its figures
-//! are added to one by one meanwhile, so that an execution may be in the count and not in the time yet.
+//! Concurrency contract. An entry is copied while its state is "used" and its generation stays the same. Meanwhile,
+//! writers add to its figures one by one, so an execution may be in the count but not yet in the time.
 
 use std::sync::atomic::{fence, Ordering};
 
@@ -15,9 +15,9 @@ use crate::statements::StatementKey;
 /// A plan of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Whose plan it is.
+    /// The statement of the plan.
     pub statement: StatementKey,
-    /// The hash of its nodes with their relations and indexes.
+    /// Hash of its nodes with their relations and indexes.
     pub shape: u64,
     /// When it was first noted, tick.
     pub first: u64,
@@ -25,17 +25,17 @@ pub struct Plan {
     pub last: u64,
     /// Executions noted.
     pub count: u64,
-    /// How long they took, ticks.
+    /// Their total time, ticks.
     pub ticks: u64,
     /// The longest of them, ticks.
     pub max: u64,
-    /// Rows that they returned or changed.
+    /// Rows that these executions returned or changed.
     pub rows: u64,
-    /// The planner's cost of the first of them.
+    /// The planner's cost estimate for the first of them.
     pub cost: f64,
-    /// A line for each node, indented by two spaces a level.
+    /// One line per node, indented by two spaces per level.
     pub text: String,
-    /// Whether lines at its end are missing.
+    /// Whether lines are missing at the end of the text.
     pub cut: bool,
 }
 
@@ -63,7 +63,7 @@ impl Plan {
 }
 
 impl Segment {
-    /// The plans that are kept, in no order; empty where the segment keeps none.
+    /// The plans in the segment, in no particular order; empty if the segment keeps none.
     pub fn plans(&self) -> Result<Vec<Plan>, Error> {
         let Some(regions) = self.regions.plans else { return Ok(Vec::new()) };
         let mut there = Vec::new();

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The table of probes, with the reason if one was left out.
+//! The table of probes, with the reasons why probes are not installed.
 
 use crate::error::Error;
 use crate::layout::{probe, probe_state, text_at, u32_at};
 use crate::segment::Segment;
 use serde::{Serialize, Serializer};
 
-/// How the name of a function's probe begins.
+/// The beginning of the name of a function's probe.
 pub const PROBE_PREFIX: &str = "function ";
 
 /// Whether a probe is installed; in JSON a boolean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeState {
-    /// It is installed.
+    /// The probe is installed.
     Installed,
-    /// It was left out for a reason.
+    /// The probe could not be installed.
     LeftOut,
 }
 
@@ -27,15 +27,15 @@ impl Serialize for ProbeState {
 /// A function or call that the producer measures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Probe {
-    /// Its index in the table. The first ones have a counter of calls there in every book.
+    /// Its index in the table. The first probes have a counter of calls at this index in every book.
     #[serde(skip)]
     pub index: u32,
     /// "import fsync", ...
     pub name: String,
-    /// Installed or left out.
+    /// Whether it is installed.
     #[serde(rename = "installed")]
     pub state: ProbeState,
-    /// Why it was left out; empty when installed.
+    /// Why it is not installed; empty if it is.
     pub reason: String,
 }
 
@@ -47,7 +47,7 @@ impl Probe {
 }
 
 impl Segment {
-    /// The probes of the producer, installed or left out.
+    /// The probes of the producer, whether installed or not.
     pub fn probes(&self) -> Result<Vec<Probe>, Error> {
         let mut probes = Vec::new();
         self.each_entry(self.regions.probes, probe::SIZE, |index, bytes| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What differs for a segment whose bytes come from elsewhere (`origin`).
+//! The differences of a segment whose bytes come from elsewhere (`origin`).
 
 use crate::error::Error;
 use crate::origin::Parts;
@@ -7,7 +7,7 @@ use crate::segment::Segment;
 use crate::this_host;
 
 impl Segment {
-    /// Read from now on what has changed by now. Of a file that is so anyway.
+    /// Bring the image up to date. A file always is.
     pub fn refresh(&mut self) -> Result<(), Error> {
         let Some(remote) = &mut self.remote else { return Ok(()) };
         remote.moment = remote.origin.bring(&self.file, remote.parts)?;
@@ -15,7 +15,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Also read these parts from now on. A file has them anyway.
+    /// From now on, also read these parts. A file always has them.
     pub fn want(&mut self, parts: Parts) -> Result<(), Error> {
         let Some(remote) = &mut self.remote else { return Ok(()) };
         let all = remote.parts.and(parts);
@@ -25,34 +25,35 @@ impl Segment {
         self.refresh()
     }
 
-    /// How to connect to the server that brings its bytes; `None`: it is a file.
+    /// How to connect to the server that supplies the bytes; `None`: the segment is a file.
     pub fn remote(&self) -> Option<&str> {
-        self.remote.as_ref().map(|it| it.origin.conninfo())
+        self.remote.as_ref().map(|remote| remote.origin.conninfo())
     }
 
-    /// Whether it shows all sessions and statements; otherwise only those that the connection's role may see.
+    /// Whether the segment shows all sessions and statements, or only those that the connection's role may see.
     pub fn is_complete(&self) -> bool {
-        self.remote.as_ref().is_none_or(|it| it.moment.complete)
+        self.remote.as_ref().is_none_or(|remote| remote.moment.complete)
     }
 
-    /// Processors of its machine that are online, or of this one that we may use.
+    /// The online CPUs of the segment's machine, or the CPUs of this machine that we may use.
     pub(crate) fn cores(&self) -> usize {
-        let there = self.remote.as_ref().map(|it| it.moment.processors as usize);
+        let there = self.remote.as_ref().map(|remote| remote.moment.processors as usize);
         there.filter(|count| *count > 0).unwrap_or_else(this_host::cores)
     }
 
-    /// Now, for what runs in a slot: its account, read before, was running at this tick.
+    /// The current tick for a slot: its account, read before, was running at this tick.
     pub(crate) fn now_in(&self, slot: u32) -> u64 {
-        let seen = self.remote.as_ref().and_then(|it| it.moment.slots.get(slot as usize).copied());
+        let seen =
+            self.remote.as_ref().and_then(|remote| remote.moment.slots.get(slot as usize).copied());
         seen.filter(|tick| *tick != 0).unwrap_or_else(|| self.now())
     }
 
-    /// Now, ns since 1970, by the clock of the segment's machine; of an image, when it was made.
+    /// The current time, ns since 1970, by the clock of the segment's machine; for an image, when it was created.
     pub fn realtime_ns(&self) -> u64 {
         match &self.remote {
             Some(remote) => remote.moment.realtime_ns,
             None if self.clock.is_virtual() => {
-                // A counter that began anew is behind where the segment's began.
+                // A counter that has restarted is behind the segment's first instant.
                 let now =
                     self.header().created_realtime_ns.saturating_add(self.clock.ns_of(self.now()));
                 now.saturating_sub(self.header().clock_ns0)

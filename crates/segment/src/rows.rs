@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of an interval: accounts, activities, commands and the statistics that have no row of their
-//! own kind.
+//! Rows of an interval: accounts, activities, commands, and the statistics without a specific kind of
+//! row.
 
 use crate::clock::ClockInfo;
 use crate::directory::{Stat, StatKind};
@@ -19,21 +19,21 @@ use std::sync::Arc;
 pub struct EndedRow {
     /// Number of sessions.
     pub sessions: u64,
-    /// Their lifetime in it.
+    /// Their lifetime in the interval.
     pub seconds: f64,
 }
 
 /// An account of the ledger.
 #[derive(Debug, Clone, Serialize)]
 pub struct AccountRow {
-    /// What the sessions were doing for their clients.
+    /// The phase.
     pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
-    /// The class of that.
+    /// The class of the activity.
     #[serde(skip)]
     pub class: WaitClass,
-    /// How often and how long.
+    /// Number and time.
     #[serde(flatten)]
     pub timing: Timing,
     /// Whether this is idle time: waiting for the client between commands, the main loop of a background
@@ -57,15 +57,15 @@ impl AccountRow {
     }
 }
 
-/// An activity, all phases together.
+/// An activity, added up over all phases.
 #[derive(Debug, Clone, Serialize)]
 pub struct ActivityRow {
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
-    /// The class of that.
+    /// The class of the activity.
     #[serde(skip)]
     pub class: WaitClass,
-    /// How often and how long.
+    /// Number and time.
     #[serde(flatten)]
     pub timing: Timing,
     /// Whether all of it is idle time.
@@ -77,9 +77,9 @@ pub struct ActivityRow {
 pub struct CommandRow {
     /// "Query", "Execute", ...
     pub kind: String,
-    /// Waiting for the command, since the one before was handled.
+    /// Time waiting for the command, since the previous one was handled.
     pub read: Timing,
-    /// Handling it, from its arrival until the next is waited for.
+    /// Time handling the command, from its arrival until the wait for the next one.
     pub handle: Timing,
 }
 
@@ -90,7 +90,7 @@ pub struct StatisticRow {
     pub name: String,
     /// "seconds" for times, otherwise the unit of the statistic.
     pub unit: String,
-    /// Number of sessions.
+    /// Number of events.
     pub count: u64,
     /// Their sum.
     pub total: f64,
@@ -98,22 +98,22 @@ pub struct StatisticRow {
     pub min: Option<f64>,
     /// Their maximum.
     pub max: Option<f64>,
-    /// The median, within 6.25 %.
+    /// The median, accurate to 6.25 %.
     pub p50: Option<f64>,
-    /// The 99th percentile, within 6.25 %.
+    /// The 99th percentile, accurate to 6.25 %.
     pub p99: Option<f64>,
 }
 
-/// Messages that tally's own sessions handled.
+/// Number of messages that tally's own sessions handled.
 pub(crate) fn own_commands(frame: &Frame) -> u64 {
     let own = frame.statistics.iter().filter(|statistic| own::is_process(&statistic.process));
-    let handled = own.filter(|it| matches!(it.stat.command(), Some((_, true))));
-    handled.fold(0, |sum, it| sum.saturating_add(it.total.change.count))
+    let handled = own.filter(|statistic| matches!(statistic.stat.command(), Some((_, true))));
+    handled.fold(0, |sum, statistic| sum.saturating_add(statistic.total.change.count))
 }
 
-/// The clients' commands by kind, most time first.
+/// The clients' commands by kind, longest time first.
 pub(crate) fn command_rows(frame: &Frame) -> Vec<CommandRow> {
-    let sums = FrameTotals::of_those(frame, |it| it.command().is_some());
+    let sums = FrameTotals::of_those(frame, |statistic| statistic.command().is_some());
     let mut rows: HashMap<&str, CommandRow> = HashMap::new();
     for (stat, total) in sums.changed() {
         let Some((kind, is_handle)) = stat.command() else {
@@ -136,7 +136,7 @@ pub(crate) fn command_rows(frame: &Frame) -> Vec<CommandRow> {
     rows
 }
 
-/// Statistics without a row of their own kind, by name.
+/// Statistics without a specific kind of row, by name.
 pub(crate) fn statistic_rows(sums: &FrameTotals<'_>) -> Vec<StatisticRow> {
     let clock = sums.clock();
     let mut rows: Vec<StatisticRow> = sums

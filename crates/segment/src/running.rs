@@ -12,13 +12,13 @@ use std::sync::atomic::{fence, Ordering};
 pub(crate) struct Running {
     /// The account.
     pub stat: StatId,
-    /// Since when, tick.
+    /// When it began, tick.
     pub since: u64,
 }
 
 impl Segment {
-    /// The running account of a slot; `None` if it cannot be read at once, or the slot has another
-    /// owner.
+    /// The running account of a slot; `None` if it cannot be read consistently at the first attempt, or the
+    /// slot has another owner.
     pub(crate) fn running(&mut self, slot: u32, generation: u32) -> Result<Option<Running>, Error> {
         let mut owner = [0u8; 8];
         self.read(self.regions.entries.entry(slot), &mut owner)?;

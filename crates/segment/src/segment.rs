@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An attached segment: the checks of its header, and what is read from it directly.
+//! An attached segment: checks its header, and reads values directly from it.
 //!
 //! The cold part of the header is read and checked once. Values that writers change (level, overflows,
 //! probes, events, slots) are read at each call. Every offset and size in the file is checked here
@@ -24,10 +24,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of a table that are read at a time.
+/// Number of bytes of a table to read at a time.
 const BATCH: usize = 64 * 1024;
 
-/// A segment that is attached to.
+/// An attached segment.
 #[derive(Debug)]
 pub struct Segment {
     segment_path: SegmentPath,
@@ -38,19 +38,19 @@ pub struct Segment {
     header: Header,
     pub(crate) regions: Regions,
     pub(crate) clock: Clock,
-    /// The writers' processes are of this boot and of our pid namespace.
+    /// Whether the writers' processes belong to this boot and to our PID namespace.
     pub(crate) pids_known: bool,
     live: bool,
-    /// The run that is read has ended, then: later it is now.
+    /// When the run ended, if it has; "now" is never later than this.
     ended: Option<u64>,
     pub(crate) directory: Arc<Directory>,
-    /// Directory index to our number, once published.
+    /// Our numbers of statistics by directory index, for published names.
     pub(crate) ids: Vec<Option<StatId>>,
-    /// The names of tranches that have been asked for.
+    /// The names of tranches that have been looked up.
     pub(crate) tranches: Arc<Tranches>,
     /// The texts of statements that have been read.
     pub(crate) texts: Texts,
-    /// Buffers that are kept between snapshots.
+    /// Buffers kept between snapshots.
     pub(crate) entries_buffer: Vec<u8>,
     pub(crate) liveness_turn: usize,
     pub(crate) hooks: Hooks,
@@ -66,8 +66,11 @@ pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> 
             let (owner, mode) = metadata.map_or(("unknown".to_string(), 0), |m| {
                 (this_host::user_name(m.uid()), m.mode() & 0o7777)
             });
-            let hint =
-                if mode & 0o040 != 0 && wish == "read it" { ", or join its group" } else { "" };
+            let hint = if mode & 0o040 != 0 && wish == "read it" {
+                ", or join the file's group"
+            } else {
+                ""
+            };
             Error::Permission { path, wish, owner, mode, hint }
         }
         _ if source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
@@ -79,8 +82,8 @@ pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> 
 
 impl Segment {
     /// Attach to the segment at a path, read-only, if it belongs to the right owner (see
-    /// [`SegmentPath`]). A symbolic link is not followed. For a segment made less than 50 ms ago this
-    /// waits until its clock can be measured.
+    /// [`SegmentPath`]). Symbolic links are not followed. If the segment was created less than 50 ms ago,
+    /// this waits until its clock can be measured.
     pub fn open(path: &(impl ToSegmentPath + ?Sized)) -> Result<Segment, Error> {
         let path = path.to_segment_path();
         let open = |flags: OFlags| {
@@ -88,7 +91,7 @@ impl Segment {
             let flags = (flags | OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
             OpenOptions::new().read(true).custom_flags(flags).open(path.path())
         };
-        // Without access times, a pread takes 8 % less; only the file's owner and root may ask for this.
+        // Without updates of the access time, a pread takes 8 % less; only the file's owner and root may request this.
         let file = match open(OFlags::NOATIME) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open(OFlags::empty()),
             opened => opened,
@@ -97,8 +100,8 @@ impl Segment {
         Segment::from_file(file, path)
     }
 
-    /// The same segment once more, for another thread. Of one that is read through a connection it has what was
-    /// read last.
+    /// A second handle of the same segment, for another thread. If the segment is read through a connection, the handle
+    /// has the last image.
     pub fn again(&self) -> Result<Segment, Error> {
         let file = self.file.try_clone().map_err(|e| open_error(self.path(), "read it", e))?;
         Ok(Segment {
@@ -159,7 +162,7 @@ impl Segment {
         }
         let own_boot = this_host::own_boot_id();
         let live = remote.is_some() || own_boot.is_empty() || own_boot == header.boot_id;
-        // The pids of an image may be those of another machine.
+        // The PIDs of an image may belong to another machine.
         let namespace = remote.is_none().then(this_host::own_namespace).unwrap_or(0);
         let (kind, tick0, ns0) = (header.clock_kind, header.clock_tick0, header.clock_ns0);
         let clock = match &remote {
@@ -203,18 +206,18 @@ impl Segment {
         self.owner
     }
 
-    /// Whether it is our own, or root's. Use the content of another user's segment only for purposes
+    /// Whether the file belongs to us or to root. Use the content of another user's segment only for purposes
     /// that this user may influence.
     pub fn is_own(&self) -> bool {
         is_own(self.owner)
     }
 
-    /// The part of the header that its creator wrote.
+    /// The part of the header that the creator wrote.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Now, in ticks; of a run that has ended, its end.
+    /// The current tick; for a run that has ended, the tick of its end.
     pub(crate) fn now(&self) -> u64 {
         let now = self.unending_now();
         self.ended.map_or(now, |end| now.min(end))
@@ -227,14 +230,14 @@ impl Segment {
         }
     }
 
-    /// How long ago the run ended that is read; 0: it has not.
+    /// How long ago the run ended, ns; 0: it has not ended.
     pub(crate) fn ended_ns_ago(&self) -> u64 {
         let ticks = self.ended.map_or(0, |end| self.unending_now().saturating_sub(end));
         (self.clock.seconds(ticks) * 1e9) as u64
     }
 
-    /// When the run in this file ended, by its server or by that of `next`, which is at its place now. `None`: it goes on,
-    /// or was killed and nothing tells when.
+    /// When the run in this file ended, according to its server or to the server of `next`, which is now at the same
+    /// path. `None`: it continues, or was killed at an unknown time.
     pub fn end_of_run(&self, next: Option<&Segment>) -> Result<Option<u64>, Error> {
         let ended = Some(self.read_u64(header::ENDED_TICK as u64)?).filter(|tick| *tick != 0);
         let successor = next.map(Segment::header).filter(|next| {
@@ -245,12 +248,12 @@ impl Segment {
         Ok(ended.or(successor.map(|next| next.clock_tick0)))
     }
 
-    /// The run that is read ended then. What is read from now on is as of that instant.
+    /// Set the end of the run. From now on, everything is read as of that instant.
     pub fn end_at(&mut self, tick: u64) {
         self.ended = Some(tick);
     }
 
-    /// Learn more about its clock.
+    /// Measure the clock again, which makes it more precise.
     pub(crate) fn measure_clock(&mut self) {
         match self.clock.is_virtual() {
             true => self.clock.set_now(self.unending_now()),
@@ -258,7 +261,7 @@ impl Segment {
         }
     }
 
-    /// A writer has found that its clock has begun anew (hibernation), if the header names another instant than before.
+    /// Read the clock's origin again. If it has changed, a writer has found that the clock has restarted (hibernation).
     pub(crate) fn read_clock_origin(&mut self) -> Result<(), Error> {
         let tick0 = self.read_u64(header::CLOCK_TICK0 as u64)?;
         let ns0 = self.read_u64(header::CLOCK_NS0 as u64)?;
@@ -273,28 +276,28 @@ impl Segment {
         Ok(())
     }
 
-    /// Its clock, as known at the last snapshot.
+    /// The clock, as known at the last snapshot.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Whether it was created during this boot, so that its clock still runs and its processes may exist.
+    /// Whether the segment was created during this boot, so that its clock still runs and its processes may exist.
     pub fn is_of_this_boot(&self) -> bool {
         self.live
     }
 
-    /// Whether its bytes may change while they are read. An image of one instant stays as it is.
+    /// Whether the bytes may change while they are read. An image does not change.
     pub(crate) fn changes(&self) -> bool {
         self.live && self.remote.is_none()
     }
 
-    /// Whether the writers' pids are of our own pid namespace. If not, dead and idle writers cannot be
+    /// Whether the writers' PIDs belong to our PID namespace. If not, dead and idle writers cannot be
     /// distinguished, and /proc has neither.
     pub fn knows_pids(&self) -> bool {
         self.pids_known
     }
 
-    /// Whether the path now names another file, or none: the writers have created a new segment, or the
+    /// Whether the path now names another file, or none, because the writers have created a new segment or the
     /// server has ended.
     pub fn replaced(&self) -> bool {
         if self.remote.is_some() {
@@ -304,21 +307,21 @@ impl Segment {
         std::fs::symlink_metadata(self.path()).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
     }
 
-    /// Whether its server runs; `None` if that is unknown. A restarted server may reuse the file, so its
-    /// pid is read again.
+    /// Whether the server runs; `None` if that is unknown. A restarted server may reuse the file, so its
+    /// PID is read again.
     pub fn server_runs(&self) -> Option<bool> {
         if !self.live {
             return Some(false);
         }
         if self.remote.is_some() {
-            // Its server has brought it.
+            // The server has just supplied the image.
             return Some(true);
         }
         let pid = i32::try_from(self.server_pid().ok()?).ok().filter(|&p| p > 0)?;
         self.pids_known.then(|| this_host::runs(pid))
     }
 
-    /// Whether another server process than at the opening uses it now.
+    /// Whether a different server process uses the file than when it was opened.
     pub fn server_changed(&self) -> bool {
         self.server_pid().is_ok_and(|pid| pid != self.header.server_pid)
     }
@@ -331,12 +334,12 @@ impl Segment {
         io_error(self.path(), source)
     }
 
-    /// Fill `buffer` from `offset` on; an error if the file was truncated.
+    /// Fill `buffer` from `offset` on; fails if the file was truncated.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
         let mut have = 0;
         self.hooks.before_reading(offset, buffer.len());
         while have < buffer.len() {
-            // Not through libc, whose pread checks for a cancelled thread before and after.
+            // Not through libc, whose pread checks for thread cancellation before and after.
             match rustix::io::pread(&self.file, &mut buffer[have..], offset + have as u64) {
                 Ok(0) => {
                     return Err(Error::Truncated {
@@ -412,7 +415,7 @@ impl Segment {
         self.read_u64(header::OVERFLOW_FILES as u64)
     }
 
-    /// Slots that are claimed now.
+    /// Number of slots in use.
     pub fn population(&self) -> Result<u32, Error> {
         let mut claimed = 0;
         for slot in 0..self.header.slots {
@@ -425,12 +428,12 @@ impl Segment {
 
 #[cfg(feature = "test-hooks")]
 impl Segment {
-    /// Call this before each reading of the file; a test's writer may go on meanwhile.
+    /// Call this hook before each reading of the file, during which a test's writer may proceed.
     pub fn set_before_reading(&self, hook: Option<crate::hooks::BeforeReading>) {
         self.hooks.set(hook);
     }
 
-    /// Do not wait for writers, which are stopped.
+    /// Do not wait for writers, because they are stopped.
     pub fn set_impatient(&self) {
         self.hooks.set_impatient();
     }
@@ -440,7 +443,7 @@ fn io_error(path: &Path, source: io::Error) -> Error {
     Error::Io { path: path.to_path_buf(), wish: "read it", source }
 }
 
-/// Read up to `size` bytes; less only where the file ends.
+/// Read up to `size` bytes; fewer only at the end of the file.
 fn read_up_to(
     file: &File,
     path: &Path,

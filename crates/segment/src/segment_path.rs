@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The path of a segment, and its required owner.
 //!
-//! Segments are in a directory where every user may create files, under predictable names. So a file is
+//! Segments are in a directory where every user may create files, and their names are predictable. So a file is
 //! a server's segment only if it belongs to the server's user, the owner of the data directory:
 //! PostgreSQL does not start in a directory of another owner. Each time a file is opened, the open file
 //! is checked.
@@ -13,9 +13,9 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The start of a server's segment's name; device and inode of the data directory follow.
+/// The prefix of the name of a server's segment; the device and inode of the data directory follow.
 pub const NAME_PREFIX: &str = "pg_tally.";
-/// The starts of the names of clients' segments, of Java and of libpq; the pid follows.
+/// The prefixes of the names of clients' segments, for Java and for libpq; the PID follows.
 const CLIENT_PREFIXES: [&str; 2] = ["pg_tally.java.", "pg_tally.libpq."];
 const ROOT: u32 = 0;
 
@@ -38,7 +38,7 @@ impl SegmentPath {
         &self.path
     }
 
-    /// Whether a file of the owner, or of root, exists there. Only for choosing between paths: the opened
+    /// Whether a file of the owner, or of root, exists there. Use this only to choose between paths: the opened
     /// file is checked again.
     pub fn is_owners(&self) -> bool {
         let owner = std::fs::symlink_metadata(&self.path).map(|meta| meta.uid());
@@ -54,7 +54,7 @@ impl SegmentPath {
             _ if uid == ROOT => return Ok(()),
             Some(owner) if uid == owner => return Ok(()),
             Some(owner) => format!(
-                "while the data directory belongs to {}; remove it, then restart the server",
+                "but the data directory belongs to {}; remove the segment, then restart the server",
                 name(owner)
             ),
             None if uid == own_uid() => return Ok(()),
@@ -62,17 +62,17 @@ impl SegmentPath {
                 return Ok(())
             }
             None if self.client().is_some() => {
-                "and no process of that user has the pid in its name; run this as that user".into()
+                "but no process of that user has the PID in its name; run this as that user".into()
             }
             None => match (std::fs::metadata(&header.host), self.named()) {
                 (Ok(data), _) if data.uid() != uid => format!(
-                    "while the data directory that it names, {}, belongs to {}; remove it",
+                    "but its data directory, {}, belongs to {}; remove the segment",
                     header.host,
                     name(data.uid())
                 ),
                 (Ok(data), Some(named)) if named != (data.dev(), data.ino()) => format!(
-                    "and its name is that of another data directory than {}, which it names; \
-                     remove it",
+                    "but its file name does not match its data directory, {}; \
+                     remove the segment",
                     header.host
                 ),
                 (Ok(data), _) if data.is_dir() => return Ok(()),
@@ -80,8 +80,8 @@ impl SegmentPath {
                     absent(&header.host, has_ended(header))
                 }
                 _ => format!(
-                    "and the data directory that it names, \"{}\", cannot be seen from here; run \
-                     this as that user, or give the data directory",
+                    "and its data directory, \"{}\", is not accessible from here; run \
+                     this as that user, or specify the data directory",
                     header.host
                 ),
             },
@@ -89,27 +89,29 @@ impl SegmentPath {
         Err(Error::Foreign { path: self.path.clone(), owner: name(uid), why })
     }
 
-    /// The pid in the file's name, if it is that of a client's segment.
+    /// The PID in the file's name, if it is a client's segment.
     fn client(&self) -> Option<i32> {
         client_of(self.path.file_name()?.to_str()?)
     }
 
-    /// Device and inode in the file's name, if it is that of a server's segment.
+    /// The device and inode in the file's name, if it is a server's segment.
     fn named(&self) -> Option<(u64, u64)> {
         name_of(self.path.file_name()?.to_str()?)
     }
 }
 
-/// What to do about a segment whose data directory does not exist. Nobody can be another user to see that.
+/// What to do about a segment whose data directory does not exist. Running as another user would not help.
 fn absent(host: &str, ended: bool) -> String {
     let what = match ended {
         true => "and its server has ended; remove the file",
-        false => "here; if its server runs in a container, run this there, else remove the file",
+        false => {
+            "here; if the server runs in a container, run this there, otherwise remove the file"
+        }
     };
-    format!("and the data directory that it names, \"{host}\", is absent {what}")
+    format!("and its data directory, \"{host}\", does not exist {what}")
 }
 
-/// Whether a segment's server is known to have ended: before this boot, or in this pid namespace.
+/// Whether a segment's server is known to have ended: before this boot, or in this PID namespace.
 fn has_ended(header: &Header) -> bool {
     let (boot, namespace) = (this_host::own_boot_id(), this_host::own_namespace());
     let pid = i32::try_from(header.server_pid).unwrap_or(0);
@@ -117,8 +119,8 @@ fn has_ended(header: &Header) -> bool {
         || (namespace != 0 && namespace == header.pid_namespace && !this_host::runs(pid))
 }
 
-/// Device and inode of the data directory in the name `pg_tally.<device>.<inode>`, both in
-/// hexadecimal; `None` for other names, such as an unfinished file.
+/// The device and inode of the data directory in the name `pg_tally.<device>.<inode>`, both in
+/// hexadecimal; `None` for other names, such as that of an unfinished file.
 pub fn name_of(name: &str) -> Option<(u64, u64)> {
     let hex = |part: &str| {
         let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -128,7 +130,7 @@ pub fn name_of(name: &str) -> Option<(u64, u64)> {
     Some((hex(device)?, hex(inode)?))
 }
 
-/// The pid in the name of a client's segment, such as `pg_tally.java.<pid>`; `None` for other names.
+/// The PID in the name of a client's segment, such as `pg_tally.java.<pid>`; `None` for other names.
 pub fn client_of(name: &str) -> Option<i32> {
     let pid = CLIENT_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
     pid.bytes().all(|byte| byte.is_ascii_digit()).then(|| pid.parse().ok()).flatten()
@@ -139,12 +141,12 @@ pub(crate) fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether a file of this owner is trusted as our own: ours, or root's.
+/// Whether files of this owner are trusted: the owner is ourselves or root.
 pub(crate) fn is_own(uid: u32) -> bool {
     uid == ROOT || uid == own_uid()
 }
 
-/// A path of a segment, with its owner or, as a plain path, without.
+/// Conversion to a segment's path. A plain path has no required owner.
 pub trait ToSegmentPath {
     /// The segment's path.
     fn to_segment_path(&self) -> SegmentPath;
@@ -180,7 +182,7 @@ mod tests {
             "{why}"
         );
         let why = absent("/srv/data", false);
-        assert!(why.contains("absent here; if its server runs in a container"), "{why}");
+        assert!(why.contains("does not exist here; if the server runs in a container"), "{why}");
     }
 
     #[test]

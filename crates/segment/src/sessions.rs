@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The sessions of a frame: a row for each, and their number by kind and state.
+//! The sessions of a frame: a row for each, and their numbers by kind and state.
 
 use crate::book::{Book, Head, Life};
 use crate::delta::{Delta, SessionDelta};
@@ -17,39 +17,39 @@ use std::sync::Arc;
 pub struct SessionRow {
     /// The process.
     pub pid: i32,
-    /// Of a parallel worker, its leader.
+    /// The leader, if this is a parallel worker.
     pub leader_pid: Option<i32>,
     /// "client backend", ...
     pub kind: String,
-    /// Its database; the number where no name is known; `None` when it has none.
+    /// Its database; the OID if the name is not known; `None` without a database.
     pub database: Option<String>,
-    /// Its user, likewise.
+    /// Its user, in the same form.
     pub user: Option<String>,
     /// application_name.
     pub application: String,
-    /// The client's address, "local" for a Unix socket; `None` without a client, or where it is not known.
+    /// The client's address, "local" for a Unix-domain socket; `None` without a client, or if not known.
     pub client_address: Option<String>,
     /// Its current phase.
     pub phase: Arc<str>,
     /// Its current activity: "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
-    /// The class of that.
+    /// The class of the activity.
     #[serde(skip)]
     pub class: WaitClass,
-    /// Time since that started; between two messages, since the last one was handled.
+    /// Time since the activity began; between two messages, since the last one was handled.
     pub since_seconds: f64,
-    /// Age of its transaction; `None`: it has none, or its beginning is not known.
+    /// Age of its transaction; `None`: it has none, or the beginning is not known.
     pub transaction_seconds: Option<f64>,
     /// Time since its process was first seen, about its start; `None`: not known.
     pub age_seconds: Option<f64>,
-    /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
+    /// "active", "idle", "idle in transaction", "background", or "dead" if its process has ended
     /// and its slot is not merged yet.
     pub state: &'static str,
     /// Its lifetime in the interval: the sum of its accounts.
     pub lived_seconds: f64,
-    /// Of that, time that is not idle.
+    /// Part of `lived_seconds` that was not idle.
     pub busy_seconds: f64,
-    /// Of that, CPU time, including waiting for a CPU.
+    /// Part of `busy_seconds` that was CPU time, including waiting for a CPU.
     pub cpu_seconds: f64,
     /// Commands handled.
     pub commands: u64,
@@ -61,14 +61,14 @@ pub struct SessionRow {
     pub holding_count: u32,
     /// The first of them.
     pub holding: Vec<HoldingRow>,
-    /// Its accounts that changed; most first.
+    /// Its accounts that changed, longest first.
     pub accounts: Vec<SessionAccount>,
 }
 
 /// A lightweight lock that a session holds at the end of the interval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HoldingRow {
-    /// Its tranche; the number where no name is known.
+    /// Its tranche; the number if the name is not known.
     pub lock: String,
     /// "exclusive" or "shared".
     pub mode: &'static str,
@@ -79,9 +79,9 @@ pub struct HoldingRow {
 /// An account of one session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionAccount {
-    /// First tag of its name.
+    /// The first tag of its name.
     pub phase: Arc<str>,
-    /// The rest of it.
+    /// The rest of its name.
     pub activity: Arc<str>,
     /// Number of events that ended.
     pub count: u64,
@@ -98,11 +98,11 @@ pub struct Population {
     pub process: Arc<str>,
     /// As in [`SessionRow::state`].
     pub state: &'static str,
-    /// How many.
+    /// Number of sessions.
     pub sessions: u32,
 }
 
-/// The own name, else the known one, else the OID; `None` without an OID.
+/// The session's own name, otherwise the known one, otherwise the OID; `None` without an OID.
 fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
     if !own.is_empty() {
         return Some(own.to_string());
@@ -110,7 +110,7 @@ fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
     (id != 0).then(|| known.get(&id).cloned().unwrap_or_else(|| id.to_string()))
 }
 
-/// A row for each of them.
+/// A row for each session.
 pub(crate) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
     let mut names = Names::default();
     for book in delta.snapshot.books.iter().chain(&delta.snapshot.groups) {
@@ -120,7 +120,7 @@ pub(crate) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
     delta.sessions.iter().map(|s| session_row(s, delta.snapshot, &names)).collect()
 }
 
-/// How many there are of each kind in each state, in that order.
+/// The number of sessions of each kind in each state, sorted by kind, then state.
 pub(crate) fn population(rows: &[SessionRow]) -> Vec<Population> {
     let mut all: Vec<Population> = Vec::new();
     for row in rows {
@@ -170,7 +170,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         database: name(&names.databases, book.database_id, &book.identity.database),
         user: name(&names.users, book.user_id, &book.identity.user),
         application: book.identity.application.clone(),
-        client_address: Some(book.identity.client.clone()).filter(|it| !it.is_empty()),
+        client_address: Some(book.identity.client.clone()).filter(|address| !address.is_empty()),
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
         class: running.map_or(WaitClass::Other, Stat::class),
@@ -200,16 +200,17 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
 }
 
 impl Snapshot {
-    /// The accounts of a session since its start or the last reset, most time first; empty if it has ended.
+    /// The accounts of a session since its start or the last reset, longest time first; empty if it has ended.
     pub fn accounts_of(&self, slot: u32, generation: u32) -> Vec<SessionAccount> {
         let book =
             self.books.iter().find(|book| (book.slot, book.generation) == (slot, generation));
         let heads = book.into_iter().flat_map(|book| &book.heads);
         let account = |head: &Head| {
-            let stat = self.directory.get(head.stat).filter(|it| it.kind == StatKind::Account)?;
+            let stat =
+                self.directory.get(head.stat).filter(|stat| stat.kind == StatKind::Account)?;
             Some(SessionAccount::from_stat(stat, head.count, self.clock.seconds(head.total)))
         };
-        let accounts = heads.filter_map(account).filter(|it| it.seconds > 0.0);
+        let accounts = heads.filter_map(account).filter(|account| account.seconds > 0.0);
         let mut accounts: Vec<SessionAccount> = accounts.collect();
         accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         accounts
@@ -229,13 +230,13 @@ impl SessionAccount {
 }
 
 impl SessionRow {
-    /// Whether it is tally's own: it asks the server while it watches.
+    /// Whether it is one of tally's own sessions, which query the server while tally watches.
     pub fn is_own(&self) -> bool {
         own::is_process(&self.kind)
     }
 }
 
-/// The tick of a transaction that has ended stays until the next one begins.
+/// Whether a session is in a transaction. The tick of an ended transaction stays until the next one begins.
 fn in_transaction(book: &Book, running: Option<&Stat>) -> bool {
     let phase = running.map_or("idle", |stat| &**stat.phase());
     book.transaction != 0 && book.life == Life::Alive && !matches!(phase, "idle" | "off")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The only writing access to a segment: single pages of its file, mapped.
+//! The only write access to a segment: single pages of its file, mapped.
 //!
-//! Writers never truncate a segment; a user who may write the file and truncates it kills a process that has a page
-//! mapped.
+//! Writers never truncate a segment. A user who may write the file, and truncates it, kills processes that have mapped
+//! a page.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 /// Length of a page, bytes.
 pub(crate) const PAGE: usize = 4096;
 
-/// Open the segment for writing, with the checks of a reader on the very file that will be written. `wish` says what for,
-/// in errors. A symbolic link is not followed.
+/// Open the segment for writing, with the checks of a reader on exactly the file that will be written. `wish` names the
+/// purpose in errors. Symbolic links are not followed.
 pub(crate) fn open(place: &SegmentPath, wish: &'static str) -> Result<(File, Segment), Error> {
     let path = place.path();
     let file = OpenOptions::new()
@@ -36,7 +36,7 @@ pub(crate) fn open(place: &SegmentPath, wish: &'static str) -> Result<(File, Seg
     Ok((file, checked))
 }
 
-/// A page of a segment's file that is mapped for writing. Other processes write it, too.
+/// A page of a segment's file, mapped for writing. Other processes also write to it.
 #[derive(Debug)]
 pub(crate) struct SharedPage {
     at: NonNull<u8>,
@@ -48,9 +48,10 @@ unsafe impl Send for SharedPage {}
 unsafe impl Sync for SharedPage {}
 
 impl SharedPage {
-    /// Map the page at an offset, a multiple of its length. The caller has checked that the file is that long.
+    /// Map the page at an offset, which is a multiple of its length. The caller must have checked that the file is long
+    /// enough.
     pub(crate) fn map(file: &File, offset: u64) -> io::Result<SharedPage> {
-        // SAFETY: a new mapping, of nothing that this process has.
+        // SAFETY: this is a new mapping, which does not replace anything.
         let at = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -68,8 +69,8 @@ impl SharedPage {
     /// The number at an offset in the page.
     pub(crate) fn u32(&self, offset: usize) -> &AtomicU32 {
         debug_assert!(offset.is_multiple_of(4) && offset + 4 <= PAGE);
-        // SAFETY: within the page, which stays mapped as long as self lives, and aligned. All processes access it by atomic
-        // operations.
+        // SAFETY: the offset is aligned and within the page, which stays mapped as long as self lives. All processes
+        // access it by atomic operations.
         unsafe { self.at.add(offset).cast::<AtomicU32>().as_ref() }
     }
 
@@ -80,7 +81,7 @@ impl SharedPage {
         unsafe { self.at.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
-    /// Of the header: now, in ticks of the segment's clock.
+    /// For the page of the header: the current tick of the segment's clock.
     pub(crate) fn now(&self, clock: &Clock) -> u64 {
         match clock.is_virtual() {
             true => self.u64(header::VIRTUAL_TICK).load(Ordering::Acquire),
@@ -88,7 +89,7 @@ impl SharedPage {
         }
     }
 
-    /// Write a text, cut to its space, with zeros after it.
+    /// Write a text, truncated to the available space, and fill the rest with zeros.
     pub(crate) fn set_text(&self, offset: usize, text: &str) {
         for i in 0..TEXT_MAX {
             let byte =
@@ -103,8 +104,7 @@ impl SharedPage {
 
 impl Drop for SharedPage {
     fn drop(&mut self) {
-        // SAFETY: nothing refers into the page any more: references borrow self. Unmapping a page that was mapped does
-        // not fail.
+        // SAFETY: references into the page borrow self, so none is left. Unmapping a mapped page does not fail.
         let _ = unsafe { rustix::mm::munmap(self.at.as_ptr().cast(), PAGE) };
     }
 }

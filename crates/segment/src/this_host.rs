@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! This machine, as far as a segment needs it: the processes that own slots, its boot, namespace and users.
+//! This machine, as far as the reader of a segment needs it: the processes that own slots, the boot, namespace and
+//! users.
 //!
-//! Pids are reused, so a process is identified by pid and start time. Reading the start time from /proc
+//! PIDs are reused, so a process is identified by PID and start time. Reading the start time from /proc
 //! takes about 15 µs, so it is checked for new slots and, at each snapshot, for some unchanged ones.
 
 use process::Stat;
@@ -10,19 +11,19 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
 /// Start times have a resolution of 10 ms. A process that started more than this after the claim is
-/// another one.
+/// a different one.
 const SLACK_NS: u64 = 20_000_000;
 
-/// Whether a process of this number exists, of any user.
+/// Whether a process with this PID exists, of any user.
 pub fn exists(pid: i32) -> bool {
-    // The library accepts no negative number.
+    // The library does not accept negative numbers.
     match Pid::from_raw(pid.max(0)) {
         Some(pid) => test_kill_process(pid) != Err(rustix::io::Errno::SRCH),
         None => false,
     }
 }
 
-/// Whether a process of this number runs, of any user: a zombie exists, and does not.
+/// Whether a process with this PID runs, of any user. A zombie exists, but does not run.
 pub fn runs(pid: i32) -> bool {
     match std::fs::read(format!("/proc/{pid}/stat")).ok().and_then(|text| Stat::parse(&text)) {
         Some(stat) => stat.is_alive(),
@@ -30,12 +31,13 @@ pub fn runs(pid: i32) -> bool {
     }
 }
 
-/// Whether the process of this pid already ran at `claimed_boot_ns` (CLOCK_BOOTTIME) and is no zombie.
+/// Whether the process with this PID was already running at `claimed_boot_ns` (CLOCK_BOOTTIME), and is not a zombie.
 pub fn is_same(pid: i32, claimed_boot_ns: u64) -> bool {
     let Ok(text) = std::fs::read(format!("/proc/{pid}/stat")) else {
         return exists(pid);
     };
-    let Some((stat, started_ns)) = Stat::parse(&text).and_then(|it| Some((it, started_ns(&it)?)))
+    let Some((stat, started_ns)) =
+        Stat::parse(&text).and_then(|stat| Some((stat, started_ns(&stat)?)))
     else {
         return true;
     };
@@ -48,26 +50,26 @@ fn started_ns(stat: &Stat) -> Option<u64> {
     stat.started_ticks.checked_mul(1_000_000_000 / hz)
 }
 
-/// CPUs that this process may use. Counted once, because that reads files of /proc and of the cgroup.
+/// CPUs that this process may use. Counted once, because counting reads files in /proc and in the cgroup.
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
-/// Threads for the work on this many sessions: at most 4 and as many as processors, each for at
+/// Number of threads for work on this many sessions: at most 4, at most one per CPU, and each for at
 /// least 128 sessions.
 pub fn workers(sessions: usize) -> usize {
     cores().min(4).min(sessions / 128).max(1)
 }
 
-/// Time of all CPUs since boot that the kernel counts for no process although one was running, seconds: interrupts, and what
-/// the hypervisor took. In steps of a tick, usually 10 ms.
+/// CPU time since boot that the kernel does not count for the running process, seconds: time of interrupts, and time
+/// that the hypervisor took. The resolution is a kernel tick, usually 10 ms.
 pub fn taken_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     taken_ticks(&text).map(|ticks| ticks as f64 * tick_seconds())
 }
 
-/// A step of these times.
+/// The resolution of these times.
 pub fn tick_seconds() -> f64 {
     1.0 / rustix::param::clock_ticks_per_second().max(1) as f64
 }
@@ -78,23 +80,23 @@ fn taken_ticks(text: &str) -> Option<u64> {
     fields.skip(5).take(3).map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// The pid namespace of this process: an inode, 0 when unknown.
+/// The PID namespace of this process: an inode; 0 if unknown.
 pub fn own_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |m| m.ino())
 }
 
-/// The boot of this machine, or empty when unknown.
+/// The boot ID of this machine; empty if unknown.
 pub fn own_boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| String::new(), |s| s.trim().to_string())
 }
 
-/// The user that a process of this number runs as; `None` if there is none.
+/// The user that the process with this PID runs as; `None` if there is no such process.
 pub fn user_of(pid: i32) -> Option<u32> {
-    std::fs::metadata(format!("/proc/{pid}")).ok().map(|it| it.uid())
+    std::fs::metadata(format!("/proc/{pid}")).ok().map(|meta| meta.uid())
 }
 
-/// The name of a user, by /etc/passwd.
+/// The name of a user in /etc/passwd.
 pub fn passwd_name(uid: u32) -> Option<String> {
     std::fs::read_to_string("/etc/passwd").ok()?.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -103,7 +105,7 @@ pub fn passwd_name(uid: u32) -> Option<String> {
     })
 }
 
-/// The name of a user, or the number if it has none.
+/// The name of a user, or the UID if the user has no name.
 pub fn user_name(uid: u32) -> String {
     passwd_name(uid).unwrap_or_else(|| uid.to_string())
 }
@@ -127,7 +129,7 @@ mod tests {
         assert!(is_same(pid, crate::clock::boottime_ns()));
         assert!(!is_same(pid, 1));
         assert!(!exists(0) && !exists(-1));
-        // A clock tick may lie between its start and what /proc says of it.
+        // A kernel tick may lie between the start of the process and its start time in /proc.
         let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
         let started = started_ns(&Stat::parse(&text).unwrap()).unwrap();
         assert!(is_same(pid, started - SLACK_NS) && !is_same(pid, started - SLACK_NS - 1));

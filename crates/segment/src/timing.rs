@@ -5,27 +5,27 @@ use crate::clock::ClockInfo;
 use crate::total::Total;
 use serde::Serialize;
 
-/// Count, time and extremes of something.
+/// Count, time and extremes of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Timing {
     /// Number of events that ended.
     pub count: u64,
-    /// Their time; of accounts, the time in the interval.
+    /// Their total time; for accounts, the time in the interval.
     pub seconds: f64,
     /// `seconds / count`; `None` without a count.
     pub mean_seconds: Option<f64>,
-    /// The shortest that ended; `None` if it is unknown.
+    /// The shortest event that ended; `None` if unknown.
     pub min_seconds: Option<f64>,
-    /// The longest that ended; of accounts also the running one; `None` if it is unknown, as for `cpu`,
+    /// The longest event that ended; for accounts, including the running one; `None` if unknown, as for `cpu`,
     /// which has no histogram.
     pub max_seconds: Option<f64>,
-    /// The median, within 6.25 %.
+    /// The median, accurate to 6.25 %.
     pub p50_seconds: Option<f64>,
-    /// The 99th percentile, within 6.25 %.
+    /// The 99th percentile, accurate to 6.25 %.
     pub p99_seconds: Option<f64>,
 }
 
-/// Sorts rows by a field, most first, and those that are equal by the fields behind it.
+/// Sorts rows by a field in descending order, and equal rows by the fields after it.
 macro_rules! most_first {
     ($rows:expr, $($by:ident).+ $(, $name:ident)*) => {
         $rows.sort_by(|a, b| {

@@ -11,20 +11,20 @@ use std::borrow::Cow;
 pub struct Change {
     /// Events that ended.
     pub count: u64,
-    /// Of accounts: ticks of the interval. Otherwise the sum of the events.
+    /// For accounts: ticks in the interval. Otherwise the sum of the events.
     pub total: u64,
-    /// The minimum of the events: exact if it is the lowest ever or the only one, else the middle of its
-    /// bucket (6.25 %).
+    /// The minimum of the events: exact if it is the lowest ever or the only value, otherwise the middle of its
+    /// bucket (accurate to 6.25 %).
     pub min: Extreme,
-    /// The maximum of the events, as precise as `min`; of an account also the running one so far.
+    /// The maximum of the events, as accurate as `min`; for accounts, including the running event so far.
     pub max: Extreme,
-    /// Bytes that these events transferred.
+    /// Bytes transferred by these events.
     pub amount: u64,
-    /// Events that continued where the one before had ended.
+    /// Events that continued where the previous one had ended.
     pub follows: u64,
 }
 
-/// The minimum or the maximum of some values.
+/// The minimum or maximum of some values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Extreme {
     /// There are no values.
@@ -37,7 +37,7 @@ pub enum Extreme {
 }
 
 impl Extreme {
-    /// The value, if it is known.
+    /// The value, if known.
     pub fn known(self) -> Option<u64> {
         match self {
             Extreme::Of(value) => Some(value),
@@ -70,7 +70,7 @@ impl Change {
     }
 }
 
-/// The change of one statistic in all sessions together.
+/// The change of one statistic, added up over all sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Total {
     /// Count, sum and extremes.
@@ -80,8 +80,8 @@ pub struct Total {
 }
 
 impl Total {
-    /// A quantile of the events, in ticks. `None` if the histogram has less than half of the events: not
-    /// all writers keep one.
+    /// A quantile of the events, in ticks. `None` if the histogram has less than half of the events, because
+    /// not all writers keep one.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         if self.histogram.count() < self.change.count / 2 {
             return None;
@@ -92,13 +92,13 @@ impl Total {
     }
 
     /// The same in ticks of a clock that is `ratio` times as fast. Buckets do not change if the clocks
-    /// are nearly equal, such as one clock measured twice.
+    /// are nearly equal, such as the same clock measured twice.
     pub(crate) fn rescaled(&self, ratio: f64, kind: StatKind) -> Cow<'_, Total> {
         if ratio == 1.0 || kind == StatKind::Value {
             return Cow::Borrowed(self);
         }
         let ticks = |n| scaled(n, ratio);
-        let extreme = |it| match it {
+        let extreme = |value| match value {
             Extreme::Of(n) => Extreme::Of(ticks(n)),
             other => other,
         };
@@ -124,7 +124,7 @@ impl Total {
     }
 }
 
-/// A number of ticks in those of another clock.
+/// Converts a number of ticks to ticks of another clock.
 pub(crate) fn scaled(ticks: u64, ratio: f64) -> u64 {
     if ratio == 1.0 {
         ticks
@@ -133,8 +133,8 @@ pub(crate) fn scaled(ticks: u64, ratio: f64) -> u64 {
     }
 }
 
-/// Minimum and maximum in an interval, by the lowest and highest bucket that grew and the extremes ever
-/// at its end and, if there were events, at its start. A new extreme is exact.
+/// The minimum and maximum in an interval, derived from the lowest and highest bucket that grew, and from the
+/// all-time extremes at its end and, if there were events, at its start. A new extreme is exact.
 pub(crate) fn extremes(
     growth: (Option<usize>, Option<usize>),
     now: (u64, u64),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The names of tranches of lightweight locks: directory entries `tranche::<number>::<name>`, which
-//! name no statistic.
+//! are not statistics.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub struct Tranches {
 }
 
 impl Tranches {
-    /// The name of a tranche; its number where no name is known.
+    /// The name of a tranche, or its number if the name is not known.
     pub fn name(&self, tranche: u32) -> String {
         self.names.get(&tranche).cloned().unwrap_or_else(|| tranche.to_string())
     }
@@ -20,7 +20,7 @@ impl Tranches {
         self.names.contains_key(&tranche)
     }
 
-    /// Adds the tranche of a directory entry with this name, if it has one.
+    /// Adds the tranche that a directory entry with this name describes, if it does.
     pub(crate) fn learn(&mut self, entry: &str) {
         let tranche = entry.strip_prefix("tranche::").and_then(|rest| rest.split_once("::"));
         if let Some((Ok(number), name)) = tranche.map(|(number, name)| (number.parse(), name)) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The class of an account.
 //!
-//! The writer stores it in the directory entry of a name (`pg_tally/ledger/account_class.c`). If only a name is
-//! known, as in a recording or a segment of an older writer, [`WaitClass::of_name`] gives the same.
+//! The writer stores the class in the directory entry of a name (`pg_tally/ledger/account_class.c`). If only the name
+//! is known, as in a recording or a segment of an older writer, [`WaitClass::of_name`] derives the same class from it.
 
 use serde::Serialize;
 
-/// The class of an account, by its type of wait event.
+/// The class of an account, which follows from the type of wait event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitClass {
     /// CPU, including waiting for a CPU.
@@ -33,7 +33,7 @@ pub enum WaitClass {
     Extension,
 }
 
-/// Blocking calls outside wait events ("Call:open") that are no file operations.
+/// Blocking calls outside wait events ("Call:open") that are not file operations.
 const OTHER_CALLS: [&str; 12] = [
     "commit_delay",
     "epoll_wait",
@@ -49,11 +49,11 @@ const OTHER_CALLS: [&str; 12] = [
     "system",
 ];
 
-/// Waits for a buffer, from 19 on: for others' pins, or for its content lock, which is a lightweight lock before.
+/// Waits for a buffer since 19: for pins of others, or for its content lock, which was a lightweight lock before.
 const BUFFERS: [(&str, WaitClass); 2] =
     [("Buffer:BufferCleanup", WaitClass::BufferPin), ("Buffer:", WaitClass::Lwlock)];
 
-/// Classes by the type of wait event, in the order of their numbers in the directory, from 1.
+/// Classes by type of wait event, in the order of their numbers in the directory, starting at 1.
 const TYPES: [(&str, WaitClass); 10] = [
     ("cpu", WaitClass::Cpu),
     ("IO", WaitClass::Io),
@@ -68,7 +68,7 @@ const TYPES: [(&str, WaitClass); 10] = [
 ];
 
 impl WaitClass {
-    /// The classes in output: [`WaitClass::shown_as`] returns one of them.
+    /// The classes that are shown: [`WaitClass::shown_as`] returns one of them.
     pub const ALL: [WaitClass; 7] = [
         WaitClass::Cpu,
         WaitClass::Io,
@@ -79,13 +79,13 @@ impl WaitClass {
         WaitClass::Other,
     ];
 
-    /// The class in a directory entry; `None` if its writer did not know classes.
+    /// The class in a directory entry; `None` if its writer had no classes.
     pub(crate) fn of_entry(class: u8) -> Option<WaitClass> {
         let index = usize::from(class).checked_sub(1)?;
         Some(TYPES.get(index).map_or(WaitClass::Other, |(_, class)| *class))
     }
 
-    /// The class of an activity of which only the name is known: "cpu", "IO:DataFileRead", ...
+    /// The class of an activity, derived from its name: "cpu", "IO:DataFileRead", ...
     pub fn of_name(activity: &str) -> WaitClass {
         let (kind, call) = activity.split_once(':').unwrap_or((activity, ""));
         if kind == "Call" && !OTHER_CALLS.iter().any(|other| call.starts_with(other)) {
@@ -96,8 +96,8 @@ impl WaitClass {
         buffer.or_else(of_type).map_or(WaitClass::Other, |(_, class)| *class)
     }
 
-    /// What tells classes apart in names of activities: "cpu", or the beginning of a name that has a colon. An
-    /// activity has the class of the first that fits; if none fits, it is of [`WaitClass::Other`].
+    /// The prefixes of activity names that determine the class: "cpu", or the part of a name up to its colon. An
+    /// activity has the class of the first matching prefix; if none matches, [`WaitClass::Other`].
     pub fn prefixes() -> Vec<String> {
         let others = OTHER_CALLS.iter().map(|call| format!("Call:{call}"));
         let buffers = BUFFERS.iter().map(|(name, _)| name.to_string());
@@ -108,7 +108,7 @@ impl WaitClass {
         others.chain(["Call:".to_string()]).chain(buffers).chain(types).collect()
     }
 
-    /// The one of [`WaitClass::ALL`] that its time is added to.
+    /// The class in [`WaitClass::ALL`] to which time of this class is added.
     pub fn shown_as(self) -> WaitClass {
         if WaitClass::ALL.contains(&self) {
             self

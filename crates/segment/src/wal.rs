@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The WAL that each kind of process inserts in an interval.
 //!
-//! Names are `wal::<figure>`; their totals are sums of numbers, not of times.
+//! Names are `wal::<figure>`; totals are sums of numbers, not of times.
 
 use crate::directory::{Stat, StatKind};
 use crate::frame::Frame;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// WAL of the processes of one kind; that of parallel workers counts with their leaders.
+/// The WAL of the processes of one kind; that of parallel workers counts for their leaders.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct WalRow {
     /// "client backend", "autovacuum worker", ...
@@ -19,7 +19,7 @@ pub struct WalRow {
     pub full_page_images: u64,
     /// Bytes.
     pub bytes: u64,
-    /// How often a process wrote WAL because the WAL buffers were full.
+    /// Number of times that a process wrote WAL because the WAL buffers were full.
     pub buffers_full: u64,
 }
 
@@ -33,20 +33,21 @@ fn figure<'r>(row: &'r mut WalRow, stat: &Stat) -> Option<&'r mut u64> {
     })
 }
 
-/// Whether this statistic is shown as one of the WAL.
+/// Whether this statistic is shown among the WAL figures.
 pub(crate) fn is_of_wal(stat: &Stat) -> bool {
     stat.kind == StatKind::Value && figure(&mut WalRow::default(), stat).is_some()
 }
 
-/// All kinds that inserted any, most bytes first.
+/// All kinds of process that inserted WAL, most bytes first.
 pub(crate) fn rows(frame: &Frame) -> Vec<WalRow> {
     let mut kinds: BTreeMap<&str, WalRow> = BTreeMap::new();
-    for it in frame.statistics.iter().filter(|statistic| is_of_wal(&statistic.stat)) {
-        let row = kinds
-            .entry(&it.process)
-            .or_insert_with(|| WalRow { process: it.process.to_string(), ..WalRow::default() });
-        if let Some(figure) = figure(row, &it.stat) {
-            *figure = figure.saturating_add(it.total.change.total);
+    for statistic in frame.statistics.iter().filter(|statistic| is_of_wal(&statistic.stat)) {
+        let row = kinds.entry(&statistic.process).or_insert_with(|| WalRow {
+            process: statistic.process.to_string(),
+            ..WalRow::default()
+        });
+        if let Some(figure) = figure(row, &statistic.stat) {
+            *figure = figure.saturating_add(statistic.total.change.total);
         }
     }
     let mut rows: Vec<WalRow> = kinds.into_values().collect();

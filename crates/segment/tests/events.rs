@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The ring of events, and who put an event down.
+//! The ring of events, and the processes that recorded them.
 #![allow(missing_docs)]
 
 mod maker;
@@ -42,10 +42,10 @@ fn a_ring_that_wrapped_gives_its_last_events_and_none_that_is_being_written() {
     assert_eq!(numbers(&segment, 38), [39, 40]);
     assert!(numbers(&segment, 40).is_empty());
     assert!(numbers(&segment, u64::MAX).is_empty());
-    // Two more have been begun: in their entries are still the ones that they displace.
+    // Two more events have begun; their entries still contain the events that they replace.
     maker.u64(header::EVENT_COUNT as u64, 42);
     assert_eq!(numbers(&segment, 0), (27..=40).collect::<Vec<_>>());
-    // A count that cannot be.
+    // An impossible count.
     maker.u64(header::EVENT_COUNT as u64, u64::MAX);
     assert!(numbers(&segment, 0).is_empty());
 }
@@ -56,7 +56,7 @@ fn an_owner_is_found_by_its_pid_and_time() {
     let mut maker = Maker::new(&folder.path().join("s"), SHAPE);
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let then = monotonic_ns() - 2_000_000_000;
-    // The first one's pid was used again.
+    // The PID of the first session was reused.
     let second = Who { user: "bob", ..Who::client() };
     let third = Who { pid: Who::client().pid + 1, kind: "checkpointer", ..Who::client() };
     for (slot, who, since) in [(0, Who::client(), then), (2, second, then + 1000), (3, third, then)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Operations on files, WAL, commits and checkpoints of intervals, on segments written by the layout.
+//! Operations on files, WAL, commits and checkpoints in intervals, on segments written according to the layout.
 #![allow(missing_docs)]
 
 mod maker;
@@ -68,7 +68,7 @@ fn an_operation_has_its_bytes_its_failures_and_its_phases() {
     assert_eq!((row.timing.count, row.failed, row.bytes, row.sequential), (4, 1, 20480, 1));
     assert!((row.timing.seconds - 0.010).abs() < 1e-12);
     assert!((row.timing.mean_seconds.unwrap() - 0.0025).abs() < 1e-12);
-    // The first one of all was longer: that is no extreme of this interval.
+    // The very first operation was longer, but it is not an extreme of this interval.
     assert!(row.timing.max_seconds.unwrap() < 0.005, "{row:?}");
     assert!((row.p95_seconds.unwrap() / 0.004 - 1.0).abs() < 0.0625, "{row:?}");
     assert_eq!(row.sequential_share(), Some(1.0 / 3.0));
@@ -81,7 +81,7 @@ fn an_operation_has_its_bytes_its_failures_and_its_phases() {
     assert_eq!((&*sum.file, sum.tablespace.as_deref(), &*sum.operation), ("main", None, "read"));
     assert_eq!((sum.timing.count, sum.failed, sum.bytes, sum.sequential), (5, 1, 20580, 2));
 
-    assert_eq!(interval.statistics.len(), 1, "what is no name of files is shown as it is");
+    assert_eq!(interval.statistics.len(), 1, "other statistics are shown under their own name");
     assert_eq!(interval.statistics[0].name, "file::odd");
     assert!(step(&mut segment, &mut previous).files.is_empty());
 }
@@ -105,7 +105,7 @@ fn operations_are_counted_by_kind_of_process_ended_ones_included() {
 
     client.moved(write, 2_000_000, 16384, true);
     maker.merge(client, &mut group, monotonic_ns());
-    // One that comes and goes unseen.
+    // A session that starts and ends between two snapshots.
     let mut brief = maker.claim(0, 2, Who::client(), cpu, monotonic_ns());
     brief.moved(write, 4_000_000, 100, false);
     maker.merge(brief, &mut group, monotonic_ns());
@@ -236,7 +236,7 @@ const NAMES: [&str; 5] = [
     "file::slru Xact::write::background",
 ];
 
-/// What happens in a server with two kinds of process; a session is even for a client.
+/// A step in a server with two kinds of process; even sessions are clients.
 #[derive(Debug, Clone)]
 enum Step {
     Operation { session: usize, name: usize, ticks: u64, bytes: u64, follows: bool },
@@ -267,7 +267,7 @@ fn add<K: Ord>(sums: &mut Sums<K>, key: K, numbers: [u64; 5]) {
 }
 
 fn ticks(seconds: f64) -> u64 {
-    // A hundred nanoseconds of a day's worth of them are lost in a floating-point number.
+    // A floating-point number of seconds loses a hundred nanoseconds per day.
     (seconds * 1e9 / 1e3).round() as u64
 }
 
@@ -288,7 +288,7 @@ proptest! {
         let mut resets = 0;
         let mut segment = Segment::open(&maker.path).unwrap();
         let mut previous = segment.snapshot(None).unwrap();
-        // What has happened since the last look, by name, and by kind of process and name.
+        // The activity since the last snapshot, by name, and by kind of process and name.
         let mut files: Sums<usize> = Sums::new();
         let mut processes: Sums<(usize, usize)> = Sums::new();
         for step in steps.iter().chain([&Step::Look]) {
@@ -337,7 +337,7 @@ proptest! {
                     let snapshot = segment.snapshot(Some(&previous)).unwrap();
                     let interval = Interval::between(&segment, Some(&previous), &snapshot);
                     previous = snapshot;
-                    // "bind" is a phase of the row of "execute".
+                    // "bind" counts as a phase in the row of "execute".
                     let merged = |name: usize| if name == 1 { 0 } else { name };
                     let mut expected: Sums<usize> = Sums::new();
                     files.iter().for_each(|(name, sums)| add(&mut expected, merged(*name), *sums));

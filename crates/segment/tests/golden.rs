@@ -187,7 +187,7 @@ fn payloads_of_events_read_as_they_were_written() {
     assert_eq!(payloads, expected);
 }
 
-/// A book as the golden reading has it: without what pends or runs.
+/// A book as in the golden reading, without pending and running time.
 fn book(book: &Book, snapshot: &Snapshot, golden: &Value) -> Value {
     let heads: Vec<Value> = book
         .heads
@@ -273,7 +273,7 @@ fn sessions_and_groups_read_as_they_were_written() {
         assert_eq!(json!(holds), *written.get("holds").unwrap_or(&json!([])), "slot {}", b.slot);
         let state = &entry["state"];
         if state != &json!(5) && written["resets"] != json!(snapshot.resets) {
-            // It has not noticed the reset: nothing of before counts.
+            // Its owner has not noticed the reset, so nothing from before counts.
             assert!(b.heads.iter().all(|h| h.count == 0 && h.total == h.running));
             assert_eq!(b.born, snapshot.reset_tick);
         } else {
@@ -302,7 +302,7 @@ fn ticks(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// Count, sum and extremes; the sum of squares follows from the deviation.
+/// Compares count, sum and extremes; the sum of squares follows from the deviation.
 fn assert_moments(read: Moments, golden: &Value, what: &str) {
     assert_eq!(json!(read.count), golden["count"], "{what}");
     assert_eq!(json!(ticks(read.seconds)), golden["total"], "{what}");
@@ -323,7 +323,7 @@ fn parts(parts: &[AccountTicks], statements: &StatementsReading) -> Value {
     parts.collect()
 }
 
-/// The counts as the golden reading has them: those that code takes by number are lists there.
+/// Compares the counts with the golden reading, in which counters that code accesses by number are lists.
 fn assert_counts(read: &Statement, golden: &Value) {
     assert_moments(read.exec(), &golden["exec"], "exec");
     assert_moments(read.plan(), &golden["plan"], "plan");
@@ -375,7 +375,7 @@ fn statements_read_as_they_were_written() {
     let expected = written["reading"].as_array().unwrap();
     let mut read: Vec<&Statement> = statements.statements().iter().collect();
     read.sort_by_key(|statement| statement.key.id);
-    // By number, that of 64 bits is the last.
+    // By number, the one with 64 bits is the last.
     assert_eq!(read.len(), expected.len());
     for (read, expected) in read.into_iter().zip(expected) {
         assert_eq!(key(&read.key), expected["key"]);
@@ -392,7 +392,7 @@ fn statements_read_as_they_were_written() {
         assert_eq!(json!(read.since_us), entry.unwrap()["since_us"]);
     }
 
-    // Of another boot, so nothing runs on beyond what is written.
+    // The segment is of another boot, so no account runs on beyond the written time.
     let current = &written["caches"][0]["current"];
     let [flight] = statements.in_flight() else { panic!("{:?}", statements.in_flight()) };
     assert_eq!((flight.slot, key(&flight.key)), (0, current["key"].clone()));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whatever the file holds, the reader gives an error or a reading, and neither panics nor
-//! takes long.
+//! Whatever the file contains, the reader returns an error or a reading, and neither panics nor takes
+//! long.
 //!
-//! A short run by default; TALLY_FUZZ_INPUTS sets the number of inputs, TALLY_FUZZ_SEED which
-//! ones, and TALLY_FUZZ_FIRST the first of them, to see one again.
+//! The run is short by default; TALLY_FUZZ_INPUTS sets the number of inputs, TALLY_FUZZ_SEED the seed,
+//! and TALLY_FUZZ_FIRST the first input, to repeat one.
 #![allow(missing_docs)]
 
 mod maker;
@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
 
-/// A segment with two sessions and a group that holds a third; of statements there are some
-/// in the table, with texts, and some in the sessions' caches; and so of relations.
+/// A segment with two sessions, and a group that contains a third; some statements are in the table, with
+/// texts, and some in the sessions' caches; the same is true of relations.
 fn real(path: &Path) -> Vec<u8> {
     let mut maker = Maker::with_statements(path, SHAPE, 3);
     let stats: Vec<u32> = ["execute::cpu", "execute::wait::IO:WALSync", "idle::cpu"]
@@ -70,7 +70,7 @@ fn real(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// What a machine could have left in place of a value.
+/// A value such as a faulty machine could leave.
 fn value(random: &mut StdRng) -> u64 {
     match random.random_range(0..6) {
         0 => 0,
@@ -92,15 +92,15 @@ struct Bench {
 }
 
 impl Bench {
-    /// Change the file, read it, put it back.
+    /// Change the file, read it, restore it.
     fn input(&mut self, random: &mut StdRng) {
         let size = self.whole.len() as u64;
         let mut spots: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut cut = None;
         match random.random_range(0..10) {
-            // Another length.
+            // A different length.
             0 => cut = Some(random.random_range(0..size + 5000)),
-            // Noise in the header, or all over.
+            // Noise in the header, or everywhere.
             1 => {
                 let mut noise = vec![0; random.random_range(1..600)];
                 random.fill_bytes(&mut noise);
@@ -117,7 +117,7 @@ impl Bench {
                 let bytes = &self.whole[at as usize..at as usize + 8];
                 spots.push((at, bytes.iter().rev().copied().collect()));
             }
-            // One bit, a few times; mostly where something is.
+            // Flip one bit, a few times, mostly in used parts of the file.
             4..=6 => {
                 for _ in 0..random.random_range(1..8) {
                     let at = self.spot(random);
@@ -125,7 +125,7 @@ impl Bench {
                     spots.push((at, vec![self.whole[at as usize] ^ bit]));
                 }
             }
-            // Values that fit their place in size but not in meaning.
+            // Values of the right size but with a wrong meaning.
             _ => {
                 for _ in 0..random.random_range(1..5) {
                     let at = self.spot(random) & !7;
@@ -176,7 +176,7 @@ impl Bench {
         let _ = segment.probes();
         let _ = segment.events(0);
         let _ = segment.population();
-        // With a snapshot of the sound file, and alone.
+        // With and without a previous snapshot of the intact file.
         for previous in [self.snapshot.as_ref(), None] {
             if let Ok(snapshot) = segment.snapshot(previous) {
                 let interval = Interval::between(&segment, previous, &snapshot);
@@ -222,7 +222,7 @@ fn no_content_makes_the_reader_panic() {
     let path = folder.path().join("hostile.seg");
     let mut whole = real(&path);
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    // As of another boot: nothing to wait for, so millions of inputs pass.
+    // With the ID of another boot there is nothing to wait for, so millions of inputs pass.
     for boot in ["", "0123"] {
         let mut snapshot = None;
         if !boot.is_empty() {
@@ -237,7 +237,7 @@ fn no_content_makes_the_reader_panic() {
         let relations = Segment::open(&path).unwrap().relations().unwrap();
         let whole = whole.clone();
         let mut bench = Bench { path: path.clone(), whole, file, snapshot, statements, relations };
-        // A session that seems to write for ever is waited for, so fewer of those.
+        // The reader waits for a session that appears to be writing, so there are fewer of these inputs.
         let inputs = if boot.is_empty() { inputs.min(500) } else { inputs };
         let mut slowest = Duration::ZERO;
         for input in first..first + inputs {

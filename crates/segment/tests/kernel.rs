@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The kernel's witness, against processes of which we know what they do.
+//! The kernel's witness, tested with processes whose behavior is known.
 #![allow(missing_docs)]
 
 mod maker;
@@ -15,7 +15,7 @@ use segment::{Interval, Segment};
 
 const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 16 };
 
-/// Ends the process with the test.
+/// A process that is killed at the end of the test.
 struct Process(Child);
 
 impl Process {
@@ -31,13 +31,13 @@ impl Drop for Process {
     }
 }
 
-/// Waits until a process of this kind does what it is for: its state by the kernel.
+/// Waits until the kernel reports this state for the process.
 fn until(process: &Process, state: char) {
     let path = format!("/proc/{}/stat", process.0.id());
     let name = |text: &str| text[text.find('(').unwrap() + 1..text.rfind(')').unwrap()].to_string();
     eventually(|| {
         let text = std::fs::read_to_string(&path).unwrap();
-        // Until it has its own name, it is a copy of this process.
+        // Until it has its own name, it is still a copy of this process.
         let is_itself = ["sleep", "sh", "dash", "bash"].contains(&&*name(&text));
         is_itself && text.rsplit(')').next().unwrap().trim_start().starts_with(state)
     });
@@ -51,7 +51,7 @@ fn eventually(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// What the witness says of a process whose book says `account`, when it has seen enough.
+/// The witness's view of a process whose book says `account`, once it has seen enough.
 fn witness(process: &Process, account: &str, enough: impl Fn(&KernelView) -> bool) -> KernelView {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(&folder.path().join("pg_tally.1.2"), SHAPE);
@@ -96,7 +96,7 @@ fn a_process_blocked_outside_every_probe_is_unexplained() {
 fn a_runnable_process_is_explained() {
     let busy = Process::new("sh", &["-c", "while :; do :; done"]);
     until(&busy, 'R');
-    // The kernel's sums say so, too, although its book does not change.
+    // The kernel's sums show it as well, although the book does not change.
     let witness = witness(&busy, "execute::cpu", |view| sampled(view) && view.on_cpu_seconds > 0.0);
     assert_eq!(witness.samples_unexplained, 0, "{witness:?}");
     assert!(witness.unexplained_share <= witness.unexplained_error, "{witness:?}");
@@ -110,7 +110,7 @@ fn a_process_in_the_wait_of_its_book_is_explained() {
 
 #[test]
 fn idle_sessions_are_not_sampled() {
-    // As long as it takes to sample another one.
+    // Wait as long as it takes to sample another process.
     let process = asleep();
     let (enough, done) = std::sync::mpsc::channel();
     let other = std::thread::spawn(move || {
@@ -132,5 +132,5 @@ fn processes_of_another_pid_namespace_are_not_asked_for() {
     let snapshot = segment.snapshot(None).unwrap();
     let witness = watch.observe(None, &snapshot, 0.0);
     assert!(!witness.available);
-    assert!(witness.reason.unwrap().contains("pid namespace"));
+    assert!(witness.reason.unwrap().contains("PID namespace"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! So many sessions that several threads read them, and each snapshot made from the one
-//! before: what comes out is what a reader that comes new to the segment finds.
+//! So many sessions that several threads read them, with each snapshot built on the previous one:
+//! the result is the same as that of a reader without a previous snapshot.
 #![allow(missing_docs)]
 
 mod maker;
@@ -18,7 +18,7 @@ const ROUNDS: usize = 25;
 
 type Counts = BTreeMap<usize, u64>;
 
-/// Slot, what its client calls itself, and by statistic its name, count, total and histogram.
+/// Slot, application_name, and for each statistic its name, count, total and histogram.
 type Reading = (u32, String, Vec<(String, u64, u64, Counts)>);
 
 fn reading(snapshot: &Snapshot) -> Vec<Reading> {
@@ -33,7 +33,7 @@ fn reading(snapshot: &Snapshot) -> Vec<Reading> {
     books.collect()
 }
 
-/// What was recorded since the last snapshot: by statistic, count, total and histogram.
+/// The values recorded since the last snapshot: for each statistic, count, total and histogram.
 type Recorded = BTreeMap<String, (u64, u64, Counts)>;
 
 fn recorded(delta: &Delta<'_>) -> Recorded {
@@ -50,9 +50,9 @@ struct World {
     generations: Vec<u32>,
     resets: u32,
     recorded: Recorded,
-    /// Calls through the first probe: of each slot, ...
+    /// Calls through the first probe by each slot, ...
     calls: Vec<u64>,
-    /// ... and of all since the last snapshot.
+    /// ... and by all since the last snapshot.
     called: u64,
 }
 
@@ -93,7 +93,7 @@ impl World {
         self.slots[index] = Some(slot);
     }
 
-    /// A new session comes into a slot that is free.
+    /// A new session takes a free slot.
     fn begin(&mut self, index: usize) {
         self.generations[index] += 1;
         let (_, stat) = self.stat(0);
@@ -109,7 +109,7 @@ impl World {
         self.write(slot);
     }
 
-    /// A session that has recorded nothing since the last snapshot vanishes.
+    /// A session that has recorded nothing since the last snapshot disappears.
     fn vanish(&mut self, index: usize) {
         self.maker.set_state(index as u32, slot_state::FREE);
         self.slots[index] = None;
@@ -146,7 +146,7 @@ fn a_snapshot_based_on_another_equals_a_new_one() {
             world.reset();
         }
         for index in 0..count {
-            // Every state that a slot can be in, next to every other.
+            // Every state of a slot occurs next to every other.
             match (world.random.random_range(0..6), world.slots[index].is_some()) {
                 (0, true) => world.vanish(index),
                 (1, true) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a reader makes of what writers do, on segments written by the layout.
+//! The reader's results for the actions of writers, on segments written according to the layout.
 #![allow(missing_docs)]
 
 mod maker;
@@ -27,7 +27,7 @@ fn make() -> (TempDir, Maker) {
     (folder, maker)
 }
 
-/// Ticks by name of the statistic, of everything in a snapshot.
+/// The ticks of everything in a snapshot, by name of the statistic.
 fn totals(snapshot: &Snapshot) -> HashMap<String, (u64, u64)> {
     let mut sums = HashMap::new();
     for book in snapshot.books.iter().chain(&snapshot.groups) {
@@ -49,7 +49,7 @@ fn seconds(interval: &Interval, phase: &str, activity: &str) -> f64 {
         .map_or(0.0, |a| a.timing.seconds)
 }
 
-/// What tally asks the server is no load: an idle server handles no commands, however often it is asked.
+/// Queries by tally do not count as load: an idle server handles no commands, however often tally queries it.
 #[test]
 fn commands_are_those_of_clients() {
     let (_folder, mut maker) = make();
@@ -125,7 +125,7 @@ fn time_that_moves_to_another_account_between_two_snapshots_is_counted_once() {
         let before = monotonic_ns();
         let previous = segment.snapshot(None).unwrap();
         std::thread::sleep(Duration::from_millis(10));
-        // The command turns out to have begun at birth.
+        // It turns out that the command began at the session's start.
         slot.run = Some(slot.head(query));
         slot.seq += 2;
         maker.write(&slot);
@@ -178,7 +178,7 @@ fn a_session_that_ends_between_two_snapshots_is_counted_once() {
     slot.switch(cpu, end);
     slot.record(handle, 5_000_000);
     maker.merge(slot, &mut group, end + 1_000);
-    // The next owner of the same slot.
+    // The next owner of the same slot begins.
     let next = maker.claim(2, 8, Who::client(), cpu, end + 2_000);
     maker.write(&next);
 
@@ -204,22 +204,22 @@ fn a_slot_merged_during_the_reading_is_dropped() {
     let start = monotonic_ns() - 1_000_000_000;
     let slot = maker.claim(1, 3, Who::client(), cpu, start);
     maker.merge(slot.clone(), &mut group, start + 500_000_000);
-    // As a reader sees it whose copy of the entries is older than the merge: the entry is
-    // back, and so are the counts of before the merge ...
+    // Simulate a reader whose copy of the entries is older than the merge: the entry is restored, and so are
+    // the counts from before the merge ...
     maker.write(&slot);
     maker.set_state(1, slot_state::LIVE);
     let merges = maker.get_u64(header::MERGE_COUNT as u64);
     let mut segment = Segment::open(&maker.path).unwrap();
     let twice = segment.snapshot(None).unwrap();
     assert_eq!(twice.books.len(), 1, "the log names no merge since this reader began");
-    // ... and the count of merges goes up after the reader began.
+    // ... and the number of merges increases after the reader has begun.
     maker.u64(header::MERGE_COUNT as u64, merges - 1);
     let path = maker.path.clone();
     let reader = rustix::thread::gettid();
     let slept = move || -> u64 {
         let path = format!("/proc/self/task/{}/status", reader.as_raw_nonzero());
         let status = std::fs::read_to_string(path).unwrap();
-        let line = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
         line.unwrap().trim().parse().unwrap()
     };
     let (ready, is_ready) = std::sync::mpsc::channel();
@@ -297,7 +297,7 @@ fn a_merge_that_never_comes_to_rest_ends_the_reading() {
     // Whatever is read, another head is being merged by then.
     segment.set_before_reading(Some(Box::new(move |_, _| {
         heads += 1;
-        assert!(heads < 10_000, "it is read for ever");
+        assert!(heads < 10_000, "reading does not end");
         maker.u32(head, heads);
     })));
     assert!(matches!(segment.snapshot(None), Err(Error::Unstable { .. })));
@@ -354,7 +354,7 @@ fn a_reused_pid_is_not_the_session() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
-    // Claimed before this process, which now bears the number, was born.
+    // The slot was claimed before this process, which now has the PID, was started.
     maker.u64(maker.entry_at(0) + entry::CLAIMED_BOOT_NS as u64, 1);
     let mut segment = Segment::open(&maker.path).unwrap();
     assert_eq!(segment.snapshot(None).unwrap().books[0].life, Life::Dead);
@@ -368,7 +368,7 @@ fn a_writer_stopped_during_an_update_does_not_block_the_reader() {
     let start = monotonic_ns() - 1_000_000_000;
     let mut slot = maker.claim(0, 1, Who::client(), cpu, start);
     slot.switch(wait, start + 100_000_000);
-    // The wait's end is counted, the next account not yet begun.
+    // The end of the wait is counted, but the next account has not begun.
     slot.record(wait, 500_000_000);
     maker.write(&slot);
     maker.u64(maker.book_at(0) + book::SEQ as u64, 9);
@@ -555,7 +555,7 @@ fn a_level_with_an_end_is_set_and_the_time_at_locks_counts_once() {
     let first = segment.snapshot(None).unwrap();
     assert_eq!(first.locks_ticks, first.tick - since);
     std::thread::sleep(Duration::from_millis(20));
-    // Set again, the time goes on; ended, it stops.
+    // If the level is set again, the time continues; if it ends, the time stops.
     assert_eq!(switch.set(Level::Locks), Level::Locks);
     assert_eq!((at(header::LOCKS_SINCE), at(header::LEVEL_UNTIL)), (since, 0));
     assert_eq!(switch.set(Level::Off), Level::Locks);
@@ -678,7 +678,7 @@ fn edges_of_methods_have_the_names_of_their_methods() {
         "function::B.b(int)::inclusive::two.more",
     ] {
         let index = maker.stat(name, TIMER) - 1;
-        // The search begins before it, or where it is.
+        // The search begins before the entry, or at it.
         let hash = u64::from(70 + index) * u64::from(maker::DIRECTORY) + u64::from(index.min(2));
         maker.u64(maker.directory_at(index) + directory::HASH as u64, hash);
         hashes.push(hash);
@@ -762,7 +762,7 @@ fn a_file_truncated_during_the_reading_is_an_error() {
     assert!(matches!(segment.snapshot(None), Err(Error::Truncated { .. })));
 }
 
-/// What a session or the world does next.
+/// The next step of a session or of its environment.
 #[derive(Debug, Clone)]
 enum Step {
     Switch(usize, usize),
@@ -801,7 +801,7 @@ proptest! {
         let mut resets = 0;
         let mut segment = Segment::open(&maker.path).unwrap();
         let mut previous = segment.snapshot(None).unwrap();
-        // Sums of the intervals since the last reset, to compare with the totals.
+        // Sums of the intervals since the last reset, for comparison with the totals.
         let mut sums: HashMap<String, (u64, u64)> = HashMap::new();
         let mut frames: Option<Frame> = None;
         for step in steps.iter().chain([&Step::Snapshot]) {
@@ -824,7 +824,7 @@ proptest! {
             let change = |slot: &mut Option<Slot>, f: &dyn Fn(&mut Slot)| {
                 let slot = slot.as_mut().unwrap();
                 if slot.resets != resets {
-                    // It notices the reset first.
+                    // The session first notices the reset.
                     let run = slot.heads[slot.run.unwrap()].stat;
                     slot.heads.clear();
                     slot.pend = None;
@@ -876,7 +876,7 @@ proptest! {
                     let mut expected = totals(&snapshot);
                     expected.retain(|_, sum| *sum != (0, 0));
                     prop_assert_eq!(&sums, &expected);
-                    // Frames add up to the same; the length of a tick has been measured anew for each.
+                    // Frames add up to the same totals, although the length of a tick has been measured again for each.
                     let mut frame = Frame::between(&segment, Some(&previous), &snapshot);
                     frame.clock.ticks_per_second = 1e9;
                     match &mut frames {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Relations of made segments: table and local entries together, each operation once.
+//! Relations of segments made for tests: table and local entries together, with each operation counted once.
 #![allow(missing_docs)]
 
 mod maker;
@@ -41,7 +41,7 @@ fn entries_and_local_entries_add_up_also_if_an_entry_exists_twice() {
     maker.local_relation(0, 0, 1, 1, &Reads::new(16384, 8));
     maker.local_relation(1, 9, 1, 1, &Reads::new(16384, 4));
     maker.local_relation(1, 10, 1, 5, &Reads::new(16385, 1));
-    // Free, though it holds something; and of an entry that there is not.
+    // A free local entry that still has content, and one for an entry that does not exist.
     maker.local_relation(1, 11, 0, 5, &Reads::new(16385, 1000));
     maker.local_relation(1, 12, 1, 4711, &Reads::new(16385, 1000));
     let relations = Segment::open(&path).unwrap().relations().unwrap().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements, as the table and the sessions' caches have them.
+//! Statements in the table and in the sessions' caches.
 #![allow(missing_docs)]
 
 mod maker;
@@ -43,7 +43,7 @@ fn get(statements: &StatementsReading, id: u64) -> &Statement {
     statements.get(&key(id)).unwrap()
 }
 
-/// Nanoseconds, which ticks are here.
+/// Converts seconds to nanoseconds, which are the ticks here.
 fn ns(seconds: Option<f64>) -> Option<u64> {
     seconds.map(|s| (s * 1e9).round() as u64)
 }
@@ -63,7 +63,7 @@ fn table_and_caches_are_added() {
     maker.enter(&Counted::new(2, &[1000]), 8);
     maker.cache(0, 3, 1, &Counted::new(1, &[300]).parts(&[(2, 1, 10), (1, 1, 290)]));
     maker.cache(2, 63, 9, &Counted::new(1, &[50, 60]));
-    // Only a session has it.
+    // Only a session has this statement.
     maker.cache(1, 0, 5, &Counted { seen: (5_000_000, 6_500_000), ..Counted::new(3, &[40]) });
     let read = world.read();
     assert_eq!(read.statements().len(), 3);
@@ -73,12 +73,12 @@ fn table_and_caches_are_added() {
     assert_eq!(ns(one.exec().min), Some(50));
     assert_eq!(ns(one.exec().max), Some(300));
     assert_eq!(ns(one.exec().mean), Some(142));
-    // Of 50, 60, 100, 200, 300 about 142.
+    // The deviation of 50, 60, 100, 200, 300 is about 95, the mean about 142.
     assert_eq!(ns(one.exec().stddev), Some(95));
     assert_eq!(one.histogram().count(), 5);
     assert_eq!(ns(one.quantile(1.0)), Some(300));
     let parts: Vec<_> = one.parts().iter().map(|p| (p.count, p.ticks)).collect();
-    // The directory names neither, so they are together.
+    // The directory has no name for either, so they are added up.
     assert_eq!(parts, [(4, 550)]);
     let three = get(&read, 3);
     assert_eq!((three.calls(), three.born, three.text.is_none()), (1, 0, true));
@@ -97,10 +97,10 @@ fn flushed_dropped_and_free_local_entries_do_not_count() {
         maker.cache(0, index, 40 + u64::from(index), &counted);
     }
     let (_, [a, b]) = sets_of(&counted.key, SETS);
-    // The first was flushed into one of the sets, an earlier use of the second into the other ...
+    // The first local entry was flushed into one of the sets, an earlier use of the second into the other ...
     maker.log(a, 0, 0, 40);
     maker.log(b, 0, 1, 40);
-    // ... the third a reset has emptied, of the fourth only an earlier use.
+    // ... a reset has dropped the third, and only an earlier use of the fourth.
     maker.u64(maker.local_at(0, 2) + local_statement::DROP as u64, 42);
     maker.u64(maker.local_at(0, 3) + local_statement::DROP as u64, 42);
     assert_eq!(get(&world.read(), 1).calls(), 6);
@@ -120,7 +120,7 @@ fn a_stopped_writer_blocks_no_reader() {
         maker.cache(0, index, 1, &Counted::new(2 + u64::from(index), &[100]));
         maker.u64(maker.local_at(0, index), 1);
     }
-    // It comes to an end.
+    // Reading such a segment ends.
     let read = world.read();
     assert_eq!(read.statements().len(), 65);
     assert!(read.torn() > 0);
@@ -133,7 +133,7 @@ fn texts_are_joined_and_marked_if_truncated() {
     let long: String = (0..70).map(|i| format!("column_{i},\n")).collect();
     let one = maker.enter(&Counted::new(1, &[1]), 7);
     let two = maker.enter(&Counted::new(2, &[1]), 8);
-    // Their blocks lie between one another.
+    // The blocks of the two texts alternate.
     maker.give_text(one, long.as_bytes(), long.len() as u32, UTF8, (10, 2));
     maker.give_text(two, b"select \x07", 900, UTF8, (11, 2));
     let mut segment = Segment::open(&maker.path).unwrap();
@@ -143,7 +143,7 @@ fn texts_are_joined_and_marked_if_truncated() {
     assert!(!text.is_cut());
     let text = get(&read, 2).text.as_ref().unwrap();
     assert_eq!((&*text.shown, text.kept, text.whole, text.is_cut()), ("select ?", 8, 900, true));
-    // Another statement in the entry of the first, and its text where the other's was.
+    // The entry of the first statement has another statement, whose text is where the other's was.
     let tag = sets_of(&key(3), SETS).0;
     let set = one / 20;
     maker.u32(maker.set_at(set) + u64::from(set::TAGS as u32 + one % 20 * 4), tag as u32);
@@ -153,7 +153,7 @@ fn texts_are_joined_and_marked_if_truncated() {
     let read = segment.statements().unwrap().unwrap();
     assert_eq!(&*get(&read, 3).text.as_ref().unwrap().shown, "commit");
     assert_eq!(&*get(&read, 2).text.as_ref().unwrap().shown, "select ?");
-    // A chain that bites its tail, and one that leads nowhere.
+    // A chain with a cycle, and one that leads to a block that does not exist.
     maker.give_text(one, long.as_bytes(), long.len() as u32, UTF8, (10, 0));
     maker.u32(maker.statement_at(two) + statement::TEXT as u64, u32::MAX);
     let read = segment.statements().unwrap().unwrap();
@@ -178,7 +178,7 @@ fn an_interval_has_the_growth_between_its_readings() {
     new.plans.extend([20, 40]);
     new.rows += 30;
     maker.enter(&new.parts(&[(1, 4, 700)]), 7);
-    // Evicted and entered anew; and one that was only in a cache is flushed.
+    // One statement was evicted and entered again; another, which was only in a cache, was flushed.
     maker.enter(&Counted::new(2, &[80, 90, 95]), 1000);
     maker.enter(&Counted::new(3, &[5, 25]), 1001);
     maker.u32(maker.local_at(0, 0) + local_statement::STATE as u64, 0);
@@ -198,7 +198,7 @@ fn an_interval_has_the_growth_between_its_readings() {
     near(ns(one.exec().max), 1200.0);
     near(ns(one.quantile(0.5)), 1100.0);
     assert_eq!(ns(one.exec().stddev), Some(82));
-    // A new record is exact; what was between cannot be known.
+    // A new extreme is exact; one between the earlier extremes cannot be known.
     assert_eq!((one.plan().count, ns(one.plan().min), ns(one.plan().max)), (2, None, Some(40)));
     assert_eq!((one.parts()[0].count, one.parts()[0].ticks), (1, 100));
     assert_eq!(of(2).unwrap().calls(), 3);
@@ -206,10 +206,10 @@ fn an_interval_has_the_growth_between_its_readings() {
     assert_eq!(ns(of(3).unwrap().exec().min), Some(25));
     assert!(of(4).is_none());
 
-    // Without an earlier reading, all there is.
+    // Without an earlier reading, the delta has all counts.
     let delta = StatementsDelta::total(&later);
     assert_eq!((delta.statements().len(), delta.seconds()), (4, 0.0));
-    // After a reset of what only a session had.
+    // After a reset of a statement that only a session had.
     let earlier = later;
     maker.enter(&Counted::new(1, &[3]), 7);
     let later = segment.statements().unwrap().unwrap();
@@ -241,7 +241,7 @@ fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
     let all = StatementsDelta::between(&nothing, &earlier);
     assert_eq!((all.statements().len(), all.evicted()), (3, 5));
 
-    // Its ticks were converted: they may have become less. Statement 2 did nothing, 4 was reset and executed again.
+    // The ticks were converted, and may have become fewer. Statement 2 did nothing; 4 was reset and executed again.
     let second = created(60, BEGAN);
     second.maker.enter(&seen(1, &[999, 1999, 2998, 10, 11]).parts(&[(1, 5, 6017)]), 900);
     second.maker.enter(&seen(2, &[49]), 900);
@@ -259,7 +259,8 @@ fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
     let one = records.iter().find(|record| record.key == key(1)).unwrap();
     assert_eq!((one.sums.exec.count, one.parts[0].count, one.parts[0].ticks), (2, 2, 17));
 
-    // Those of another one, or of a writer that does not say, are no interval of these.
+    // Statements of another segment, or of a writer that does not report their start, do not form an interval with
+    // these.
     for since in [BEGAN + 1, 0] {
         let other = created(60, since);
         other.maker.enter(&seen(1, &[1000, 2000, 3000, 10]), 900);
@@ -285,16 +286,16 @@ fn the_current_statement_counts_up_to_now() {
     let now = monotonic_ns();
     let second = 1_000_000_000;
     let who = Who::client();
-    // Since 4 s ago: it waited for a lock for half a second, which is counted, computed for half
-    // a second, read for a second until 2 s ago, which its book has not recorded yet, and
-    // waits since then.
+    // The session began 4 s ago. It waited for a lock for half a second, which is counted, computed for half
+    // a second, read for a second until 2 s ago, which its book has not recorded yet, and has been waiting
+    // since then.
     let mut slot = maker.claim(1, 4, who, read, now - 3 * second);
     slot.switch_later(lock, now - 2 * second);
     maker.write(&slot);
     let parts = [(cpu, 9, 2 * second), (lock, 2, second / 2)];
     maker.work(1, &Counted::new(5, &[]).parts(&parts), now - 6 * second, now - 4 * second);
     maker.u64(maker.cache_at(1) + current::WAITS as u64, second / 2);
-    // One that works for nothing, and one that has ended.
+    // A session that works for no statement, and one that has ended.
     maker.claim(0, 1, who, cpu, now);
     maker.work(0, &Counted::new(6, &[]), 0, 0);
     maker.work(2, &Counted::new(6, &[]), now, now);
@@ -314,7 +315,7 @@ fn the_current_statement_counts_up_to_now() {
     assert_eq!((statements.user(10), statements.user(11)), (Some("alice"), None));
 }
 
-/// Ten seconds and three more of a message that waits before its statement is known, and then it is.
+/// A message waits for ten seconds and then three more before its statement becomes known.
 #[test]
 fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() {
     const TEXT: &str = "select count(*) from t where a = ?";
@@ -335,21 +336,21 @@ fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() 
     assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Unnamed(None));
     maker.message(1, begun, who, TEXT);
     let statement = segment.session_statement(1).unwrap();
-    assert_eq!((statement.key(), statement.message().map(|it| &*it.shown)), (None, Some(TEXT)));
+    assert_eq!((statement.key(), statement.message().map(|text| &*text.shown)), (None, Some(TEXT)));
 
-    let growth = |earlier: Option<&StatementsReading>,
-                  later: &StatementsReading|
-     -> Vec<(u64, i64)> {
-        let records = match earlier {
-            Some(earlier) => StatementsReading::records(earlier, later),
-            None => later.total_records(),
+    let growth =
+        |earlier: Option<&StatementsReading>, later: &StatementsReading| -> Vec<(u64, i64)> {
+            let records = match earlier {
+                Some(earlier) => StatementsReading::records(earlier, later),
+                None => later.total_records(),
+            };
+            let records = records.into_iter();
+            let ticks = |parts: &[AccountRecord]| parts.iter().map(|part| part.ticks).sum::<i64>();
+            let mut all: Vec<_> =
+                records.map(|record| (record.key.id, ticks(&record.parts) / SECOND)).collect();
+            all.sort();
+            all
         };
-        let records = records.into_iter();
-        let ticks = |parts: &[AccountRecord]| parts.iter().map(|part| part.ticks).sum::<i64>();
-        let mut all: Vec<_> = records.map(|it| (it.key.id, ticks(&it.parts) / SECOND)).collect();
-        all.sort();
-        all
-    };
     maker.advance(10 * SECOND as u64);
     let first = segment.statements().unwrap().unwrap();
     assert_eq!(growth(None, &first), [(0, 10)]);
@@ -357,24 +358,26 @@ fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() 
     maker.advance(3 * SECOND as u64);
     let waits = segment.statements().unwrap().unwrap();
     assert_eq!(growth(Some(&first), &waits), [(0, 3)]);
-    // It is named: all of its time is statement 7's.
+    // The statement becomes known: all of the time belongs to statement 7.
     maker.work(1, &Counted::new(7, &[]), begun, begun);
     maker.advance(SECOND as u64);
     let named = segment.statements().unwrap().unwrap();
     assert_eq!(segment.session_statement(1).unwrap(), SessionStatement::Runs(key(7)));
     assert_eq!(growth(Some(&waits), &named), [(0, -13), (7, 14)]);
-    // It has ended before anybody saw it named.
+    // The message ended before a reader saw its statement.
     maker.work(1, &Counted::new(7, &[]), 0, 0);
     maker.enter(&Counted::new(7, &[1]).parts(&[(lock, 1, 14 * SECOND as u64)]), 1);
     let ended = segment.statements().unwrap().unwrap();
     assert_eq!(growth(Some(&waits), &ended), [(0, -13), (7, 14)]);
-    // Who has its time in the later reading: no interval has more than passed in it.
+    // The holder of its time in the later reading: no interval has more time than has passed in it.
     let holders = |earlier, later| -> Vec<(u64, bool)> {
         let id = |holder| match holder {
             Holder::Statement(key) => key.id,
             Holder::Message(message) => u64::from(message.text.kept),
         };
-        in_progress(Some(earlier), later).map(|it| (id(it.holder), it.is_later)).collect()
+        in_progress(Some(earlier), later)
+            .map(|progress| (id(progress.holder), progress.is_later))
+            .collect()
     };
     let text = TEXT.len() as u64;
     assert_eq!(holders(&first, &waits), [(text, true), (text, false)]);
@@ -382,15 +385,15 @@ fn time_before_the_statement_is_known_counts_and_moves_to_it_when_it_is_named() 
     assert_eq!(holders(&waits, &ended), [(7, false)]);
 }
 
-/// Executions at two times: by statement and lot, their times. Lot 0 is the table, the others
-/// are local entries of caches.
+/// Writes executions: times by statement and lot. Lot 0 is the table; the other lots are local entries of
+/// caches.
 fn put(maker: &Maker, lots: &BTreeMap<(u64, usize), Vec<u64>>) {
     for ((id, lot), times) in lots {
         let counted = Counted::new(*id, times).parts(&[(1, 1, times.iter().sum())]);
         if *lot == 0 {
             maker.enter(&counted, 1);
         } else {
-            // An entry of its own, though local entries are four to a statement in truth.
+            // Each gets a separate local entry, although a real cache has one local entry per statement.
             let index = *id as u32 * 4 + *lot as u32 / 3;
             maker.cache(*lot as u32 % 3, index, 1, &counted);
         }
@@ -405,7 +408,7 @@ fn deals() -> impl Strategy<Value = Deals> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// What is executed between two readings, wherever it is counted, is the interval's.
+    /// Executions between two readings belong to the interval, wherever they are counted.
     #[test]
     fn an_interval_is_the_executions_in_it(first in deals(), second in deals()) {
         let world = world();
@@ -419,7 +422,7 @@ proptest! {
         let before = lots.clone();
         let mut new: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for (id, lot, time) in second {
-            // Who is in the table stays there, and keeps its entry.
+            // A statement that is in the table stays there and keeps its entry.
             let held = before.keys().any(|key| *key == (id, 0));
             let lot = if lot == 0 && !held { 1 } else { lot };
             lots.entry((id, lot)).or_default().push(time);
@@ -443,8 +446,8 @@ proptest! {
         }
     }
 
-    /// Executions are dealt out to the table and to local entries of caches; the sums are those of
-    /// all of them.
+    /// Executions are distributed over the table and local entries of caches; the sums are those of all
+    /// executions.
     #[test]
     fn wherever_executions_lie_they_are_counted_once(
         deals in deals(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements read while libtally's own writers lay them down: each execution is counted
-//! once, wherever it is on its way from a cache to the table.
+//! Statements read while libtally's own writers record them: each execution is counted once, wherever
+//! it is on its way from a cache to the table.
 #![allow(missing_docs)]
 
 use std::fs::File;
@@ -16,14 +16,14 @@ use segment::{Segment, StatementKey, StatementsReading};
 const KEYS: usize = 300;
 const WRITERS: &str = "4";
 
-/// One test at a time: the writers want the processors.
+/// One test at a time, because the writers need the CPUs.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Each goes on until it has seen so much.
+/// Each test continues until it has seen this much.
 const ENOUGH: u32 = 50;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The writers, who end with the test.
+/// The writers, which end with the test.
 struct Writers {
     process: Child,
     progress: File,
@@ -32,7 +32,7 @@ struct Writers {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// What has been executed of each statement.
+/// The executions of each statement so far.
 #[derive(Debug, PartialEq, Eq)]
 struct Progress {
     epoch: u64,
@@ -110,8 +110,8 @@ impl Drop for Writers {
     }
 }
 
-/// The executions of each statement, by the calls that are shown; all else that is shown of
-/// them must fit.
+/// The executions of each statement, according to the number of calls; all other figures must be consistent
+/// with it.
 fn calls(statements: &StatementsReading) -> Vec<u64> {
     let executions = |number: usize| {
         let key =
@@ -144,7 +144,7 @@ fn each_execution_is_counted_once_during_flushes() {
         if before.epoch % 2 == 1 || writers.progress() != before || read.torn() > 0 {
             continue;
         }
-        // Nothing was executed meanwhile, and many local entries were flushed.
+        // No statement was executed meanwhile, and many local entries were flushed.
         assert_eq!(before.begun, before.done);
         assert_eq!(read.evicted(), 0);
         assert_eq!(calls(&read), before.done, "reading {exact} of epoch {}", before.epoch);

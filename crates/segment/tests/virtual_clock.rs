@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Time by a clock that the test advances: whatever a reader makes of it is an equation.
+//! Time by a clock that the test advances, so that every result of a reader can be checked exactly.
 #![allow(missing_docs)]
 
 mod maker;
@@ -24,7 +24,7 @@ fn segment() -> (tempfile::TempDir, Maker, Segment) {
     (folder, maker, segment)
 }
 
-/// Brings the whole file, as if its clock were a processor's counter with two ticks a nanosecond.
+/// Supplies the whole file, as if its clock were a CPU counter with two ticks per nanosecond.
 #[derive(Debug)]
 struct Image(PathBuf);
 
@@ -114,8 +114,8 @@ fn the_time_at_level_locks_is_that_from_one_change_to_the_other() {
     assert_eq!(locks(&first, &third), (7.0, 14.0));
 }
 
-/// Hibernation: the counter begins anew, a writer announces that as a reset, and the first that follows sets the origin. A second
-/// process has not looked at the clock since.
+/// Hibernation: the counter restarts, a writer announces that as a reset, and the first writer that follows sets the
+/// origin. A second process has not read the clock since.
 #[test]
 fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
     const AFTER: u64 = 5 * SECOND;
@@ -153,8 +153,8 @@ fn a_clock_that_begins_anew_is_a_new_beginning_and_time_goes_on() {
     assert_eq!(elsewhere.clock().ns_of(snapshot.tick), AFTER + SECOND);
 }
 
-/// A session waits for its client: each wake begins the account anew, and what it does began with the message's end. A writer
-/// that does not tell has 0 there.
+/// A session waits for its client: each wake-up starts the account again, but the activity began at the end of the
+/// message. A writer that does not report this has 0 there.
 #[test]
 fn a_session_is_idle_since_its_last_message_whatever_wakes_it() {
     for (account, known, since) in [
@@ -179,7 +179,7 @@ fn a_session_is_idle_since_its_last_message_whatever_wakes_it() {
     }
 }
 
-/// What a signal has interrupted is time of its account, and counts when it is over.
+/// An interrupted wait is time of its account, and counts as an event when it is over.
 #[test]
 fn an_interrupted_wait_is_time_and_no_event_until_it_is_over() {
     let (_folder, mut maker, mut segment) = segment();

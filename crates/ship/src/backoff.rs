@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How long to wait after a failure: 1 s, twice as long after each further one, at most 5 min, less a
-//! random part of up to half, so that a thousand recorders do not return together.
+//! The delay after a failure: 1 s, doubled after each further failure up to 5 min, minus a random part of
+//! up to half, so that a thousand recorders do not retry at the same time.
 
 use rand::Rng;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(1);
 const MAX: Duration = Duration::from_secs(300);
 
-/// Failures in a row.
+/// Counts consecutive failures.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,

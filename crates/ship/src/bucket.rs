@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A bucket and a prefix in it: reading, writing, listing and removing objects, one at a time.
 //!
-//! Credentials come from the environment and are kept by the library's builders alone. A request that
-//! fails is not repeated here; whoever makes it knows when to try again. All requests end at the
-//! deadline that may be set in another thread.
+//! Credentials come from the environment, and only the library's builders hold them. A request that
+//! fails is not retried here; the caller knows when to try again. All requests end at the deadline,
+//! which another thread may set.
 
 use crate::error::Error;
 use crate::layout::VERSION;
@@ -26,12 +26,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
 
-/// An hour's file on a slow line takes long; the library's limit is 30 s. AWS_TIMEOUT and the like of
-/// others take precedence.
+/// The file of an hour takes long on a slow line; the library's default is 30 s. AWS_TIMEOUT and its counterparts
+/// for other clouds take precedence.
 const TIMEOUT: &str = "300 seconds";
-/// Bytes of an object that are read at most, several times those of a recording's largest file.
+/// Maximum size of an object to read, several times that of a recording's largest file, bytes.
 const LARGEST: u64 = 1 << 30;
-/// Objects that are listed at most: a year of a thousand hosts.
+/// Maximum number of objects to list: a year of a thousand hosts.
 const MOST: usize = 10_000_000;
 
 /// A bucket and a prefix.
@@ -44,14 +44,14 @@ pub struct Bucket {
     deadline: watch::Sender<Option<Instant>>,
 }
 
-/// An object as a list names it.
+/// An object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name below the prefix and version.
+    /// Its name relative to the prefix and version.
     pub key: String,
     /// Its length, bytes.
     pub bytes: u64,
-    /// When it was written by the bucket's clock, microseconds since 1970.
+    /// When it was written, according to the bucket's clock, microseconds since 1970.
     pub written_us: i64,
 }
 
@@ -70,7 +70,7 @@ fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
-/// The address without what may be a credential.
+/// The address without parts that may be credentials.
 fn shown(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_password(None);
@@ -85,11 +85,11 @@ fn is_azure(url: &Url) -> bool {
 
 fn parse(text: &str) -> Result<Url, Error> {
     let url = Url::parse(text).map_err(|error| {
-        // What cannot be parsed may still contain a password.
+        // Text that cannot be parsed may still contain a password.
         let scheme = text.split("://").next().unwrap_or_default();
         Error::Address { shown: format!("{scheme}://…"), reason: error.to_string() }
     })?;
-    // az://CONTAINER@ACCOUNT names no user.
+    // az://CONTAINER@ACCOUNT does not contain a user.
     let user = !url.username().is_empty() && !is_azure(&url);
     if user || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
         return Err(Error::Credentials);
@@ -97,7 +97,7 @@ fn parse(text: &str) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// A builder of this cloud with what the environment says.
+/// A builder for this cloud, configured by the environment.
 macro_rules! from_environment {
     ($builder:ident, $key:ident, $url:expr, $timeout:expr) => {{
         let mut builder = $builder::from_env().with_url($url).with_retry(no_retries());
@@ -130,8 +130,8 @@ fn connect(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
 }
 
 impl Bucket {
-    /// The bucket and prefix of an address. This makes no request, except that the directory of a file
-    /// address is made.
+    /// The bucket and prefix of an address. This makes no request, except that it creates the directory of
+    /// a file address.
     pub fn open(text: &str) -> Result<Bucket, Error> {
         let url = parse(text)?;
         let refused = |reason: String| Error::Address { shown: shown(&url), reason };
@@ -145,9 +145,9 @@ impl Bucket {
             }
             "s3" | "s3a" | "gs" | "az" | "azure" | "abfs" | "abfss" => {
                 if url.host_str().is_none_or(str::is_empty) {
-                    return Err(refused("it has no bucket".into()));
+                    return Err(refused("the bucket is missing".into()));
                 }
-                // A process may have a provider already.
+                // The process may already have a provider.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let prefix = ObjectPath::from_url_path(url.path())
                     .map_err(|error| refused(error.to_string()))?;
@@ -183,7 +183,7 @@ impl Bucket {
         Deadline(self.deadline.clone())
     }
 
-    /// Do something for this time at most; then the bucket counts as one that does not answer.
+    /// Call `what`; if it takes longer than this, fail as if the bucket did not respond.
     pub fn within<T>(
         &self,
         time: Duration,
@@ -195,7 +195,7 @@ impl Bucket {
         match done {
             Err(Error::Ended) => Err(Error::Unavailable {
                 url: self.url.clone(),
-                reason: format!("no answer within {} s", time.as_secs()),
+                reason: format!("no response within {} s", time.as_secs()),
             }),
             done => done,
         }
@@ -207,7 +207,7 @@ impl Bucket {
         )
     }
 
-    /// The result of a request, unless the deadline comes first.
+    /// The result of a request, unless the deadline passes first.
     fn wait<T>(
         &self,
         request: impl Future<Output = Result<T, StoreError>>,
@@ -248,12 +248,12 @@ impl Bucket {
         self.wait(async { put.await.map(drop) })
     }
 
-    /// Write an object, whether it exists or not.
+    /// Write an object, whether or not it exists.
     pub fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error> {
         self.put_in_mode(key, bytes, PutMode::Overwrite)?.map_err(|error| self.failed(error))
     }
 
-    /// Write an object that does not exist. Returns whether it did not.
+    /// Write an object unless it exists. Returns whether it was written.
     pub fn create(&self, key: &str, bytes: Bytes) -> Result<bool, Error> {
         match self.put_in_mode(key, bytes, PutMode::Create)? {
             Ok(()) => Ok(true),
@@ -262,12 +262,12 @@ impl Bucket {
         }
     }
 
-    /// Replace this version of an object. Returns whether it was still this one.
+    /// Replace this version of an object. Returns whether it was still the current version.
     pub fn replace(&self, key: &str, bytes: Bytes, version: UpdateVersion) -> Result<bool, Error> {
         match self.put_in_mode(key, bytes.clone(), PutMode::Update(version))? {
             Ok(()) => Ok(true),
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => Ok(false),
-            // A directory has no conditional replacement. Of two that remove it, one creates it.
+            // A directory has no conditional replacement. If two processes remove the file, only one can create it.
             Err(StoreError::NotImplemented { .. }) => {
                 self.delete(key)?;
                 self.create(key, bytes)
@@ -289,7 +289,7 @@ impl Bucket {
                 e_tag: found.meta.e_tag.clone(),
                 version: found.meta.version.clone(),
             };
-            // Whatever size the bucket claims.
+            // Do not trust the size that the bucket reports.
             let (mut parts, mut bytes) = (found.into_stream(), Vec::new());
             while let Some(part) = parts.next().await.transpose()? {
                 if (bytes.len() + part.len()) as u64 > limit {
@@ -301,7 +301,7 @@ impl Bucket {
         })?;
         match read {
             Ok(None) => Err(self.too_much(format!(
-                "object {path} has more than {} MB, the most that is read of one",
+                "object {path} is larger than {} MB, the limit for one object",
                 limit >> 20
             ))),
             Ok(found) => Ok(found),
@@ -311,11 +311,11 @@ impl Bucket {
     }
 
     fn too_much(&self, reason: String) -> Error {
-        let remedy = "Remove what was not shipped there, or give another prefix";
+        let remedy = "Remove objects that tally did not ship, or specify another prefix";
         Error::Refused { url: self.url.clone(), reason, remedy }
     }
 
-    /// Remove an object, whether it exists or not.
+    /// Remove an object, whether or not it exists.
     pub fn delete(&self, key: &str) -> Result<(), Error> {
         let path = self.path(key);
         match self.wait(self.store.delete(&path))? {
@@ -324,7 +324,7 @@ impl Bucket {
         }
     }
 
-    /// The objects of a folder and those below it, by name.
+    /// The objects in a folder and its subfolders, sorted by name.
     pub fn list(&self, folder: &str) -> Result<Vec<Listed>, Error> {
         self.list_at_most(folder, MOST)
     }
@@ -341,7 +341,7 @@ impl Bucket {
                         return Ok(false);
                     }
                     let item = match item {
-                        // A file that was removed while its directory was read.
+                        // The file was removed while its directory was being read.
                         Err(StoreError::NotFound { .. }) => continue,
                         item => item?,
                     };
@@ -358,7 +358,7 @@ impl Bucket {
             .map_err(|error| self.failed(error))?;
         if !all {
             let reason =
-                format!("{folder} has more than {limit} objects, the most that are listed");
+                format!("{folder} has more than {limit} objects, the limit for one listing");
             return Err(self.too_much(reason));
         }
         found.sort_by(|a, b| a.key.cmp(&b.key));
@@ -410,7 +410,7 @@ mod tests {
         assert!(bucket.replace("a/b=1/x", "three".into(), version).unwrap());
         bucket.put("a/b=2/y", "four".into()).unwrap();
         let keys = |folder: &str| -> Vec<String> {
-            bucket.list(folder).unwrap().into_iter().map(|it| it.key).collect()
+            bucket.list(folder).unwrap().into_iter().map(|object| object.key).collect()
         };
         assert_eq!(keys("a"), ["a/b=1/x", "a/b=2/y"]);
         assert_eq!(keys("a/b=2"), ["a/b=2/y"]);

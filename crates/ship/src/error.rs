@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Errors. Each names the bucket, file or option and the remedy, and never a credential.
+//! Errors. Each names the bucket, file or option, and the remedy, but never a credential.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,40 +7,40 @@ use std::path::{Path, PathBuf};
 /// Something could not be shipped or read from a bucket.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is not one of a bucket.
-    #[error("{shown}: {reason}; give s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY")]
+    /// The address does not name a bucket.
+    #[error("{shown}: {reason}; use s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY")]
     Address {
         /// The address without credentials.
         shown: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The address contains a password, a key or a token.
     #[error(
-        "the address of a bucket must not contain credentials, because every process can see it. Give \
+        "the bucket URL must not contain credentials, because every process can see it. Put \
          them in the environment or a file that only you can read (docs/shipping.md), and replace \
-         those that you have just shown"
+         the credentials that you have just exposed"
     )]
     Credentials,
     /// A name cannot be part of a path in the bucket.
-    #[error("{what} {name:?}: give 1 to 100 letters, digits and -_.")]
+    #[error("{what} {name:?}: use 1 to 100 letters, digits and -_.")]
     Name {
-        /// What it names: "--cluster".
+        /// The option that has the name, such as "--cluster".
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// The bucket does not exist or refuses the credentials: trying again does not help.
+    /// The bucket does not exist or refuses the credentials, so retrying does not help.
     #[error("{url}: {reason}. {remedy}")]
     Refused {
         /// The bucket.
         url: String,
-        /// What it answered.
+        /// Its response.
         reason: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The bucket did not answer, or with an error that may pass.
+    /// The bucket did not respond, or returned an error that may be temporary.
     #[error("{url}: {reason}")]
     Unavailable {
         /// The bucket.
@@ -50,18 +50,18 @@ pub enum Error {
     },
     /// Another recording is shipped there.
     #[error(
-        "{url}: {origin} belongs to the recording in {owner}. Give --cluster another name if that is \
-         another server; or --take-over if that recorder has ended for good"
+        "{url}: {origin} belongs to the recording in {owner}. Set --cluster to another name if that is \
+         another server, or use --take-over if that recorder has ended for good"
     )]
     Owned {
         /// The bucket.
         url: String,
         /// The cluster and host.
         origin: String,
-        /// The owner's directory and machine, and since when.
+        /// The owner's directory and machine, and the time since when it has been the owner.
         owner: String,
     },
-    /// There is nothing of this host or time.
+    /// The bucket has nothing of this host or time.
     #[error("{url}: {reason}")]
     Nothing {
         /// The bucket.
@@ -69,8 +69,8 @@ pub enum Error {
         /// What is missing.
         reason: String,
     },
-    /// The recorder ends.
-    #[error("ended before all was sent")]
+    /// The recorder is ending.
+    #[error("ended before everything was sent")]
     Ended,
     /// A file of the spool could not be read or written.
     #[error("{}: {source}", path.display())]
@@ -86,22 +86,22 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of the system on a file.
+    /// Wraps an error of the operating system on a file.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
         move |source| Error::Io { path: path.to_path_buf(), source }
     }
 
-    /// Whether the command line is at fault.
+    /// Whether this is a usage error.
     pub fn is_usage(&self) -> bool {
         matches!(self, Error::Address { .. } | Error::Credentials | Error::Name { .. })
     }
 
-    /// Whether trying again may help.
+    /// Whether retrying may help.
     pub fn may_pass(&self) -> bool {
         matches!(self, Error::Unavailable { .. } | Error::Io { .. })
     }
 
-    /// What the store says about an operation on this bucket.
+    /// Wraps an error of the store, with a remedy if there is one.
     #[cfg(feature = "buckets")]
     pub(crate) fn of_store(url: &str, error: &object_store::Error) -> Error {
         use object_store::Error as E;
@@ -109,14 +109,14 @@ impl Error {
         let reason = in_one_line(&with_causes(error));
         let remedy = match error {
             E::PermissionDenied { .. } => {
-                "The credentials need rights to read, list, write and delete objects below the prefix"
+                "The credentials need permission to read, list, write and delete objects under the prefix"
             }
             E::Unauthenticated { .. } => {
                 "Set credentials in the environment (docs/shipping.md)"
             }
-            E::NotFound { .. } if !reason.contains("NoSuchKey") => "Create the bucket, or correct its name",
+            E::NotFound { .. } if !reason.contains("NoSuchKey") => "Create the bucket or correct its name",
             E::Generic { .. } if reason.contains("NoSuchBucket") => {
-                "Create the bucket, or correct its name"
+                "Create the bucket or correct its name"
             }
             _ => return Error::Unavailable { url, reason },
         };
@@ -149,7 +149,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The text in one line, without the parameters of addresses, which may contain a signature.
+/// The text on one line, without the query parameters of URLs, which may contain a signature.
 #[cfg(feature = "buckets")]
 fn in_one_line(text: &str) -> String {
     const MAX: usize = 400;
@@ -194,7 +194,7 @@ mod tests {
         let login = |text| E::Unauthenticated { path: "p".into(), source: source(text) };
         let other = |text| E::Generic { store: "S3", source: source(text) };
         for (error, remedy) in [
-            (denied("no"), Some("need rights to read, list, write and delete")),
+            (denied("no"), Some("need permission to read, list, write and delete")),
             (login("no"), Some("Set credentials in the environment")),
             (absent("NoSuchBucket"), Some("Create the bucket")),
             (other("NoSuchBucket"), Some("Create the bucket")),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Copies a part of what a bucket has of one host into a directory, as a recording.
+//! Copies part of one host's files from a bucket into a directory, as a recording.
 
 use crate::bucket::Bucket;
 use crate::error::Error;
@@ -8,28 +8,28 @@ use files::Access;
 use recording::{DataFile, TABLES};
 use std::path::Path;
 
-/// Rows that belong to no interval may be in a file that begins so much earlier or later; texts are written
+/// Rows that do not belong to an interval may be in a file that begins this much earlier or later; texts are written
 /// once a day, and servers and settings only when they change.
 const SLACK_US: i64 = 3_600_000_000;
 
-/// The servers whose recordings a bucket has; none is an error.
+/// The servers whose recordings a bucket has. Fails if there are none.
 pub fn origins(bucket: &Bucket) -> Result<Vec<Origin>, Error> {
     let mut origins: Vec<Origin> = Vec::new();
-    for it in bucket.list("recordings")? {
-        let mut parts = it.key.trim_end_matches(".json").split('/').skip(1);
+    for object in bucket.list("recordings")? {
+        let mut parts = object.key.trim_end_matches(".json").split('/').skip(1);
         let mut next = |before: &str| Some(parts.next()?.strip_prefix(before)?.to_string());
         if let (Some(cluster), Some(host)) = (next("cluster="), next("host=")) {
             origins.push(Origin { cluster, host });
         }
     }
     if origins.is_empty() {
-        let reason = "no recording was shipped there".into();
+        let reason = "no recording has been shipped there".into();
         return Err(Error::Nothing { url: bucket.url().to_string(), reason });
     }
     Ok(origins)
 }
 
-/// The origin that is meant.
+/// The origin that the cluster and host select.
 fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<Origin, Error> {
     let nothing = |reason: String| Error::Nothing { url: bucket.url().to_string(), reason };
     let origins = origins(bucket)?;
@@ -40,27 +40,27 @@ fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<
         names.truncate(20);
         names.join(", ") + more
     };
-    let meant = |it: &&Origin| {
-        cluster.is_none_or(|name| it.cluster == name)
-            && host.is_none_or(|name| it.host == recording::file_name_of_host(name))
+    let meant = |origin: &&Origin| {
+        cluster.is_none_or(|name| origin.cluster == name)
+            && host.is_none_or(|name| origin.host == recording::file_name_of_host(name))
     };
     let found: Vec<&Origin> = origins.iter().filter(meant).collect();
     match found[..] {
         [] => Err(nothing(format!(
             "no recording of this cluster and host; there are clusters {} and hosts {}",
-            all(&|it| &it.cluster),
-            all(&|it| &it.host)
+            all(&|origin| &origin.cluster),
+            all(&|origin| &origin.host)
         ))),
         [one] => Ok(one.clone()),
         _ => Err(nothing(format!(
-            "recordings of several servers (clusters {}; hosts {}); select one with --cluster and --host",
-            all(&|it| &it.cluster),
-            all(&|it| &it.host)
+            "contains recordings of several servers (clusters {}; hosts {}); select one with --cluster and --host",
+            all(&|origin| &origin.cluster),
+            all(&|origin| &origin.host)
         ))),
     }
 }
 
-/// What a bucket has of one server.
+/// The files of one server in a bucket.
 #[derive(Debug)]
 pub struct Shipped {
     bucket: Bucket,
@@ -68,17 +68,17 @@ pub struct Shipped {
     end_us: i64,
 }
 
-/// What was copied.
+/// Totals of copied files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Their total size, bytes.
     pub bytes: u64,
 }
 
 impl Shipped {
-    /// The only server, or the one with these names.
+    /// The only server, or the one that these names select.
     pub fn find(
         bucket: Bucket,
         cluster: Option<&str>,
@@ -96,17 +96,17 @@ impl Shipped {
         &self.origin.host
     }
 
-    /// An hour or less after the end of its last interval, microseconds since 1970.
+    /// A time at most an hour after the end of its last interval, microseconds since 1970.
     pub fn end_us(&self) -> i64 {
         self.end_us
     }
 
     fn objects(&self, table: &str) -> Result<Vec<Object>, Error> {
         let listed = self.bucket.list(&self.origin.folder(table))?;
-        Ok(listed.iter().filter_map(|it| Object::parse(&it.key)).collect())
+        Ok(listed.iter().filter_map(|object| Object::parse(&object.key)).collect())
     }
 
-    /// The objects of `frames` of the latest recording: each numbers its intervals and servers.
+    /// The objects of `frames` of the latest recording, because each recording numbers its own intervals and servers.
     fn frames(&self) -> Result<Vec<Object>, Error> {
         let mut frames = self.objects("frames")?;
         let latest = frames.iter().map(|object| object.generation).max();
@@ -114,23 +114,25 @@ impl Shipped {
         Ok(frames)
     }
 
-    /// The valid files of a table: objects, and the files that they are copied to.
+    /// The valid files of a table: objects, and the files to copy them to.
     fn valid(&self, table: &str, frames: &[Object]) -> Result<Vec<(Object, DataFile)>, Error> {
         let mut objects = self.objects(table)?;
-        objects.retain(|it| frames.first().is_some_and(|frame| frame.generation == it.generation));
+        objects.retain(|object| {
+            frames.first().is_some_and(|frame| frame.generation == object.generation)
+        });
         let of_frames = grades(frames);
         let (all, early) = (grades(&objects), grades(arrived(&objects, &of_frames)));
-        // What is replaced may have been removed since `frames` was listed.
-        let best = |it: &Object| early.get(&it.hour()).or(all.get(&it.hour())).copied();
+        // Replaced files may have been removed since `frames` was listed.
+        let best = |object: &Object| early.get(&object.hour()).or(all.get(&object.hour())).copied();
         let valid = objects.iter().filter(|object| best(object) == Some(object.grade));
-        let file = |it: &Object| {
-            let name = format!("{}-{}.parquet", it.time, it.grade.name());
-            DataFile::from_path(&Path::new(&format!("date={}", it.date)).join(name))
+        let file = |object: &Object| {
+            let name = format!("{}-{}.parquet", object.time, object.grade.name());
+            DataFile::from_path(&Path::new(&format!("date={}", object.date)).join(name))
         };
-        Ok(valid.filter_map(|it| Some((it.clone(), file(it)?))).collect())
+        Ok(valid.filter_map(|object| Some((object.clone(), file(object)?))).collect())
     }
 
-    /// Copy what is valid between these times, microseconds since 1970, into an empty directory, which becomes
+    /// Copy the valid files between these times, microseconds since 1970, into an empty directory, which becomes
     /// a recording.
     pub fn copy(&self, from_us: i64, to_us: i64, into: &Path) -> Result<Copied, Error> {
         let mut copied = Copied::default();
@@ -138,7 +140,7 @@ impl Shipped {
         let frames = self.frames()?;
         for table in TABLES {
             let folder = into.join(table).join(format!("host={}", self.origin.host));
-            // A file that is removed meanwhile was merged; the next list has what it was merged to.
+            // A file that is removed meanwhile was merged; the next listing has the file that it was merged into.
             for _ in 0..3 {
                 if self.copy_table(table, &frames, (from_us, to_us), &folder, &mut copied)? {
                     break;
@@ -176,7 +178,7 @@ impl Shipped {
         Ok(true)
     }
 
-    /// Returns false if there is none.
+    /// Returns false if the object does not exist.
     fn copy_object(&self, key: &str, path: &Path, copied: &mut Copied) -> Result<bool, Error> {
         let Some((bytes, _)) = self.bucket.get(key)? else { return Ok(false) };
         let folder = path.parent().unwrap_or(Path::new("."));

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names of the objects in a bucket, and the rule by which names say what is valid
+//! Names of the objects in a bucket, and the rule by which names determine which objects are valid
 //! (docs/reference-recording.md, "In object storage").
 //!
-//! Below the prefix and "v1/":
+//! Under the prefix and "v1/":
 //!
-//! - `TABLE/cluster=C/host=H/date=D/HHMMSS-GRADE.parquet`, with `-N` before the grade if another
-//!   recording was shipped there earlier (its generation, from 2)
+//! - `TABLE/cluster=C/host=H/date=D/HHMMSS-GRADE.parquet`, with `-N` (the generation, from 2) before the
+//!   grade if another recording was shipped there earlier
 //! - `recordings/cluster=C/host=H.json`: recording.json
-//! - `owners/cluster=C/host=H.json`: who ships there
+//! - `owners/cluster=C/host=H.json`: the recording that is shipped there
 //!
-//! **The rule.** Of the files of one table, cluster, host, generation and hour (date and the first two
-//! digits of the name) those of the highest grade are valid. Only of grade minute there are several.
+//! **The rule.** Among the files of one table, cluster, host, generation and hour (the date and the first
+//! two digits of the name), those of the highest grade are valid. Only grade minute has several files.
 
 use crate::error::Error;
 use recording::{Compaction, DataFile, TABLES};
 use std::collections::HashMap;
 
-/// The directory below the prefix; another layout would get another one.
+/// The directory under the prefix; a different layout would get a different one.
 pub const VERSION: &str = "v1";
 
-/// Where rows come from: a host of a cluster.
+/// The source of rows: a host of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// The cluster, as the user names it.
+    /// The cluster's name, which the user chooses.
     pub cluster: String,
     /// The machine.
     pub host: String,
 }
 
 impl Origin {
-    /// An origin; the cluster's name must be fit for a path, the host's is made so.
+    /// An origin. The cluster's name must be usable in a path; the host's name is converted.
     pub fn new(cluster: &str, host: &str) -> Result<Origin, Error> {
         let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let long_enough = (1..=100).contains(&cluster.len());
@@ -54,7 +54,7 @@ impl Origin {
         format!("recordings/{}.json", self.part())
     }
 
-    /// What the names of a table's objects of this origin begin with.
+    /// The prefix of the names of a table's objects of this origin.
     pub fn folder(&self, table: &str) -> String {
         format!("{table}/{}", self.part())
     }
@@ -73,11 +73,11 @@ pub struct Object {
     pub time: String,
     /// How far it has been compacted.
     pub grade: Compaction,
-    /// Which recording of this origin it is of, from 1.
+    /// Number of the recording within this origin, from 1.
     pub generation: u32,
 }
 
-/// What the rule compares the files of.
+/// The group of files within which the rule compares grades.
 pub type Hour<'o> = (&'static str, &'o Origin, u32, &'o str, &'o str);
 
 impl Object {
@@ -93,7 +93,7 @@ impl Object {
         }
     }
 
-    /// Its name below the prefix and version.
+    /// Its name relative to the prefix and version.
     pub fn key(&self) -> String {
         let generation = match self.generation {
             1 => String::new(),
@@ -103,7 +103,7 @@ impl Object {
         format!("{folder}/date={}/{}{generation}-{grade}.parquet", self.date, self.time)
     }
 
-    /// The object of a name; `None` if it is not one with rows.
+    /// The object with this name; `None` if it does not contain rows.
     pub fn parse(key: &str) -> Option<Object> {
         let mut parts = key.split('/');
         let mut next = |before: &str| parts.next()?.strip_prefix(before);
@@ -138,13 +138,14 @@ impl Object {
         self.hour_of(self.table)
     }
 
-    /// That hour of another table.
+    /// The same hour of another table.
     pub fn hour_of(&self, table: &'static str) -> Hour<'_> {
         (table, &self.origin, self.generation, &self.date, self.time.get(..2).unwrap_or(""))
     }
 }
 
-/// The highest grade of each hour. A reader of several tables leaves out what has arrived before its `frames` ([`arrived`]).
+/// The highest grade of each hour. A reader of several tables ignores files that arrived before their `frames`
+/// ([`arrived`]).
 pub fn grades<'o>(objects: impl IntoIterator<Item = &'o Object>) -> HashMap<Hour<'o>, Compaction> {
     let mut grades = HashMap::new();
     for object in objects {
@@ -154,14 +155,15 @@ pub fn grades<'o>(objects: impl IntoIterator<Item = &'o Object>) -> HashMap<Hour
     grades
 }
 
-/// Those of the objects of a table that are not of a higher grade than `frames`, given by the highest grades of its
-/// hours: `frames` arrives last, and until then the intervals of what came before it may not be there.
+/// The objects of a table whose grade is not higher than that of `frames`, given by the highest grades of its
+/// hours: `frames` arrives last, and until then, the intervals of earlier files may be missing.
 pub fn arrived<'o>(
     objects: &'o [Object],
     frames: &'o HashMap<Hour<'o>, Compaction>,
 ) -> impl Iterator<Item = &'o Object> {
-    let early =
-        |it: &Object| frames.get(&it.hour_of("frames")).is_some_and(|grade| it.grade > *grade);
+    let early = |object: &Object| {
+        frames.get(&object.hour_of("frames")).is_some_and(|grade| object.grade > *grade)
+    };
     objects.iter().filter(move |object| !early(object))
 }
 
@@ -215,7 +217,8 @@ mod tests {
             object("170000", "minute", 2),
         ];
         let grades = grades(&all);
-        let valid: Vec<bool> = all.iter().map(|it| grades[&it.hour()] == it.grade).collect();
+        let valid: Vec<bool> =
+            all.iter().map(|object| grades[&object.hour()] == object.grade).collect();
         assert_eq!(valid, [false, false, true, true, true]);
     }
 
@@ -259,7 +262,7 @@ mod tests {
             .iter()
             .map(|object| arrived(&objects, &of_frames).any(|found| found == object))
             .collect();
-        // Without frames of its hour, nothing is known to be early.
+        // Without frames of its hour, a file cannot be known to be early.
         assert_eq!(early, [true, false, true]);
     }
 }

@@ -2,14 +2,14 @@
 //! Recordings in object storage: S3, Google Cloud Storage, Azure or a directory.
 //!
 //! A recorder writes an ordinary recording into its spool directory. A [`Shipper`], a thread of the
-//! recorder, copies finished files into the bucket in passes: new files, then those that merged
-//! earlier ones; later it removes what was merged. Names say which files are valid ([`layout`]), so
-//! there is no moment at which a row is there twice or missing, and a pass may end anywhere and be
-//! repeated. `sent.rs` keeps what has arrived.
+//! recorder, copies finished files into the bucket in passes: first new files, then files that earlier
+//! ones were merged into; later it removes the merged files. Names determine which files are valid
+//! ([`layout`]), so at no moment is a row duplicated or missing, and a pass may end anywhere and be
+//! repeated. `sent.rs` keeps track of the objects that have arrived.
 //!
-//! Nothing here blocks the recorder: the network is used in the shipper's thread alone.
+//! Nothing here blocks the recorder: only the shipper's thread uses the network.
 
-// Without buckets nothing is shipped.
+// Without the feature `buckets`, nothing is shipped.
 #![cfg_attr(not(feature = "buckets"), allow(dead_code))]
 
 mod backoff;
@@ -37,7 +37,7 @@ pub use shipper::{News, Shipper};
 pub use spool::{default_directory, Spool};
 pub use upkeep::{upkeep, Removed, Rules};
 
-/// Whether an argument is the address of a bucket rather than a directory.
+/// Whether an argument is a bucket URL rather than a directory.
 pub fn is_url(text: &str) -> bool {
     text.contains("://")
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The interface of `bucket.rs` where the library for object storage is left out: no bucket can be opened.
+//! The interface of `bucket.rs` in builds without the library for object storage: no bucket can be opened.
 
 use crate::error::Error;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Nothing.
+/// A type without values.
 #[derive(Debug, Clone, Copy)]
 enum Never {}
 
@@ -13,14 +13,14 @@ enum Never {}
 #[derive(Debug)]
 pub struct Bucket(Never);
 
-/// An object as a list names it.
+/// An object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name below the prefix and version.
+    /// Its name relative to the prefix and version.
     pub key: String,
     /// Its length, bytes.
     pub bytes: u64,
-    /// When it was written by the bucket's clock, microseconds since 1970.
+    /// When it was written, according to the bucket's clock, microseconds since 1970.
     pub written_us: i64,
 }
 
@@ -46,7 +46,7 @@ impl Bucket {
         let scheme = text.split("://").next().unwrap_or_default();
         Err(Error::Address {
             shown: format!("{scheme}://…"),
-            reason: "the command of `make demo` has no object storage; `make` builds the whole"
+            reason: "the command that `make demo` builds does not support object storage; `make` builds one that does"
                 .into(),
         })
     }
@@ -61,7 +61,7 @@ impl Bucket {
         match self.0 {}
     }
 
-    /// Do something for this time at most.
+    /// Call a function with a time limit.
     pub fn within<T>(&self, _: Duration, _: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         match self.0 {}
     }

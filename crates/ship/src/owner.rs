@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who ships what comes from a host of a cluster: one recording at a time.
+//! Which recording may ship the files of a host of a cluster: one at a time.
 //!
-//! An object names the owner. It is created, and later replaced, only on the condition that nobody else
-//! did meanwhile; no clock and no lease is involved. An owner reads it before each pass. Between two
-//! passes a former owner may still write files, but under names of its own generation: nothing of the new
-//! owner is replaced or hidden by them.
+//! An object names the owner. It is created, and later replaced, only if no other process has done so
+//! meanwhile; neither clocks nor leases are involved. The owner reads it before each pass. Between two
+//! passes a former owner may still write files, but under names of its own generation, so these neither
+//! replace nor hide files of the new owner.
 
 use crate::bucket::{Bucket, UpdateVersion};
 use crate::error::Error;
@@ -12,25 +12,25 @@ use crate::layout::Origin;
 use recording::format_utc;
 use serde::{Deserialize, Serialize};
 
-/// The object.
+/// The contents of the owner object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// The recordings that have been shipped here, each of its generation: the first is 1.
+    /// The recordings that have been shipped here, in the order of their generations, which start at 1.
     pub recordings: Vec<String>,
-    /// The one that is shipped here now.
+    /// The recording that is shipped here now.
     pub recording: String,
     /// Its directory.
     pub directory: String,
-    /// The machine that has it.
+    /// The machine with that directory.
     pub machine: String,
     /// When it became the owner, microseconds since 1970.
     pub since_us: i64,
 }
 
-/// Who wants to ship.
+/// A recording that is to be shipped.
 #[derive(Debug, Clone)]
 pub struct Claimant {
-    /// The identity of its recording, which its directory holds.
+    /// The identity of the recording, which is stored in its directory.
     pub recording: String,
     /// The directory.
     pub directory: String,
@@ -38,7 +38,7 @@ pub struct Claimant {
     pub machine: String,
 }
 
-/// The answer.
+/// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
     /// The claimant ships as this generation.
@@ -48,7 +48,7 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// The generation, or an error that names the owner.
+    /// The generation, or an error that names the other owner.
     pub fn generation(self, bucket: &Bucket, origin: &Origin) -> Result<u32, Error> {
         match self {
             Claim::Ours(generation) => Ok(generation),
@@ -70,7 +70,10 @@ fn read(bucket: &Bucket, origin: &Origin) -> Result<Option<(Owner, UpdateVersion
     let Some((bytes, version)) = bucket.get(&origin.owner())? else { return Ok(None) };
     let owner = serde_json::from_slice(&bytes).map_err(|error| Error::Nothing {
         url: bucket.url().to_string(),
-        reason: format!("{}: malformed ({error}); remove it if nobody ships there", origin.owner()),
+        reason: format!(
+            "{}: malformed ({error}); remove this object if no recorder ships there",
+            origin.owner()
+        ),
     })?;
     Ok(Some((owner, version)))
 }
@@ -80,7 +83,7 @@ fn text(owner: &Owner) -> bytes::Bytes {
     serde_json::to_vec_pretty(owner).unwrap_or_default().into()
 }
 
-/// Become the owner of an origin, or find out who is. `take_over`: become it in any case. `now_us`:
+/// Become the owner of an origin, or find out who is. `take_over`: become the owner in any case. `now_us`:
 /// microseconds since 1970.
 pub fn claim(
     bucket: &Bucket,
@@ -96,9 +99,9 @@ pub fn claim(
         machine: who.machine.clone(),
         since_us: now_us,
     };
-    // Each round is lost to somebody who has changed the object.
+    // A round fails if another process has changed the object.
     for _ in 0..10 {
-        // Writing comes first: it shows whether the credentials suffice.
+        // Write first, which shows whether the credentials suffice.
         if bucket.create(&origin.owner(), text(&new))? {
             return Ok(Claim::Ours(1));
         }
@@ -120,11 +123,11 @@ pub fn claim(
     }
     Err(Error::Unavailable {
         url: bucket.url().to_string(),
-        reason: format!("{} changes all the time", origin.owner()),
+        reason: format!("{} keeps changing", origin.owner()),
     })
 }
 
-/// Whether this recording is still the owner. It becomes it where nobody is.
+/// Whether this recording is still the owner. If there is no owner, it becomes the owner.
 pub(crate) fn check(
     bucket: &Bucket,
     origin: &Origin,
@@ -139,7 +142,7 @@ pub(crate) fn check(
 }
 
 fn generation(owner: &Owner) -> u32 {
-    let position = owner.recordings.iter().position(|it| *it == owner.recording);
+    let position = owner.recordings.iter().position(|recording| *recording == owner.recording);
     position.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(1)
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One pass through a recording: send what the bucket does not have, remove from the bucket what was merged,
-//! and keep the spool within its limits.
+//! One pass through a recording: sends files that the bucket does not have, removes merged files from the bucket,
+//! and keeps the spool within its limits.
 //!
-//! The order makes each moment consistent for readers that follow the rule of [`crate::layout`]:
+//! The order of operations keeps every moment consistent for readers that follow the rule of [`crate::layout`]:
 //!
-//! - Files of a minute are not sent once their hour was merged in the spool. (After the clock was set back
-//!   there may be some; they are merged, too, within a minute.)
-//! - `frames` is sent last: every row finds its interval. A coarser table's intervals are some of a finer
-//!   one's, so this also holds while an hour is being replaced.
-//! - What was merged is removed from the bucket a grace period after what replaces it has arrived, because
-//!   readers may have listed it.
+//! - Files of a minute are not sent once their hour has been merged in the spool. (There may be such files after the
+//!   clock was set back; they are also merged within a minute.)
+//! - `frames` is sent last, so that every row has its interval. The intervals of a coarser table are a subset of
+//!   those of a finer one, so this also holds while an hour is being replaced.
+//! - Merged files are removed from the bucket a grace period after their replacement has arrived, because readers
+//!   may have listed them.
 
 use crate::bucket::Bucket;
 use crate::error::Error;
@@ -23,10 +23,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long readers may use what was merged.
+/// How long readers may still use merged files.
 pub(crate) const GRACE: Duration = Duration::from_secs(15 * 60);
 
-/// Bytes of a file that are sent at most, as readers get them back.
+/// Maximum size of a file to send, which readers must be able to read back, bytes.
 const LARGEST: u64 = 1 << 30;
 
 /// Sends one recording, pass by pass.
@@ -38,48 +38,48 @@ pub struct Pass {
     files: Files,
     sent: Sent,
     generation: Option<u32>,
-    /// Bytes of unsent files that the spool may have.
+    /// Maximum total size of unsent files in the spool, bytes.
     pub limit: u64,
-    /// How long the spool keeps what was sent; `None`: for ever.
+    /// How long the spool keeps files that were sent; `None`: forever.
     pub keep: Option<Duration>,
-    /// How long readers may use what was merged.
+    /// How long readers may still use merged files.
     pub grace: Duration,
-    /// Files to send at most, before the owner and the limits are looked at again.
+    /// Maximum number of files to send before the owner and the limits are checked again.
     pub most: usize,
 }
 
-/// [`Pass::most`] unless it is set: some seconds of a usual line.
+/// Default of [`Pass::most`]: a few seconds on an ordinary line.
 const MOST: usize = 200;
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug, Default)]
 pub struct Passed {
     /// Files sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Their total size, bytes.
     pub bytes: u64,
-    /// Objects removed from the bucket, because what they were merged to has arrived.
+    /// Objects removed from the bucket, because the files that they were merged into have arrived.
     pub removed: u64,
     /// Files that are not sent yet.
     pub left: u64,
-    /// Some of these can be sent now.
+    /// Whether some of these can be sent now.
     pub more: bool,
-    /// What was removed from the spool without being sent.
+    /// Files that were removed from the spool without being sent.
     pub dropped: Option<Dropped>,
-    /// Why not all was done.
+    /// Why the pass is incomplete.
     pub problem: Option<Error>,
 }
 
-/// What was removed from the spool without being sent.
+/// Files that were removed from the spool without being sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropped {
-    /// The earliest and the latest time that may be affected, microseconds since 1970.
+    /// The earliest time that may be affected, microseconds since 1970.
     pub from_us: i64,
-    /// See above.
+    /// The latest time that may be affected, microseconds since 1970.
     pub to_us: i64,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Bytes.
+    /// Their total size, bytes.
     pub bytes: u64,
 }
 
@@ -90,9 +90,9 @@ struct Entry {
     object: Object,
     key: String,
     version: Version,
-    /// The bucket has it.
+    /// Whether the bucket has the file.
     sent: bool,
-    /// The hour has been merged, and this file not yet.
+    /// Whether the hour has been merged, but this file has not.
     held: bool,
 }
 
@@ -105,7 +105,7 @@ fn listed(entries: &[&Entry]) -> Vec<(&'static str, DataFile)> {
 }
 
 impl Pass {
-    /// A pass through these files. `generation`: as the bucket's owner, if it is known.
+    /// A pass through these files. `generation`: our generation as the bucket's owner, if known.
     pub fn new(
         bucket: Bucket,
         origin: Origin,
@@ -124,8 +124,8 @@ impl Pass {
         &self.bucket
     }
 
-    /// Do what can be done now. `now_us` tells the time of day, microseconds since 1970; a pass may take long, so it is asked
-    /// whenever something has arrived.
+    /// Do everything that can be done now. `now_us` returns the time of day, microseconds since 1970; a pass may take
+    /// long, so it is called whenever an object has arrived.
     pub fn run(&mut self, now_us: &dyn Fn() -> i64) -> Passed {
         let mut passed = Passed::default();
         if let Err(error) = self.send(&mut passed, now_us) {
@@ -165,7 +165,7 @@ impl Pass {
         let highest = grades(&objects);
         let mut entries: Vec<Entry> = Vec::new();
         for ((table, file), object) in listed.into_iter().zip(&objects) {
-            // Removed or replaced meanwhile: the next pass finds what replaces it.
+            // Removed or replaced meanwhile: the next pass finds the replacement.
             let Ok(metadata) = file.path.metadata() else { continue };
             let (key, version) = (object.key(), Version::from_metadata(&metadata));
             let sent = self.sent.get(&key).is_some_and(|arrived| arrived.version == version);
@@ -173,7 +173,9 @@ impl Pass {
             entries.push(Entry { table, file, object: object.clone(), key, version, sent, held });
         }
         entries.sort_by(|a, b| {
-            let order = |it: &Entry| (it.file.begin_us, it.file.compaction, it.table == "frames");
+            let order = |entry: &Entry| {
+                (entry.file.begin_us, entry.file.compaction, entry.table == "frames")
+            };
             order(a).cmp(&order(b))
         });
         entries
@@ -211,15 +213,15 @@ impl Pass {
         Ok(())
     }
 
-    /// What was sent and is no longer in the spool, by key.
+    /// Objects that were sent and are no longer in the spool, by key.
     fn absent(&self, entries: &[Entry]) -> Vec<(String, Object)> {
         let listed: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
         let mut keys = self.sent.keys();
         keys.retain(|key| !listed.contains(key.as_str()));
-        keys.into_iter().filter_map(|key| Object::parse(&key).map(|it| (key, it))).collect()
+        keys.into_iter().filter_map(|key| Object::parse(&key).map(|object| (key, object))).collect()
     }
 
-    /// Remove from the bucket what was merged, when its grace period is over.
+    /// Remove merged files from the bucket after their grace period.
     fn remove_merged(
         &mut self,
         generation: u32,
@@ -231,14 +233,15 @@ impl Pass {
         for (key, object) in self.absent(&entries) {
             let merged = highest.get(&object.hour()).is_some_and(|grade| object.grade < *grade);
             if !merged {
-                // The spool has nothing of that hour any more.
+                // The spool no longer has anything of that hour.
                 self.sent.forget(&key)?;
                 continue;
             }
             // `frames` arrives last.
             let frames = object.hour_of("frames");
             let into = entries.iter().find(|entry| entry.object.hour() == frames && !entry.held);
-            let arrived = into.filter(|it| it.sent).and_then(|it| self.sent.get(&it.key));
+            let arrived =
+                into.filter(|entry| entry.sent).and_then(|entry| self.sent.get(&entry.key));
             let over = |at: i64| now_us.saturating_sub(at) >= micros(self.grace);
             if arrived.is_some_and(|arrived| over(arrived.at_us)) {
                 self.bucket.delete(&key)?;
@@ -249,8 +252,8 @@ impl Pass {
         Ok(())
     }
 
-    /// Keep the spool within its limits. Returns how many files are unsent. The latest files stay: the
-    /// recording is continued from them.
+    /// Keep the spool within its limits. Returns the number of unsent files. The latest files stay, because the
+    /// recording continues from them.
     fn keep_limits(&mut self, now_us: i64) -> Result<(u64, Option<Dropped>), Error> {
         self.remove_old(now_us)?;
         let dropped = self.drop_unsent()?;
@@ -258,11 +261,11 @@ impl Pass {
         Ok((entries.iter().filter(|entry| !entry.sent).count() as u64, dropped))
     }
 
-    /// Remove the hours that were merged and sent and are old.
+    /// Remove old hours that have been merged and sent.
     fn remove_old(&mut self, now_us: i64) -> Result<(), Error> {
         let Some(keep) = self.keep else { return Ok(()) };
         let entries = self.entries(self.generation.unwrap_or(1));
-        // The spool's hour is what says that they can be removed from the bucket.
+        // Only the hour's file in the spool shows that they can be removed from the bucket.
         let absent = self.absent(&entries);
         let needed: HashSet<_> = absent.iter().map(|(_, object)| object.hour()).collect();
         let mut hours: BTreeMap<(String, String), Vec<&Entry>> = BTreeMap::new();
@@ -271,11 +274,11 @@ impl Pass {
         }
         hours.pop_last();
         for files in hours.into_values() {
-            let old = |it: &&Entry| now_us.saturating_sub(it.file.end_us()) >= micros(keep);
-            // A minute that is not merged yet is merged with the rest of its hour only.
-            let done = |it: &&Entry| {
-                let merged = it.file.compaction != Compaction::Minute;
-                it.sent && merged && old(it) && !needed.contains(&it.object.hour())
+            let old = |entry: &&Entry| now_us.saturating_sub(entry.file.end_us()) >= micros(keep);
+            // A minute that is not merged yet will only be merged together with the rest of its hour.
+            let done = |entry: &&Entry| {
+                let merged = entry.file.compaction != Compaction::Minute;
+                entry.sent && merged && old(entry) && !needed.contains(&entry.object.hour())
             };
             if files.iter().all(done) {
                 self.files.remove(&listed(&files))?;
@@ -284,7 +287,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Beyond the limit, remove the oldest minutes or merged hours that were not sent.
+    /// If the spool exceeds the limit, remove the oldest unsent minutes or merged hours.
     fn drop_unsent(&mut self) -> Result<Option<Dropped>, Error> {
         let entries = self.entries(self.generation.unwrap_or(1));
         let mut units: BTreeMap<(&str, &str), Vec<&Entry>> = BTreeMap::new();
@@ -292,12 +295,12 @@ impl Pass {
             units.entry((&entry.file.date, &entry.file.time)).or_default().push(entry);
         }
         units.pop_last();
-        let unsent = |it: &&Entry| !it.sent;
+        let unsent = |entry: &&Entry| !entry.sent;
         let bytes_of = |files: &[&Entry]| files.iter().map(|file| file.version.bytes).sum::<u64>();
         let mut left = bytes_of(&entries.iter().filter(unsent).collect::<Vec<_>>());
         let mut dropped: Option<Dropped> = None;
         for mut files in units.into_values() {
-            files.retain(|it| !it.sent);
+            files.retain(|entry| !entry.sent);
             if left <= self.limit {
                 break;
             }
@@ -315,7 +318,7 @@ impl Pass {
         Ok(dropped)
     }
 
-    /// The paths of the files that are not sent.
+    /// The paths of the unsent files.
     pub fn unsent(&self) -> Vec<PathBuf> {
         let entries = self.entries(self.generation.unwrap_or(1));
         entries.into_iter().filter(|entry| !entry.sent).map(|entry| entry.file.path).collect()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a bucket has received of a recording.
+//! Keeps track of the objects of a recording that a bucket has received.
 //!
-//! One line for each object that has arrived or was removed, appended when the bucket has confirmed it. A
-//! line that is missing after a crash does no harm: the same bytes are sent under the same name again.
+//! The log has one line for each object that has arrived or has been removed, appended when the bucket has
+//! confirmed it. A line that is lost in a crash does no harm: the same bytes are sent again under the same name.
 
 use crate::error::Error;
 use files::Access;
@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The contents of a file, by what the file system says of it: a finished file is replaced, never changed.
+/// Identifies the contents of a file by its metadata: a finished file is replaced, but never changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     inode: u64,
@@ -33,36 +33,36 @@ impl Version {
 pub(crate) struct Arrived {
     #[serde(flatten)]
     pub version: Version,
-    /// When, microseconds since 1970.
+    /// Time of arrival, microseconds since 1970.
     pub at_us: i64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct SentEntry {
     key: String,
-    /// None: forgotten.
+    /// `None`: the object was removed or forgotten.
     #[serde(flatten)]
     arrived: Option<Arrived>,
 }
 
-/// All of them.
+/// All objects that have arrived, and the log.
 #[derive(Debug)]
 pub(crate) struct Sent {
     path: PathBuf,
     log: File,
     lines: usize,
-    /// Its last line may have no end: nothing is appended to it.
+    /// Whether the last line of the log may be incomplete, so that nothing may be appended.
     is_cut: bool,
     objects: HashMap<String, Arrived>,
 }
 
-/// Bytes of a log that are read at most.
+/// Maximum size of a log to read, bytes.
 const LARGEST: u64 = 1 << 30;
-/// A log that is this much longer than its contents is written anew.
+/// A log with this many more lines than objects is rewritten.
 const SLACK: usize = 1000;
 
 impl Sent {
-    /// Read the log, or begin one.
+    /// Read the log, or start one.
     pub fn open(path: &Path) -> Result<Sent, Error> {
         let text = match files::read(path, LARGEST) {
             Ok(text) => String::from_utf8_lossy(&text).into_owned(),
@@ -71,29 +71,29 @@ impl Sent {
         };
         let mut objects = HashMap::new();
         for line in text.lines() {
-            // A line that a crash has cut or damaged is missing.
+            // A line that a crash has truncated or damaged is ignored.
             let Ok(SentEntry { key, arrived }) = serde_json::from_str(line) else { continue };
             match arrived {
                 Some(arrived) => objects.insert(key, arrived),
                 None => objects.remove(&key),
             };
         }
-        // Written anew, it has no cut line to append to.
+        // The rewritten log has no incomplete line.
         let log = rewrite(path, &objects)?;
         Ok(Sent { path: path.to_path_buf(), log, lines: objects.len(), is_cut: false, objects })
     }
 
-    /// What has arrived under this name.
+    /// The object that has arrived under this name.
     pub fn get(&self, key: &str) -> Option<Arrived> {
         self.objects.get(key).copied()
     }
 
-    /// Every name.
+    /// All names.
     pub fn keys(&self) -> Vec<String> {
         self.objects.keys().cloned().collect()
     }
 
-    /// An object has arrived.
+    /// Note that an object has arrived.
     pub fn arrived(&mut self, key: &str, version: Version, at_us: i64) -> Result<(), Error> {
         let arrived = Arrived { version, at_us };
         self.append(&SentEntry { key: key.to_string(), arrived: Some(arrived) })?;
@@ -101,7 +101,7 @@ impl Sent {
         Ok(())
     }
 
-    /// An object was removed, or is no concern of the recording any more.
+    /// Note that an object was removed, or no longer belongs to the recording.
     pub fn forget(&mut self, key: &str) -> Result<(), Error> {
         self.append(&SentEntry { key: key.to_string(), arrived: None })?;
         self.objects.remove(key);
@@ -125,7 +125,7 @@ fn text(line: &SentEntry) -> String {
     serde_json::to_string(line).unwrap_or_default() + "\n"
 }
 
-/// Replace the log by one with these objects, and open it to append.
+/// Replace the log with one that has these objects, and open it for appending.
 fn rewrite(path: &Path, objects: &HashMap<String, Arrived>) -> Result<File, Error> {
     let mut all: Vec<_> = objects.iter().collect();
     all.sort_by_key(|(key, _)| *key);
@@ -158,7 +158,7 @@ mod tests {
         for cut in 0..=text.len() {
             std::fs::write(&path, &text[..cut]).unwrap();
             let whole = text[..cut].iter().filter(|b| **b == b'\n').count();
-            // The last line is complete without its end.
+            // The last line is complete even without its newline.
             let whole = whole.max(usize::from(text.get(cut) == Some(&b'\n')) + whole);
             let mut sent = Sent::open(&path).unwrap();
             let expected = if whole == 6 { 4 } else { whole };

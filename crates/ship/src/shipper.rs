@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The thread of a recorder that ships its files.
 //!
-//! The recorder and the thread exchange messages only; nothing waits for the network, except the recorder's
-//! end, for a bounded time.
+//! The recorder and the thread only exchange messages. Nothing waits for the network, except the end of the
+//! recorder, for a limited time.
 
 use crate::backoff::Backoff;
 use crate::bucket::Deadline;
@@ -12,25 +12,25 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often to look for finished files. A minute's are sent this much later at most.
+/// How often to look for finished files. The files of a minute are sent at most this much later.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// What the recorder shall record or print.
+/// Something for the recorder to record or print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// Files cannot be sent now.
     Failed(String),
-    /// They can be sent again.
+    /// Files can be sent again.
     Recovered,
     /// Files were removed from the full spool.
     Dropped(Dropped),
 }
 
-/// A thread that ships.
+/// A thread that ships a recording.
 #[derive(Debug)]
 pub struct Shipper {
     thread: JoinHandle<u64>,
-    /// Closed at the recorder's end.
+    /// Closed when the recorder ends.
     open: Sender<()>,
     news: Receiver<News>,
     deadline: Deadline,
@@ -54,7 +54,7 @@ impl Shipper {
         self.news.try_iter().collect()
     }
 
-    /// Send what is finished, for this time at most. Returns how many files are left, and the last news.
+    /// Send the finished files, for at most this time. Returns the number of files left, and the last news.
     pub fn finish(self, patience: Duration) -> (u64, Vec<News>) {
         self.deadline.set(patience);
         drop(self.open);
@@ -69,7 +69,7 @@ fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
     let mut last = false;
     loop {
         let passed = pass.run(&crate::now_us);
-        // The recorder may have ended: then nobody reads this.
+        // This fails if the recorder has ended.
         if let Some(dropped) = passed.dropped {
             let _ = tell.send(News::Dropped(dropped));
         }
@@ -87,7 +87,7 @@ fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
             }
             Some(Error::Ended) => return passed.left,
             Some(error) => {
-                // Texts of one kind differ in the file and in how long it took.
+                // Errors of the same kind have different texts, which contain the file and the duration.
                 let kind = Some(std::mem::discriminant(&error));
                 if failure != kind {
                     let _ = tell.send(News::Failed(error.to_string()));
@@ -101,7 +101,7 @@ fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
         }
         last = match closed.recv_timeout(wait) {
             Ok(()) | Err(RecvTimeoutError::Timeout) => false,
-            // Once more, for the files that the recorder has finished at its end.
+            // One more pass, for files that the recorder finished as it ended.
             Err(RecvTimeoutError::Disconnected) => true,
         };
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a recorder that ships keeps its recording.
+//! The spool: the directory in which a recorder that ships keeps its recording.
 
 use crate::error::Error;
 use crate::owner::Claimant;
@@ -8,7 +8,7 @@ use rand::Rng;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A recording's directory, with what was shipped of it and where to.
+/// A recording's directory, with a log of the files shipped to each bucket.
 #[derive(Debug, Clone)]
 pub struct Spool {
     /// The directory.
@@ -17,11 +17,11 @@ pub struct Spool {
     pub identity: String,
 }
 
-/// The name of a file that says so.
+/// The name of the file that marks a spool of a recorder.
 const RECORDER: &str = "recorder";
 
 impl Spool {
-    /// The spool in a directory, which is made.
+    /// The spool in a directory, which is created if necessary.
     pub fn open(directory: &Path) -> Result<Spool, Error> {
         let folder = directory.join(recording::SHIP);
         files::folder(&folder, Access::Owner).map_err(Error::io(&folder))?;
@@ -35,24 +35,24 @@ impl Spool {
         Ok(Spool { directory: directory.to_path_buf(), identity })
     }
 
-    /// Whether a recorder ships what is in this directory; if not, it is a recording that was sent at most.
+    /// Whether a recorder ships this directory. If not, it is an ordinary recording, which may have been sent.
     pub fn is_at(directory: &Path) -> bool {
         directory.join(recording::SHIP).join(RECORDER).exists()
     }
 
-    /// A recorder ships what is there, from now on.
+    /// Mark the directory as the spool of a recorder.
     pub fn mark(&self) -> Result<(), Error> {
         let path = self.directory.join(recording::SHIP).join(RECORDER);
         files::write(&path, b"", Access::Owner).map_err(Error::io(&path))
     }
 
-    /// What was sent to a bucket, as a cluster, is kept in this file.
+    /// The path of the log of files sent to a bucket under this cluster's name.
     pub(crate) fn sent(&self, url: &str, cluster: &str) -> PathBuf {
         let sum = crc32fast::hash(format!("{url}\n{cluster}").as_bytes());
         self.directory.join(recording::SHIP).join(format!("{sum:08x}.log"))
     }
 
-    /// How the owner's object names this spool.
+    /// This spool as it appears in the owner object.
     pub fn claimant(&self, machine: &str) -> Claimant {
         let directory = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
         Claimant {
@@ -69,7 +69,7 @@ fn new_identity(path: &Path) -> Result<String, Error> {
     Ok(identity)
 }
 
-/// The spool's directory unless one is given: below systemd's state directory, or the user's.
+/// The default directory of the spool: under systemd's state directory, or the user's.
 /// `variable` reads the environment.
 pub fn default_directory(
     variable: impl Fn(&str) -> Option<PathBuf>,
@@ -78,7 +78,8 @@ pub fn default_directory(
 ) -> Option<PathBuf> {
     let given = |name: &str| variable(name).filter(|path| path.is_absolute());
     let spools = given("STATE_DIRECTORY").map(|path| path.join("spool")).or_else(|| {
-        let state = given("XDG_STATE_HOME").or(given("HOME").map(|it| it.join(".local/state")))?;
+        let state =
+            given("XDG_STATE_HOME").or(given("HOME").map(|home| home.join(".local/state")))?;
         Some(state.join("pgtally/spool"))
     })?;
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -105,7 +106,8 @@ mod tests {
         let of = |set: &[(&str, &str)], cluster| {
             let set: Vec<(String, PathBuf)> =
                 set.iter().map(|(name, path)| (name.to_string(), path.into())).collect();
-            let variable = move |name: &str| Some(set.iter().find(|it| it.0 == name)?.1.clone());
+            let variable =
+                move |name: &str| Some(set.iter().find(|pair| pair.0 == name)?.1.clone());
             default_directory(variable, "s3://bucket/a/b", cluster)
         };
         let service = of(&[("STATE_DIRECTORY", "/var/lib/pgtally"), ("HOME", "/root")], "main");
@@ -136,7 +138,7 @@ mod tests {
         };
         let url = format!("s3://{}", "b".repeat(200));
         let found = default_directory(variable, &url, "main").unwrap().display().to_string();
-        // 80 characters of the address, with which one directory's name is not too long.
+        // 80 characters of the address, so that the directory's name is not too long.
         let expected = format!("/state/pgtally/spool/s3-{}-main-", "b".repeat(77));
         assert!(found.starts_with(&expected), "{found}");
         let other = default_directory(variable, &format!("{url}c"), "main").unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Upkeep of a bucket, by whoever owns it: removes what was merged, and days that are too old.
+//! Upkeep of a bucket, by its administrator: removes merged files, and days beyond the retention.
 //!
-//! Safe while others write and read. What was merged is not valid; it stays for a grace period for readers
-//! that have listed it. (Recorders remove it themselves; what is left is of recorders that were killed or
-//! replaced.) A recorder never reads what it has sent.
+//! This is safe while others write and read. Merged files are not valid; they stay for a grace period for readers
+//! that have listed them. (Recorders remove them themselves, so those that are left come from recorders that were
+//! killed or replaced.) A recorder never reads files that it has sent.
 
 use crate::bucket::{Bucket, Listed};
 use crate::error::Error;
@@ -13,14 +13,14 @@ use recording::TABLES;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What to remove.
+/// Which files to remove.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Remove days that ended so long ago.
+    /// Remove days that ended at least this long ago.
     pub keep: Option<Duration>,
-    /// How long readers may use what was merged.
+    /// How long readers may still use merged files.
     pub grace: Duration,
-    /// Remove nothing.
+    /// Only report; remove nothing.
     pub dry_run: bool,
 }
 
@@ -30,20 +30,20 @@ impl Default for Rules {
     }
 }
 
-/// What was removed, or would be.
+/// The files that were removed, or would be removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Removed {
-    /// Files that were looked at.
+    /// Files examined.
     pub files: u64,
-    /// Their bytes.
+    /// Their total size, bytes.
     pub bytes: u64,
-    /// Files that were merged to others.
+    /// Files that were merged into others.
     pub merged_files: u64,
-    /// Their bytes.
+    /// Their total size, bytes.
     pub merged_bytes: u64,
-    /// Files of days that are too old.
+    /// Files of days beyond the retention.
     pub old_files: u64,
-    /// Their bytes.
+    /// Their total size, bytes.
     pub old_bytes: u64,
 }
 
@@ -56,7 +56,7 @@ fn first_day(now_us: i64, keep: Duration) -> Option<String> {
 
 fn list(bucket: &Bucket, table: &str) -> Result<Vec<(Object, Listed)>, Error> {
     let listed = bucket.list(table)?.into_iter();
-    Ok(listed.filter_map(|it| Some((Object::parse(&it.key)?, it))).collect())
+    Ok(listed.filter_map(|listed| Some((Object::parse(&listed.key)?, listed))).collect())
 }
 
 /// Do the upkeep of a bucket that is due now, microseconds since 1970.
@@ -65,12 +65,12 @@ pub fn upkeep(bucket: &Bucket, rules: Rules, now_us: i64) -> Result<Removed, Err
     let mut removed = Removed::default();
     let frames = list(bucket, "frames")?;
     let of_frames = grades(frames.iter().map(|(object, _)| object));
-    // When what is valid of an hour was written: all of it, since `frames` comes last.
+    // When the valid files of an hour were complete: when `frames` was written, because it comes last.
     let mut since = HashMap::new();
-    for (object, it) in &frames {
+    for (object, listed) in &frames {
         if of_frames.get(&object.hour()) == Some(&object.grade) {
-            let at = since.entry(object.hour()).or_insert(it.written_us);
-            *at = it.written_us.max(*at);
+            let at = since.entry(object.hour()).or_insert(listed.written_us);
+            *at = listed.written_us.max(*at);
         }
     }
     for table in TABLES {
@@ -79,28 +79,28 @@ pub fn upkeep(bucket: &Bucket, rules: Rules, now_us: i64) -> Result<Removed, Err
         let before = now_us.saturating_sub(grace);
         let mut due: Vec<&(Object, Listed)> = Vec::new();
         for entry in &listed {
-            let (object, it) = entry;
+            let (object, listed) = entry;
             removed.files += 1;
-            removed.bytes += it.bytes;
+            removed.bytes += listed.bytes;
             let hour = object.hour_of("frames");
             let merged = of_frames.get(&hour).is_some_and(|grade| object.grade < *grade)
                 && since.get(&hour).is_some_and(|at| *at <= before);
             if first.as_ref().is_some_and(|first| object.date < *first) {
                 removed.old_files += 1;
-                removed.old_bytes += it.bytes;
+                removed.old_bytes += listed.bytes;
             } else if merged {
                 removed.merged_files += 1;
-                removed.merged_bytes += it.bytes;
+                removed.merged_bytes += listed.bytes;
             } else {
                 continue;
             }
             due.push(entry);
         }
         if !rules.dry_run {
-            // What was merged goes first: it never becomes valid again.
+            // Merged files are removed first, so that they never become valid again.
             due.sort_by_key(|(object, _)| object.grade);
-            for (_, it) in due {
-                bucket.delete(&it.key)?;
+            for (_, listed) in due {
+                bucket.delete(&listed.key)?;
             }
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Shipping to a server with the protocol of Azure Blob Storage: Azurite (`script/azurite` installs it), Microsoft's own for tests.
+//! Ships to a server with the protocol of Azure Blob Storage: Azurite, Microsoft's test server (`script/azurite`
+//! installs it).
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{cloud, proxy::Proxy, server::Server};
 
-/// `None`, with a word, where it is not installed.
+/// The path of Azurite; `None`, with a message, if it is not installed.
 fn azurite() -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../script/azurite");
     let output = Command::new(script).arg("--path").output().unwrap();
@@ -19,7 +20,7 @@ fn azurite() -> Option<PathBuf> {
     there.then_some(path)
 }
 
-/// The environment is the process's, so all is one test.
+/// This is a single test, because the environment belongs to the whole process.
 #[test]
 fn every_interval_arrives_once_in_azure() {
     let Some(program) = azurite() else { return };

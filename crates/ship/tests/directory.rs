@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Shipping into a directory by two recorders, from a full spool, and its upkeep. What readers find at every step is
-//! simulated (tests/simulation).
+//! Shipping into a directory by two recorders, from a full spool, and the upkeep of the directory. The readers' view at
+//! every step is simulated (tests/simulation).
 
 mod support;
 
@@ -35,7 +35,7 @@ fn two_recorders_do_not_mix_and_a_new_one_can_take_over() {
     let claim = ship::claim(&bucket, &origin(), &who, true, ship::now_us()).unwrap();
     assert_eq!(claim, ship::Claim::Ours(2));
     it.all();
-    // The former owner stops, and nothing of it is replaced: the same hour, the same names.
+    // The former owner stops, and none of its files are replaced, although the hour and the names are the same.
     first.maker.seconds(60);
     let text = first.pass.run(&ship::now_us).problem.unwrap().to_string();
     assert!(text.contains("/second on machine"), "{text}");
@@ -43,7 +43,7 @@ fn two_recorders_do_not_mix_and_a_new_one_can_take_over() {
         let of = |object: &ship::layout::Object| {
             object.table == "frames" && object.generation == generation
         };
-        objects(&bucket).iter().filter(|it| of(it)).count()
+        objects(&bucket).iter().filter(|object| of(object)).count()
     };
     assert_eq!((frames(1), frames(2)), (1, 2));
     it.maker.time_us += 3600 * SECOND;
@@ -51,8 +51,11 @@ fn two_recorders_do_not_mix_and_a_new_one_can_take_over() {
     it.all();
     let all = objects(&bucket);
     let highest = ship::layout::grades(&all);
-    let valid = all.iter().filter(|it| it.table == "frames" && highest[&it.hour()] == it.grade);
-    let mut valid: Vec<(u32, Compaction)> = valid.map(|it| (it.generation, it.grade)).collect();
+    let valid = all
+        .iter()
+        .filter(|object| object.table == "frames" && highest[&object.hour()] == object.grade);
+    let mut valid: Vec<(u32, Compaction)> =
+        valid.map(|object| (object.generation, object.grade)).collect();
     valid.sort();
     assert_eq!(valid, [(1, Compaction::Minute), (2, Compaction::Hour)]);
 }
@@ -70,8 +73,8 @@ fn a_full_spool_drops_the_oldest_minutes_that_were_not_sent_and_says_so() {
     let other = Spool::open(&folder.path().join("other")).unwrap().claimant("machine");
     ship::claim(&bucket, &origin(), &other, true, ship::now_us()).unwrap();
     it.maker.seconds(300);
-    let unsent = |it: &Shipment| -> u64 {
-        it.pass.unsent().iter().map(|path| path.metadata().unwrap().len()).sum()
+    let unsent = |shipment: &Shipment| -> u64 {
+        shipment.pass.unsent().iter().map(|path| path.metadata().unwrap().len()).sum()
     };
     let all = unsent(&it);
     it.pass.limit = all / 2;
@@ -81,7 +84,7 @@ fn a_full_spool_drops_the_oldest_minutes_that_were_not_sent_and_says_so() {
     assert_eq!(dropped.from_us, MIDNIGHT + 120 * SECOND, "the oldest of those that were not sent");
     assert!(unsent(&it) <= all / 2 && unsent(&it) > 0);
     assert!(it.pass.run(&ship::now_us).dropped.is_none());
-    // What stays is sent when it is the owner again.
+    // The remaining files are sent when it is the owner again.
     let who = Spool::open(&spool).unwrap().claimant("machine");
     ship::claim(&bucket, &origin(), &who, true, ship::now_us()).unwrap();
     it.all();
@@ -172,9 +175,9 @@ fn an_hour_of_which_some_minutes_were_never_sent_arrives_in_all_tables_at_once()
     }
     let changed = steps.iter().position(|now| *now != before).unwrap();
     assert!(changed > 1, "{steps:?}");
-    // What comes after it adds to it.
+    // Later files are in addition to it.
     assert!(
-        steps[changed].1 > 2 * before.1 && steps[changed..].is_sorted_by_key(|it| it.1),
+        steps[changed].1 > 2 * before.1 && steps[changed..].is_sorted_by_key(|step| step.1),
         "{steps:?}"
     );
 }
@@ -188,13 +191,13 @@ fn the_grace_period_begins_when_the_merged_hour_has_arrived() {
     it.all();
     it.maker.time_us += 3600 * SECOND;
     it.next_minute();
-    // The hour is on its way for twenty minutes.
+    // Sending the hour takes twenty minutes.
     let begun = MIDNIGHT + 7200 * SECOND;
     let readings = std::cell::Cell::new(0);
     let clock = || begun + 20 * MINUTE * i64::from(readings.replace(1));
     let passed = it.pass.run(&clock);
     assert!(passed.problem.is_none() && passed.sent > 0 && !passed.more);
-    // Those who listed the minutes just before the hour arrived may read them.
+    // Readers that listed the minutes just before the hour arrived may still read them.
     assert_eq!(it.pass.run(&|| begun + 34 * MINUTE).removed, 0);
     assert!(it.pass.run(&|| begun + 35 * MINUTE).removed > 0);
 }

@@ -2,9 +2,9 @@
 //! The Nth system call of a pass fails, in the spool or in a directory as object storage, for N = 1, 2, ... until none
 //! does.
 //!
-//! The error names a file or the bucket. Readers find what had arrived, each interval once; what did not arrive is in
-//! the spool. The next pass, by the same recorder or by one that is started, leaves what a pass without faults leaves,
-//! and what has arrived by then is not sent again.
+//! The error names a file or the bucket. Readers find the files that had arrived, with each interval once; the others
+//! are in the spool. The next pass, by the same recorder or by a new one, leads to the same state as a pass without
+//! faults, and does not send files again that have arrived.
 
 mod support;
 
@@ -28,11 +28,11 @@ use std::time::Duration;
 use support::recorder::{files, MIDNIGHT, SECOND};
 use support::{origin, Shipment};
 
-/// What changes a directory is done under the plan of the thread that runs the pass.
+/// Changes of a directory are made under the plan of the thread that runs the pass.
 #[derive(Debug)]
 struct Directory(LocalFileSystem);
 
-/// A request that waits for nothing but system calls.
+/// Completes a request that waits only for system calls.
 fn done<T: Send>(request: impl Future<Output = T> + Send) -> T {
     in_another_thread(|| request.now_or_never().expect("made at once"))
 }
@@ -91,7 +91,7 @@ impl ObjectStore for Directory {
     }
 }
 
-/// A spool and a bucket, and how they are before a pass and after one without faults.
+/// A spool and a bucket, with their states before a pass and after one without faults.
 struct SpoolAndBucket {
     folder: tempfile::TempDir,
     before: Vec<u64>,
@@ -105,7 +105,8 @@ struct State {
     bucket: BTreeMap<PathBuf, u32>,
 }
 
-/// A copy whose files are the same, as the spool's log of what was sent names them. Nothing writes into finished files.
+/// A copy with the same files (hard links), because the spool's log of sent files identifies them. Finished files are
+/// never written to.
 fn link(from: &Path, to: &Path) {
     for path in files(from) {
         let target = to.join(path.strip_prefix(from).unwrap());
@@ -115,8 +116,8 @@ fn link(from: &Path, to: &Path) {
 }
 
 impl SpoolAndBucket {
-    /// After an hour of which three minutes were recorded, and `arrived` of these were sent. The hour was merged, and
-    /// another minute has ended.
+    /// The state after an hour in which three minutes were recorded, and `arrived` of these were sent. The hour was
+    /// merged, and another minute has ended.
     fn new(arrived: usize) -> SpoolAndBucket {
         let mut both = SpoolAndBucket {
             // Thousands of files are synced.
@@ -158,7 +159,7 @@ impl SpoolAndBucket {
         format!("file://{}", self.at("now/bucket").display())
     }
 
-    /// As it was before.
+    /// Restores the initial state.
     fn reset(&self) {
         let _ = std::fs::remove_dir_all(self.at("now"));
         link(&self.at("before"), &self.at("now"));
@@ -172,15 +173,16 @@ impl SpoolAndBucket {
         };
         let mut spool: Vec<PathBuf> = below("now/spool").map(|(name, _)| name).collect();
         spool.retain(|path| !path.starts_with(recording::SHIP) && !path.starts_with("journal"));
-        // The owner's object has a time and a recording of its own.
-        let bucket = below("now/bucket").filter(|(name, _)| !name.iter().any(|it| it == "owners"));
+        // The owner object has a time and an identity that differ each time.
+        let bucket =
+            below("now/bucket").filter(|(name, _)| !name.iter().any(|part| part == "owners"));
         let bucket = bucket
             .map(|(name, path)| (name, crc32fast::hash(&std::fs::read(path).unwrap())))
             .collect();
         State { spool, bucket }
     }
 
-    /// A pass as a recorder begins it that was just started.
+    /// A pass as in a recorder that was just started.
     fn pass(&self) -> Result<Pass, Error> {
         let spool = Spool::open(&self.spool())?;
         drop(Bucket::open(&self.url())?);
@@ -195,12 +197,12 @@ impl SpoolAndBucket {
         Ok(pass)
     }
 
-    /// Passes without a fault.
+    /// Runs passes without faults.
     fn pass_completely(&self) {
         assert_complete(&self.pass().unwrap().run(&ship::now_us));
     }
 
-    /// What readers find in the bucket.
+    /// The intervals that readers find in the bucket.
     fn intervals(&self) -> Vec<u64> {
         let Ok(shipped) = Shipped::find(Bucket::open(&self.url()).unwrap(), None, None) else {
             return Vec::new();
@@ -210,7 +212,7 @@ impl SpoolAndBucket {
         intervals(folder.path())
     }
 
-    /// Nothing is lost or there twice.
+    /// Checks that nothing is lost or duplicated.
     fn assert_whole(&self) {
         let shipped = self.intervals();
         assert!(shipped.is_sorted_by(|a, b| a < b), "{shipped:?}");
@@ -225,7 +227,7 @@ impl SpoolAndBucket {
         assert_eq!(missing, None, "it left the spool");
     }
 
-    /// A pass under the plan, from the start of a recorder.
+    /// Runs a pass under the plan, from the start of a recorder.
     fn pass_with(&self, plan: FaultPlan) -> (Option<Pass>, Option<&'static str>) {
         self.reset();
         let (done, hit) = under(plan, || {
@@ -248,7 +250,7 @@ impl SpoolAndBucket {
         (pass, hit)
     }
 
-    /// After the next pass all is as without a fault, and nothing is left to do.
+    /// Checks that after the next pass, everything is as without a fault, and nothing is left to do.
     fn assert_complete(&self) {
         assert_eq!(self.state(), self.after);
         let passed = self.pass().unwrap().run(&ship::now_us);
@@ -273,7 +275,7 @@ fn intervals(folder: &Path) -> Vec<u64> {
     frames.iter().map(|row| row.frame).collect()
 }
 
-/// Writes end in every file.
+/// A step with which writes end in every file.
 const STEP: u64 = 4999;
 
 #[test]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Shipping to an S3 server.
+//! Ships to an S3 server.
 
 mod support;
 
 use support::{cloud, proxy::Proxy, python, server};
 
-/// The environment is the process's, so all is one test.
+/// This is a single test, because the environment belongs to the whole process.
 #[test]
 fn every_interval_arrives_once_in_s3() {
     let Some(python) = python::with_requirements_of("s3") else {

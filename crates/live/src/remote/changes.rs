@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Applies the changes of a segment to its image (pg_tally/sql/remote_image.c writes them). The bytes may come from anybody.
+//! Applies the changes of a segment to its image (pg_tally/sql/remote_image.c writes them). The bytes are not trusted.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Bits of a run's first number that are its length less 1.
+/// Number of bits of a run's first number that hold its length minus 1.
 const LENGTH_BITS: u32 = 3;
 const LENGTH_MOST: u64 = (1 << LENGTH_BITS) - 1;
 const WORD: u64 = 8;
@@ -38,9 +38,9 @@ fn signed(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// Change the image, which may grow up to `largest` bytes.
+/// Change the image, which may grow to `largest` bytes.
 pub(super) fn apply(changes: &[u8], image: &File, largest: u64) -> Result<(), String> {
-    let damaged = || "its answer is damaged".to_string();
+    let damaged = || "the server's reply is malformed".to_string();
     let mut numbers = Numbers(changes);
     let mut word = 0u64;
     let mut bytes = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn apply(changes: &[u8], image: &File, largest: u64) -> Result<(), St
             count = count.checked_add(numbers.next().ok_or_else(damaged)?).ok_or_else(damaged)?;
         }
         word = word.checked_add_signed(signed(first >> LENGTH_BITS)).ok_or_else(damaged)?;
-        // Each word takes a byte at least.
+        // Each word takes at least one byte.
         let end = word.checked_add(count).filter(|end| *end <= largest / WORD);
         let end = end.filter(|_| count <= numbers.0.len() as u64).ok_or_else(damaged)?;
         bytes.clear();
@@ -68,7 +68,7 @@ pub(super) fn apply(changes: &[u8], image: &File, largest: u64) -> Result<(), St
     Ok(())
 }
 
-/// Beyond the end of the image are zeros.
+/// Reads bytes of the image; bytes beyond its end are zeros.
 fn read_or_zeros(image: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<()> {
     let mut have = 0;
     while have < bytes.len() {
@@ -82,7 +82,7 @@ fn read_or_zeros(image: &File, bytes: &mut [u8], offset: u64) -> std::io::Result
     Ok(())
 }
 
-/// The tick of each slot, 0 where nobody runs; `None`: the bytes are damaged.
+/// The tick of each slot, 0 if the slot has no owner; `None`: the bytes are malformed.
 pub(super) fn slot_ticks(bytes: &[u8], tick: u64) -> Option<Vec<u64>> {
     let mut numbers = Numbers(bytes);
     let mut ticks = Vec::new();

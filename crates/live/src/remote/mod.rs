@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Brings a segment through a connection to its server: `tally.segment_changes` says what has changed since its last
+//! Reads a segment through a connection to its server: `tally.segment_changes` returns the changes since its last
 //! call in the session (pg_tally/sql/remote.c).
 
 mod changes;
@@ -18,7 +18,7 @@ use crate::session_limits::{self, Limit};
 use crate::{extension, server};
 use error::Error;
 
-/// Limit of an image: what a server may make us write to.
+/// Maximum size of an image, so that a server cannot make us fill the memory.
 const LARGEST: u64 = 1 << 40;
 
 const CHANGES: &str = "/* tally */ select next_mark, tick, monotonic_ns, realtime_ns, sees_all, \
@@ -29,18 +29,18 @@ const EXTENSION: &str =
 
 /// Bring an image up to date: columns `changes` and `raw_size` of `tally.segment_changes`.
 pub fn apply(image: &File, changes: &[u8], raw_size: i32) -> Result<(), String> {
-    let changes = packing::unpack(changes, raw_size).ok_or("its answer is damaged")?;
+    let changes = packing::unpack(changes, raw_size).ok_or("the server's reply is malformed")?;
     changes::apply(&changes, image, LARGEST)
 }
 
-/// A connection that brings a segment.
+/// A connection through which a segment is read.
 pub(crate) struct Connection {
     client: Mutex<Client>,
     conninfo: String,
     server: String,
     /// Time limits of our session that could not be lifted.
     limits: Vec<Limit>,
-    /// Names the call whose answer the image has; 0: none.
+    /// Identifies the call whose result the image has; 0: none.
     mark: i64,
 }
 
@@ -61,17 +61,17 @@ impl Connection {
         let server = name_of(&client);
         if !exists {
             return Err(Error::Failed(format!(
-                "{server}: database {database} does not have the extension pg_tally, through which the \
-                 server's figures are read from elsewhere; run CREATE EXTENSION pg_tally there, or tally \
-                 enable --database {database}. On the server's machine GRANT pg_read_all_settings to \
+                "{server}: database {database} does not have the extension pg_tally, which is needed to read the \
+                 server's figures from another machine; run CREATE EXTENSION pg_tally there, or tally \
+                 enable --database {database}. On the server's machine, GRANT pg_read_all_settings to \
                  the role is enough"
             )));
         }
         if !readable {
             return Err(Error::Failed(format!(
-                "{server}: the extension pg_tally in database {database} is of an earlier version, which \
-                 cannot be read from elsewhere; install the current one, restart the server if it preloads \
-                 pg_tally, then run ALTER EXTENSION pg_tally UPDATE in that database"
+                "{server}: the extension pg_tally in database {database} is an earlier version, which \
+                 cannot be read from another machine; install the current one, restart the server if it \
+                 preloads pg_tally, then run ALTER EXTENSION pg_tally UPDATE in that database"
             )));
         }
         let limits = session_limits::in_force(&mut client);
@@ -94,7 +94,7 @@ impl Connection {
             tick,
             monotonic_ns: number(2)?,
             realtime_ns: number(3)?,
-            slots: slots.ok_or_else(|| self.error("its answer is damaged"))?,
+            slots: slots.ok_or_else(|| self.error("the server's reply is malformed"))?,
             processors: u32::try_from(row.get::<i32>(8).map_err(answer)?).unwrap_or(0),
             complete: row.get(4).map_err(answer)?,
         })
@@ -132,7 +132,7 @@ impl Origin for Connection {
     }
 }
 
-/// Where it is, as a user would say.
+/// The server's location, as a user would name it.
 fn name_of(client: &Client) -> String {
     let (host, port) = (client.host(), client.port());
     if host.starts_with('/') {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Unpacks an answer (pg_tally/sql/remote_image.c packs it). The bytes may come from anybody.
+//! Unpacks a reply (pg_tally/sql/remote_image.c packs it). The bytes are not trusted.
 
 use std::borrow::Cow;
 
 use super::pglz;
 
-/// Asks for zstd, where the server has it; a part that only the function knows (pg_tally/sql/remote_reading.h).
+/// Requests zstd, if the server supports it; only the SQL function knows this part (pg_tally/sql/remote_reading.h).
 pub(super) const ZSTD: i32 = 8;
-/// Limit of what is unpacked; the server compresses no more at a time.
+/// Maximum size of the unpacked bytes; the server never compresses more at a time.
 const LARGEST: usize = 64 << 20;
 
-/// The bytes that these were made of; `None`: they are damaged. `raw_size` is their number; positive by
-/// pglz, negative by zstd, 0 as they are.
+/// The unpacked bytes; `None`: the packed bytes are malformed. `raw_size` is the number of unpacked bytes: positive for
+/// pglz, negative for zstd, 0 for bytes that are not packed.
 pub(super) fn unpack(packed: &[u8], raw_size: i32) -> Option<Cow<'_, [u8]>> {
     let size = usize::try_from(raw_size.unsigned_abs()).ok().filter(|size| *size <= LARGEST)?;
     match raw_size {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! PostgreSQL's compression (src/common/pg_lzcompress.c describes the format). The bytes may come from anybody.
+//! PostgreSQL's compression (src/common/pg_lzcompress.c describes the format). The bytes are not trusted.
 
-/// The `size` bytes that these were made of; `None`: they are damaged.
+/// The `size` unpacked bytes; `None`: the packed bytes are malformed.
 ///
-/// Items follow each other, eight to a control byte whose bits tell, from the lowest, a literal byte (0) from a copy of
-/// what was unpacked before (1): 4 bits of length - 3 and 12 bits of distance, with another byte of length where the
-/// former is 15.
+/// A control byte precedes up to eight items. Its bits, starting with the lowest, say whether an item is a literal byte
+/// (0) or a copy of earlier output (1): 4 bits of length - 3 and 12 bits of distance, followed by another byte of
+/// length if the 4 bits are 15.
 pub(super) fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(size);
     let mut bytes = packed.iter().map(|&byte| usize::from(byte));
@@ -25,7 +25,7 @@ pub(super) fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
                 length += bytes.next()?;
             }
             let from = out.len().checked_sub(distance).filter(|_| distance > 0)?;
-            // What is copied may begin with what is being copied.
+            // Source and destination may overlap.
             for at in from..from + length.min(size - out.len()) {
                 out.push(out[at]);
             }

@@ -13,13 +13,13 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use std::sync::Arc;
 
-/// Texts that are written at once.
+/// Number of texts that are written at a time.
 const BATCH: usize = 1 << 16;
 
 /// A column, encoded and compressed.
 pub(super) struct Chunk {
     pub bytes: Bytes,
-    /// What the file's footer says of it.
+    /// The column's entry in the file's footer.
     pub close: ColumnCloseResult,
 }
 
@@ -52,7 +52,7 @@ fn put(column: &mut ColumnWriter<'_>, cells: &Cells) -> Result<(), ParquetError>
             to.write_batch(cells, None, None)?;
         }
         (ColumnWriter::ByteArrayColumnWriter(to), Cells::Text(cells)) => {
-            // In chunks: a text that many rows share is not copied for all of them at once.
+            // In chunks, so that a text that many rows share is not copied for all of them at once.
             for cells in cells.chunks(BATCH) {
                 to.write_batch(&cells.iter().map(texts).collect::<Vec<_>>(), None, None)?;
             }
@@ -73,5 +73,5 @@ fn put(column: &mut ColumnWriter<'_>, cells: &Cells) -> Result<(), ParquetError>
 }
 
 fn other_kind() -> ParquetError {
-    ParquetError::General("a column of another kind".to_string())
+    ParquetError::General("a column has an unexpected kind".to_string())
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Parquet's encodings of a column, and which of them is the smallest.
+//! Parquet's encodings of a column, and the choice of the smallest.
 //!
-//! That depends on the load: counts that hardly repeat lie close together, and those of an idle
-//! server are always the same few. Files that stay are therefore written in each encoding, and the
-//! smallest is kept; files that will be merged in an hour are written in the usual one.
+//! Which one is smallest depends on the load: on a busy server, counts hardly repeat but are close
+//! together; on an idle server, they are always the same few. Files that stay are therefore encoded in
+//! each way, and the smallest result is kept; files that will be merged within an hour get the usual
+//! encoding.
 //! BYTE_STREAM_SPLIT would be smaller still, but Spark 3 cannot read it.
 
 use crate::table::{Column, Shape};
@@ -15,11 +16,11 @@ use ColumnEncoding::{Delta, Dictionary, Plain, SortedDictionary};
 /// How much work to spend on a small file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// None: a few numbers do not become smaller.
+    /// None, because a few numbers do not become smaller.
     None,
-    /// Little: the file will be merged soon.
+    /// Little, because the file will be merged soon.
     Fast,
-    /// Much: the file stays.
+    /// Much, because the file stays.
     Best,
 }
 
@@ -30,19 +31,19 @@ pub(crate) enum ColumnEncoding {
     Delta,
     /// Each distinct value once, and the number of each row's value.
     Dictionary,
-    /// The same, sorted, with numbers of whole bytes.
+    /// A sorted dictionary, with numbers of whole bytes.
     SortedDictionary,
-    /// As they are.
+    /// The values as they are.
     Plain,
 }
 
 /// Fewer numbers are not compressed.
 const FEW: usize = 16;
-/// Rows in a page: repetitions are found only within one.
+/// Rows in a page; repetitions are only found within a page.
 const PAGE_ROWS: usize = 1 << 20;
 
 impl Effort {
-    /// What is worth while on so many values of this shape.
+    /// The effort that is worthwhile for so many values of this shape.
     pub fn on(self, shape: Shape, rows: usize) -> Effort {
         match shape {
             Shape::Long | Shape::OptLong | Shape::Double | Shape::Bool if rows < FEW => {
@@ -68,7 +69,7 @@ impl Effort {
         }
     }
 
-    /// Set what is the same for all columns.
+    /// Set the properties that are the same for all columns.
     pub fn apply(self, builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
         let builder = match self {
             Effort::None | Effort::Fast => builder,
@@ -81,7 +82,7 @@ impl Effort {
         builder
             .set_compression(compression)
             .set_statistics_enabled(EnabledStatistics::Chunk)
-            // A column has one page, or few.
+            // A column has only one page, or a few.
             .set_offset_index_disabled(true)
     }
 
@@ -95,7 +96,7 @@ impl Effort {
 }
 
 impl ColumnEncoding {
-    /// Encode this column so.
+    /// Use this encoding for the column.
     pub fn apply(
         self,
         column: &Column,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How much memory a file's values may take: a few bytes may stand for any number of equal ones.
+//! Limits the memory for a file's values: a few bytes may stand for any number of equal values.
 
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{get_column_reader, ColumnReader};
@@ -8,16 +8,16 @@ use parquet::file::reader::RowGroupReader;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What a file of any size may have, bytes.
+/// Limit for a file of any size, bytes.
 const FREE: u64 = 64 << 20;
-/// How many times its own size a larger one may have. Those of servers have less than 300 times.
+/// Limit for a larger file, as a multiple of its size. Files of real servers stay below 300.
 const RATIO: u64 = 1000;
-/// What no file may have more of, bytes.
+/// Limit for all files, bytes.
 const MOST: u64 = 2 << 30;
-/// A value with the levels that say which row it is of.
+/// Bytes of the levels that assign a value to a row.
 const LEVELS: u64 = 4;
 
-/// What is left of it, bytes.
+/// The memory that is left, bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Limit {
     limit: u64,
@@ -25,19 +25,19 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// That of a file of this length.
+    /// The limit for a file of this length.
     pub fn of_file(length: u64) -> Limit {
         let limit = FREE.saturating_add(length.saturating_mul(RATIO)).min(MOST);
         Limit { limit, left: Arc::new(limit.into()) }
     }
 
-    /// So many bytes more.
+    /// Count this many more bytes.
     pub fn take(&self, bytes: u64) -> Result<(), ParquetError> {
         let take = |left: u64| left.checked_sub(bytes);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(()),
             Err(_) => Err(ParquetError::General(format!(
-                "its values would take more than {} MB of memory, the most for a file of its size",
+                "its values would take more than {} MB of memory, the limit for a file of its size",
                 self.limit >> 20
             ))),
         }
@@ -62,10 +62,10 @@ impl Limit {
     }
 }
 
-/// Pages whose values are counted.
+/// Pages whose values are counted before they are decoded.
 struct Counted {
     pages: Box<dyn PageReader>,
-    /// What a value takes, bytes.
+    /// Size of a value, bytes.
     value: u64,
     limit: Limit,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A column of whole numbers as Parquet stores it: the values, and levels that say which row has which.
+//! A column of whole numbers as Parquet stores it: the values, and levels that assign them to rows.
 
 use crate::table::Cells;
 use std::borrow::Cow;
@@ -7,9 +7,9 @@ use std::borrow::Cow;
 /// The values of a column, without nulls.
 pub(super) struct Numbers<'c> {
     pub values: Cow<'c, [i64]>,
-    /// 1: there is a value; 0: null, or an empty list. `None`: every row has one.
+    /// 1: there is a value; 0: null, or an empty list. `None`: every row has a value.
     pub defined: Option<Vec<i16>>,
-    /// 0: the first of a row; 1: of the same row as the one before. `None`: no lists.
+    /// 0: the first value of a row; 1: another value of the same row. `None`: no lists.
     pub repeated: Option<Vec<i16>>,
     /// Number of rows.
     pub rows: usize,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Catches a panic without its message: what a library panics about is a damaged file, which is reported as an error.
+//! Catches a panic without printing its message: the Parquet library panics on damaged files, which are reported as
+//! errors.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -10,12 +11,12 @@ thread_local! {
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread is expected: another hook for panics must then do nothing.
+/// Whether a panic of this thread is expected. If so, other panic hooks must do nothing.
 pub fn panic_is_expected() -> bool {
     EXPECTED.get()
 }
 
-/// The result, or none if it panicked.
+/// The result of `work`, or `None` if it panicked.
 pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

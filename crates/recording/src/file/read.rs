@@ -17,10 +17,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Columns that were renamed without a change of the format: the old name, the new one.
+/// Columns that were renamed without a change of the format: old name, new name.
 const RENAMED: [(&str, &str); 1] = [("overflow_lost_folds", "overflow_lost_merges")]; // old name
 
-/// Limit of the values for which memory is reserved at once.
+/// Maximum number of values for which memory is reserved up front.
 const MAX_RESERVED: usize = 1 << 20;
 
 fn current_name(name: &str) -> &str {
@@ -58,8 +58,9 @@ pub(crate) fn read_columns(
         for group in 0..reader.num_row_groups() {
             let group = reader.get_row_group(group)?;
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            // Columns that the file does not have get their defaults, and none is counted below.
-            let absent = wanted.iter().filter(|it| !positions.contains_key(it.name)).count();
+            // Columns that the file does not have get defaults, and are not counted below.
+            let absent =
+                wanted.iter().filter(|column| !positions.contains_key(column.name)).count();
             limit.take((rows as u64).saturating_mul(8 * absent as u64))?;
             let mut columns = Columns { rows, cells: Vec::new(), series: Vec::new() };
             for column in wanted {
@@ -94,10 +95,10 @@ where
     ColumnReaderImpl<T>: Sized,
 {
     if T::get_physical_type() != physical(&reader) {
-        return Err(ParquetError::General("a column of another type".to_string()));
+        return Err(ParquetError::General("a column has an unexpected type".to_string()));
     }
     let mut typed: ColumnReaderImpl<T> = get_typed_column_reader(reader);
-    // The number of rows may be damaged.
+    // The number of rows may be wrong in a damaged file.
     let values = Vec::with_capacity(rows.min(MAX_RESERVED));
     let mut read = Read { values, defined: Vec::new(), repeated: Vec::new() };
     let mut have = 0;
@@ -129,7 +130,7 @@ fn physical(reader: &ColumnReader) -> Physical {
     }
 }
 
-/// Texts, each kept once.
+/// Texts, each stored once.
 #[derive(Default)]
 struct Texts {
     known: HashMap<Vec<u8>, Arc<str>>,

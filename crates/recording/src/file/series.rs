@@ -13,7 +13,7 @@ use parquet::file::reader::RowGroupReader;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The metadata of format 1 that named the series.
+/// The metadata key under which format 1 lists the series.
 const METADATA_KEY: &str = "pgtally.series";
 
 /// The series of a file that are known so far.
@@ -22,7 +22,7 @@ pub(super) struct FileSeries {
 }
 
 impl FileSeries {
-    /// Those that the file's metadata names.
+    /// The series that the file's metadata lists.
     pub fn from_metadata(metadata: &FileMetaData) -> FileSeries {
         let pairs = metadata.key_value_metadata().into_iter().flatten();
         let named =
@@ -30,8 +30,8 @@ impl FileSeries {
         FileSeries { known: named.map_or_else(Vec::new, of_metadata) }
     }
 
-    /// The series up to a row group: `numbers` is its column of their numbers, `positions` where its
-    /// columns are.
+    /// The series up to and including a row group: `numbers` is its column of series numbers, `positions`
+    /// the positions of its columns.
     pub fn up_to(
         &mut self,
         group: &dyn RowGroupReader,
@@ -52,7 +52,7 @@ impl FileSeries {
         Ok(self.known.clone())
     }
 
-    /// The first row of each series that is new. Their numbers are in the order of these rows.
+    /// The first row of each new series. Series are numbered in the order of these rows.
     fn first_rows(&self, numbers: &[i64]) -> Vec<usize> {
         let mut next = self.known.len() as i64;
         let mut rows = Vec::new();
@@ -74,7 +74,7 @@ fn texts_at(
     rows: &[usize],
 ) -> Result<Vec<Arc<str>>, ParquetError> {
     if group.metadata().column(at).column_type() != Physical::BYTE_ARRAY {
-        return Err(ParquetError::General("a column of another type".to_string()));
+        return Err(ParquetError::General("a column has an unexpected type".to_string()));
     }
     let mut reader: ColumnReaderImpl<ByteArrayType> =
         get_typed_column_reader(limit.reader(group, at)?);

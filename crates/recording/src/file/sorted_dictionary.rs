@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Parquet's dictionary encoding in a form that compresses well.
 //!
-//! A dictionary in the order of first use, with the numbers of its entries in as few bits as possible,
-//! as the library writes it, leaves nothing to the compressor: neighbours in value get numbers that have
-//! nothing in common, and numbers of 13 bits no common bytes. Here the dictionary is sorted, and its
-//! numbers take one or two whole bytes, so that the values of a series share their high byte, and the
-//! compressor's code for bytes comes near to their entropy. Any reader of dictionaries reads that.
+//! The library writes a dictionary in the order of first use, and the numbers of its entries in as few
+//! bits as possible. This leaves nothing for the compressor to find: close values get unrelated numbers,
+//! and numbers of 13 bits share no bytes. Here the dictionary is sorted, and its numbers take one or two
+//! whole bytes, so that the values of a series share their high byte, and the compressor's byte codes
+//! come close to the entropy. Every reader that supports dictionaries can read this.
 
 use super::chunk::Chunk;
 use super::numbers::Numbers;
@@ -19,10 +19,10 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-/// Limit of a dictionary: its numbers fit into two bytes.
+/// Maximum size of a dictionary, whose numbers must fit into two bytes.
 const MOST: usize = 1 << 16;
 
-/// A column of numbers. `None`: of another type, too many different ones, or none.
+/// Encodes a column of numbers. `None`: the column has another type, too many distinct values, or none.
 pub(super) fn encode(
     descr: &ColumnDescPtr,
     cells: &Cells,
@@ -77,7 +77,7 @@ pub(super) fn encode(
     let nulls = (levels - numbers.values.len()) as u64;
     let (from, to) = (f64::from_bits(min as u64), f64::from_bits(max as u64));
     let statistics = match is_double {
-        // An order with NaN is not defined.
+        // The order of NaN is undefined.
         true if from.is_nan() || to.is_nan() => None,
         true => Some(Statistics::double(Some(from), Some(to), None, Some(nulls), false)),
         false => Some(Statistics::int64(Some(min), Some(max), None, Some(nulls), false)),
@@ -104,7 +104,7 @@ pub(super) fn encode(
     Ok(Some(Chunk { bytes: sink.into_inner()?.into(), close }))
 }
 
-/// The bits of a double as a number of the same order.
+/// Converts the bits of a double to an integer that sorts in the same order.
 fn double_order(bits: i64) -> i64 {
     bits ^ ((bits >> 63) as u64 >> 1) as i64
 }
@@ -129,13 +129,13 @@ fn data_page(numbers: &Numbers<'_>, dictionary: &[i64], order: impl Fn(&i64) -> 
         let number = dictionary.partition_point(|known| order(known) < order(value));
         page.extend(&number.to_le_bytes()[..bytes]);
     }
-    // A run is of whole groups of eight.
+    // A run consists of whole groups of eight.
     let missing = numbers.values.len().next_multiple_of(8) - numbers.values.len();
     page.extend(std::iter::repeat_n(0, missing * bytes));
     page
 }
 
-/// The header of a bit-packed run of so many values.
+/// The header of a bit-packed run of this many values.
 fn begin_run(page: &mut Vec<u8>, values: usize) {
     let mut header = values.div_ceil(8) << 1 | 1;
     while header >= 0x80 {

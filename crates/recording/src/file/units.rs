@@ -6,7 +6,7 @@ use crate::table::Cells;
 use parquet::errors::ParquetError;
 use std::path::Path;
 
-/// Files keep times in milliseconds: the other digits of a time of day are noise, which takes space.
+/// Files store times in milliseconds: further digits of a time of day are noise, which takes space.
 pub(super) const MILLISECOND_US: i64 = 1000;
 
 pub(super) fn failed(path: &Path) -> impl Fn(ParquetError) -> Error + '_ {

@@ -47,7 +47,7 @@ pub(crate) fn write<T: Table>(
     write().map_err(failed(path))
 }
 
-/// The column in the encoding in which it is smallest.
+/// The column in the encoding that makes it smallest.
 fn smallest(
     descr: &ColumnDescPtr,
     column: &Column,
@@ -69,5 +69,5 @@ fn smallest(
             (known, chunk) => known.or(chunk),
         };
     }
-    smallest.ok_or_else(|| ParquetError::General("a column without an encoding".to_string()))
+    smallest.ok_or_else(|| ParquetError::General("a column has no encoding".to_string()))
 }

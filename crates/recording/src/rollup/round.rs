@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Times of old intervals are rounded to the digits that anyone reads; sums stay exact.
+//! Rounds the times of old intervals to the digits that matter; sums stay exact.
 //!
-//! The last digits of a time are noise, which does not compress: without rounding they were two
+//! The last digits of a time are noise, which does not compress: without rounding they made up two
 //! thirds of a recording. So each time of a rolled-up hour keeps [`DIGITS`] binary digits. The
-//! remainder is added to later, larger times of the same series, and what is left in the end to the
-//! largest: the sum of the hour stays the same to the nanosecond.
+//! remainder is added to later, larger times of the same series, and the final remainder to the
+//! largest time, so that the sum of the hour stays the same to the nanosecond.
 
 use crate::batch::Batch;
 use crate::recorded_statement::RecordedStatementRow;
@@ -13,18 +13,18 @@ use segment::statements::{Unit, COUNTER};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Binary digits of a rounded time: it is off by half a step, and by another half where a remainder
-/// was added, so by 1/1,024 at most.
+/// Binary digits of a rounded time, which is off by half a step, and by another half if a remainder
+/// was added, so by at most 1/1,024.
 const DIGITS: u32 = 11;
 const SECOND_US: i64 = 1_000_000;
 
-/// The step to which a time is rounded for these binary digits.
+/// The step to which a time is rounded for this number of binary digits.
 fn step(n: i128, digits: u32) -> i128 {
     let all = i128::BITS - n.unsigned_abs().leading_zeros();
     1 << all.saturating_sub(digits)
 }
 
-/// Round the times of one series to these digits, in the order of time.
+/// Round the times of one series, in chronological order, to this number of digits.
 fn round(times: &mut [i128], digits: u32) {
     let mut left = 0;
     for time in times.iter_mut() {
@@ -44,13 +44,13 @@ fn round(times: &mut [i128], digits: u32) {
     }
 }
 
-/// Round times series by series to these digits; each series' times come in the order of time.
+/// Round times series by series to this number of digits; the times of a series come in chronological order.
 fn each<'r, K: Hash + Eq, N: Copy + Into<i128> + TryFrom<i128> + 'r>(
     cells: impl Iterator<Item = (K, &'r mut N)>,
     digits: u32,
 ) {
     let mut groups: HashMap<K, Vec<&mut N>> = HashMap::new();
-    // A zero stays one, and most columns are zero in most rows.
+    // Zeros stay zeros, and most columns are zero in most rows.
     for (key, cell) in cells.filter(|(_, cell)| Into::<i128>::into(**cell) != 0) {
         groups.entry(key).or_default().push(cell);
     }
@@ -58,13 +58,13 @@ fn each<'r, K: Hash + Eq, N: Copy + Into<i128> + TryFrom<i128> + 'r>(
         let mut times: Vec<i128> = cells.iter().map(|cell| (**cell).into()).collect();
         round(&mut times, digits);
         for (cell, time) in cells.into_iter().zip(times) {
-            // Rounding leaves the range of the type only if the time was damaged.
+            // Rounding leaves the range of the type only if the time was corrupt.
             *cell = N::try_from(time).unwrap_or(*cell);
         }
     }
 }
 
-/// A time of which nobody needs the sum, rounded.
+/// Rounds a time whose sum need not be exact.
 fn rounded(time: u64) -> u64 {
     let step = step(i128::from(time), DIGITS) as u64;
     time.saturating_add(step / 2) / step * step
@@ -74,8 +74,9 @@ fn counter_mut(row: &mut RecordedStatementRow, at: usize) -> Option<&mut u64> {
     row.counters_mut().into_iter().nth(at)
 }
 
-/// Round the times of statements. Their sums keep as many digits as the sums of squares, with which
-/// they give the deviation. Extremes stay exact: what was cut off one is in no other.
+/// Round the times of statements. Total times keep as many digits as the sums of squares, because the
+/// deviation is computed from both. Minima and maxima stay exact, because a remainder of theirs could
+/// not go anywhere.
 fn statements(rows: &mut [RecordedStatementRow]) {
     macro_rules! sums {
         ($digits:expr; $($field:ident)*) => {
@@ -89,7 +90,7 @@ fn statements(rows: &mut [RecordedStatementRow]) {
     for row in rows {
         let second = row.last_us.div_euclid(SECOND_US) * SECOND_US;
         row.last_us = second.max(row.first_us);
-        // A sum of rows has more digits again.
+        // A sum of rows has more digits than its terms.
         row.exec_squares = statement::shortened(row.exec_squares);
         row.plan_squares = statement::shortened(row.plan_squares);
     }
@@ -122,7 +123,7 @@ mod tests {
         let mut times = [0, 1, 2047, 1_000_000_007, 17, 0];
         round(&mut times, DIGITS);
         assert_eq!((times[0], times[1], times[2], times[4], times[5]), (0, 1, 2047, 17, 0));
-        assert_eq!(times[3], 1_000_000_007, "the largest has what is left");
+        assert_eq!(times[3], 1_000_000_007, "the largest takes the final remainder");
         let mut times = [1_000_000_007, 1_000_000_007, 5];
         round(&mut times, DIGITS);
         assert_eq!(times.iter().sum::<i128>(), 2_000_000_019);
@@ -151,7 +152,7 @@ mod tests {
             let largest = rounded.iter().map(|n| n.abs()).max().unwrap_or(0);
             let off = |(before, after): (&i128, &i128)| ((before - after).abs(), before.abs());
             let exceeding: Vec<_> = times.iter().zip(&rounded).map(off).filter(|(off, time)| *off > (time / 1000).max(1)).collect();
-            // Only the largest time takes what is left in the end. It need not be the largest any more.
+            // Only the largest time takes the final remainder, after which it need no longer be the largest.
             prop_assert!(exceeding.len() <= 1, "{:?}", exceeding);
             for (off, time) in exceeding {
                 prop_assert!(off <= time / 100 && time >= largest / 100 * 99, "{} {}", off, time);

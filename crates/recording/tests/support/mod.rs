@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Frames of a server that was never there, and what they add up to.
+//! Frames of an imaginary server, and their sums.
 
-#![allow(dead_code)] // Each test uses a part of it.
+#![allow(dead_code)] // Each test uses only a part of this module.
 
 use recording::{About, Batch, RetentionPolicy, RowBuilder, ServerRow, Writer};
 use segment::delta::{Change, Extreme, Total};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// 2026-03-01 00:00:00 UTC, microseconds since 1970.
 pub const MIDNIGHT: i64 = 1_772_323_200_000_000;
 pub const SECOND: i64 = 1_000_000;
-/// Ticks in a second of the clock.
+/// Ticks of the clock per second.
 pub const RATE: f64 = 2.5e9;
 
 pub fn about() -> About {
@@ -113,7 +113,7 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
             created: 0.0,
         },
         cores: 2,
-        wall: accounts.map(|it| it.total.change.total).sum(),
+        wall: accounts.map(|account| account.total.change.total).sum(),
         locks_ticks: 0,
         torn_sessions: 0,
         nameless: 0,
@@ -130,12 +130,12 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
     }
 }
 
-/// Writes frames, a second each, with a detail every ten.
+/// Writes frames of one second each, with details every ten seconds.
 pub struct Maker {
     pub writer: Writer,
     pub row_builder: RowBuilder,
     pub dice: Dice,
-    /// What was written.
+    /// The sum of all frames written.
     pub sum: Option<Frame>,
     pub time_us: i64,
     /// How far the time of day has been set forward.
@@ -149,7 +149,7 @@ impl Maker {
 
     pub fn with_retention(directory: &Path, policy: RetentionPolicy, begin_us: i64) -> Maker {
         let mut writer = Writer::open(directory, about(), policy).unwrap();
-        // A thread that still merges one hour leaves the next for later.
+        // A thread that is still merging one hour would leave the next for later.
         writer.threaded = false;
         if writer.next_frame() == 1 {
             let servers = vec![server(1, begin_us)];
@@ -192,7 +192,7 @@ impl Maker {
     }
 }
 
-/// Process, name, count, seconds or sum, bytes, follows, of each statistic in order.
+/// Process, name, count, seconds or sum, bytes and follows of each statistic, sorted.
 pub fn statistics_of(frame: &Frame) -> Vec<(String, String, u64, f64, u64, u64)> {
     let mut rows: Vec<_> = frame
         .statistics
@@ -218,7 +218,7 @@ pub fn statistics_of(frame: &Frame) -> Vec<(String, String, u64, f64, u64, u64)>
     rows
 }
 
-/// The same statistics, times within some nanoseconds.
+/// Checks that both have the same statistics, with times equal within this many nanoseconds.
 pub fn assert_same(a: &Frame, b: &Frame, ns: f64) {
     let (a_rows, b_rows) = (statistics_of(a), statistics_of(b));
     assert_eq!(a_rows.len(), b_rows.len());
@@ -231,7 +231,7 @@ pub fn assert_same(a: &Frame, b: &Frame, ns: f64) {
     assert!((seconds(a, a.wall) - seconds(b, b.wall)).abs() <= ns * 1e-9);
 }
 
-/// The histograms of both are the same.
+/// Checks that both have the same histograms.
 pub fn assert_same_spread(a: &Frame, b: &Frame) {
     for it in &a.statistics {
         let same = b.statistics.iter().find(|o| o.process == it.process && o.stat == it.stat);
@@ -262,7 +262,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Copies a directory with all that is below.
+/// Copies a directory recursively.
 pub fn copy(from: &Path, to: &Path) {
     for path in files(from) {
         let target = to.join(path.strip_prefix(from).unwrap());

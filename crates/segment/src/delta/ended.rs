@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The activity of sessions that have ended, by kind of process and statistic: the growth of the groups
-//! and of the slots that are not merged yet, less what these sessions had before.
+//! and of slots that are not merged yet, minus the earlier figures of these sessions.
 
 use super::kinds::KindTotals;
 use super::moved::take_back;
@@ -38,7 +38,7 @@ fn widen(span: &mut Option<(u64, u64)>, head: &Head) {
 }
 
 impl Kind<'_> {
-    /// Add the book as it is now, or subtract it as it was then.
+    /// Add a book of the later snapshot, or subtract one of the earlier snapshot.
     fn add(&mut self, book: &Book, now: bool) {
         for head in &book.heads {
             let at = head.stat as usize;
@@ -71,7 +71,7 @@ fn kind_of<'k, 's>(kinds: &'k mut Vec<Kind<'s>>, book: &'s Book, size: usize) ->
     &mut kinds[at]
 }
 
-/// Their activity. Their calls are added to `calls`.
+/// The activity of ended sessions. Their calls are added to `calls`.
 pub(super) fn ended(
     previous: Option<&Snapshot>,
     snapshot: &Snapshot,
@@ -83,7 +83,7 @@ pub(super) fn ended(
     let is_session =
         |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
     let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
-    // Additions come first, so no histogram falls below zero.
+    // Additions come first, so that no histogram falls below zero.
     for book in snapshot.groups.iter().chain(retired) {
         kind_of(&mut kinds, book, size).add(book, true);
         for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
@@ -109,7 +109,7 @@ pub(super) fn ended(
     kinds.into_iter().map(settle).collect()
 }
 
-/// Correct, within a kind, time that a writer moved late to another account: see [`take_back`].
+/// Within a kind, correct time that a writer moved to another account late: see [`take_back`].
 fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
     let owed = |sums: &[SignedTotal]| -> i128 {
         let accounts = sums.iter().enumerate();
@@ -127,7 +127,7 @@ fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
         .collect();
     let whole: i128 = held.iter().map(|(_, total)| i128::from(*total)).sum();
     if whole < moved {
-        // Not moved: these processes have changed their kind.
+        // The time was not moved; these processes have changed their kind.
         return;
     }
     take_back(positive(moved), held.iter_mut().map(|(id, total)| (*id, total)), |_, _| ());
@@ -136,8 +136,8 @@ fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
     }
 }
 
-/// A process that changed its kind was subtracted from one kind and added to another. What one kind
-/// lacks, the other has in excess: in the same statistic or, if time was also moved, in another account.
+/// A process that changed its kind was subtracted from one kind and added to another. A deficit of one kind
+/// is an excess of the other, in the same statistic or, if time was also moved, in another account.
 fn share_deficits(kinds: &mut [Kind<'_>], snapshot: &Snapshot) {
     if kinds.iter().all(|kind| kind.sums.iter().all(|s| s.numbers.iter().all(|n| *n >= 0))) {
         return;

@@ -13,7 +13,7 @@ pub struct KindTotals {
     pub totals: Vec<Total>,
 }
 
-/// The totals of a kind of process among `kinds`, new ones if need be. There are few kinds.
+/// The totals of a kind of process among `kinds`, added if missing. There are few kinds.
 pub(super) fn totals_of<'k>(
     kinds: &'k mut Vec<KindTotals>,
     kind: &str,

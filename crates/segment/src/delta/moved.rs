@@ -3,11 +3,11 @@
 
 use crate::directory::StatId;
 
-/// A writer may learn late which account its running time belongs to: after the wait for a command it
-/// is the command's. It then moves the time. Or it was stopped between reading the clock and its update:
-/// then the account ends earlier than it was seen to run. If the earlier snapshot had such time in the
-/// former account, it was already reported and is counted again in the new one. This subtracts it from
-/// the largest accounts, and calls `taken` with each.
+/// A writer may learn late which account its running time belongs to: after the wait for a command, the
+/// time is the command's. It then moves the time. Or it was stopped between reading the clock and its
+/// update, and the account ends earlier than it was seen to run. If the earlier snapshot had such time in
+/// the former account, the time was already reported, and is counted again in the new one. This function
+/// subtracts it from the largest accounts, and calls `taken` with each.
 pub(crate) fn take_back<'t>(
     mut moved: u64,
     accounts: impl Iterator<Item = (StatId, &'t mut u64)>,

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The kernel's figures of the same processes, to check the ledger.
+//! The kernel's figures about the same processes, to check the ledger.
 //!
-//! /proc/PID/schedstat has the time that a process ran on a CPU and the time that it waited in the run
-//! queue. The `cpu` account contains both. If it exceeds their sum, the process was blocked outside
-//! every probe. If it is less, this is no error: a process waits in the run queue after it was woken,
-//! within its wait, and the kernel works at the start and end of a wait ("runnable inside waits").
+//! /proc/PID/schedstat has the time that a process ran on a CPU and the time that it waited in a run
+//! queue. The `cpu` account contains both. If the account exceeds their sum, the process was blocked
+//! outside every probe. If it is smaller, that is not an error: a process waits in the run queue after it
+//! was woken, still within its wait, and the kernel does work at the start and end of a wait ("runnable
+//! inside waits").
 //!
-//! That difference can mask blocked time. So every 5 ms a thread asks the kernel about three of the
-//! sessions in turn, then reads the running account and its start. An account that started before the
-//! question was running at the answer. A process that is blocked while its account is `cpu` is a
-//! sample of unexplained time. All sessions are sampled equally often, and only busy ones count, so
-//! the share of such samples is a share of busy time. A blocked process whose account changed between
-//! the two readings (about 10 µs) is not counted.
+//! The latter can mask blocked time. So every 5 ms, a thread asks the kernel about three of the sessions
+//! in turn, then reads the running account and its start. An account that started before the query was
+//! running when the kernel answered. A process that is blocked while its account is `cpu` is a sample of
+//! unexplained time. All sessions are sampled equally often, and only busy ones count, so the share of
+//! such samples is a share of busy time. A blocked process whose account changed between the two readings
+//! (about 10 µs apart) does not count.
 //!
-//! The kernel adds a stay in the run queue when it ends, and time on a CPU at a tick. What it has not added yet of sessions
-//! whose account is `cpu` at the end of the watch is an error of the sums. Another is what interrupts and the hypervisor took
-//! of the processors: it may be in the `cpu` account of whoever ran, and is in no process's time.
+//! The kernel adds a stay in the run queue when it ends, and CPU time at a tick. Time that it has not added yet, for
+//! sessions whose account is `cpu` at the end of the watch, is an error of the sums. Another error is CPU time taken by
+//! interrupts and the hypervisor, which may be in the `cpu` account of the running process, but in no process's CPU
+//! time.
 
 mod proc;
 mod sampler;
@@ -30,38 +32,38 @@ use sampler::{Sampler, Target};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// The kernel's figures of an interval. Seconds are of the interval and of sessions that existed at
-/// both of its ends; the share is of all intervals since the watch started.
+/// The kernel's figures for an interval. Seconds cover the interval and the sessions that existed at both
+/// of its ends; the share covers all intervals since the watch started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct KernelView {
-    /// Whether the kernel has the figures.
+    /// Whether the figures are available.
     pub available: bool,
-    /// Why not.
+    /// Why they are not available.
     pub reason: Option<String>,
-    /// The time that the seconds cover, if it is longer than the interval: a recording has them for
+    /// The time that the seconds cover, if it is longer than the interval: a recording has one view for
     /// each detail interval.
     pub of_seconds: Option<f64>,
-    /// Sessions that were compared.
+    /// Sessions compared.
     pub sessions: usize,
     /// Time in the `cpu` account of the ledger.
     pub cpu_account_seconds: f64,
-    /// Time on a CPU, by the kernel.
+    /// Time on a CPU, according to the kernel.
     pub on_cpu_seconds: f64,
-    /// Time in the run queue, by the kernel.
+    /// Time in the run queue, according to the kernel.
     pub run_queue_seconds: f64,
     /// The kernel's time beyond the `cpu` account: runnable inside waits.
     pub runnable_inside_waits_seconds: f64,
-    /// Busy time blocked outside every probe: the share below, of this interval's busy time.
+    /// Busy time blocked outside every probe: the share below times this interval's busy time.
     pub unexplained_seconds: f64,
-    /// The unexplained share of busy time: of that by the sums and that by the samples the one that is
-    /// larger by its lower bound.
+    /// The unexplained share of busy time, from the sums or from the samples, whichever has the larger
+    /// lower bound.
     pub unexplained_share: f64,
-    /// Of the sampled share, the half-width of its 95 % confidence interval; of that by the sums, what the kernel
-    /// may not have added yet, and what it counts for no process.
+    /// The half-width of the share. From samples: of the 95 % confidence interval. From the sums: time that the kernel
+    /// may not have added yet, and time that it does not count for any process.
     pub unexplained_error: f64,
     /// Samples of busy sessions since the watch began.
     pub samples: u64,
-    /// Of those, blocked while the account was `cpu`.
+    /// Samples that were blocked while the account was `cpu`.
     pub samples_unexplained: u64,
     /// Why there are no samples.
     pub sampling_reason: Option<String>,
@@ -74,12 +76,12 @@ pub struct KernelView {
 pub struct BlockedIn {
     /// Number of the system call; `None`: none (a page fault), or unknown.
     pub syscall: Option<i64>,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
 }
 
 impl KernelView {
-    /// A view without figures, and why there are none.
+    /// A view without figures, with the reason.
     pub fn unavailable(why: &str) -> KernelView {
         KernelView { reason: Some(why.to_string()), ..KernelView::default() }
     }
@@ -101,8 +103,8 @@ struct Sums {
     busy: f64,
 }
 
-/// The most that the kernel can be late with a session's time, seconds: longer than a stay in the run queue of a machine
-/// with ten times as many runnable processes as CPUs.
+/// The maximum delay with which the kernel adds a session's time, seconds: longer than a stay in the run queue of a
+/// machine with ten times as many runnable processes as CPUs.
 const MOST_LATE: f64 = 0.1;
 
 /// A share of busy time.
@@ -117,7 +119,7 @@ impl Share {
         self.of_busy - self.error
     }
 
-    /// The one that says more.
+    /// The more significant of the two shares.
     fn better(self, samples: Option<Share>) -> Share {
         match samples {
             Some(samples) if self.least() <= samples.least().max(0.0) => samples,
@@ -132,13 +134,13 @@ pub struct Watch {
     reason: Option<String>,
     readings: HashMap<(u32, u32), Reading>,
     sums: Sums,
-    /// What interrupts and the hypervisor had taken when it started, seconds.
+    /// Time taken by interrupts and the hypervisor before the watch started, seconds.
     taken: Option<f64>,
     sampler: Option<Sampler>,
 }
 
 impl Watch {
-    /// Start to watch. If that is impossible, every [`KernelView`] has the reason.
+    /// Start watching. If that is impossible, every [`KernelView`] has the reason.
     pub fn start(segment: &Segment) -> Watch {
         let watch = Watch::unsampled(segment);
         Watch { sampler: watch.reason.is_none().then(|| Sampler::start(segment)), ..watch }
@@ -148,9 +150,9 @@ impl Watch {
         let reason = if segment.remote().is_some() {
             Some("the server is read through a connection; run tally where the server runs")
         } else if !segment.is_of_this_boot() {
-            Some("the segment is of an earlier boot")
+            Some("the segment was written before the last boot")
         } else if !segment.knows_pids() {
-            Some("the server's processes are of another pid namespace; run tally where the server runs")
+            Some("the server's processes are in another PID namespace; run tally where the server runs")
         } else if Processes::default().schedstat(std::process::id()).is_none() {
             Some("this kernel has no /proc/PID/schedstat (CONFIG_SCHED_INFO)")
         } else {
@@ -165,14 +167,14 @@ impl Watch {
         }
     }
 
-    /// The same without the sampling thread, for a reader that runs all the time and must be cheap:
-    /// only the kernel's sums are reported.
+    /// The same without the sampling thread, for a reader that runs all the time and must be cheap.
+    /// Only the kernel's sums are reported.
     pub fn without_samples(segment: &Segment) -> Watch {
         Watch::unsampled(segment)
     }
 
     /// Compare the interval between two snapshots, of which `busy_seconds` were not idle, and continue
-    /// to watch. Call it right after each snapshot, including the first.
+    /// watching. Call this right after each snapshot, including the first.
     pub fn observe(
         &mut self,
         previous: Option<&Snapshot>,
@@ -193,14 +195,14 @@ impl Watch {
             let before = self.readings.get(&key);
             let running = book.run().and_then(|id| snapshot.directory.get(id));
             let on_cpu = running.is_some_and(Stat::is_cpu);
-            // A book that has not changed since, in a wait, means that the process has not run.
+            // If the book has not changed since, and is in a wait, the process has not run.
             let unchanged = |b: &&Reading| b.seq == book.seq && book.seq % 2 == 0 && !on_cpu;
             let reading = match before.filter(unchanged) {
                 Some(same) => Some(*same),
-                None => processes.schedstat(book.pid as u32).map(|it| Reading {
+                None => processes.schedstat(book.pid as u32).map(|schedstat| Reading {
                     seq: book.seq,
-                    on_cpu_ns: it.on_cpu_ns,
-                    run_queue_ns: it.run_queue_ns,
+                    on_cpu_ns: schedstat.on_cpu_ns,
+                    run_queue_ns: schedstat.run_queue_ns,
                 }),
             };
             let Some(reading) = reading else { continue };
@@ -261,7 +263,7 @@ impl Watch {
     }
 }
 
-/// Half-width of Wilson's 95 % interval of a share; valid also without any hit.
+/// Half-width of Wilson's 95 % interval of a share, also valid without any hit.
 /// E. B. Wilson, JASA 22 (1927), 209-212.
 pub fn half_width(hits: u64, samples: u64) -> f64 {
     const Z: f64 = 1.96;
@@ -294,7 +296,7 @@ mod tests {
         let share = |of_busy, error| Share { of_busy, error };
         let no_hit = share(0.0, 0.03);
         assert_eq!(share(0.06, 0.06).better(Some(no_hit)), no_hit);
-        // Blocked in places that the samples missed.
+        // Processes blocked at points that the samples missed.
         assert_eq!(share(0.06, 0.01).better(Some(no_hit)), share(0.06, 0.01));
         assert_eq!(share(0.06, 0.01).better(Some(share(0.1, 0.02))), share(0.1, 0.02));
         assert_eq!(share(0.06, 0.06).better(None), share(0.06, 0.06));

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whether a process is blocked, by /proc.
+//! Whether a process is blocked, according to /proc.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Limit of the files of /proc that the sampler keeps open.
+/// Maximum number of files in /proc that the sampler keeps open.
 const MOST_FILES: usize = 256;
 
-/// The state of a process at one moment, by the kernel.
+/// The state of a process at one moment, according to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     /// On a processor or in the run queue.
     Running,
-    /// Blocked in this system call; `None`: outside of any, or unknown.
+    /// Blocked in this system call; `None`: outside system calls, or unknown.
     Blocked(Option<i64>),
 }
 
-/// Files of /proc, kept open: reading one again asks the kernel again.
+/// Files in /proc that are kept open: reading one again queries the kernel again.
 #[derive(Debug, Default)]
 pub(super) struct Proc {
     files: HashMap<i32, (File, bool)>,
 }
 
 impl Proc {
-    /// From /proc/PID/syscall if we may read it (root, or the same user without a restriction on
-    /// ptrace), else the state in /proc/PID/stat, which every user may read.
+    /// The state from /proc/PID/syscall if we may read it (as root, or as the same user without a restriction
+    /// of ptrace), otherwise from /proc/PID/stat, which every user may read.
     pub fn doing(&mut self, pid: i32) -> io::Result<Doing> {
         let mut buffer = [0u8; 512];
         if self.files.len() > MOST_FILES {
@@ -35,7 +35,7 @@ impl Proc {
         if let Some((file, is_syscall)) = self.files.get(&pid) {
             match file.read_at(&mut buffer, 0) {
                 Ok(n) if n > 0 => return parse_doing(&buffer[..n], *is_syscall),
-                // The process has ended, or is not ours to ask about.
+                // The process has ended, or we may not query it.
                 _ => self.files.remove(&pid),
             };
         }
@@ -75,7 +75,7 @@ fn parse_doing(bytes: &[u8], is_syscall: bool) -> io::Result<Doing> {
 mod tests {
     use super::*;
 
-    /// A process that ends with the test.
+    /// A process that is killed at the end of the test.
     struct Process(std::process::Child);
 
     impl Process {
@@ -87,7 +87,7 @@ mod tests {
             Proc::default().doing(self.0.id() as i32)
         }
 
-        /// Waits until it does that. At its beginning it may wait for its program's file.
+        /// Waits until the process reaches that state. At first it may wait for its program's file.
         fn until(&self, meant: impl Fn(&Doing) -> bool) {
             let began = std::time::Instant::now();
             while !meant(&self.doing().unwrap()) {
@@ -108,10 +108,10 @@ mod tests {
     fn a_blocked_process_is_found_with_its_system_call() {
         let own = std::process::id();
         let figures = process::Proc::default().schedstat(own);
-        assert!(figures.is_some_and(|it| it.on_cpu_ns > 0));
-        Process::new("sh", &["-c", "while :; do :; done"]).until(|it| *it == Doing::Running);
+        assert!(figures.is_some_and(|figures| figures.on_cpu_ns > 0));
+        Process::new("sh", &["-c", "while :; do :; done"]).until(|doing| *doing == Doing::Running);
         let mut idle = Process::new("sleep", &["60"]);
-        idle.until(|it| matches!(it, Doing::Blocked(_)));
+        idle.until(|doing| matches!(doing, Doing::Blocked(_)));
         for _ in 0..2 {
             assert!(matches!(idle.doing().unwrap(), Doing::Blocked(_)));
         }

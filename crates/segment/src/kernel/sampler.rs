@@ -13,10 +13,10 @@ use std::time::Duration;
 
 /// Time between two rounds of the sampler.
 const PERIOD: Duration = Duration::from_millis(5);
-/// Sessions sampled in a round: always the same number, so that busy times do not weigh less.
+/// Number of sessions sampled per round: always the same, so that busy times do not weigh less.
 const LOOKS: usize = 3;
 
-/// A session to be sampled.
+/// A session to sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub slot: u32,
@@ -29,7 +29,7 @@ pub(super) struct Target {
 pub(super) struct State {
     pub targets: Vec<Target>,
     pub samples: u64,
-    /// By system call.
+    /// Unexplained samples, by system call.
     pub unexplained: HashMap<Option<i64>, u64>,
     pub reason: Option<String>,
 }
@@ -61,7 +61,9 @@ impl Sampler {
             })
         };
         let thread = thread
-            .map_err(|error| lock(&state).reason = Some(format!("no thread for it: {error}")))
+            .map_err(|error| {
+                lock(&state).reason = Some(format!("could not start the sampling thread: {error}"))
+            })
             .ok();
         Sampler { state, stop, thread }
     }
@@ -75,7 +77,7 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It ends within one period; its panic is ignored.
+            // The thread ends within one period; a panic is ignored.
             let _ = thread.join();
         }
     }
@@ -102,7 +104,7 @@ fn sample(mut segment: Segment, state: &Mutex<State>, stop: &AtomicBool) {
 }
 
 fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<State>) {
-    // Asking the kernel is expensive, so idle sessions are skipped.
+    // Querying the kernel is expensive, so idle sessions are skipped.
     if runs(target, segment).is_none_or(|now| now.idle) {
         return;
     }
@@ -111,7 +113,7 @@ fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<St
         Ok(doing) => doing,
         Err(error) => {
             if this_host::exists(target.pid) {
-                let reason = format!("/proc/{}/stat cannot be read: {error}", target.pid);
+                let reason = format!("could not read /proc/{}/stat: {error}", target.pid);
                 lock(state).reason = Some(reason);
             }
             return;
@@ -133,9 +135,9 @@ fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<St
 
 /// The running account of a book.
 struct Now {
-    /// Since when, tick.
+    /// When it began, tick.
     since: u64,
-    /// Whether it is idle.
+    /// Whether it is idle time.
     idle: bool,
     /// Whether it is `cpu`.
     cpu: bool,

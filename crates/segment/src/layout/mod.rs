@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The segment, byte for byte: offsets and sizes, generated from `format/layout.toml`, and how a field is read.
+//! The layout of the segment: offsets and sizes, generated from `format/layout.toml`, and functions that read fields.
 //!
-//! Everything is in the byte order of the machine that wrote it, which must be the reader's. The
-//! functions here read a field of a buffer that the caller has sized by the validated header. A field
+//! Everything is in the byte order of the writing machine, which must be that of the reader. The functions
+//! here read a field of a buffer whose size the caller has derived from the validated header. A field
 //! beyond the buffer reads as zero, so no content makes the reader panic.
 
 #[rustfmt::skip]
@@ -10,7 +10,7 @@ mod offsets;
 
 pub use offsets::*;
 
-/// Where the part of the header that a reader reads again and again ends.
+/// The end of the part of the header that a reader reads repeatedly.
 pub const LIVE_END: usize = header::REFUSAL_LOGGED;
 /// Operations that are counted for each relation.
 pub const RELATION_OPERATIONS: usize = relation_operation::OPERATIONS as usize;
@@ -23,12 +23,12 @@ pub const ROW_SIZE: usize = ROW * 8;
 /// Bytes of a chunk.
 pub const CHUNK_SIZE: usize = CHUNK_BUCKETS * 8;
 
-/// Bytes of a book with that many statistics.
+/// Bytes of a book with this many statistics.
 pub const fn book_size(statistics: usize) -> usize {
     book::SIZE + statistics * head::SIZE + statistics.div_ceil(CHUNK) * CHUNK_SIZE
 }
 
-/// Bytes from the beginning of a book's histograms to a bucket of the one of head `index`.
+/// Bytes from the start of a book's histograms to a bucket of the histogram of head `index`.
 pub const fn bucket_offset(index: usize, bucket: usize) -> usize {
     index / CHUNK * CHUNK_SIZE
         + bucket / OCTAVE * ROW_SIZE
@@ -36,7 +36,8 @@ pub const fn bucket_offset(index: usize, bucket: usize) -> usize {
         + bucket % OCTAVE * 8
 }
 
-/// What pends in a book: the index of its head, and whether it has ended. One that may go on is time, and no event yet.
+/// The pending wait of a book: the index of its head, and whether it has ended. The time of a wait that may continue
+/// counts, but not yet as an event.
 pub(crate) fn pending(pend: u32) -> Option<(usize, bool)> {
     (pend != NONE).then_some(((pend & !PEND_OPEN) as usize, pend & PEND_OPEN == 0))
 }
@@ -61,8 +62,8 @@ pub fn f64_at(bytes: &[u8], at: usize) -> f64 {
     f64::from_bits(u64_at(bytes, at))
 }
 
-/// The text of `size` bytes at `at`, up to its terminator. Control characters, which a
-/// hostile writer could send to a terminal, become question marks.
+/// The text of `size` bytes at `at`, up to its terminator. Control characters, with which a
+/// hostile writer could attack a terminal, become question marks.
 pub fn text_at(bytes: &[u8], at: usize, size: usize) -> String {
     let field = bytes.get(at..at + size).unwrap_or(&[]);
     let end = field.iter().position(|&b| b == 0).unwrap_or(field.len());
@@ -77,9 +78,9 @@ pub fn text_at(bytes: &[u8], at: usize, size: usize) -> String {
 pub struct Region {
     /// Bytes from the start of the file.
     pub offset: u64,
-    /// Entries.
+    /// Number of entries.
     pub count: u32,
-    /// Bytes an entry.
+    /// Bytes per entry.
     pub stride: u32,
 }
 
@@ -98,7 +99,7 @@ impl Region {
         u64::from(self.count).checked_mul(u64::from(self.stride))?.checked_add(self.offset)
     }
 
-    /// The offset of entry `index`. The caller has checked `end` and `index`.
+    /// The offset of entry `index`. The caller must have checked `end` and `index`.
     pub fn entry(&self, index: u32) -> u64 {
         self.offset + u64::from(index) * u64::from(self.stride)
     }
@@ -124,8 +125,8 @@ pub fn bucket_low(bucket: usize) -> u64 {
     ((8 + bucket % 8) as u64) << (bucket / 8 - 1)
 }
 
-/// The middle of a bucket: within 1/16 of every value in it, except in the last bucket, which has all
-/// larger values.
+/// The middle of a bucket, which is within 1/16 of every value in it, except for the last bucket, which has
+/// all larger values.
 pub fn bucket_middle(bucket: usize) -> u64 {
     let low = bucket_low(bucket);
     low + (bucket_low(bucket + 1) - low) / 2

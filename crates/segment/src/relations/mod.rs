@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Relations: I/O on the files of each, since the last reset or in an interval.
 //!
-//! Every session counts in local entries, which are flushed to one table. A reading adds up both
+//! Every session counts in local entries, which are flushed into one table. A reading adds up both
 //! (`read`).
 
 mod read;
@@ -11,7 +11,7 @@ use crate::timing::most_first;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Identifies a relation's fork. All zero: relations without an entry of their own, and unlinked ones.
+/// Identifies a relation's fork. All zeros: relations without an entry of their own, and unlinked ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelationKey {
     /// The tablespace's number.
@@ -22,7 +22,7 @@ pub struct RelationKey {
     pub relfilenode: u32,
     /// 0 main, 1 fsm, 2 vm, 3 init.
     pub fork: u32,
-    /// 1 + the session's number for a temporary relation; 0 otherwise.
+    /// 1 + the backend number for a temporary relation; 0 otherwise.
     pub backend: u32,
 }
 
@@ -95,7 +95,7 @@ impl Sums {
         self.failed = self.failed.saturating_add(other.failed);
     }
 
-    /// Whether these can be `earlier` and further operations.
+    /// Whether these sums can be `earlier` plus more operations.
     fn continues(&self, earlier: &Sums) -> bool {
         self.of.iter().zip(earlier.of).all(|(now, then)| now.count >= then.count)
     }
@@ -139,13 +139,13 @@ pub struct Relations {
 /// One operation on the files of a relation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct RelationTiming {
-    /// How many ended, the failed ones included.
+    /// Number of operations that ended, including failed ones.
     pub count: u64,
-    /// Bytes transferred by operations on files.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Their time.
+    /// Total time of the operations.
     pub seconds: f64,
-    /// The longest one; `None` if there was none, or none longer than in earlier intervals.
+    /// The longest operation; `None` if there was none, or none longer than in earlier intervals.
     pub max_seconds: Option<f64>,
 }
 
@@ -155,11 +155,11 @@ pub struct RelationRow {
     /// Its key.
     #[serde(skip)]
     pub key: RelationKey,
-    /// The tablespace's number; this and the other numbers are `None` for the others together.
+    /// The tablespace's number; this and the other numbers are `None` for all other relations together.
     pub tablespace: Option<u32>,
     /// The database's number; also `None` for a shared relation.
     pub database_id: Option<u32>,
-    /// Its name, as a session reported it.
+    /// The database's name, as a session reported it.
     pub database: Option<String>,
     /// The number in the file's name.
     pub relfilenode: Option<u32>,
@@ -185,16 +185,16 @@ pub struct RelationRow {
 
 getters! {
     Relations:
-    capacity: u32, "Relations that fit into the table.";
+    capacity: u32, "Capacity of the table, in relations.";
     entries: u32, "Relations in the table, unlinked ones included.";
-    overflow: u64, "How often a relation found no free entry since the segment was made; it counts with the others.";
-    torn: u32, "Relations that were read during an update or a flush.";
+    overflow: u64, "How often a relation got no entry since the segment was created; its counts go to the entry of all others.";
+    torn: u32, "Relations read during an update or a flush.";
 }
 
 impl Relations {
-    /// The I/O since `earlier`, or since the last reset; most time first.
+    /// The I/O since `earlier`, or since the last reset, longest time first.
     ///
-    /// A relation that is not in the table any more counts with the others, with all its operations.
+    /// A relation that is no longer in the table counts among the others, with all its operations.
     pub fn since(&self, earlier: Option<&Relations>) -> Vec<RelationRow> {
         let earlier = earlier.filter(|earlier| earlier.resets == self.resets);
         let mut moved = Sums::default();

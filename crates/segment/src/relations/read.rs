@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading the table and the local entries together, so that each operation counts once.
+//! Reads the table and the local entries together, so that each operation counts once.
 //!
 //! Concurrency contract. A local entry is marked as being flushed before `flushes` of the shared entry
-//! grows, and is free only after all its sums were added. So the reader takes `flushes`, copies the
-//! local entries, then the shared entry. If `flushes` is unchanged and no local entry was being flushed,
-//! each sum was in one of the two. Other entries are read again.
+//! grows, and becomes free only after all its sums have been added. So the reader notes `flushes`, copies
+//! the local entries, then the shared entry. If `flushes` is unchanged and no local entry was being
+//! flushed, each sum was in exactly one of the two. Other entries are read again.
 
 use super::{RelationKey, Relations, Sums};
 use crate::error::Error;
@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
 
-/// Limit of the rounds of reading entries that are being flushed.
+/// Maximum number of rounds of reading entries that are being flushed.
 const ROUNDS: u32 = 20;
 /// Time between two rounds.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 #[derive(Default)]
 struct LocalRelations {
     sums: HashMap<u32, Sums>,
-    /// Entries of which a local entry is being flushed.
+    /// Entries into which a local entry is being flushed.
     leaving: Vec<u32>,
 }
 
@@ -85,7 +85,7 @@ impl Segment {
             if last {
                 relations.torn = left;
             }
-            // A local entry that was copied in an update may be half of it.
+            // A local entry that was copied during an update may be inconsistent.
             if left == 0 || last {
                 relations.torn = relations.torn.saturating_add(tries.torn());
             }
@@ -97,8 +97,8 @@ impl Segment {
         Ok(Some(relations))
     }
 
-    /// Read the wanted entries that are not being flushed; in the last round, all. Returns the number
-    /// of those being flushed.
+    /// Read the requested entries that are not being flushed; in the last round, all of them. Returns the number
+    /// of entries being flushed.
     fn read_round(
         &self,
         regions: &RelationRegions,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading one book while its owner changes it.
+//! Reads one book while its owner changes it.
 //!
 //! Concurrency contract. The book is copied between two equal and even readings of its sequence counter
-//! (the loads pair with A and B of tally.h). The clock is read before the second one, so the running
-//! account still ran at that tick. Histograms are read after the heads, outside of that: they may be
-//! ahead by a few updates, never behind.
+//! (the loads pair with A and B of tally.h). The clock is read before the second reading, so the running
+//! account was still running at that tick. Histograms are read after the heads, outside the sequence:
+//! they may be ahead by a few updates, but never behind.
 
 use super::context::ReadContext;
 use super::histograms::HistogramBuffers;
@@ -17,9 +17,9 @@ use crate::this_host;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
 
-/// Limit of tries for one book that its writer changes.
+/// Maximum number of attempts for one book that its writer changes.
 const BOOK_TRIES: u32 = 1000;
-/// Limit for all books of a snapshot, so that stopped writers cannot block the reader.
+/// Maximum number of attempts for all books of a snapshot, so that stopped writers cannot block the reader.
 const ALL_TRIES: u32 = 5000;
 
 /// Buffers that are reused from one book to the next.
@@ -31,7 +31,7 @@ pub(crate) struct Buffers {
     next: usize,
 }
 
-/// The held locks in the book in `bytes`, the first of `holding`.
+/// The held locks listed in the book in `bytes`, out of `holding`.
 fn holds(bytes: &[u8], holding: u32) -> impl Iterator<Item = Hold> + '_ {
     let held = (holding as usize).min(layout::HOLDS);
     bytes[book::HOLDS..].chunks_exact(hold::SIZE).take(held).map(|bytes| Hold {
@@ -43,7 +43,7 @@ fn holds(bytes: &[u8], holding: u32) -> impl Iterator<Item = Hold> + '_ {
 }
 
 impl Segment {
-    /// The book of the slot with the entry `bytes`. New statistics are left [`NAMELESS`].
+    /// The book of the slot with the entry `bytes`. New statistics are still [`NAMELESS`].
     pub(crate) fn read_slot(
         &self,
         slot: u32,
@@ -69,7 +69,7 @@ impl Segment {
         Ok(book)
     }
 
-    /// Whether the owner still runs. Pids are reused, so new owners are checked by their start time.
+    /// Whether the owner still runs. PIDs are reused, so new owners are checked by their start time.
     fn is_there(&self, book: &Book, previous: Option<&Book>) -> bool {
         if !self.is_of_this_boot() {
             return false;
@@ -83,7 +83,7 @@ impl Segment {
         }
     }
 
-    /// Fill the part of `book` that its owner writes.
+    /// Fill in the part of `book` that its owner writes.
     fn read_book(
         &self,
         book: &mut Book,
@@ -102,8 +102,8 @@ impl Segment {
         book.between = u64_at(buffer, book::BETWEEN);
         book.holding = u32_at(buffer, book::HOLDING);
         book.holds.extend(holds(buffer, book.holding));
-        // The owner has not noticed a reset: only the running account since then counts. If the clock has begun anew, its
-        // times are later than any since.
+        // If the owner has not noticed a reset, only the running account since the reset counts. If the clock has
+        // restarted, the owner's times are later than all times since.
         let lags = u32_at(buffer, book::RESETS) != context.resets;
         if lags {
             let last = self.now().saturating_add(CLOCK_SLIP);
@@ -136,7 +136,7 @@ impl Segment {
             ended,
         });
         if let Some((head, pend)) =
-            book.pend.and_then(|it| Some((book.heads.get_mut(it.head)?, it)))
+            book.pend.and_then(|pend| Some((book.heads.get_mut(pend.head)?, pend)))
         {
             head.total = head.total.saturating_add(pend.ticks);
             if pend.ended {
@@ -147,14 +147,14 @@ impl Segment {
         }
         let run = u32_at(buffer, book::RUN) as usize;
         book.run_head = (run < used).then_some(run);
-        // Its owner has closed it since the entry was read.
+        // The owner has closed the book since the entry was read.
         if book.life == Life::Alive && book.run_head.is_none() {
             let at = self.regions.entries.entry(book.slot);
             if self.read_u32(at + entry::STATE as u64)? != slot_state::LIVE {
                 book.life = Life::Retired;
             }
         }
-        // The running account ended with its process, at an unknown time after the previous snapshot.
+        // The running account ended with the process, at an unknown time after the previous snapshot.
         let until = match book.life {
             Life::Alive => book.now,
             Life::Dead | Life::Retired => previous.map_or(0, |p| p.now),
@@ -163,7 +163,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Copy book and heads into `buffer` while they do not change.
+    /// Copy the book and its heads into `buffer` while they do not change.
     fn copy_book(
         &self,
         book: &mut Book,
@@ -193,7 +193,8 @@ impl Segment {
             }
             tries += 1;
             let all = context.repeats.fetch_add(1, Ordering::Relaxed);
-            // An ended process does not finish its update, and an image does not change; a stopped process may take hours.
+            // A process that has ended does not finish its update, and an image does not change. A stopped process may
+            // take hours.
             let same = before == book.seq && (book.life != Life::Alive || !self.changes());
             if same || tries >= self.hooks.tries(BOOK_TRIES) || all >= ALL_TRIES {
                 book.torn = book.life == Life::Alive;

@@ -6,17 +6,17 @@ use std::sync::atomic::AtomicU32;
 
 /// The context of reading one snapshot.
 pub(crate) struct ReadContext<'a> {
-    /// The previous snapshot's books of slots and of groups, if they are comparable.
+    /// The previous snapshot's books of slots and groups, if they are comparable.
     pub previous: Option<Previous<'a>>,
     pub resets: u32,
     pub reset_tick: u64,
-    /// Readings repeated, all books together.
+    /// Number of repeated readings, for all books together.
     pub repeats: AtomicU32,
 }
 
 impl<'a> ReadContext<'a> {
-    /// The previous book of a slot: mostly the one after that of the slot before. A search would touch
-    /// books that have left the cache.
+    /// The previous book of a slot. Usually it is the one after that of the preceding slot, whereas a search
+    /// would touch books that are no longer in the CPU cache.
     pub fn previous_of(&self, slot: u32, next: &mut usize) -> Option<&'a Book> {
         let books = self.previous?.books;
         if books.get(*next).is_none_or(|book| book.slot != slot) {

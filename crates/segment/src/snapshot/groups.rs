@@ -2,9 +2,9 @@
 //! The groups: the counts of sessions that have ended.
 //!
 //! Concurrency contract. A process that merges a session changes its group while merge_active is set,
-//! and counts the merge before it clears that. The groups are read between two equal readings of both.
-//! If the process of a merge was killed, the journal has the former content of the head in question and
-//! how much of the slot was moved.
+//! and counts the merge before it clears merge_active. The groups are read between two equal readings of
+//! both. If the merging process was killed, the journal has the former content of the head in question,
+//! and how much of the slot was already moved.
 
 use super::context::ReadContext;
 use super::histograms::HistogramBuffers;
@@ -17,9 +17,9 @@ use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long to wait for a merge before checking whether its process runs.
+/// How long to wait for a merge before checking whether the merging process runs.
 const MERGE_PATIENCE: Duration = Duration::from_millis(20);
-/// How long to wait for a merge.
+/// Maximum time to wait for a merge.
 const MERGE_LIMIT: Duration = Duration::from_millis(500);
 
 /// The groups, and the number of merges that they contain.
@@ -29,45 +29,45 @@ pub(crate) struct Groups {
     pub stuck: Option<Stuck>,
 }
 
-/// An interrupted merge: its process was killed or stopped.
+/// An interrupted merge, whose process was killed or stopped.
 pub(crate) struct Stuck {
     pub merge: MergeState,
     undo: Option<Undo>,
 }
 
-/// How far a merge has come. It never comes back to a former state.
+/// The progress of a merge, which never returns to a former state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MergeState {
     active: u32,
-    /// What the journal names last: of a merge, its slot.
+    /// The slot of the last merge in the journal.
     pub slot: u32,
     group: u32,
     head: u32,
-    /// Of the slot.
+    /// The state of the slot.
     state: u32,
     pub generation: u32,
-    /// How many of its statistics are in the group.
+    /// Number of its statistics that are in the group.
     pub merged: u32,
 }
 
 impl MergeState {
-    /// Whether the slot is being merged. The journal may also name one that was merged long ago.
+    /// Whether the slot is being merged. The journal may also name a slot that was merged long ago.
     pub fn is_merging(&self) -> bool {
         self.state == slot_state::MERGING
     }
 
-    /// Whether the group has all of the slot, although the merge is not counted yet.
+    /// Whether the group has all statistics of the slot, although the merge is not counted yet.
     pub fn has_all(&self) -> bool {
         self.active == COMMIT && self.state == slot_state::CLAIMING
     }
 }
 
-/// In the journal: a head is being merged, and may be half changed.
+/// State in the journal: a head is being merged, and may be inconsistent.
 const HEAD: u32 = 1;
-/// In the journal: all heads are merged.
+/// State in the journal: all heads are merged.
 const COMMIT: u32 = 3;
 
-/// The head that it was changing, and its former content.
+/// The head that an interrupted merge was changing, and its former content.
 pub(crate) struct Undo {
     group: u32,
     head: u32,
@@ -76,7 +76,7 @@ pub(crate) struct Undo {
 }
 
 impl Segment {
-    /// The groups and the number of merges that they contain; `None`: merges were too frequent.
+    /// The groups, and the number of merges that they contain; `None`: merges were too frequent.
     pub(crate) fn read_groups(&self, context: &ReadContext<'_>) -> Result<Option<Groups>, Error> {
         let begin = Instant::now();
         loop {
@@ -91,7 +91,7 @@ impl Segment {
             let undo = stuck.as_ref().and_then(|s| s.undo.as_ref());
             let books = self.read_group_books(context, undo)?;
             fence(Ordering::Acquire);
-            // A process that was only stopped may have continued.
+            // The process may have continued, if it was only stopped.
             let continued = match &stuck {
                 Some(stuck) => self.merge_state()? != stuck.merge,
                 None => false,
@@ -116,7 +116,7 @@ impl Segment {
             || (waited > MERGE_PATIENCE && self.pids_known && !this_host::runs(holder))
     }
 
-    /// How far the merge has come that the journal is about.
+    /// The progress of the merge in the journal.
     fn merge_state(&self) -> Result<MergeState, Error> {
         let mut bytes = [0u8; journal::SAVED];
         self.read(self.regions.journal.offset, &mut bytes)?;
@@ -146,7 +146,7 @@ impl Segment {
         saved.copy_from_slice(&bytes[journal::SAVED..journal::SAVED + head::SIZE]);
         let mut undo = None;
         if merge.active == HEAD && merge.slot < self.header().slots {
-            // The first reserved word of the saved head: which of the slot's it adds.
+            // The first reserved word of the saved head is the number of the slot's head that is added.
             let source = u64_at(&saved, head::RESERVED);
             if u64::from(merge.merged) <= source {
                 undo = Some(Undo {

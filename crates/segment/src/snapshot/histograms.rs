@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading the histograms of a book: after its heads, and only those that changed since the previous
+//! Reads the histograms of a book: after its heads, and only those that changed since the previous
 //! snapshot.
 
 use crate::book::Book;
@@ -28,7 +28,7 @@ impl Default for HistogramBuffers {
     }
 }
 
-/// A histogram to read: which of its chunk, and the octaves between the extremes of its head.
+/// A histogram to read: its column in the chunk, and the octaves between the extremes of its head.
 #[derive(Debug)]
 struct HistogramColumn {
     column: usize,
@@ -36,9 +36,9 @@ struct HistogramColumn {
 }
 
 impl Segment {
-    /// The histograms of the heads of a book: from the file, from the book's previous reading if nothing
-    /// was counted since, or, for one head, from `given`. Those of a chunk are read together, from the
-    /// lowest octave that one of them needs to the highest.
+    /// The histograms of the heads of a book: from the file; from the book's previous reading if nothing
+    /// has been counted since; or, for one head, from `given`. Histograms of a chunk are read together, from
+    /// the lowest octave that any of them needs to the highest.
     pub(crate) fn read_histograms(
         &self,
         book: &mut Book,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One consistent reading of a whole segment.
 //!
-//! Concurrency contract. Readers never block writers. `books` documents how one book is read, `groups`
-//! how the groups are.
+//! Concurrency contract. Readers never block writers. `books` documents how one book is read, and
+//! `groups` how the groups are read.
 //!
 //! A session that ends is merged into its group, and counts once: the slots are read first, then the
-//! groups, between two equal readings of the number of merges while no merge is active. Slots that the
-//! log of merges names since the start are dropped, because their group already contains them. If the
-//! process of a merge was killed, the journal restores the group's former content, and the slot is used
-//! without the statistics that were already moved.
+//! groups, between two equal readings of the number of merges while no merge is active. Slots in the
+//! merge log since the start are dropped, because their group already contains them. If the merging
+//! process was killed, the journal restores the group's former content, and the slot is used without the
+//! statistics that were already moved.
 //!
-//! After a reset during the reading it starts again.
+//! If the totals are reset during the reading, it starts again.
 
 mod books;
 mod context;
@@ -38,29 +38,29 @@ use std::time::Duration;
 /// A consistent reading of a segment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// When it was complete, tick.
+    /// When the reading was complete, tick.
     pub tick: u64,
-    /// When it was complete, ns since 1970.
+    /// When the reading was complete, ns since 1970.
     pub realtime_ns: u64,
-    /// The clock as known then.
+    /// The clock as known at that time.
     pub clock: Clock,
-    /// The level in force.
+    /// The current level.
     pub level: Level,
-    /// When and how it ends by itself.
+    /// When and how the level ends by itself.
     pub level_end: Option<LevelEnd>,
     /// Time at level locks or above since the last reset, ticks.
     pub locks_ticks: u64,
-    /// How often totals were reset.
+    /// Number of resets.
     pub resets: u32,
-    /// When that last happened, tick.
+    /// When the totals were last reset, tick.
     pub reset_tick: u64,
     /// Overflows so far.
     pub overflows: Overflows,
     /// Whether a process still has no slot.
     pub refused_claims: bool,
-    /// Events ever begun.
+    /// Number of events begun since the segment was created.
     pub event_count: u64,
-    /// Merges completed.
+    /// Number of completed merges.
     pub merges: u64,
     /// The sessions, by slot.
     pub books: Vec<Book>,
@@ -68,11 +68,11 @@ pub struct Snapshot {
     pub groups: Vec<Book>,
     /// The names of the statistics.
     pub directory: Arc<Directory>,
-    /// The names of the tranches of the locks that are held.
+    /// The names of the tranches of held locks.
     pub tranches: Arc<Tranches>,
-    /// Statistics without a name, which are not shown.
+    /// Number of statistics without a name, which are not shown.
     pub nameless: u64,
-    /// An interrupted merge was found: its process was killed.
+    /// Whether an interrupted merge was found, whose process was killed.
     pub stuck_merge: bool,
 }
 
@@ -84,16 +84,16 @@ impl Snapshot {
     }
 }
 
-/// Limit of attempts at a whole snapshot.
+/// Maximum number of attempts at a whole snapshot.
 const RESTARTS: u32 = 20;
-/// Slots that a thread reads before it takes more.
+/// Number of slots that a thread takes at a time.
 const BATCH: usize = 32;
-/// Unchanged slots whose process is checked per snapshot.
+/// Number of unchanged slots whose process is checked per snapshot.
 const LIVENESS_CHECKS: usize = 32;
 
 impl Segment {
-    /// Read the whole segment. With the previous snapshot of this segment only changes are read, and the
-    /// two share the rest.
+    /// Read the whole segment. If a previous snapshot of this segment is given, only changes are read, and the
+    /// two snapshots share the rest.
     pub fn snapshot(&mut self, previous: Option<&Snapshot>) -> Result<Snapshot, Error> {
         if self.is_of_this_boot() {
             self.measure_clock();
@@ -114,7 +114,7 @@ impl Segment {
         let word = u32_at(&live, header::LEVEL_WORD);
         let resets = resets_of_word(word);
         let merges_before = u64_at(&live, header::MERGE_COUNT);
-        // After a reset, earlier values are not comparable. The clock may have begun anew with it.
+        // After a reset, earlier values are not comparable. The clock may have restarted with it.
         if self.is_of_this_boot() && previous.is_some_and(|p| p.resets != resets) {
             self.read_clock_origin()?;
         }
@@ -135,7 +135,7 @@ impl Segment {
             return Ok(None);
         };
         if let Some(Stuck { merge, .. }) = &stuck {
-            // Statistics that the interrupted merge has moved are in the group.
+            // Statistics that the interrupted merge has already moved are in the group.
             let same = |b: &Book| b.slot == merge.slot && b.generation == merge.generation;
             if merge.has_all() {
                 books.retain(|book| !same(book));
@@ -144,7 +144,7 @@ impl Segment {
                     book.heads.drain(..(merge.merged as usize).min(book.heads.len()));
                     book.run_head = None;
                 } else if merge.is_merging() {
-                    // It was copied before it was complete.
+                    // The slot was copied before it was complete.
                     return Ok(None);
                 }
             }
@@ -198,7 +198,7 @@ impl Segment {
         }))
     }
 
-    /// All entries, slots and groups, in one go.
+    /// All entries, of slots and groups, in one reading.
     fn read_entries(&mut self) -> Result<Vec<u8>, Error> {
         let region = self.regions.entries;
         let size = region.count as usize * region.stride as usize;
@@ -218,7 +218,7 @@ impl Segment {
                 matches!(state, slot_state::LIVE | slot_state::RETIRED | slot_state::MERGING)
             })
             .collect();
-        // Batches rather than halves, because a thread may be delayed.
+        // Small batches rather than equal shares, because a thread may be delayed.
         let batches: Vec<_> = used.chunks(BATCH).collect();
         let next = AtomicUsize::new(0);
         let work = || -> Result<Vec<(usize, Vec<Book>)>, Error> {
@@ -241,7 +241,7 @@ impl Segment {
                 (1..this_host::workers(used.len())).map(|_| scope.spawn(work)).collect();
             let mut done = work()?;
             for other in others {
-                // Pass on the panic of a worker.
+                // Propagate the panic of a worker.
                 done.extend(other.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
             }
             Ok(done)
@@ -252,7 +252,7 @@ impl Segment {
         Ok(books)
     }
 
-    /// Set the numbers of statistics that are new. Returns how many have no name.
+    /// Set the numbers of new statistics. Returns the number of statistics without a name.
     fn name(&mut self, books: &mut [Book]) -> Result<u64, Error> {
         let mut nameless = 0;
         for book in books {
@@ -272,7 +272,7 @@ impl Segment {
         Ok(nameless)
     }
 
-    /// The pid of a dead process may be reused: check some of the unchanged slots, others each time.
+    /// Check some of the unchanged slots, different ones each time, because the PID of a dead process may be reused.
     fn check_liveness(&mut self, books: &mut [Book], previous: Option<&Snapshot>) {
         if !self.pids_known {
             return;

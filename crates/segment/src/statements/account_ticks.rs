@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The part of a time that went to one account.
+//! The part of a statement's time in one account.
 
 use crate::directory::StatId;
 
 /// Time in one account of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountTicks {
-    /// The account: its number in the directory, [`crate::book::NAMELESS`] if it has none. Within the
-    /// readers of table and caches, its number in the file.
+    /// The account: its number in our directory, or [`crate::book::NAMELESS`]. Within the readers of table and
+    /// caches, its number in the file.
     pub stat: StatId,
     /// Number of events.
     pub count: u64,
@@ -16,7 +16,7 @@ pub struct AccountTicks {
 }
 
 impl AccountTicks {
-    /// Add it to the one of the same account, or as a new one.
+    /// Add this to the part of the same account, or as a new part.
     pub(super) fn add_to(self, parts: &mut Vec<AccountTicks>) {
         match parts.iter_mut().find(|part| part.stat == self.stat) {
             Some(part) => {

@@ -2,7 +2,7 @@
 //! The statements in the sessions' caches, and the current statement of each session.
 //!
 //! Concurrency contract. A local entry is copied between two equal and even readings of its seq. Freeing
-//! a local entry changes only its state, outside of seq; its content stays.
+//! a local entry changes only its state, outside the seq; its content stays.
 
 use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
@@ -44,7 +44,7 @@ impl Cached {
         })
     }
 
-    /// Its item in the log of a set after it was flushed.
+    /// The item that its flush leaves in the log of a set.
     pub fn item(&self) -> u64 {
         self.generation << 24 | u64::from(self.index) << 16 | u64::from(self.slot)
     }
@@ -57,27 +57,27 @@ pub(super) struct Working {
     pub generation: u32,
     pub pid: i32,
     pub key: StatementKey,
-    /// What its message says, while the key is not known.
+    /// The text of the message, while the key is not known.
     pub message: Option<MessageText>,
-    /// Since when, and up to when its parts are complete, ticks.
+    /// When the statement began, and up to when its parts are complete, ticks.
     pub begun: u64,
     pub now: u64,
     pub parts: Vec<AccountTicks>,
-    /// Time that is not in them yet.
+    /// Time that is not in the parts yet.
     pub rest: Rest,
 }
 
-/// What a session executes, or has executed last.
+/// The statement that a session executes, or has executed last.
 #[derive(Debug, Clone)]
 pub(super) struct Current {
     pub slot: u32,
     pub generation: u32,
-    /// The statement that was named last: of the message that ended last, if none is in progress.
+    /// The last known statement; if none is in progress, that of the last message.
     pub latest: StatementKey,
     pub working: Option<Working>,
 }
 
-/// The latest time of a slot's owner: its pending wait, its running account, and CPU time of the running
+/// The latest time of a slot's owner: its pending wait, its running account, and CPU time in the running
 /// account's phase in between.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rest {
@@ -92,9 +92,9 @@ pub(super) struct Owner {
     pub slot: u32,
     pub generation: u32,
     pub pid: i32,
-    /// Claimed, and not ended.
+    /// Whether the slot is claimed and its owner has not ended.
     pub live: bool,
-    /// Local entries that have memory.
+    /// Number of local entries that have memory.
     pub local_entries: u32,
 }
 
@@ -172,7 +172,7 @@ impl Segment {
             latest: StatementKey::decode(bytes, current::KEY),
             working,
         };
-        // A wait recorded between the two copies would be missing, or counted twice.
+        // A wait that is recorded between the two copies would be missing or counted twice.
         for _ in 0..10 {
             let quiet = self.read_under_seq(at, &mut bytes, tries)?;
             if u64_at(&bytes, current::BEGUN) == 0 {
@@ -201,8 +201,8 @@ impl Segment {
         Ok(current(&bytes, Some(working)))
     }
 
-    /// The time of a slot's owner from the tick `since` until now, less the waits already counted; and
-    /// now.
+    /// The time of a slot's owner from the tick `since` until now, minus the waits already counted; and the
+    /// current tick.
     fn rest_since(&self, slot: u32, since: u64, waits: u64) -> Result<(Rest, u64), Error> {
         let base = self.regions.books.entry(slot);
         let mut words = [0u8; book::PEND_TICKS + 8];

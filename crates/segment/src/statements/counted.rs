@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a counter of a statement is; `counters.rs` has all of them.
+//! The definition of a counter of a statement; `counters.rs` has all of them.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ pub enum Unit {
     Nanos,
 }
 
-/// A counter: where it is in the counts, and its unit.
+/// A counter: its offset in the counts, and its unit.
 #[derive(Debug)]
 pub struct Counter {
     /// Its name.
     pub name: &'static str,
     /// Its offset in the counts.
     pub(super) at: usize,
-    /// Whether it has eight bytes; else four.
+    /// Whether it has eight bytes rather than four.
     pub(super) wide: bool,
     /// Its unit.
     pub unit: Unit,
@@ -30,25 +30,25 @@ pub struct Counter {
 /// Why executions failed: the class of their SQLSTATE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// 08.
+    /// 08: connection exceptions.
     Connection,
-    /// 22.
+    /// 22: data exceptions.
     Data,
-    /// 23.
+    /// 23: integrity constraints.
     Integrity,
-    /// 25: the state of the transaction.
+    /// 25: invalid transaction state.
     Transaction,
     /// 40: serialization failures and deadlocks.
     Rollback,
-    /// 42: syntax and access.
+    /// 42: syntax errors, access rule violations.
     Syntax,
-    /// 53 and 54: no resources, limits of the server.
+    /// 53 and 54: insufficient resources, program limits exceeded.
     Resources,
-    /// 55: the state of an object, such as a lock not available.
+    /// 55: object not in prerequisite state, such as a lock not available.
     Object,
-    /// 57 and 58: intervention, and the operating system.
+    /// 57 and 58: operator intervention, system errors.
     System,
-    /// All others.
+    /// All other classes.
     Other,
 }
 
@@ -67,7 +67,7 @@ impl Failure {
         Failure::Other,
     ];
 
-    /// The class that it stands for; of several, the first.
+    /// The SQLSTATE class; if there are several, the first.
     pub fn class(self) -> &'static str {
         match self {
             Failure::Connection => "08",
@@ -84,8 +84,8 @@ impl Failure {
     }
 }
 
-/// Executions ended by an error by the class of their SQLSTATE, without those of which there was none. `failed` has them in
-/// the order of [`Failure::ALL`].
+/// Failed executions by SQLSTATE class, without classes that did not occur. `failed` has the counts in the order of
+/// [`Failure::ALL`].
 pub(super) fn failed_by_class(failed: &[u64]) -> BTreeMap<&'static str, u64> {
     let all = Failure::ALL.into_iter().map(Failure::class).zip(failed.iter().copied());
     all.filter(|(_, count)| *count > 0).collect()

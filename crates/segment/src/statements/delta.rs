@@ -18,11 +18,11 @@ getters! {
     StatementsDelta:
     seconds: f64, "The length of the interval; 0 without an earlier reading.";
     evicted: u64, "Statements that were evicted.";
-    dropped: u64, "Counts that could not be flushed into the table.";
+    dropped: u64, "Statement counts that could not be flushed into the table.";
 }
 
 impl StatementsDelta {
-    /// All figures since their beginning.
+    /// All figures since the statements began to count.
     pub fn total(reading: &StatementsReading) -> StatementsDelta {
         StatementsDelta {
             seconds: 0.0,
@@ -37,10 +37,10 @@ impl StatementsDelta {
         }
     }
 
-    /// The growth between two readings. What was counted in between is not known, and so nothing, where the later one
-    /// does not continue the earlier one.
+    /// The growth between two readings. If the later one does not continue the earlier one, the growth is not known,
+    /// and the result is empty.
     ///
-    /// A statement that was reset or evicted in between started again at zero, so all its counts are of
+    /// A statement that was reset or evicted in between started again at zero, so all its counts belong to
     /// the interval.
     pub fn between(earlier: &StatementsReading, later: &StatementsReading) -> StatementsDelta {
         let same_segment = later.is_of_segment_of(earlier);
@@ -55,7 +55,7 @@ impl StatementsDelta {
             true => later.seconds_since(earlier),
             false => later.realtime_ns.saturating_sub(earlier.realtime_ns) as f64 * 1e-9,
         };
-        // These are not handed on.
+        // These counts are not handed on to the next segment.
         let more = |now: u64, then: u64| if same_segment { now.saturating_sub(then) } else { now };
         StatementsDelta {
             seconds,
@@ -65,14 +65,15 @@ impl StatementsDelta {
         }
     }
 
-    /// The statements that changed, in no order.
+    /// The statements that changed, in no particular order.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
     }
 }
 
-/// Whether `now` contains all counts of `then`. Moving from sessions into the table loses nothing. A segment to which
-/// they were handed on has other instants, and ticks that were converted: there only counts tell, and the first execution.
+/// Whether `now` contains all counts of `then`. Moving counts from sessions into the table loses nothing. In a segment
+/// to which statements were handed on, instants differ and ticks were converted, so only counts and the first execution
+/// are compared.
 fn continues(now: &Statement, then: &Statement, same_segment: bool) -> bool {
     let ticks = |s: &Statement| s.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.ticks));
     match same_segment {

@@ -13,20 +13,20 @@ use crate::layout::bucket_low;
 use crate::statement_text::Text;
 use serde::Serialize;
 
-/// A statement: since the start of its figures, or, in a [`super::StatementsDelta`], in the interval.
+/// The figures of a statement: since they began, or in the interval of a [`super::StatementsDelta`].
 #[derive(Debug, Clone)]
 pub struct Statement {
     /// Its key.
     pub key: StatementKey,
-    /// Its text, if it is kept.
+    /// Its text, if known.
     pub text: Option<Text>,
-    /// When it was added to the table, tick; 0: only sessions have it.
+    /// When its entry in the table was created, tick; 0: only sessions have the statement.
     pub born: u64,
-    /// Since when it counts, microseconds since 1970, across restarts; 0: only sessions have it.
+    /// Start of its counts, microseconds since 1970, across restarts; 0: only sessions have the statement.
     pub since_us: i64,
     pub(super) sums: Sums,
     pub(super) parts: Vec<AccountTicks>,
-    /// Seconds of a tick.
+    /// Length of a tick, seconds.
     pub(super) second: f64,
 }
 
@@ -39,17 +39,17 @@ pub struct Moments {
     pub seconds: f64,
     /// Their mean; `None` if there were none.
     pub mean: Option<f64>,
-    /// Their minimum: in an interval exact if it is the lowest ever or the only one, else within 6.25 %.
-    /// `None` if there were none, or it is unknown.
+    /// Their minimum. In an interval it is exact if it is the lowest ever or the only value, otherwise accurate
+    /// to 6.25 %. `None` if there were none, or if unknown.
     pub min: Option<f64>,
-    /// Their maximum, likewise.
+    /// Their maximum, in the same way.
     pub max: Option<f64>,
     /// Their population standard deviation; `None` if there were none.
     pub stddev: Option<f64>,
 }
 
 impl Blocks {
-    /// The share of shared blocks that were found in the buffers.
+    /// The share of shared blocks that were cache hits.
     pub fn hit_ratio(&self) -> Option<f64> {
         let (hit, read) = (self.shared_hit as f64, self.shared_read as f64);
         (hit + read > 0.0).then(|| hit / (hit + read))
@@ -63,19 +63,19 @@ impl Jit {
     }
 }
 
-/// Executions with about the same time.
+/// Executions with similar times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bucket {
-    /// Lower bound of their time, seconds.
+    /// Lower bound of the times, seconds.
     pub from: f64,
-    /// Upper bound, exclusive.
+    /// Upper bound of the times, exclusive, seconds.
     pub to: f64,
     /// Number of executions.
     pub count: u64,
 }
 
 impl Statement {
-    /// The counters by the indexes of [`counter`].
+    /// The counters, indexed as in [`counter`].
     pub fn counted(&self) -> &[u64; COUNTERS] {
         &self.sums.counters
     }
@@ -113,17 +113,17 @@ impl Statement {
         self.sums.exec.count
     }
 
-    /// Their times.
+    /// The times of these executions.
     pub fn exec(&self) -> Moments {
         self.moments(&self.sums.exec)
     }
 
-    /// Plannings.
+    /// Planning times.
     pub fn plan(&self) -> Moments {
         self.moments(&self.sums.plan)
     }
 
-    /// The quantile `q` of execution times, seconds, within 6.25 %.
+    /// The quantile `q` of execution times, seconds, accurate to 6.25 %.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let Times { min, max, .. } = self.sums.exec;
         let ticks = self.sums.histogram.quantile(q, min.unwrap_or(0), max.unwrap_or(u64::MAX))?;
@@ -145,17 +145,17 @@ impl Statement {
             .collect()
     }
 
-    /// Rows of an execution.
+    /// Mean number of rows per execution.
     pub fn rows_per_call(&self) -> Option<f64> {
         (self.calls() > 0).then(|| self.rows() as f64 / self.calls() as f64)
     }
 
-    /// When it was first executed, seconds since 1970.
+    /// Start of its first execution, seconds since 1970.
     pub fn first_seen(&self) -> Option<f64> {
         (self.sums.first_us != 0).then_some(self.sums.first_us as f64 * 1e-6)
     }
 
-    /// When it was last executed, seconds since 1970.
+    /// Start of its last execution, seconds since 1970.
     pub fn last_seen(&self) -> Option<f64> {
         (self.sums.last_us != 0).then_some(self.sums.last_us as f64 * 1e-6)
     }
@@ -165,7 +165,7 @@ impl Statement {
         &self.parts
     }
 
-    /// Its time in the ledger, all accounts together.
+    /// Its total time in the ledger.
     pub fn seconds(&self) -> f64 {
         self.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.ticks)) as f64 * self.second
     }
@@ -175,7 +175,7 @@ impl Statement {
         Split::from_parts(&self.parts, directory, self.second)
     }
 
-    /// Whether nothing was counted.
+    /// Whether nothing has been counted.
     pub fn is_zero(&self) -> bool {
         self.sums.is_zero() && self.parts.iter().all(|p| p.count == 0 && p.ticks == 0)
     }
@@ -186,13 +186,13 @@ impl Statement {
 pub struct InFlight {
     /// The session's slot.
     pub slot: u32,
-    /// How often that was claimed.
+    /// Number of times that the slot was claimed.
     pub generation: u32,
     /// Its process.
     pub pid: i32,
-    /// The statement; its id is 0 as long as that is unknown.
+    /// The statement; its id is 0 while unknown.
     pub key: StatementKey,
-    /// What its message says, if that was published because the statement is not known.
+    /// The text of its message, if published because the statement is not known.
     pub message: Option<MessageText>,
     /// When it began, tick.
     pub begun: u64,
@@ -203,7 +203,7 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Its time so far by account, including the running one.
+    /// Its time so far by account, including the running account.
     pub fn parts(&self) -> &[AccountTicks] {
         &self.parts
     }

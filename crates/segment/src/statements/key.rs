@@ -13,7 +13,7 @@ pub struct StatementKey {
     pub database_id: u32,
     /// The user who ran it.
     pub user_id: u32,
-    /// Whether the client sent it, rather than another statement executing it.
+    /// Whether the client sent it itself; false: nested in another statement.
     pub toplevel: bool,
 }
 
@@ -30,7 +30,7 @@ impl StatementKey {
         }
     }
 
-    /// What the time in a current is for.
+    /// The statement to which the time in a current belongs.
     pub(super) fn of_current(bytes: &[u8]) -> StatementKey {
         match u32_at(bytes, current::KEY + key::BEFORE) {
             0 => StatementKey::decode(bytes, current::KEY),
@@ -43,12 +43,12 @@ impl StatementKey {
         self.id as i64
     }
 
-    /// Whether it is a known statement.
+    /// Whether the statement is known.
     pub fn is_identified(&self) -> bool {
         self.id != 0
     }
 
-    /// The writers' hash of it, never 0.
+    /// The writers' hash of the key, never 0.
     pub(super) fn tag(&self) -> u64 {
         let who = u64::from(self.database_id) << 32 | u64::from(self.user_id);
         let mut h = self.id ^ who.wrapping_mul(GOLDEN) ^ u64::from(self.toplevel);
@@ -59,7 +59,7 @@ impl StatementKey {
     }
 }
 
-/// The two of `count` sets that may have a statement of this hash.
+/// The two sets, out of `count`, that may have a statement with this hash.
 pub(super) fn sets_of(tag: u64, count: u32) -> [u32; 2] {
     let count = count.max(1);
     let a = (tag >> 32) as u32 % count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statement that a session executes or has executed last, and its message while that is not known.
+//! The statement that a session executes or has executed last, and its message while the statement is not known.
 
 use super::key::StatementKey;
 use super::seqlock::Tries;
@@ -11,31 +11,32 @@ use crate::segment::Segment;
 use crate::statement_text::Text;
 use std::sync::atomic::{fence, Ordering};
 
-/// Tries to read a session's statement and what it does at one instant.
+/// Maximum number of attempts to read a session's statement and activity at one instant.
 const TRIES: u32 = 20;
 
-/// What is known of the statement of a session: the client's own.
+/// The statement that the client of a session sent, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SessionStatement {
-    /// Nothing.
+    /// Not known.
     #[default]
     None,
-    /// It executes that one.
+    /// The session executes this statement.
     Runs(StatementKey),
-    /// It executes one whose query identifier is not known yet; its message, if it has waited long enough to have that published.
+    /// The session executes a statement whose query identifier is not known yet; with its message, if the session has
+    /// waited long enough for that to be published.
     Unnamed(Option<MessageText>),
-    /// It executes none, and that was the last one.
+    /// The session executes no statement; this was the last one.
     Ran(StatementKey),
 }
 
-/// What a message says: constants are left out.
+/// The text of a message, without constants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageText {
     /// The text.
     pub text: Text,
-    /// The database in which it is executed.
+    /// OID of the database.
     pub database_id: u32,
-    /// By whom.
+    /// OID of the user.
     pub user_id: u32,
 }
 
@@ -75,7 +76,8 @@ impl MessageText {
         let text = bytes.get(message_text::TEXT..message_text::TEXT + kept as usize)?;
         let whole = u32_at(bytes, message_text::WHOLE).max(kept);
         let shown = shown(text, i32_at(bytes, message_text::ENCODING));
-        // It is shorter than the message by its constants: cut only if it fills its place.
+        // The text is shorter than the message because constants are removed; it is truncated only if it fills its
+        // space.
         let full = message_text::TEXT + text.len() + 4 > message_text::SIZE;
         Some(MessageText {
             text: Text { shown, kept, whole: if full { whole } else { kept } },
@@ -85,14 +87,14 @@ impl MessageText {
     }
 }
 
-/// The phases of messages whose time is the statement's before them.
+/// Whether the account belongs to a message whose time counts for the statement before it.
 fn ends_statement(account: &str) -> bool {
     ["sync::", "close::", "flush::", "terminate::"].iter().any(|phase| account.starts_with(phase))
 }
 
 impl Segment {
-    /// The statement of a slot's owner. Two statements are never taken for each other: while a message has not been named, the key is
-    /// still that of the one before, which is no answer.
+    /// The statement of a slot's owner. Statements are never confused: until the statement of a message is known, the
+    /// key is still that of the previous one, which is not returned.
     pub fn session_statement(&self, slot: u32) -> Result<SessionStatement, Error> {
         let Some(regions) = self.regions.statements.filter(|_| slot < self.header().slots) else {
             return Ok(SessionStatement::None);
@@ -124,13 +126,14 @@ impl Segment {
             if quiet && self.read_u64(at)? == u64_at(&bytes, current::SEQ) {
                 break;
             }
-            // Another message, or it has been named: whose text that was is not certain.
+            // Another message has begun, or the statement has become known, so it is not certain which one the text
+            // belongs to.
             found = SessionStatement::Unnamed(None);
         }
         Ok(found)
     }
 
-    /// Whether the account that runs in a slot has such a name.
+    /// Whether the name of a slot's running account matches.
     fn runs_account(&self, slot: u32, is: impl Fn(&str) -> bool) -> Result<bool, Error> {
         let base = self.regions.books.entry(slot);
         let run = self.read_u32(base + book::RUN as u64)?;
@@ -142,7 +145,8 @@ impl Segment {
         Ok(self.stat_name(stat)?.is_some_and(|name| is(&name)))
     }
 
-    /// The text of the message in progress in a copy of a slot's current; `None`: there is none, or it is another message's.
+    /// The text of the message in progress in a copy of a slot's current; `None`: there is none, or it belongs to
+    /// another message.
     pub(super) fn message_text(
         &self,
         regions: &StatementRegions,

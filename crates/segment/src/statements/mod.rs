@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements: calls, times and counts of each, and where its time went.
+//! Statements: calls, times and counts of each statement, and where its time went.
 //!
-//! Every session counts its latest statements in a cache, which is flushed to one table. A reading adds
+//! Every session counts its latest statements in a cache, which is flushed into one table. A reading adds
 //! up table and caches (`settle`), and has the current statement of each session.
 
 mod account_ticks;

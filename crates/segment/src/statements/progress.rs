@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which statement has the time of a message in progress.
+//! The statement to which the time of a message in progress belongs.
 
 use super::figures::InFlight;
 use super::key::StatementKey;
 use super::last::MessageText;
 use super::reading::StatementsReading;
 
-/// Who has it.
+/// The holder of the time of a message in progress.
 #[derive(Debug, Clone, Copy)]
 pub enum Holder<'s> {
-    /// A statement; that of id 0 as long as nothing is known of it.
+    /// A statement; its id is 0 while nothing is known about it.
     Statement(StatementKey),
-    /// One whose query identifier is not known yet, by what its message says.
+    /// A statement whose query identifier is not known yet, identified by its message.
     Message(&'s MessageText),
 }
 
 /// A message in progress in one of two readings.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'s> {
-    /// Who has its time in the later reading.
+    /// The holder of its time in the later reading.
     pub holder: Holder<'s>,
     /// The message.
     pub flight: &'s InFlight,
     /// The reading that it is in.
     pub reading: &'s StatementsReading,
-    /// Of the later reading: its time counts, though it has not ended. Else it was counted before, and is in the later reading
-    /// again or has been charged to its statement.
+    /// Whether it is in the later reading: then its time counts, although it has not ended. Otherwise its time was
+    /// counted before, and is in the later reading again or has been charged to its statement.
     pub is_later: bool,
 }
 
 impl InFlight {
-    /// Who has its time in its own reading.
+    /// The holder of its time in its own reading.
     fn holder(&self) -> Holder<'_> {
         match &self.message {
             Some(message) if !self.key.is_identified() => Holder::Message(message),
@@ -54,9 +54,10 @@ pub fn in_progress<'s>(
         reading.in_flight().iter().map(move |flight| {
             let same = later.in_flight_of(flight.slot, flight.generation);
             let latest = later.latest.get(&(flight.slot, flight.generation));
-            let holder = match same.filter(|it| it.begun == flight.begun) {
+            let holder = match same.filter(|same| same.begun == flight.begun) {
                 Some(same) => same.holder(),
-                // It has been charged since: to its statement, or if that was not known then, most likely to the last one.
+                // It has been charged since: to its statement or, if that was not known, most likely to the last
+                // statement.
                 None if flight.key.is_identified() => Holder::Statement(flight.key),
                 None => Holder::Statement(latest.copied().unwrap_or(flight.key)),
             };

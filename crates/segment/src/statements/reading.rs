@@ -22,18 +22,19 @@ use super::figures::{InFlight, Statement};
 use super::key::StatementKey;
 use crate::statement_text::Text;
 
-/// Whose statements a segment has.
+/// The origin of a segment's statements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StatementsOrigin {
-    /// When it was created, ns since 1970.
+    /// When the segment was created, ns since 1970.
     pub segment: u64,
-    /// Since when they count, likewise.
+    /// Start of the counts, ns since 1970.
     pub since: u64,
     pub clock: Clock,
 }
 
 impl StatementsOrigin {
-    /// A writer that does not say since when they count may have loaded some.
+    /// Whether the statements continue those of `earlier`. A writer that does not report the start of the counts may
+    /// have loaded some.
     fn continues(&self, earlier: &StatementsOrigin) -> bool {
         let handed_on = self.since == earlier.since && self.clock.is_like(&earlier.clock);
         self.segment == earlier.segment || handed_on
@@ -51,7 +52,7 @@ pub struct StatementsReading {
     pub(super) statements: Vec<Statement>,
     pub(super) by_key: HashMap<StatementKey, usize>,
     pub(super) in_flight: Vec<InFlight>,
-    /// The statement that each session, by slot and generation, has named last.
+    /// The last known statement of each session, by slot and generation.
     pub(super) latest: HashMap<(u32, u32), StatementKey>,
     pub(super) capacity: u32,
     pub(super) entries: u32,
@@ -67,21 +68,21 @@ pub struct StatementsReading {
 
 getters! {
     StatementsReading:
-    tick: u64, "When it was complete, tick.";
-    realtime_ns: u64, "When it was complete, ns since 1970.";
-    capacity: u32, "Statements that fit into the table.";
+    tick: u64, "When the reading was complete, in ticks.";
+    realtime_ns: u64, "When the reading was complete, in ns since 1970.";
+    capacity: u32, "Capacity of the table, in statements.";
     entries: u32, "Statements in the table.";
     evicted: u64, "Statements evicted since the segment was created.";
-    dropped: u64, "Counts that could not be flushed into the table, since the segment was created.";
-    lost: u64, "Statements left half changed by a process that died, since the segment was created.";
+    dropped: u64, "Statement counts that could not be flushed into the table, since the segment was created.";
+    lost: u64, "Statements that a process left half updated when it died, since the segment was created.";
     texts_cut: u64, "Texts truncated because their space was full, since the segment was created.";
-    text_bytes: u64, "Bytes that all texts together may have.";
-    paused: bool, "Whether sessions pause counting statements.";
-    torn: u32, "Statements that were read during an update, because their writers were stopped or killed.";
+    text_bytes: u64, "Maximum total size of all texts, in bytes.";
+    paused: bool, "Whether counting statements is paused.";
+    torn: u32, "Statements read during an update, because their writers were stopped or killed.";
 }
 
 impl StatementsReading {
-    /// The statements, in no order, including those without counts.
+    /// The statements, in no particular order, including those without counts.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
     }
@@ -102,28 +103,29 @@ impl StatementsReading {
         self.in_flight.get(at).filter(|f| f.generation == generation)
     }
 
-    /// Since when they count, ns since 1970: the last reset of all, or the creation of the segment where they began.
+    /// Start of the counts, ns since 1970: the last reset of all statements, or the creation of the segment in which
+    /// they began.
     pub fn since_ns(&self) -> u64 {
         self.origin.since
     }
 
-    /// Whether these are the figures of `earlier`, counted on: in the same segment, or in one to which clean stops of
+    /// Whether these figures continue those of `earlier`: in the same segment, or in one to which clean shutdowns of
     /// the server have handed them on.
     pub fn continues(&self, earlier: &StatementsReading) -> bool {
         self.origin.continues(&earlier.origin)
     }
 
-    /// Whether both are of one segment.
+    /// Whether both readings are of the same segment.
     pub fn is_of_segment_of(&self, other: &StatementsReading) -> bool {
         self.origin.segment == other.origin.segment
     }
 
-    /// How long after another reading of this segment it was, seconds.
+    /// Time since an earlier reading of this segment, seconds.
     pub fn seconds_since(&self, earlier: &StatementsReading) -> f64 {
         self.clock.seconds(self.tick.saturating_sub(earlier.tick))
     }
 
-    /// The clock as known then.
+    /// The clock as known at the time of the reading.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -152,17 +154,17 @@ impl Segment {
         Ok(StatementsOrigin { segment, since, clock: self.clock })
     }
 
-    /// Whether its statements continue those of an earlier reading ([`StatementsReading::continues`]).
+    /// Whether the segment's statements continue those of an earlier reading ([`StatementsReading::continues`]).
     pub fn continues_statements(&self, earlier: &StatementsReading) -> Result<bool, Error> {
         Ok(self.statements_origin()?.continues(&earlier.origin))
     }
 
-    /// The reading at this segment's creation, when nothing was counted. `None`: it began with statements of an
-    /// earlier one, or does not say.
+    /// The reading at this segment's creation, when nothing had been counted. `None`: the segment began with statements
+    /// of an earlier one, or does not say.
     pub fn statements_at_creation(&self) -> Result<Option<StatementsReading>, Error> {
         let created = self.header().created_realtime_ns;
         let since = self.read_u64(header::STATEMENTS_SINCE_NS as u64)?;
-        // After a reset of all it has none of an earlier one.
+        // After a reset of all statements, it has none from an earlier segment.
         let reset = since > created && resets_of_word(self.level_word()?) > 0;
         if since != created && !reset {
             return Ok(None);
@@ -215,8 +217,11 @@ impl Segment {
             statements.push(self.statement(key, found, text, second)?);
         }
         let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
-        let latest = current.iter().map(|it| ((it.slot, it.generation), it.latest)).collect();
-        let working = current.into_iter().filter_map(|it| it.working);
+        let latest = current
+            .iter()
+            .map(|current| ((current.slot, current.generation), current.latest))
+            .collect();
+        let working = current.into_iter().filter_map(|current| current.working);
         let in_flight = working.map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(StatementsReading {
@@ -242,7 +247,7 @@ impl Segment {
         }))
     }
 
-    /// Slots that may have statements, and the names of databases and users in all slots and groups.
+    /// The slots that may have statements, and the names of databases and users in all slots and groups.
     fn read_owners(&self) -> Result<(Vec<Owner>, Names), Error> {
         let (mut owners, mut names) = (Vec::new(), Names::default());
         let slots = self.header().slots;
@@ -305,7 +310,8 @@ impl Segment {
         })
     }
 
-    /// Parts by our numbers. The file may have the same name twice; a part without a name keeps its time.
+    /// Converts parts to our numbers of accounts. The file may have the same name twice; a part without a name keeps
+    /// its time.
     fn name_parts(&mut self, raw: &[AccountTicks]) -> Result<Vec<AccountTicks>, Error> {
         let mut parts: Vec<AccountTicks> = Vec::with_capacity(raw.len());
         for part in raw {

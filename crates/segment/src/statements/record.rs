@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements as recordings keep them: the growth of each in an interval, in plain numbers, and a
-//! reading made of the sums of many intervals.
+//! Statements as recordings store them: the growth of each in an interval, in plain numbers, and a
+//! reading built from the sums of many intervals.
 
 use super::account_ticks::AccountTicks;
 use super::delta::StatementsDelta;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Time in one account of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountRecord {
-    /// Its name: `execute::wait::IO:DataFileRead`.
+    /// Its name, such as `execute::wait::IO:DataFileRead`.
     pub account: Arc<str>,
     /// Number of events.
     pub count: u64,
@@ -31,9 +31,9 @@ pub struct AccountRecord {
 pub struct StatementRecord {
     /// Its key.
     pub key: StatementKey,
-    /// Its database's name, or empty.
+    /// Name of its database, or empty.
     pub database: Arc<str>,
-    /// Its user's name, or empty.
+    /// Name of its user, or empty.
     pub user: Arc<str>,
     /// Its text, if it is known.
     pub text: Option<Text>,
@@ -50,16 +50,18 @@ impl StatementRecord {
             key,
             database: name(source.database(key.database_id)),
             user: name(source.user(key.user_id)),
-            text: source.get(&key).and_then(|it| it.text.clone()),
+            text: source.get(&key).and_then(|statement| statement.text.clone()),
             sums: Sums::default(),
             parts: Vec::new(),
         }
     }
 
-    fn from_statement(it: &Statement, source: &StatementsReading) -> StatementRecord {
-        let mut record =
-            StatementRecord { sums: it.sums.clone(), ..StatementRecord::empty(it.key, source) };
-        record.change(&it.parts, &source.directory, 1);
+    fn from_statement(statement: &Statement, source: &StatementsReading) -> StatementRecord {
+        let mut record = StatementRecord {
+            sums: statement.sums.clone(),
+            ..StatementRecord::empty(statement.key, source)
+        };
+        record.change(&statement.parts, &source.directory, 1);
         record
     }
 
@@ -67,7 +69,7 @@ impl StatementRecord {
         for part in parts {
             let account = directory.get(part.stat).map_or("", |stat| stat.name.as_str());
             let ticks = i64::try_from(part.ticks).unwrap_or(i64::MAX).saturating_mul(sign);
-            // Work in progress has not been counted yet.
+            // Executions in progress have not been counted yet.
             let count = if sign > 0 { part.count } else { 0 };
             self.add_account(AccountRecord { account: account.into(), count, ticks });
         }
@@ -106,9 +108,10 @@ impl StatementsReading {
     /// The growth of each statement between two readings, including work in progress.
     pub fn records(earlier: &StatementsReading, later: &StatementsReading) -> Vec<StatementRecord> {
         let delta = StatementsDelta::between(earlier, later);
-        let mut records = later.records_of(&delta, Some(earlier).filter(|it| later.continues(it)));
+        let mut records =
+            later.records_of(&delta, Some(earlier).filter(|earlier| later.continues(earlier)));
         if !later.is_of_segment_of(earlier) {
-            // Work in progress of a session that was killed at the stop was counted until then, and is not in the file.
+            // Work in progress of a session that was killed at shutdown was counted until then, but is not in the file.
             for part in records.iter_mut().flat_map(|record| &mut record.parts) {
                 part.ticks = part.ticks.max(0);
             }
@@ -118,7 +121,7 @@ impl StatementsReading {
         records
     }
 
-    /// The figures of each statement since their beginning, including work in progress.
+    /// The figures of each statement since they began, including work in progress.
     pub fn total_records(&self) -> Vec<StatementRecord> {
         self.records_of(&StatementsDelta::total(self), None)
     }
@@ -136,16 +139,17 @@ impl StatementsReading {
             .collect();
         let mut indexes: HashMap<StatementKey, usize> =
             records.iter().enumerate().map(|(at, record)| (record.key, at)).collect();
-        // Of a message whose statement is not known yet, to none; that is taken back when it is.
+        // The time of a message whose statement is not known yet counts for no statement; that is reversed once it is
+        // known.
         let readings = [(Some(later), 1), (earlier, -1)];
         for (reading, sign) in readings.into_iter().filter_map(|(r, sign)| Some((r?, sign))) {
-            for it in &reading.in_flight {
-                let at = *indexes.entry(it.key).or_insert_with(|| {
-                    records.push(StatementRecord::empty(it.key, later));
+            for flight in &reading.in_flight {
+                let at = *indexes.entry(flight.key).or_insert_with(|| {
+                    records.push(StatementRecord::empty(flight.key, later));
                     records.len() - 1
                 });
                 let parts: Vec<AccountTicks> =
-                    it.parts.iter().map(|part| AccountTicks { count: 0, ..*part }).collect();
+                    flight.parts.iter().map(|part| AccountTicks { count: 0, ..*part }).collect();
                 records[at].change(&parts, &reading.directory, sign);
             }
         }
@@ -154,8 +158,8 @@ impl StatementsReading {
         records
     }
 
-    /// The statements of these records, which are sums of intervals, like a reading of a segment created
-    /// at the start of the first one. Each key occurs once.
+    /// The statements of these records, which are sums of intervals, as if from a reading of a segment created
+    /// at the start of the first interval. Each key must occur once.
     pub fn of_records(
         realtime_ns: u64,
         clock: Clock,

@@ -3,9 +3,9 @@
 //!
 //! Concurrency contract. Each object starts with its seq, which is odd while the object changes. The
 //! system may copy the bytes of one reading in any order, so the seq in a copy proves nothing about the
-//! rest of it. One object is copied between two equal and even readings of its seq. Adjacent objects are
-//! copied twice, one copy after the other: if both copies of an object are equal, with an even seq, it
-//! did not change between the two. Counts only grow, so it cannot have changed and changed back.
+//! rest of the copy. A single object is copied between two equal and even readings of its seq. Adjacent
+//! objects are copied twice, one copy after the other: if both copies of an object are equal and have an
+//! even seq, the object did not change between them. Counts only grow, so it cannot have changed back.
 
 use crate::error::Error;
 use crate::layout::u64_at;
@@ -14,36 +14,36 @@ use std::cell::Cell;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
 
-/// Limit of immediate repetitions while a writer changes an object.
+/// Maximum number of immediate retries while a writer changes an object.
 const YIELDS: u32 = 20;
-/// Limit of repetitions after a sleep: the writer may wait for a CPU.
+/// Maximum number of retries after a sleep, because the writer may be waiting for a CPU.
 const SLEEPS: u32 = 1000;
 const SLEEP: Duration = Duration::from_micros(50);
-/// Limit of these for a whole reading, so that stopped writers cannot block the reader.
+/// Maximum number of sleeps in a whole reading, so that stopped writers cannot block the reader.
 const ALL_SLEEPS: u32 = 5000;
 
-/// The tries of a reading.
+/// The retries of a reading.
 #[derive(Debug)]
 pub(crate) struct Tries {
-    /// Sleeps that are left.
+    /// Remaining sleeps.
     sleeps: Cell<u32>,
     torn: Cell<u32>,
 }
 
 impl Tries {
-    /// For a reading of this segment. Waiting helps if it changes: one of another boot has no writers, and an image stays as
-    /// it is.
+    /// The retries for a reading of this segment. Waiting helps only if the segment changes: a segment of another boot
+    /// has no writers, and an image does not change.
     pub fn new(segment: &Segment) -> Tries {
         let sleeps = if segment.changes() { segment.hooks.tries(ALL_SLEEPS) } else { 0 };
         Tries { sleeps: Cell::new(sleeps), torn: Cell::new(0) }
     }
 
-    /// Objects that were copied during a change.
+    /// Number of objects that were copied during a change.
     pub fn torn(&self) -> u32 {
         self.torn.get()
     }
 
-    /// Wait before another try; false: the limit is reached.
+    /// Wait before another attempt; false: the limit is reached.
     pub fn wait(&self, attempt: u32) -> bool {
         let left = self.sleeps.get();
         if left == 0 || attempt >= YIELDS + SLEEPS {
@@ -68,7 +68,7 @@ pub(crate) struct TwoCopies {
 }
 
 impl TwoCopies {
-    /// Each object of `size` bytes, and whether it did not change.
+    /// Each object of `size` bytes, and whether its copy is consistent.
     pub fn each(&self, size: usize) -> impl Iterator<Item = (&[u8], bool)> {
         self.first
             .chunks_exact(size)
@@ -78,7 +78,7 @@ impl TwoCopies {
 }
 
 impl Segment {
-    /// Copy `count` objects of `size` bytes from `at` on twice, unless none is `used`. `between` copies
+    /// Copy `count` objects of `size` bytes, from `at` on, twice, unless none is `used`. `between` copies
     /// other data that their seqs protect.
     pub(crate) fn read_twice(
         &self,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Table and caches together, so that each execution counts once.
+//! Combines table and caches, so that each execution counts once.
 //!
 //! A session flushes a statement in this order: it adds the counts to the entry, writes the local entry
 //! and its generation to the log of the entry's set, increments `flushes`, and frees the local entry. So
-//! the reader takes `flushes` of every set, then copies the caches, then entries and logs. If a copy of
-//! a local entry was flushed in between (a log has it, or may have lost it), its entry may have been
-//! copied before or after. Such statements, and those that moved within the table, are read once more,
-//! one at a time. That is so fast that flushes in between are rare; after one it is repeated.
+//! the reader notes `flushes` of every set, then copies the caches, then the entries and logs. If a copied
+//! local entry was flushed in between (a log has it, or may have lost it), its shared entry may have been
+//! copied before or after the flush. Such statements, and those that moved within the table, are read
+//! again, one at a time. This is so fast that flushes in between are rare; if one happens, the reading is
+//! repeated.
 
 use super::caches::{Cached, Current, Owner};
 use super::key::{sets_of, StatementKey};
@@ -23,11 +24,11 @@ use std::collections::HashMap;
 pub(super) struct StatementCopies {
     pub entry: Option<Entry>,
     pub cached: Vec<Cached>,
-    /// There were two entries.
+    /// Whether there were two entries.
     twice: bool,
 }
 
-/// The logs of all sets, and their flushes before the caches were copied.
+/// The logs of all sets, and the numbers of flushes before the caches were copied.
 struct Logs {
     before: Vec<u64>,
     after: Vec<SetHead>,
@@ -48,8 +49,8 @@ impl Logs {
 }
 
 impl Segment {
-    /// All statements, by key, and the current statement of each session. The time of that is added to
-    /// its cache at its end, so the two are read right after each other.
+    /// All statements, by key, and the current statement of each session. The time of a current statement is
+    /// added to the cache at its end, so the two are read right after each other.
     pub(super) fn read_found(
         &self,
         regions: &StatementRegions,
@@ -94,7 +95,7 @@ impl Segment {
         Ok((all, current))
     }
 
-    /// One statement with copies in these local entries.
+    /// One statement, which has copies in these local entries.
     fn settle(
         &self,
         regions: &StatementRegions,
@@ -123,7 +124,8 @@ impl Segment {
             }
             let after = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
             let logged = |heads: &[SetHead; 2], item| heads.iter().any(|h| h.log.contains(&item));
-            // Flushed before: it is in the entry. Not flushed: it is not. Flushed in between: unknown.
+            // If it was flushed before, it is in the entry; if it was not flushed, it is not; if in between, that is
+            // unknown.
             let sure = before.iter().zip(&after).all(|(b, a)| a.tells_since(b.flushes_before))
                 && found
                     .cached

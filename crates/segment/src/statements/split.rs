@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a statement's time went: by account, by class of wait, by phase.
+//! A statement's time by account, by class of wait and by phase.
 
 use super::account_ticks::AccountTicks;
 use crate::directory::{Directory, Stat};
@@ -23,7 +23,7 @@ pub struct AccountTime {
     pub seconds: f64,
 }
 
-/// Where time went, most first; each account occurs once.
+/// Where time went, longest first; each account occurs once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Split {
     /// By account.
@@ -91,7 +91,7 @@ impl Split {
         self.classes.iter().find(|c| c.0 == class).map_or(0.0, |c| c.1)
     }
 
-    /// Add another one.
+    /// Add another split.
     pub fn merge(&mut self, other: &Split) {
         other.accounts.iter().for_each(|part| self.add(part.clone()));
         self.sort();
@@ -137,7 +137,7 @@ mod tests {
         split.merge(&Split::from_parts(&parts[..1], &directory, 10.0));
         assert_eq!((&*split.accounts[0].phase, split.accounts[0].seconds), ("execute", 105.0));
         assert_eq!(split.accounts.len(), 5);
-        // What the directory does not name keeps its time.
+        // An account without a name keeps its time.
         let nameless = [AccountTicks { stat: crate::book::NAMELESS, count: 0, ticks: 3 }];
         assert_eq!(Split::from_parts(&nameless, &directory, 1.0).class(WaitClass::Other), 3.0);
     }

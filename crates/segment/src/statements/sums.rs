@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The counts of a statement in the file: counts, parts of its time, histogram. Entries of the table and
-//! local entries of caches have the same, and are added up here.
+//! The counts of a statement in the file: counters, parts of its time, histogram. Entries of the table and
+//! local entries of caches have the same counts, which are added up here.
 
 use super::account_ticks::AccountTicks;
 use super::counted::Unit;
@@ -18,9 +18,9 @@ pub struct Times {
     pub count: u64,
     /// Their sum.
     pub total: u64,
-    /// Their minimum; `None` if there were none, or it is unknown.
+    /// Their minimum; `None` if there were none, or if unknown.
     pub min: Option<u64>,
-    /// Their maximum, likewise.
+    /// Their maximum; `None` if there were none, or if unknown.
     pub max: Option<u64>,
     /// The sum of their squares.
     pub squares: f64,
@@ -50,7 +50,7 @@ impl Times {
         self.squares += other.squares;
     }
 
-    /// The growth since `earlier`; `growth` is the lowest and the highest bucket that grew, if there is a
+    /// The growth since `earlier`. `growth` is the lowest and the highest bucket that grew, if there is a
     /// histogram. A new extreme is exact.
     fn since(&self, earlier: &Times, growth: (Option<usize>, Option<usize>)) -> Times {
         let count = self.count.saturating_sub(earlier.count);
@@ -74,7 +74,7 @@ impl Times {
     }
 }
 
-/// The parts in `bytes`: `used` of them, at most.
+/// The first `used` parts in `bytes`.
 pub(super) fn parts_of(
     bytes: &[u8],
     at: usize,
@@ -106,13 +106,13 @@ pub(super) fn parts_of_entry(near: &[u8], far: Option<&[u8]>) -> Vec<AccountTick
 pub struct Sums {
     /// Executions.
     pub exec: Times,
-    /// Plannings.
+    /// Planning.
     pub plan: Times,
-    /// Plain numbers, by the indexes of [`counter`]; [`COUNTER`] has their units.
+    /// Plain numbers, indexed as in [`counter`]; [`COUNTER`] has their units.
     pub counters: [u64; COUNTERS],
-    /// The first execution, microseconds since 1970; 0: unknown.
+    /// Start of the first execution, microseconds since 1970; 0: unknown.
     pub first_us: i64,
-    /// The last execution.
+    /// Start of the last execution, microseconds since 1970.
     pub last_us: i64,
     /// Execution times.
     pub histogram: Histogram,
@@ -133,12 +133,12 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Those of a local entry of a cache.
+    /// The counts in a local entry of a cache.
     pub(super) fn of_local(bytes: &[u8]) -> Sums {
         let mut sums = Sums::of_counts(bytes, local_statement::COUNTS);
         let exec = sums.exec;
         if exec.count == 1 {
-            // Its writer has not touched the histogram yet.
+            // The writer has not used the histogram yet.
             exec.max.into_iter().for_each(|max| sums.histogram.add(max, 1));
         } else {
             sums.add_buckets(|b| u64::from(u32_at(bytes, local_statement::HIST + 4 * b)));
@@ -146,7 +146,7 @@ impl Sums {
         sums
     }
 
-    /// Those of an entry, and of its rest where that is in use.
+    /// The counts in an entry, and in its rest if that is in use.
     pub(super) fn of_entry(near: &[u8], far: Option<&[u8]>) -> Sums {
         let (exec, first_us) = (statement::EXEC, statement::FIRST_US);
         let mut sums = far.map_or_else(Sums::default, |far| Sums::of_counts(far, rest::COUNTS));
@@ -186,7 +186,7 @@ impl Sums {
         }
     }
 
-    /// Add the buckets of the executions' histogram: those between the extremes.
+    /// Add the buckets of the histogram of executions that are between the extremes.
     fn add_buckets(&mut self, bucket_count: impl Fn(usize) -> u64) {
         let (Some(min), Some(max)) = (self.exec.min, self.exec.max) else {
             return;
@@ -210,7 +210,7 @@ impl Sums {
         self.histogram.merge(&other.histogram);
     }
 
-    /// Whether these can be `earlier` and further counts.
+    /// Whether these can be `earlier` plus more counts.
     pub(super) fn continues(&self, earlier: &Sums) -> bool {
         self.exec.count >= earlier.exec.count
             && self.plan.count >= earlier.plan.count
@@ -218,7 +218,7 @@ impl Sums {
             && self.counters.iter().zip(earlier.counters).all(|(now, then)| *now >= then)
     }
 
-    /// Whether these can be `earlier` and further counts, in ticks that may have been converted.
+    /// Whether these can be `earlier` plus more counts, in ticks that may have been converted.
     pub(super) fn continues_counts(&self, earlier: &Sums) -> bool {
         let mut counters = (0..COUNTERS).filter(|at| COUNTER[*at].unit == Unit::Count);
         self.exec.count >= earlier.exec.count

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The table that all writers share: its sets, and their entries.
+//! The table that all writers share: its sets and their entries.
 //!
 //! Concurrency contract. An entry and its rest are copied between two equal and even readings of its
 //! seq. `flushes` counts the flushes into a set; it and the log change while the entry's seq is odd.
@@ -44,9 +44,9 @@ impl Entry {
 /// Flushes, tags and log of a set.
 #[derive(Debug, Clone)]
 pub(super) struct SetHead {
-    /// Flushes into it before the log was copied.
+    /// Number of flushes into the set before the log was copied.
     pub flushes_before: u64,
-    /// Flushes after that.
+    /// Number of flushes afterwards.
     pub flushes_after: u64,
     pub tags: [u32; layout::WAYS],
     pub log: [u64; layout::SET_LOG],
@@ -117,7 +117,7 @@ impl Segment {
         }
         let used = |bytes: &[u8]| u32_at(bytes, statement::STATE) == 1;
         let count = (high - low + 1) as usize;
-        // The rests from the first used one to the last, and the number of the first.
+        // The rests from the first used one to the last, and the number of the first one.
         let (mut rests, mut begin) = (Vec::new(), low);
         let at = regions.table.entry(low);
         self.read_twice(at, count, statement::SIZE, used, copies, |bytes| {

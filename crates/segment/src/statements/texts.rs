@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading the texts of statements from their chains of blocks.
+//! Reads the texts of statements from their chains of blocks.
 
 use super::table::Entry;
 use crate::encoding::decode;
@@ -12,22 +12,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
-/// Blocks that are read at a time: texts are stored in the order of their creation.
+/// Number of blocks to read at a time, because texts are stored in the order of their creation.
 const WINDOW: u32 = 64;
-/// Limit of all texts together; only a damaged segment seems to have more.
+/// Maximum size of all texts together; only a damaged segment appears to have more.
 const MOST: usize = 256 << 20;
 
-/// The text of `bytes`, without control characters.
+/// The text in `bytes`, without control characters.
 pub(super) fn shown(bytes: &[u8], encoding: i32) -> Arc<str> {
     let safe = |c: char| if c.is_control() && c != '\n' && c != '\t' { '?' } else { c };
     decode(bytes, encoding).chars().map(safe).collect::<String>().into()
 }
 
-/// Blocks of text that were read last, all after the entries had been copied.
+/// The blocks of text read last, all after the entries had been copied.
 struct Window {
     first: u32,
     bytes: Vec<u8>,
-    /// Bytes of text that may still be read: no block belongs to two texts.
+    /// Bytes of text that may still be read, because no block belongs to two texts.
     budget: usize,
 }
 
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(&*shown("größe".as_bytes(), UTF8), "größe");
         assert_eq!(&*shown(b"gr\xf6\xdfe\x9b", LATIN1), "größe?");
         assert_eq!(&*shown(b"gr\xf6\xdfe", UTF8), "gr\u{fffd}\u{fffd}e");
-        // Cut within a character.
+        // Truncated within a character.
         assert_eq!(&*shown(b"gr\xc3", UTF8), "gr");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the accounts of one process say at one of its transitions, to compare its trace with.
+//! The accounts of one process at one of its transitions, for comparison with its trace.
 
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, slot_state, stat_kind, u32_at, u64_at};
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 /// The accounts of a process up to the tick at which its running account began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ledger {
-    /// That tick.
+    /// The tick at which the running account began.
     pub tick: u64,
-    /// The account that runs since then.
+    /// The account running since then.
     pub running: Option<u32>,
-    /// How many resets it has seen.
+    /// Number of resets that the process has carried out.
     pub resets: u32,
-    /// Ticks of each account, by directory number: of accounts alone.
+    /// Ticks of each account, by directory number; other statistics are not included.
     pub ticks: BTreeMap<u32, u64>,
 }
 
 impl Segment {
-    /// The ledger of a slot while this owner has it; `None`: it has ended, or the writer was too fast.
+    /// The ledger of a slot, as long as this owner has it; `None`: the owner has ended, or the writer was too fast.
     pub fn ledger(&self, slot: u32, generation: u32) -> Result<Option<Ledger>, Error> {
         if slot >= self.header().slots {
             return Ok(None);
@@ -47,7 +47,7 @@ impl Segment {
             if !self.is_account(stat)? {
                 continue;
             }
-            let pending = pend.filter(|it| it.0 == index);
+            let pending = pend.filter(|pending| pending.0 == index);
             let late = pending.map_or(0, |_| u64_at(&bytes, book::PEND_TICKS));
             if u64_at(&bytes, at + head::COUNT) != 0 || pending.is_some() {
                 ticks.insert(stat, u64_at(&bytes, at + head::TOTAL).saturating_add(late));
@@ -84,7 +84,7 @@ impl Segment {
 }
 
 impl Segment {
-    /// The slot of a process that pg_tally sees, by its pid.
+    /// The slot of a process, by its PID; `None`: pg_tally does not measure it.
     pub fn slot_of(&self, pid: i32) -> Result<Option<u32>, Error> {
         let slots = self.header().slots;
         let mut found = None;
@@ -97,7 +97,7 @@ impl Segment {
         Ok(found)
     }
 
-    /// The names of a slot's owner, while it has the slot.
+    /// The user and database of a slot's owner, as long as it has the slot.
     pub fn slot_texts(&self, slot: u32, generation: u32) -> Result<Option<SlotTexts>, Error> {
         if slot >= self.header().slots {
             return Ok(None);
@@ -110,7 +110,7 @@ impl Segment {
     }
 }
 
-/// Whom a process works for; empty where there is no name.
+/// The user and database that a process works for; empty if there is no name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotTexts {
     /// Its user.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Traces: what single processes do, in order, from the rings that they write while a reader asks for it.
+//! Traces: the activity of single processes, in order, from the rings that they write while a reader requests it.
 //!
 //! A [`TraceSwitch`] arms rings for a [`TraceRequest`] and keeps them armed; a [`TraceReader`] follows one ring; a
-//! [`Ledger`] is what the accounts of the same process say meanwhile, to compare.
+//! [`Ledger`] has the accounts of the same process, for comparison.
 
 mod ledger;
 mod reader;
@@ -17,13 +17,13 @@ pub use switch::{TraceRequest, TraceSwitch};
 /// State of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceState {
-    /// Nobody has armed it, or it was withdrawn.
+    /// The ring is not armed, or the request was withdrawn.
     Free,
-    /// It waits for a process that the request is for.
+    /// The ring waits for a process that matches the request.
     Armed,
-    /// A process writes it.
+    /// A process writes to the ring.
     Running,
-    /// The process has left.
+    /// The process has stopped recording.
     Ended,
 }
 

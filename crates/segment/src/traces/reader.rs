@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Following one ring: what was written since the last time, and how much of it was overwritten before it was read.
+//! Follows one ring: returns the records since the last call, and how many were overwritten before they were read.
 //!
-//! Concurrency contract. The writer clears a record's number, writes the record, stores its number, and then the head. The
-//! reader copies records up to the head, reads the head again, and ignores what may have been overwritten meanwhile. Each
-//! record's number says which generation and position it has; one with another number counts as lost.
+//! Concurrency contract. The writer clears a record's number, writes the record, stores its number, and then the head.
+//! The reader copies records up to the head, reads the head again, and ignores records that may have been overwritten
+//! meanwhile. The number of a record contains its generation and position; a record with a different number counts as
+//! lost.
 
 use super::{generation_of, TraceRecord, TraceState};
 use crate::error::Error;
@@ -11,10 +12,10 @@ use crate::layout::{trace, trace_record, u32_at, u64_at, TRACE_RECORDS};
 use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
 
-/// Records that are copied at a time.
+/// Number of records to copy at a time.
 const BATCH: u64 = 512;
 
-/// Who writes a ring.
+/// The process that writes to a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traced {
     /// The process.
@@ -23,13 +24,13 @@ pub struct Traced {
     pub leader_pid: Option<i32>,
     /// Its slot.
     pub slot: u32,
-    /// Which owner of the slot it is.
+    /// Generation of the slot, which identifies its owner.
     pub slot_generation: u32,
     /// When the trace began, tick.
     pub begun: u64,
 }
 
-/// Where a traced process says which node of its plan runs.
+/// The place where a traced process stores the running node of its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceNode {
     ring: u32,
@@ -37,8 +38,8 @@ pub struct TraceNode {
 }
 
 impl TraceNode {
-    /// The node that runs at this moment, by its plan_node_id; `Some(None)`: none of a plan. `None`: no process writes the ring. One
-    /// read of the file, which may be as old as the call is long.
+    /// The plan_node_id of the node running at this moment; `Some(None)`: no node of a plan; `None`: no process writes
+    /// to the ring. This is one read of the file, which may be as old as the duration of the call.
     pub fn read(&self, segment: &Segment) -> Result<Option<Option<u16>>, Error> {
         let mut bytes = [0; trace::NODE + 4];
         segment.read(ring_at(segment, self.ring)?, &mut bytes)?;
@@ -46,21 +47,21 @@ impl TraceNode {
         let runs = generation_of(claim) == self.generation
             && TraceState::from_claim(claim) == TraceState::Running;
         let number = u32_at(&bytes, trace::NODE);
-        Ok(runs.then(|| number.checked_sub(1).and_then(|it| u16::try_from(it).ok())))
+        Ok(runs.then(|| number.checked_sub(1).and_then(|node| u16::try_from(node).ok())))
     }
 }
 
-/// Where a ring begins in the file.
+/// The offset of a ring in the file.
 fn ring_at(segment: &Segment, ring: u32) -> Result<u64, Error> {
     let region = segment.regions.traces.filter(|region| ring < region.count);
     let missing = || Error::Damaged {
         path: segment.path().to_path_buf(),
-        what: "it has no such ring of traces".into(),
+        what: "it has no such trace ring".into(),
     };
     Ok(region.ok_or_else(missing)?.entry(ring))
 }
 
-/// A ring that is followed.
+/// Follows a ring.
 #[derive(Debug)]
 pub struct TraceReader {
     ring: u32,
@@ -69,17 +70,17 @@ pub struct TraceReader {
 }
 
 impl TraceReader {
-    /// For a ring that was armed with this generation.
+    /// A reader for a ring that was armed with this generation.
     pub(super) fn new(ring: u32, generation: u32) -> TraceReader {
         TraceReader { ring, generation, position: 0 }
     }
 
-    /// Which ring it is.
+    /// The number of the ring.
     pub fn ring(&self) -> u32 {
         self.ring
     }
 
-    /// Where its writer says which node runs.
+    /// The place where its writer stores the running node.
     pub fn node(&self) -> TraceNode {
         TraceNode { ring: self.ring, generation: self.generation }
     }
@@ -88,20 +89,21 @@ impl TraceReader {
         ring_at(segment, self.ring)
     }
 
-    /// The state of the ring; `Free` if it has another generation by now.
+    /// The state of the ring; `Free` if it has a different generation by now.
     pub fn state(&self, segment: &Segment) -> Result<TraceState, Error> {
         let claim = segment.read_u32(self.at(segment)? + trace::CLAIM as u64)?;
         let ours = generation_of(claim) == self.generation;
         Ok(if ours { TraceState::from_claim(claim) } else { TraceState::Free })
     }
 
-    /// Who writes it, or has written it; `None`: nobody has taken it yet, or it is another's by now.
+    /// The process that writes, or has written, to the ring; `None`: no process has taken it yet, or it belongs to
+    /// another reader by now.
     pub fn traced(&self, segment: &Segment) -> Result<Option<Traced>, Error> {
         if !matches!(self.state(segment)?, TraceState::Running | TraceState::Ended) {
             return Ok(None);
         }
         let at = self.at(segment)?;
-        // The writer fills this in before its first record.
+        // The writer fills these fields in before its first record.
         if segment.read_u64(at + trace::HEAD as u64)? == 0 {
             return Ok(None);
         }
@@ -116,8 +118,8 @@ impl TraceReader {
         }))
     }
 
-    /// Pass what was written since the last call to `see`, with how many records were lost before it. Returns how many were
-    /// lost after the last one.
+    /// Pass the records since the last call to `see`, each with the number of records lost before it. Returns the
+    /// number of records lost after the last one.
     pub fn poll(
         &mut self,
         segment: &Segment,
@@ -128,7 +130,7 @@ impl TraceReader {
         let mut lost = 0;
         let mut bytes = Vec::new();
         let mut head = segment.read_u64(head_at)?;
-        // Whatever a damaged ring says, this ends: each turn moves on, and a ring has so many records.
+        // This ends whatever a damaged ring contains: each turn advances, and the number of turns is limited.
         let mut turns = 2 * TRACE_RECORDS;
         while self.position < head && turns > 0 {
             turns -= 1;
@@ -145,7 +147,7 @@ impl TraceReader {
             segment.read(records + first * trace_record::SIZE as u64, &mut bytes)?;
             fence(Ordering::Acquire);
             head = segment.read_u64(head_at)?;
-            // The one after the head may be in change.
+            // The record after the head may be changing.
             let whole_from = (head + 1).saturating_sub(TRACE_RECORDS);
             for record in bytes.chunks_exact(trace_record::SIZE) {
                 let number = u64::from(self.generation) << 40 | (self.position + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One record of a ring. No content is trusted: what is unknown becomes [`TraceKind::Other`].
+//! One record of a ring. The content is not trusted: unknown kinds become [`TraceKind::Other`].
 
 use crate::blocked::LockTag;
 use crate::layout::{
@@ -7,16 +7,16 @@ use crate::layout::{
     NONE,
 };
 
-/// What a process did, or what happened to it.
+/// A record of an action of a process, or of an event that affected it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceRecord {
-    /// When: of what has a length its beginning.
+    /// When it happened; if it has a duration, when it began.
     pub tick: u64,
-    /// How long, ticks.
+    /// Duration, ticks.
     pub ticks: u64,
-    /// The plan's node that ran.
+    /// The running plan node.
     pub node: Option<u16>,
-    /// What it was.
+    /// The kind, with its data.
     pub kind: TraceKind,
 }
 
@@ -25,13 +25,13 @@ pub struct TraceRecord {
 pub enum TraceStep {
     /// Planning.
     Plan,
-    /// The executor starts: relations are opened and locked.
+    /// Executor startup: relations are opened and locked.
     Start,
-    /// The executor runs.
+    /// Executor run.
     Run,
-    /// Triggers and data-modifying parts that are left.
+    /// Executor finish: remaining data-modifying parts, and triggers.
     Finish,
-    /// The executor ends.
+    /// Executor end.
     End,
     /// A utility statement.
     Utility,
@@ -66,7 +66,7 @@ impl TraceStep {
     }
 }
 
-/// Why a process writes no longer.
+/// Why a process stopped recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceEnd {
     /// The reader has withdrawn the request.
@@ -88,37 +88,37 @@ pub enum TraceFile {
         tablespace: u32,
         /// OID of its database; 0: shared.
         database: u32,
-        /// Number of its file.
+        /// Its relfilenode.
         file: u32,
         /// 0 main, 1 fsm, 2 vm, 3 init.
         fork: u8,
-        /// Block of the relation, if it is known.
+        /// Block of the relation, if known.
         block: Option<u32>,
     },
     /// A file of this kind: a directory number whose name begins with `trace::`.
     Kind(u32),
 }
 
-/// Which span of a client's trace has caused a statement (W3C Trace Context).
+/// The span of a client's trace that caused a statement (W3C Trace Context).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace.
+    /// Id of the trace.
     pub trace: [u8; 16],
-    /// The span.
+    /// Id of the span.
     pub span: [u8; 8],
     /// Bit 0: the client samples it.
     pub flags: u8,
 }
 
-/// What a record reports. Accounts are directory numbers.
+/// The kind of a record, with its data. Accounts are directory numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TraceKind {
-    /// The trace begins; this account runs.
+    /// The trace begins; this account is running.
     Begin {
         /// The account.
         account: Option<u32>,
     },
-    /// It ends.
+    /// The trace ends.
     End(Option<TraceEnd>),
     /// A wait.
     Wait {
@@ -126,18 +126,18 @@ pub enum TraceKind {
         account: Option<u32>,
         /// The account that ran after it.
         next: Option<u32>,
-        /// It was an operation on a file: number of the operation, errno value or 0, bytes moved, and the file if it is known.
+        /// For an operation on a file: number of the operation, errno value or 0, bytes moved, and the file if known.
         file: Option<(u8, u8, u64, Option<TraceFile>)>,
     },
-    /// A message of the client arrived: number of its kind, and the account that runs.
+    /// A message of the client arrived.
     Message {
         /// Number of its kind.
         kind: u8,
         /// The account.
         account: Option<u32>,
-        /// Whether the messages before have left a transaction open, if it is known.
+        /// Whether earlier messages left a transaction open, if known.
         in_transaction: Option<bool>,
-        /// Its ordinal in the session, without the data of COPY, if all were counted.
+        /// Its ordinal in the session, not counting COPY data, if all messages were counted.
         ordinal: Option<u64>,
     },
     /// Another account runs.
@@ -145,33 +145,33 @@ pub enum TraceKind {
         /// The account.
         account: Option<u32>,
     },
-    /// The server has analysed a statement.
+    /// The server has analyzed a statement.
     Statement {
         /// Its id.
         id: u64,
-        /// How many steps it is within.
+        /// Number of enclosing steps.
         depth: u8,
     },
     /// A step begins.
     StepBegin {
-        /// Which.
+        /// The step.
         step: TraceStep,
         /// The statement's id.
         id: u64,
-        /// How many steps it is within.
+        /// Number of enclosing steps.
         depth: u8,
     },
     /// A step ends.
     StepEnd {
-        /// Which.
+        /// The step.
         step: TraceStep,
         /// The statement's id.
         id: u64,
-        /// How many steps it is within.
+        /// Number of enclosing steps.
         depth: u8,
         /// Rows so far.
         rows: u64,
-        /// An error ends it.
+        /// Whether it ended with an error.
         failed: bool,
     },
     /// The wait in progress is for this lock.
@@ -180,57 +180,57 @@ pub enum TraceKind {
         lock: LockTag,
         /// Mode: a LOCKMODE.
         mode: u16,
-        /// The first of those who block it.
+        /// PIDs of the first blockers.
         blockers: Vec<i32>,
-        /// How many block it.
+        /// Number of blockers.
         count: u8,
     },
     /// A commit: 1 leader, 2 group-committed, 3 asynchronous.
     Commit(u8),
     /// A part of the name of a node.
     Node {
-        /// The node above.
+        /// The parent node.
         parent: Option<u16>,
-        /// Which part of its name this is.
+        /// Number of the part of its name.
         part: u8,
         /// The part.
         name: Vec<u8>,
         /// PostgreSQL's number of its encoding ([`crate::encoding`]); -1: not known.
         encoding: i32,
     },
-    /// What a node has returned.
+    /// The totals of a node.
     NodeEnd {
         /// Rows.
         rows: u64,
-        /// How often it was asked for one.
+        /// Number of times that it was called for a row.
         calls: u64,
     },
-    /// All totals began again at zero.
+    /// All totals were reset to zero.
     Reset,
-    /// The client's trace, of the statement analysed just before, or that starts next.
+    /// The client's trace context of the statement analyzed just before, or of the one that starts next.
     Context(TraceParent),
-    /// A client's call on the wire; its waits come before it.
+    /// A client's call; the records of its waits come before it.
     Call {
-        /// Whether rows of a cursor, or of a COPY, are fetched.
+        /// Whether it fetches rows of a cursor or of a COPY.
         fetches: bool,
-        /// An error ends it.
+        /// Whether it ended with an error.
         failed: bool,
         /// Directory number of a statistic whose name ends with the statement's id.
         statistic: Option<u32>,
-        /// The server's process.
+        /// PID of the server process.
         pid: i32,
-        /// Ordinal of its first message, or of the one that would follow, without the data of COPY.
+        /// Ordinal of its first message, or of the next message if it sent none, not counting COPY data.
         first: Option<u64>,
-        /// Messages, without the data of COPY.
+        /// Number of messages, not counting COPY data.
         messages: u32,
         /// Rows received.
         rows: u32,
-        /// Ticks for which garbage was collected meanwhile.
+        /// Ticks of garbage collection during the call.
         collecting: u64,
     },
-    /// A wait for the server, of the call on this connection that comes next.
+    /// A wait for the server, of the next call on this connection.
     CallWait {
-        /// The server's process.
+        /// PID of the server process.
         pid: i32,
     },
     /// A record of a later version.
@@ -238,7 +238,7 @@ pub enum TraceKind {
 }
 
 impl TraceRecord {
-    /// The record in these bytes, of [`at::SIZE`].
+    /// Decodes a record of [`at::SIZE`] bytes.
     pub fn decode(bytes: &[u8]) -> TraceRecord {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let word = |i: usize| u32_at(bytes, at::WORD + 4 * i);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asking processes for traces: rings are armed, renewed and withdrawn.
+//! Requests traces from processes: arms rings, renews requests and withdraws them.
 //!
-//! Concurrency contract. Those that arm rings take turns by a lock on the file. A ring whose time has passed belongs to
-//! nobody; arming it gives it another generation, so that what its last writer or reader may still do shows.
+//! Concurrency contract. Processes that arm rings take turns by a lock on the file. A ring whose lease has expired
+//! belongs to no one; arming it assigns a new generation, which invalidates anything that its last writer or reader may
+//! still do.
 
 use super::{claim_of, generation_of, TraceReader, TraceState};
 use crate::clock::Clock;
@@ -18,22 +19,22 @@ use std::time::{Duration, Instant};
 
 /// A request that is not renewed ends after this time, s.
 const LEASE: f64 = 5.0;
-/// Limit of the wait for others that arm rings.
+/// Maximum time to wait for other processes that arm rings.
 const TURN: Duration = Duration::from_secs(2);
 const NAP: Duration = Duration::from_millis(10);
-/// What is left of the file system to others: a quarter, at most this (libtally/src/memory.c).
+/// Space of the file system that is left to others: a quarter of it, at most this (libtally/src/memory.c).
 const HEADROOM: u64 = 256 << 20;
-/// What the segment is opened for, in errors.
+/// The purpose of opening the segment, for errors.
 const WISH: &str = "trace its processes";
 
-/// Which processes are asked for a trace. Empty texts fit all.
+/// The processes to trace. Empty texts match all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// This process; `None`: sessions by the texts below.
+    /// The process with this PID; `None`: sessions that match the texts below.
     pub pid: Option<i32>,
-    /// Not the process itself, but parallel workers that it leads.
+    /// Whether to trace the parallel workers that the process leads instead of the process itself.
     pub workers: bool,
-    /// With the nodes of plans.
+    /// Whether to record plan nodes.
     pub nodes: bool,
     /// Sessions with this application_name.
     pub application: String,
@@ -52,10 +53,10 @@ struct Armed {
     request: TraceRequest,
 }
 
-/// The rings that this process has armed. They are withdrawn when it is dropped; if this process is killed, the traced
+/// The rings that this process has armed. Dropping this value withdraws them; if this process is killed, the traced
 /// processes stop by themselves.
 ///
-/// Needs the right to write the segment, so the server's user or root.
+/// Requires permission to write the segment, so only the server's user and root can do this.
 #[derive(Debug)]
 pub struct TraceSwitch {
     path: PathBuf,
@@ -67,7 +68,7 @@ pub struct TraceSwitch {
 }
 
 impl TraceSwitch {
-    /// For the traces of this segment.
+    /// A switch for the traces of this segment.
     pub fn open(segment: &Segment) -> Result<TraceSwitch, Error> {
         let path = segment.path();
         let (file, checked) = shared_page::open(segment.segment_path(), WISH)?;
@@ -76,7 +77,7 @@ impl TraceSwitch {
         {
             return Err(Error::Damaged {
                 path: path.into(),
-                what: "its rings of traces are not at pages".into(),
+                what: "its trace rings are not page-aligned".into(),
             });
         }
         debug_assert_eq!(header::SIZE, PAGE);
@@ -90,18 +91,18 @@ impl TraceSwitch {
         Error::Io { path: self.path.clone(), wish: WISH, source }
     }
 
-    /// How many rings the segment has.
+    /// Number of rings in the segment.
     pub fn rings(&self) -> u32 {
         self.region.count
     }
 
-    /// Arm up to `most` rings for a request, and have all processes look. Returns a reader for each; fewer, or none, if
-    /// others use the rest.
+    /// Arm up to `most` rings for a request, and notify all processes. Returns a reader for each ring; fewer, or none,
+    /// if the other rings are in use.
     pub fn arm(&mut self, request: &TraceRequest, most: u32) -> Result<Vec<TraceReader>, Error> {
         let _turn = Turn::take(&self.file).ok_or_else(|| {
             self.io(std::io::Error::new(
                 std::io::ErrorKind::TimedOut,
-                "another process keeps it locked",
+                "another process holds its lock",
             ))
         })?;
         let mut readers = Vec::new();
@@ -118,7 +119,7 @@ impl TraceSwitch {
         Ok(readers)
     }
 
-    /// `None`: another reader uses it.
+    /// Arm a ring; `None`: another reader uses it.
     fn arm_ring(&self, ring: u32, request: &TraceRequest) -> Result<Option<Armed>, Error> {
         if self.armed.iter().any(|armed| armed.ring == ring) {
             return Ok(None);
@@ -126,7 +127,7 @@ impl TraceSwitch {
         let at = self.region.entry(ring);
         let armed_bit = 1u64 << ring;
         let bits = self.header.u64(header::TRACES_ARMED);
-        // One that was never armed has no memory: it is reserved before it is touched.
+        // A ring that was never armed has no memory, which must be reserved before it is touched.
         self.reserve(at, PAGE as u64)?;
         let page = SharedPage::map(&self.file, at).map_err(|e| self.io(e))?;
         let claim = page.u32(trace::CLAIM).load(Ordering::Acquire);
@@ -136,7 +137,7 @@ impl TraceSwitch {
             return Ok(None);
         }
         self.reserve(at + PAGE as u64, TRACE_RECORDS * trace_record::SIZE as u64)?;
-        // 24 bits, and never 0.
+        // The generation has 24 bits and is never 0.
         let generation = generation_of(claim) % 0xFF_FFFF + 1;
         page.u32(trace::CLAIM).store(claim_of(generation, TraceState::Free), Ordering::Release);
         let flags = u32::from(request.workers) | u32::from(request.nodes) << 1;
@@ -159,7 +160,7 @@ impl TraceSwitch {
         self.header.now(&self.clock).saturating_add(self.clock.ticks(LEASE))
     }
 
-    /// Reserve memory, as long as enough is left to others.
+    /// Reserve memory, if enough is left to others.
     fn reserve(&self, offset: u64, length: u64) -> Result<(), Error> {
         let full = || self.io(std::io::ErrorKind::StorageFull.into());
         let fs = rustix::fs::fstatvfs(&self.file).map_err(|e| self.io(e.into()))?;
@@ -183,7 +184,8 @@ impl TraceSwitch {
         let _ = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| Some(next(word)));
     }
 
-    /// At least once a second: the requests go on. One for a process that has not answered is announced again.
+    /// Renew the requests; call this at least once a second. Requests that no process has taken yet are announced
+    /// again.
     pub fn renew(&self) {
         let until = self.lease();
         let mut waits = false;
@@ -202,8 +204,8 @@ impl TraceSwitch {
         }
     }
 
-    /// The process of this ring has ended and everything is read: another one that the request is for may take it. Returns its
-    /// reader.
+    /// Arm the ring again after its process has ended and everything has been read, so that another matching process
+    /// may take it. Returns the new reader.
     pub fn again(&mut self, reader: &TraceReader) -> Result<Option<TraceReader>, Error> {
         let Some(i) = self.armed.iter().position(|armed| armed.ring == reader.ring()) else {
             return Ok(None);
@@ -227,7 +229,7 @@ impl TraceSwitch {
         });
     }
 
-    /// Stop all: processes that are traced notice at their next record. What they have written stays to be read until the
+    /// Withdraw all requests; traced processes notice at their next record. Their records remain readable until the
     /// switch is dropped.
     pub fn stop(&self) {
         for armed in &self.armed {
@@ -247,7 +249,7 @@ impl Drop for TraceSwitch {
         for armed in &self.armed {
             self.withdraw(armed);
             self.header.u64(header::TRACES_ARMED).fetch_and(!(1 << armed.ring), Ordering::AcqRel);
-            // The page with the generation stays; the records are given back.
+            // Keep the page with the generation, and release the memory of the records.
             let _ = rustix::fs::fallocate(
                 &self.file,
                 FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
@@ -256,18 +258,18 @@ impl Drop for TraceSwitch {
             );
         }
         self.announce();
-        // The last one leaves no trace in the word.
+        // The last request clears the trace bits of the level word.
         if self.header.u64(header::TRACES_ARMED).load(Ordering::Acquire) == 0 {
             self.header.u32(header::LEVEL_WORD).fetch_and(!0xF0, Ordering::AcqRel);
         }
     }
 }
 
-/// The lock on the file, while rings are armed or given back.
+/// The lock on the file, held while rings are armed or released.
 struct Turn<'f>(&'f File);
 
 impl Turn<'_> {
-    /// `None`: others keep it.
+    /// Take the lock; `None`: another process holds it.
     fn take(file: &File) -> Option<Turn<'_>> {
         let began = Instant::now();
         loop {

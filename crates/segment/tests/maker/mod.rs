@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Writes segments by the layout, as a writer would: for tests and benchmarks of the reader.
+//! Writes segments according to the layout, as a writer would, for tests and benchmarks of the reader.
 //! Ticks are nanoseconds of CLOCK_MONOTONIC.
 #![allow(dead_code, missing_docs)]
 
@@ -27,7 +27,7 @@ pub const DIRECTORY: u32 = 256;
 pub const EVENTS: u32 = 16;
 pub const MERGE_LOG: u32 = 64;
 
-/// Capacities of the segment to be made.
+/// Capacities of the segment to create.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub slots: u32,
@@ -48,11 +48,11 @@ pub struct Maker {
     events: u64,
     probes: u64,
     directory: u64,
-    /// Where statements are kept.
+    /// The regions of statements.
     pub statements: Option<StatementRegions>,
 }
 
-/// Where the statements lie, and in how many sets.
+/// The offsets of the regions of statements, and the number of sets.
 #[derive(Clone, Copy)]
 pub struct StatementRegions {
     pub sets: u32,
@@ -72,12 +72,12 @@ fn round(n: u64, to: u64) -> u64 {
 }
 
 impl Maker {
-    /// An empty segment of this boot and this pid namespace, at level waits.
+    /// An empty segment of this boot and this PID namespace, at level waits.
     pub fn new(path: &Path, shape: Shape) -> Maker {
         Maker::with_statements(path, shape, 0)
     }
 
-    /// The same, with so many sets of statements.
+    /// The same, with this many sets of statements.
     pub fn with_statements(path: &Path, shape: Shape, sets: u32) -> Maker {
         let file = OpenOptions::new()
             .read(true)
@@ -171,7 +171,7 @@ impl Maker {
         maker
     }
 
-    /// The same segment with a clock that only the test advances.
+    /// The same segment with a virtual clock, which only the test advances.
     pub fn with_virtual_clock(self) -> Maker {
         let now = self.get_u64(header::CLOCK_TICK0 as u64) + 10_000_000_000;
         self.u32(header::CLOCK_KIND as u64, 255);
@@ -179,12 +179,12 @@ impl Maker {
         self
     }
 
-    /// Of such a clock: now, in ticks, which are nanoseconds.
+    /// The current tick of the virtual clock, in nanoseconds.
     pub fn now(&self) -> u64 {
         self.get_u64(header::VIRTUAL_TICK as u64)
     }
 
-    /// Of such a clock: time passes.
+    /// Advance the virtual clock.
     pub fn advance(&self, ticks: u64) {
         self.u64(header::VIRTUAL_TICK as u64, self.now() + ticks);
     }
@@ -235,7 +235,7 @@ impl Maker {
         self.directory + u64::from(index) * directory::SIZE as u64
     }
 
-    /// The number that a head gives to this statistic; registered if need be.
+    /// The number of this statistic in a head; the statistic is registered if necessary.
     pub fn stat(&mut self, name: &str, kind: u32) -> u32 {
         if let Some(at) = self.names.iter().position(|n| n.0 == name && n.1 == kind) {
             return 1 + at as u32;
@@ -251,7 +251,7 @@ impl Maker {
         index + 1
     }
 
-    /// An account whose writer has decided its class.
+    /// An account whose class the writer has stored.
     pub fn account_of_class(&mut self, name: &str, class: u8) -> u32 {
         let stat = self.stat(name, ACCOUNT);
         let at = self.directory_at(stat - 1);
@@ -367,7 +367,7 @@ impl Maker {
         self.u64(at, slot.seq & !1);
     }
 
-    /// Count values of one statistic, and write only what that changes, as a writer does.
+    /// Count values of one statistic, and write only the words that change, as a writer does.
     pub fn count(&self, slot: &mut Slot, stat: u32, values: &[u64]) {
         let at = self.book_at(slot.index);
         let index = slot.head(stat);
@@ -431,7 +431,7 @@ impl Maker {
     }
 }
 
-/// Whose session.
+/// The owner of a session.
 #[derive(Clone, Copy)]
 pub struct Who<'a> {
     pub pid: u32,
@@ -444,7 +444,7 @@ pub struct Who<'a> {
 }
 
 impl Who<'_> {
-    /// A client backend in this very process.
+    /// A client backend in this process.
     pub fn client() -> Who<'static> {
         Who {
             pid: std::process::id(),
@@ -471,7 +471,7 @@ pub struct Stat {
     pub hist: Vec<u64>,
 }
 
-/// A book in memory, changed as tally.h changes one.
+/// A book in memory, which changes as in tally.h.
 #[derive(Clone)]
 pub struct Slot {
     pub index: u32,
@@ -509,7 +509,7 @@ impl Slot {
         self.add(at, value);
     }
 
-    /// The same of what moved so many bytes.
+    /// Record an event that moved this many bytes.
     pub fn moved(&mut self, stat: u32, value: u64, bytes: u64, follows: bool) {
         let at = self.head(stat);
         self.add(at, value);
@@ -578,7 +578,7 @@ impl Slot {
     }
 }
 
-/// What was counted of a statement; what it does not name is 0.
+/// The counts of a statement; counters that it does not have are 0.
 #[derive(Clone)]
 pub struct Counted {
     pub key: StatementKey,
@@ -586,7 +586,7 @@ pub struct Counted {
     pub times: Vec<u64>,
     pub plans: Vec<u64>,
     pub rows: u64,
-    /// Statistic as a head has it, count, ticks.
+    /// The statistic as in a head, count, ticks.
     pub parts: Vec<(u32, u64, u64)>,
     /// Microseconds since 1970.
     pub seen: (i64, i64),
@@ -622,7 +622,7 @@ impl Counted {
         }
     }
 
-    /// Counts, parts and histogram, as the rest of an entry has them, or a local entry from its counts on.
+    /// Counts, parts and histogram, as in the rest of an entry, or in a local entry from its counts on.
     fn bytes(&self, narrow: bool) -> Vec<u8> {
         let width = if narrow { 4 } else { 8 };
         let hist = rest::HIST;
@@ -639,7 +639,7 @@ impl Counted {
             put(&mut bytes, at + part::COUNT, count);
             put(&mut bytes, at + part::TICKS, ticks);
         }
-        // A cache's histogram is left alone until there are two.
+        // The histogram in a cache is not used until there are two executions.
         if !narrow || self.times.len() > 1 {
             for &time in &self.times {
                 bytes[hist + bucket(time) * width] += 1;
@@ -661,7 +661,7 @@ fn key_bytes(k: &StatementKey) -> [u8; key::SIZE] {
     bytes
 }
 
-/// The writers' hash of a key, and the sets in which it may lie.
+/// The writers' hash of a key, and the sets that may contain it.
 pub fn sets_of(k: &StatementKey, sets: u32) -> (u64, [u32; 2]) {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let who = u64::from(k.database_id) << 32 | u64::from(k.user_id);
@@ -695,7 +695,7 @@ impl Maker {
         self.cache_at(slot) + (current::SIZE + index as usize * local_statement::SIZE) as u64
     }
 
-    /// Enter a statement in the table; the number of its entry.
+    /// Enter a statement in the table. Returns the number of its entry.
     pub fn enter(&self, counted: &Counted, born: u64) -> u32 {
         let (tag, sets) = sets_of(&counted.key, self.regions().sets);
         let tag = tag as u32;
@@ -709,7 +709,7 @@ impl Maker {
             (0..layout::WAYS).filter(|&way| self.get_u32(tag_at(*set, way)) == 0).count()
         };
         let (set, way) = find(tag).unwrap_or_else(|| {
-            // In the emptier of the two, from its first free way on.
+            // Use the emptier of the two sets, at its first free way.
             let set = if free(&sets[1]) > free(&sets[0]) { sets[1] } else { sets[0] };
             let way = (0..layout::WAYS).find(|&way| self.get_u32(tag_at(set, way)) == 0);
             (set, way.expect("a free entry"))
@@ -718,8 +718,8 @@ impl Maker {
         let at = self.statement_at(number);
         self.bytes(at + statement::KEY as u64, &key_bytes(&counted.key));
         self.u64(at + statement::BORN as u64, born);
-        // The first line of the counts, the first part and the first time's bucket are in the entry
-        // itself, all else in its rest.
+        // The first line of the counts, the first part and the bucket of the first time are in the entry
+        // itself; everything else is in its rest.
         let mut far = counted.bytes(false);
         let near = |far: &mut [u8], from: usize, size: usize| {
             let bytes = far[from..from + size].to_vec();
@@ -741,7 +741,7 @@ impl Maker {
         number
     }
 
-    /// Give an entry a text: in the blocks from number `first` on, every `step`th.
+    /// Give an entry a text, in every `step`th block from number `first` on.
     pub fn give_text(
         &self,
         number: u32,
@@ -786,7 +786,8 @@ impl Maker {
         self.u64(at + set::FLUSHES as u64, flushes + 1);
     }
 
-    /// Publish what the message of a slot's owner says, which began then. Its statement is not known until it works for one.
+    /// Publish the text of the message of a slot's owner, which began at this tick. Its statement is not known until
+    /// the owner works for one.
     pub fn message(&self, slot: u32, begun: u64, who: Who<'_>, text: &str) {
         let current = self.cache_at(slot);
         let at = current + layout::MESSAGE_TEXT_OFFSET as u64;
@@ -801,7 +802,7 @@ impl Maker {
         self.u64(at + message_text::BEGUN as u64, begun);
     }
 
-    /// Let a slot's owner work for a statement.
+    /// Make a slot's owner work for a statement.
     pub fn work(&self, slot: u32, counted: &Counted, begun: u64, since: u64) {
         let at = self.cache_at(slot);
         self.bytes(at + current::KEY as u64, &key_bytes(&counted.key));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Relations of a made segment.
+//! Relations of a segment made for tests.
 
 use super::Maker;
 use segment::layout::{self, entry, file_sums, header, local_relation, relation};
@@ -58,7 +58,7 @@ impl Maker {
         self.reads(at + relation::OF as u64, reads);
     }
 
-    /// A local entry of that slot, in that state, for that entry.
+    /// A local entry of this slot, in this state, for this entry.
     pub fn local_relation(&self, slot: u32, index: u32, state: u32, number: u32, reads: &Reads) {
         let stride = layout::LOCAL_RELATIONS * local_relation::SIZE;
         let at = self.get_u64(header::LOCAL_RELATIONS as u64)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The Java agent's writers, which a debugger stops at each line. At each stop the file is read as it is, and as it would be
-//! after a kill: the memory is the same then, and no process of its owner exists.
+//! The Java agent's writers, which a debugger stops at each line. At each stop, the file is read as it is, and as it
+//! would be after a kill: the memory is the same, but the owner's process does not exist.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::process::{java, Stepper, Stop};
 use super::scenario_segment::{ScenarioSegment, Shared};
 use super::witness::{word, Witness};
 
-/// Where another process sees something new.
+/// Points at which another process sees a change.
 const TRANSITIONS: &str = r"(Merger\.(merge|mergeHead|commit|free)|Segment\.(claim|note)|Book\.(begin|publish)|CallRing\.(call|waited|close|take)|Directory\.publish):";
 const STRIDES: [u64; 4] = [2, 5, 17, 61];
-/// No process has this pid.
+/// A PID that no process has.
 const NOBODY: u32 = 0x3fff_fffe;
 const FIGURES: [&str; 15] = [
     "execute", "first", "fetch", "wait", "decode", "rows", "messages", "trips", "failed", "batch",
@@ -32,14 +32,15 @@ fn is_of_a_thread(identity: &Identity) -> bool {
 /// One of the names that the scenarios use.
 fn is_a_name(name: &str) -> bool {
     let is_method = |name: &str| ["Work.outer()", "Work.inner(int)"].contains(&name);
-    let is_hash = |text: &str| text.len() == 16 && text.chars().all(|it| it.is_ascii_hexdigit());
+    let is_hash =
+        |text: &str| text.len() == 16 && text.chars().all(|letter| letter.is_ascii_hexdigit());
     match name.split("::").collect::<Vec<_>>()[..] {
         ["other", "overflow"] | ["idle", "application"] | ["off", "uninstrumented"] => true,
         ["function", method, figure, "org.example"] => {
             is_method(method) && ["inclusive", "exclusive", "thrown"].contains(&figure)
         }
         ["org.example", method] => is_method(method),
-        // The reader has put names for their hashes.
+        // The reader has replaced the hashes with names.
         ["edge", "org.example", caller, "org.example", callee] => {
             (caller, callee) == ("Work.outer()", "Work.inner(int)")
         }
@@ -75,7 +76,7 @@ fn figure(snapshot: &Snapshot, begins: &str, ends: &str) -> Figure {
     figure
 }
 
-/// What one update counts is there as a whole; returns the calls and executions that are counted.
+/// Checks that the counts of an update are complete; returns the number of calls and executions counted.
 fn counted(snapshot: &Snapshot, texts: &[(String, usize)]) -> Result<u64, String> {
     let of = |begins: &str, ends: &str| figure(snapshot, begins, ends);
     let mut sum = 0;
@@ -119,7 +120,7 @@ fn counted(snapshot: &Snapshot, texts: &[(String, usize)]) -> Result<u64, String
     Ok(sum)
 }
 
-/// One run of a scenario that is read.
+/// A run of a scenario that is being read.
 struct Reading {
     witness: Witness,
     ring: Option<(TraceSwitch, TraceReader)>,
@@ -132,7 +133,7 @@ impl Reading {
         let ring = (scenario == "statements").then(|| {
             let mut switch = TraceSwitch::open(segment).unwrap();
             let reader = switch.arm(&TraceRequest::default(), 1).unwrap().pop().unwrap();
-            // A request that does not end, however long the writer is stopped.
+            // The request does not expire, however long the writer is stopped.
             let until = word(segment.path(), header::TRACES as u64) + trace::UNTIL as u64;
             let file = std::fs::File::options().write(true).open(segment.path()).unwrap();
             file.write_all_at(&i64::MAX.to_ne_bytes(), until).unwrap();
@@ -141,7 +142,7 @@ impl Reading {
         Reading { witness: Witness::of_threads(is_of_a_thread), ring, calls: 0, waits: 0 }
     }
 
-    /// Read all that a reader can. `stopped`: the writer stays where it is.
+    /// Read everything that a reader can. `stopped`: the writer does not move.
     fn look(
         &mut self,
         segment: &mut Segment,
@@ -153,7 +154,7 @@ impl Reading {
         self.records(segment, counts)
     }
 
-    /// Each record once, in order, with all of its fields.
+    /// Checks that each record occurs once, in order, with all fields.
     fn records(&mut self, segment: &Segment, (done, begun): (u64, u64)) -> Result<(), String> {
         let Some((_, ring)) = &mut self.ring else { return Ok(()) };
         let (calls, waits) = (&mut self.calls, &mut self.waits);
@@ -180,7 +181,7 @@ impl Reading {
             }
         });
         let lost = lost.map_err(|error| error.to_string())?;
-        // A record is written before the statistics are.
+        // A record is written before the statistics.
         if wrong.is_some() || lost > 0 || !(done..=begun).contains(&(*calls as u64)) {
             return Err(format!("{lost} lost, {calls} of {done} to {begun} calls, {wrong:?}"));
         }
@@ -188,7 +189,7 @@ impl Reading {
     }
 }
 
-/// Names, texts, events, probes; and what was counted, unless it was read in an update.
+/// Checks names, texts, events and probes, and the counts, unless they were read during an update.
 fn check(segment: &mut Segment, (done, begun): (u64, u64)) -> Result<(), String> {
     let snapshot = segment.snapshot(None).map_err(|error| error.to_string())?;
     for book in snapshot.books.iter().chain(&snapshot.groups) {
@@ -201,7 +202,7 @@ fn check(segment: &mut Segment, (done, begun): (u64, u64)) -> Result<(), String>
     }
     let mut texts = Vec::new();
     for (id, text) in segment.call_texts().map_err(|error| error.to_string())? {
-        // The third one's second piece has three letters.
+        // The second piece of the third text has three letters.
         let n = (1..=3).find(|n| text == text_of(*n) || (*n == 3 && text == text_of(3)[..64]));
         texts.push((id, n.ok_or_else(|| format!("a foreign or half text: {text:?}"))?));
     }
@@ -228,7 +229,7 @@ fn check(segment: &mut Segment, (done, begun): (u64, u64)) -> Result<(), String>
     Ok(())
 }
 
-/// Let the segment's owner not exist while `read` reads it.
+/// Pretend that the segment's owner does not exist while `read` reads it.
 fn without_owner<T>(path: &Path, read: impl FnOnce() -> T) -> T {
     let file = std::fs::File::options().write(true).open(path).unwrap();
     let entries = word(path, header::ENTRIES as u64);
@@ -250,7 +251,7 @@ fn at(scenario: &str, stop: &Stop) -> String {
     format!("{scenario}: stop {} ({})", stop.number, stop.name)
 }
 
-/// At every stop, while the writer lives and after its death.
+/// Reads at every stop, while the writer is alive and after its death.
 fn at_every_stop(scenario: &str) {
     let Some(mut stepper) = Stepper::java(".*") else { return };
     let place = ScenarioSegment::new();
@@ -276,13 +277,14 @@ fn at_every_stop(scenario: &str) {
     println!("{scenario}: {} stops, {} readings in an update", stop.number, reading.witness.torn);
 }
 
-/// The writer goes on while the reader reads, each time at the reader's next phase. All phases with all stops are libtally's.
+/// The writer continues while the reader reads, each time at the reader's next phase. The tests of libtally combine all
+/// phases with all stops.
 fn at_many_phases(scenario: &str) {
     let Some(stepper) = Stepper::java(TRANSITIONS) else { return };
     let (stepper, place) = (Shared::with_stepper(stepper), ScenarioSegment::new());
     let (mut readings, mut phase, mut phases) = (0, 1, 1);
     for stride in STRIDES {
-        let mut stop = stepper.with(|it| it.start(scenario, place.clear()));
+        let mut stop = stepper.with(|stepper| stepper.start(scenario, place.clear()));
         let mut segment = place.open();
         let mut reading = Reading::new(scenario, &segment);
         while !stop.is_end() {
@@ -331,7 +333,7 @@ scenarios! {
     notes: "notes";
 }
 
-/// Not stepped: classes of the agent, each by itself.
+/// Without stepping: classes of the agent, each by itself.
 #[test]
 fn the_agents_parts_do_what_they_say() {
     let tests = ["agent.AgentTest", "probe.ProbeTest", "segment.SegmentTest"];

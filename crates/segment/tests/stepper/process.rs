@@ -9,22 +9,22 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// Where a writer has stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// How many stops there were before.
+    /// Number of earlier stops.
     pub number: u64,
-    /// What the scenario has begun to record, and what it has recorded.
+    /// Number of records that the scenario has begun, and that it has completed.
     pub begun: u64,
     pub done: u64,
     pub name: String,
 }
 
 impl Stop {
-    /// The scenario is at its end.
+    /// Whether the scenario is at its end.
     pub fn is_end(&self) -> bool {
         self.name == "end"
     }
 }
 
-/// One process that runs scenarios, one at a time, each in a child of its own.
+/// A process that runs scenarios, one at a time, each in a separate child process.
 pub struct Stepper {
     process: Child,
     input: ChildStdin,
@@ -32,7 +32,7 @@ pub struct Stepper {
     pid: Option<i32>,
 }
 
-/// What `make -C libtally` has built.
+/// The program that `make -C libtally` builds.
 fn program() -> PathBuf {
     let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/libtally");
     std::env::var_os("PGTALLY_STEPPER").map_or_else(|| build.join("stepper"), PathBuf::from)
@@ -41,15 +41,15 @@ fn program() -> PathBuf {
 /// A program of the agent's tests; `None`: the agent was not built.
 pub fn java(program: &str) -> Option<Command> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client/java/target");
-    let classes = ["test-classes", "classes", "lib/*"].map(|it| built.join(it));
+    let classes = ["test-classes", "classes", "lib/*"].map(|folder| built.join(folder));
     if !classes[0].join(program.replace('.', "/") + ".class").exists() {
         let required = std::env::var_os("PGTALLY_JAVA_REQUIRED").is_some();
         assert!(!required, "no {}", classes[0].display());
         eprintln!("left out: {} is missing (make agent)", classes[0].display());
         return None;
     }
-    // Byte Buddy lies in the agent alone, under another name.
-    let path = classes.map(|it| it.display().to_string()).join(":");
+    // The agent contains Byte Buddy under another name, so it is needed separately.
+    let path = classes.map(|path| path.display().to_string()).join(":");
     let mut command = Command::new("java");
     command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &path, program]);
     Some(command)
@@ -92,7 +92,7 @@ impl Stepper {
         Stop { number: n(0), begun: n(1), done: n(2), name: (*name).to_string() }
     }
 
-    /// Start a scenario on that segment.
+    /// Start a scenario on this segment.
     pub fn start(&mut self, scenario: &str, segment: &Path) -> Stop {
         assert!(self.pid.is_none(), "a scenario runs already");
         writeln!(self.input, "{scenario} {}", segment.display()).unwrap();
@@ -102,20 +102,20 @@ impl Stepper {
         self.stop()
     }
 
-    /// Go on for so many stops, or with 0 to the end.
+    /// Continue for this many stops, or with 0 to the end.
     pub fn go(&mut self, stops: u64) -> Stop {
         writeln!(self.input, "{stops}").unwrap();
         self.stop()
     }
 
-    /// Let the process end, which has come to the end of its scenario.
+    /// Let the process end after the end of its scenario.
     pub fn finish(&mut self) {
         writeln!(self.input).unwrap();
         assert_eq!(self.line(), "over 0");
         self.pid = None;
     }
 
-    /// Kill the process where it is.
+    /// Kill the process at its current stop.
     pub fn kill(&mut self) {
         let pid = rustix::process::Pid::from_raw(self.pid.take().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -125,7 +125,7 @@ impl Stepper {
 
 impl Drop for Stepper {
     fn drop(&mut self) {
-        // A scenario's process dies with its parent.
+        // The process of a scenario dies with its parent.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a scenario's segment is, and a reader of it whose readings a test can count.
+//! The segment of a scenario, and a reader of it whose readings a test can count.
 
 use std::collections::HashSet;
 use std::os::unix::fs::FileExt;
@@ -24,7 +24,7 @@ impl ScenarioSegment {
         ScenarioSegment { _folder: folder, path }
     }
 
-    /// For the next run: no segment is there.
+    /// Remove the segment before the next run.
     pub fn clear(&self) -> &Path {
         let _ = std::fs::remove_file(&self.path);
         &self.path
@@ -46,14 +46,14 @@ impl ScenarioSegment {
         self.word(VIRTUAL_TICK as u64)
     }
 
-    /// Time passes. No writer runs.
+    /// Advance the clock, while no writer runs.
     pub fn advance(&self, ticks: u64) {
         let file = std::fs::File::options().write(true).open(&self.path).unwrap();
         file.write_all_at(&(self.tick() + ticks).to_ne_bytes(), VIRTUAL_TICK as u64).unwrap();
     }
 }
 
-/// Lets a writer go on before the reader's n-th reading.
+/// Lets a writer continue before the reader's n-th reading.
 struct Mover {
     phase: usize,
     stops: u64,
@@ -78,8 +78,9 @@ impl Shared {
         f(&mut self.0.lock().unwrap())
     }
 
-    /// Read, and before the reader's reading number `phase` let the writer go on for so many stops; after the reading, where
-    /// it has not come to that. Returns what was read, where the writer is, and whether the reader came to that phase.
+    /// Read, and before the reader's reading number `phase`, let the writer continue for this many stops; if the reader
+    /// does not reach the phase, do so afterwards. Returns the result of reading, the writer's stop, and whether the
+    /// reader reached the phase.
     pub fn move_in<T>(
         &self,
         segment: &mut Segment,

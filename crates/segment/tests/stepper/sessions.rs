@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Sessions: claim, switches, merge, retirement, reset and level. Time is conserved, to the tick.
+//! Sessions: claim, switches, merge, retirement, reset and level. Time is conserved to the tick.
 
 use segment::book::Life;
 use segment::Snapshot;
@@ -8,15 +8,15 @@ use super::process::{Stepper, Stop};
 use super::scenario_segment::{first_of_each_name, stops_of, ScenarioSegment, Shared};
 use super::witness::{ended_ticks, Ended, Witness};
 
-/// How many stops a writer goes on at a time while the reader reads.
+/// Numbers of stops for which a writer continues at a time while the reader reads.
 const STRIDES: [u64; 4] = [1, 5, 25, 125];
 
-/// How the tests name where they are.
+/// The position of a test, for messages.
 fn at(scenario: &str, stop: &Stop) -> String {
     format!("{scenario}: stop {} ({})", stop.number, stop.name)
 }
 
-/// What a run comes to that nobody looks at.
+/// The outcome of a run that is not read meanwhile.
 fn outcome(stepper: &mut Stepper, place: &ScenarioSegment, scenario: &str) -> Ended {
     stepper.start(scenario, place.clear());
     let before = ended_ticks(&place.open().snapshot(None).unwrap());
@@ -26,7 +26,7 @@ fn outcome(stepper: &mut Stepper, place: &ScenarioSegment, scenario: &str) -> En
     Ended { before, after }
 }
 
-/// At every stop a snapshot, each compared with the one before.
+/// Takes a snapshot at every stop, and compares each with the previous one.
 fn at_every_stop(scenario: &str) {
     let (mut stepper, place) = (Stepper::new(), ScenarioSegment::new());
     let ended = outcome(&mut stepper, &place, scenario);
@@ -48,7 +48,7 @@ fn at_every_stop(scenario: &str) {
     assert!(witness.torn > 0);
 }
 
-/// The writer goes on while the reader reads: at each of the reader's phases, from each stop to a later one.
+/// The writer continues while the reader reads: at each phase of the reader, from each stop to a later one.
 fn at_every_phase(scenario: &str) {
     let (stepper, place) = (Shared::new(), ScenarioSegment::new());
     let ended = stepper.with(|stepper| outcome(stepper, &place, scenario));
@@ -89,7 +89,7 @@ fn at_every_phase(scenario: &str) {
     println!("{scenario}: {phases} phases, {snapshots} snapshots");
 }
 
-/// The same from each kind of stop to the very end.
+/// The same from each kind of stop to the end.
 fn to_the_end_at_every_phase(scenario: &str) {
     let (stepper, place) = (Shared::new(), ScenarioSegment::new());
     let ended = stepper.with(|stepper| outcome(stepper, &place, scenario));
@@ -121,11 +121,11 @@ fn to_the_end_at_every_phase(scenario: &str) {
     }
 }
 
-/// How long a session is dead before others find it, ticks.
+/// How long a session is dead before other processes find it, ticks.
 const DEAD: u64 = 5_000_000;
 
-/// The writer is killed at every stop: nothing is lost and nothing counts twice, before and after another process has merged
-/// what it left. `recoveries`: at which stops that process is killed, too, before a further one comes.
+/// The writer is killed at every stop: nothing is lost and nothing counts twice, before and after another process has
+/// merged its slot. `recoveries`: the stops at which that process is also killed, before yet another one takes over.
 fn killed_at_every_stop(scenario: &str, recoveries: impl Fn(u64) -> Option<u64>) {
     let (mut stepper, mut other, place) = (Stepper::new(), Stepper::new(), ScenarioSegment::new());
     let ended = outcome(&mut stepper, &place, scenario);
@@ -139,7 +139,7 @@ fn killed_at_every_stop(scenario: &str, recoveries: impl Fn(u64) -> Option<u64>)
         let resets = before.resets;
         let fails =
             |error: String| -> ! { panic!("{}, killed there: {error}", at(scenario, &stop)) };
-        // What its accounts come to: it lives until others find it, or it has closed them.
+        // The total of its accounts: it lives until other processes find it, or until it has closed them.
         let whole = match before.books.first() {
             Some(book) if book.run().is_some() => {
                 ended.before * u64::from(resets == 0) + place.tick() + DEAD - book.born
@@ -171,19 +171,19 @@ fn killed_at_every_stop(scenario: &str, recoveries: impl Fn(u64) -> Option<u64>)
         witness.look(&mut segment, tick, false).unwrap_or_else(|error| fails(error));
         let found = segment.snapshot(None).unwrap();
         let commands = commands(&found);
-        // A writer that was in an update may have recorded what is not counted as done yet.
+        // A writer that was in an update may have recorded an event that does not count as done yet.
         let fits = (stop.done..=stop.begun).contains(&commands.count)
             && commands.total == 700 * commands.count
             && commands.in_histogram == commands.count;
         if found.resets == 0 && !before.books.iter().any(|book| book.torn) && !fits {
             fails(format!("{commands:?} of {} to {}", stop.done, stop.begun));
         }
-        // A reset that was interrupted is repeated.
+        // An interrupted reset is repeated.
         let whole = if found.resets == resets { whole } else { 0 };
         if !found.books.is_empty() || found.stuck_merge || ended_ticks(&found) != whole {
             fails(format!("{} ticks, not {whole}; left: {:?}", ended_ticks(&found), found.books));
         }
-        // The slot serves the next one.
+        // The slot is usable for the next session.
         other.start("claim", &place.path);
         other.go(0);
         place.advance(DEAD);
@@ -259,7 +259,7 @@ scenarios! {
     a_session_at_a_change_of_the_level: "level";
 }
 
-/// Each stop of the one that is killed with another stop of the next, which is killed as well.
+/// Combines each stop of the process that is killed with a stop of the next one, which is also killed.
 #[test]
 fn a_session_is_whole_when_a_recovery_is_killed_too() {
     for first in [3, 41] {

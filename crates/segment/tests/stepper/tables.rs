@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What writers share: statements, plans, relations, events, names, traces, and who is blocked. Each is counted once and has
-//! its own text, at every stop of its writer and at every phase of the reader.
+//! Tables that writers share: statements, plans, relations, events, names, traces and blockers. Each entry is counted
+//! once and has its own text, at every stop of its writer and at every phase of the reader.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,19 @@ use super::witness::word;
 
 const STRIDES: &[u64] = &[1, 6, 36];
 
-/// What has happened to the writer.
+/// The fate of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     Nothing,
-    /// It may have counted half of what it was doing.
+    /// It may have counted half of its last update.
     Death,
 }
 
-/// What a reading found.
+/// The result of a reading.
 struct TableWitness {
-    /// Of what the scenario counts, at least and at most so much was counted.
+    /// The minimum and maximum of the scenario's counts.
     counted: std::ops::RangeInclusive<u64>,
-    /// It was read in an update, and the reader says so.
+    /// Whether the reader reports that it read during an update.
     torn: bool,
 }
 
@@ -39,15 +39,15 @@ type Read = Box<dyn FnMut(&mut Segment) -> Result<TableWitness, String>>;
 
 struct Subject {
     scenario: &'static str,
-    /// What another process does after a death, and how much that adds to what the scenario counts.
+    /// The scenario that another process runs after a death, and how much it adds to the counts.
     next: Option<(&'static str, u64)>,
-    /// How many stops a writer goes on at a time while the reader reads.
+    /// Numbers of stops for which a writer continues at a time while the reader reads.
     strides: &'static [u64],
-    /// A reader, at the scenario's beginning.
+    /// Creates a reader at the beginning of the scenario.
     reader: fn(&Segment, After) -> Read,
 }
 
-/// One run of a scenario that is read.
+/// A run of a scenario that is being read.
 struct Reading {
     read: Read,
     min: u64,
@@ -59,7 +59,7 @@ impl Reading {
         Reading { read: (subject.reader)(segment, after), min: 0, torn: 0 }
     }
 
-    /// Check what a reading found.
+    /// Check the result of a reading.
     fn check(
         &mut self,
         found: Result<TableWitness, String>,
@@ -111,7 +111,7 @@ fn at_every_phase(subject: &Subject) {
     let (mut readings, mut phases) = (0, 0);
     for &stride in subject.strides {
         for phase in 1.. {
-            let mut stop = stepper.with(|it| it.start(subject.scenario, place.clear()));
+            let mut stop = stepper.with(|stepper| stepper.start(subject.scenario, place.clear()));
             let mut segment = place.open();
             let mut reading = Reading::new(subject, &segment, After::Nothing);
             let mut reached = false;
@@ -142,7 +142,7 @@ fn at_every_phase(subject: &Subject) {
     println!("{}: {phases} phases, {readings} readings", subject.scenario);
 }
 
-/// What may be lost when a writer is killed: one entry that it was changing, which is counted as lost.
+/// When a writer is killed, at most the entry that it was changing is lost, and it is counted as lost.
 fn killed_at_every_stop(subject: &Subject, losses: fn(&mut Segment) -> (u64, u64)) {
     let (mut stepper, mut other, place) = (Stepper::new(), Stepper::new(), ScenarioSegment::new());
     for n in 0.. {
@@ -194,8 +194,8 @@ fn text_of(id: u64) -> String {
     text
 }
 
-/// Every statement is one: its executions, their time and histogram, its parts and its text. Returns calls by id, and the
-/// time of all.
+/// Checks that every statement is consistent: its executions, their time and histogram, its parts and its text. Returns
+/// calls by id, and the total time.
 fn statements_of(
     segment: &mut Segment,
     after: After,
@@ -241,7 +241,7 @@ fn lost_statements(segment: &mut Segment) -> (u64, u64) {
     (read.lost() + read.dropped(), 900)
 }
 
-/// Of three executions of statement 4, or two of statement 6.
+/// The lost counts: of three executions of statement 4, or two of statement 6.
 fn lost_while_locked(segment: &mut Segment) -> (u64, u64) {
     (lost_statements(segment).0, 1200)
 }
@@ -258,10 +258,10 @@ const STATEMENTS: Subject = Subject {
     },
 };
 
-/// Another process is stopped with the locks of sets: as long as that, and when it goes on.
+/// Another process is stopped while it holds the locks of sets, and then continues.
 const LOCKED: Subject = Subject { scenario: "locked", ..STATEMENTS };
 
-/// The time of an evicted statement is on its way to that of id 0 for a moment.
+/// For a moment, the time of an evicted statement is on its way to the statement with id 0.
 const EVICTION: Subject = Subject {
     scenario: "eviction",
     next: None,
@@ -274,7 +274,7 @@ const EVICTION: Subject = Subject {
     },
 };
 
-/// Only the statement that is forgotten has fewer executions then.
+/// Only the statement that is forgotten has fewer executions afterwards.
 const FORGETTING: Subject = Subject {
     scenario: "forgetting",
     next: None,
@@ -308,7 +308,7 @@ const PLANS: Subject = Subject {
                 if plan.statement.id != 1 || plan.text != text || plan.max != 100 * shape {
                     return Err(format!("a plan of another: {plan:?}"));
                 }
-                // An execution may be in the count and not in the time yet.
+                // An execution may be in the count, but not yet in the time.
                 let max = 100 * shape * plan.count;
                 if !(max.saturating_sub(100 * shape)..=max).contains(&plan.ticks) || plan.count > 2
                 {
@@ -449,7 +449,7 @@ const TRACE: Subject = Subject {
     },
 };
 
-/// A local entry that was being flushed: of at most two operations.
+/// The loss of a local entry that was being flushed: at most two operations.
 fn lost_relations(segment: &mut Segment) -> (u64, u64) {
     (word(segment.path(), header::RELATIONS_LOST as u64), 2)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What must hold of whatever a reader finds, at whichever stop the writer is.
+//! Invariants of every reading, whatever the writer's stop is.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use segment::directory::StatKind;
 use segment::layout::{book, header, slot_state};
 use segment::{Delta, Frame, Interval, Rising, Segment, Snapshot};
 
-/// What a scenario's sessions have come to: ticks in all accounts of sessions that have ended, ...
+/// The outcome of a scenario's sessions: ticks in all accounts of sessions that have ended, ...
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     /// ... at its beginning
@@ -18,24 +18,24 @@ pub struct Ended {
     pub after: u64,
 }
 
-/// Looks at one run of a scenario, again and again.
+/// Checks one run of a scenario repeatedly.
 pub struct Witness {
     /// The texts that a session may have.
     knows: fn(&Identity) -> bool,
     ended: Ended,
-    /// The clock is real: what sessions come to is learned from their last reading before they are merged.
+    /// Set if the clock is real: then the outcome is learned from the last reading of sessions before they are merged.
     learns: Option<Learned>,
     previous: Option<Snapshot>,
     rising: Rising,
     totals: HashMap<String, u64>,
     counts: HashMap<String, u64>,
     seen: bool,
-    /// A session that died is being merged: what ran when it died counts when its account is merged.
+    /// Whether a session that died is being merged: its last running account counts once it is merged.
     pub is_merging: bool,
     pub torn: usize,
 }
 
-/// The ticks in all accounts of those that do not live any more.
+/// The ticks in all accounts of sessions that are no longer alive.
 pub fn ended_ticks(snapshot: &Snapshot) -> u64 {
     let ended = snapshot.books.iter().filter(|book| book.life == Life::Retired);
     ended.chain(&snapshot.groups).map(|book| book.accounted(&snapshot.directory)).sum()
@@ -47,11 +47,11 @@ fn all_ticks(snapshot: &Snapshot) -> u64 {
     all.map(|book| book.accounted(&snapshot.directory)).sum()
 }
 
-/// Of the session that was seen last.
+/// The figures of the session seen last.
 #[derive(Debug, Clone, Default)]
 struct Learned {
     generation: u32,
-    /// It was read after it had closed its last account.
+    /// Whether it was read after it had closed its last account.
     is_closed: bool,
 }
 
@@ -81,18 +81,18 @@ impl Witness {
         }
     }
 
-    /// Of sessions with such texts, one after another, at a real clock.
+    /// A witness of consecutive sessions with such texts, with a real clock.
     pub fn of_threads(knows: fn(&Identity) -> bool) -> Witness {
         Witness { knows, learns: Some(Learned::default()), ..Witness::new(Ended::default()) }
     }
 
-    /// One that has seen what this one has, and then its writer is killed.
+    /// A witness with the same knowledge, whose writer has been killed.
     pub fn after_death(&self) -> Witness {
         let learns = self.learns.clone();
         Witness { learns, seen: self.seen, knows: self.knows, ..Witness::new(self.ended) }
     }
 
-    /// What sessions come to, from what is seen of the one that lives.
+    /// Learn the outcome of sessions from the live session.
     fn learn(&mut self, snapshot: &Snapshot) {
         let Some(learned) = &mut self.learns else { return };
         if self.previous.as_ref().is_some_and(|previous| previous.resets != snapshot.resets) {
@@ -100,7 +100,7 @@ impl Witness {
             *learned = Learned::default();
         }
         match snapshot.books.first() {
-            // What is being merged is in parts in its group.
+            // A session that is being merged is partly in its group.
             Some(book) if !snapshot.stuck_merge => {
                 if book.generation != learned.generation {
                     *learned = Learned { generation: book.generation, is_closed: false };
@@ -118,7 +118,7 @@ impl Witness {
         }
     }
 
-    /// A snapshot, while the writer goes from one stop to another; `stopped`: it stays where it is.
+    /// Take a snapshot while the writer continues from one stop to another; `stopped`: it does not move.
     pub fn look(&mut self, segment: &mut Segment, begin: u64, stopped: bool) -> Result<(), String> {
         let path = segment.path().to_path_buf();
         let before = SlotWords::read(&path);
@@ -196,7 +196,7 @@ impl Witness {
         ))
     }
 
-    /// The accounts of an interval add up to what its sessions lived in it.
+    /// The accounts of an interval add up to the lifetime of its sessions in it.
     fn change(&self, delta: &Delta<'_>, snapshot: &Snapshot) -> Result<(), String> {
         let accounts = delta.changed().filter(|(stat, _)| stat.kind == StatKind::Account);
         let ticks: u64 = accounts.map(|(_, total)| total.change.total).sum();
@@ -241,7 +241,7 @@ impl Witness {
             }
             let count = it.total.change.count;
             let before = self.counts.get(&name).copied().unwrap_or(0);
-            // What waits to be recorded may be counted twice in a book that was read in an update.
+            // A pending record may count twice in a book that was read during an update.
             if count < before {
                 return Err(format!("{name}: {before} were counted, and now {count}"));
             }
@@ -263,10 +263,10 @@ impl Witness {
     }
 }
 
-/// The first slot, as the file has it.
+/// The first slot, as in the file.
 struct SlotWords {
     state: u32,
-    /// It has no running account.
+    /// Whether it has no running account.
     is_closed: bool,
 }
 
@@ -278,7 +278,7 @@ impl SlotWords {
     }
 }
 
-/// The words of the file, as the format has them.
+/// Words of the file, according to the format.
 pub fn word(path: &Path, at: u64) -> u64 {
     use std::os::unix::fs::FileExt;
     let mut bytes = [0; 8];

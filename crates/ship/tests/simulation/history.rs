@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A history: what happens, one action after the other; drawn from a seed, and shrunk.
+//! A history: a sequence of actions, generated from a seed, and shrunk.
 
 use super::storage::Behaviour;
 
-/// Pseudo-random numbers of a seed.
+/// Pseudo-random numbers from a seed.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -12,7 +12,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5851_F42D_4C95_7F2D)
     }
 
-    /// A number below this one.
+    /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         // SplitMix64.
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -30,52 +30,52 @@ impl Random {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// A number up to this one; small ones are as likely as large ones.
+    /// A number up to `most`; small numbers are as likely as large ones.
     fn up_to(&mut self, most: u64) -> u64 {
         let limit = most >> self.below(u64::from(64 - most.leading_zeros()));
         1 + self.below(limit)
     }
 }
 
-/// Something that happens.
+/// An action in a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// The recorder takes so many intervals of this length.
+    /// The recorder takes this many intervals of this length.
     Intervals { count: u64, milliseconds: i64 },
-    /// Time passes, and nobody takes an interval.
+    /// Time passes without intervals.
     Pass { seconds: i64 },
     /// The time of day is set forward or back.
     SetClock { seconds: i64 },
     /// The server is started again.
     RestartServer,
-    /// The recorder ends; `merge`: the hours are merged, too.
+    /// The recorder ends; `merge`: the hours are also merged.
     End { merge: bool },
-    /// The recorder is killed at this call to the system, counted from now.
+    /// The recorder is killed at this system call, counted from now.
     Kill { call: u64 },
-    /// The machine loses its power at this call.
+    /// The machine loses power at this call.
     LosePower { call: u64 },
-    /// The disk has space for so many bytes more.
+    /// The disk has space for this many more bytes.
     Fill { bytes: u64 },
     /// There is space again.
     Free,
-    /// The kernel writes to the disk what it has.
+    /// The kernel writes all dirty pages to disk.
     WriteBack,
-    /// Passes of the shipper that send so many files each.
+    /// Passes of the shipper that send this many files each.
     Ship { passes: u64, files: usize },
-    /// What object storage does with the next requests.
+    /// The behavior of object storage for the next requests.
     Storage(Vec<Behaviour>),
 }
 
-/// What holds throughout a history.
+/// Settings that hold throughout a history.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Hours after which intervals become coarser, and the recording or the spool forgets.
+    /// Hours after which intervals are rolled up, and after which the recording or the spool removes them.
     pub details: u64,
     pub tens: u64,
     pub sixties: u64,
     pub keep: Option<u64>,
     pub ships: bool,
-    /// How long what was merged stays in the bucket, seconds.
+    /// How long merged files stay in the bucket, seconds.
     pub grace: u64,
 }
 
@@ -93,7 +93,7 @@ impl History {
         let never = 1 << 20;
         let ships = !r.chance(4);
         let clock = r.pick(&[0, 0, 1]);
-        // A clock that is set back beyond what a spool keeps is a limitation (docs/shipping.md).
+        // Clocks that are set back further than a spool keeps files are a known limitation (docs/shipping.md).
         let keeps: &[Option<u64>] =
             if ships && clock > 0 { &[None] } else { &[None, Some(0), Some(2)] };
         let settings = Settings {
@@ -104,9 +104,9 @@ impl History {
             ships,
             grace: r.pick(&[0, 0, 900]),
         };
-        // Most histories have few kinds of trouble, so that what one hides the other shows.
+        // Most histories have few kinds of trouble, so that one does not hide another.
         let kill = r.pick(&[0, 1, 1, 3]);
-        // What a machine without power has lost may have been sent, and its numbers are given again.
+        // Intervals that a power failure lost may have been sent, and their numbers are used again.
         let power = if settings.ships { 0 } else { r.pick(&[0, 1]) };
         let full = r.pick(&[0, 0, 1]);
         let storage = r.pick(&[0, 1, 3]);
@@ -146,7 +146,7 @@ impl History {
         History { seed, settings, actions }
     }
 
-    /// The shortest history found, and its violation, for one that has one; `fails` runs one.
+    /// The shortest history found that has a violation, with the violation; `fails` runs a history.
     pub fn shrink(
         mut self,
         mut violation: String,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Histories of a recorder that ships, drawn from seeds: it is killed at any call to the system, its disk fills up,
-//! the machine loses its power, the clock is set, object storage refuses, loses answers and lies. After each
-//! step, what readers find in the recording and in the bucket is compared with a model, which only knows which
-//! intervals were taken.
+//! Histories of a recorder that ships, generated from seeds: the recorder is killed at any system call, its disk fills
+//! up, the machine loses power, the clock is set, object storage refuses requests, loses responses and lies. After each
+//! step, the readers' view of the recording and the bucket is compared with a model, which only knows which intervals
+//! were taken.
 //!
-//! A history that violates the model is shrunk and printed with its seed. `PGTALLY_SEED=N` runs that one alone.
+//! A history that violates the model is shrunk and printed with its seed. `PGTALLY_SEED=N` runs only that history.
 
 mod history;
 mod memory;
@@ -23,20 +23,20 @@ use std::time::{Duration, Instant};
 /// The first seed of `make test`.
 const FIRST: u64 = 34_000;
 
-/// What violates the model in the history of this seed, with the shortest history found that does.
+/// The violation of the model in the history of this seed, with the shortest history found that has one.
 fn violation(seed: u64) -> Option<String> {
     let history = History::of_seed(seed);
     let first = world::run(&history).err()?;
     let begun = Instant::now();
     let (shortest, last) = history.shrink(first, |history| {
-        // A history of a few actions is found well within this.
+        // A history of a few actions is found well within this time.
         let in_time = begun.elapsed() < Duration::from_secs(60);
         in_time.then(|| world::run(history).err()).flatten()
     });
     Some(format!("PGTALLY_SEED={seed}: {last}\n{shortest:#?}"))
 }
 
-/// Runs the histories of these seeds side by side. Panics with the first violation.
+/// Runs the histories of these seeds in parallel. Panics at the first violation.
 fn run(first: u64, count: u64) {
     let next = AtomicU64::new(first);
     let found = Mutex::new(None);
@@ -63,7 +63,7 @@ fn run(first: u64, count: u64) {
     if let Some(text) = found.into_inner().unwrap() {
         panic!("{text}");
     }
-    // One history need not have all of it.
+    // A single history need not have all of these.
     assert!(count == 1 || seen.iter().all(|(_, times)| *times > 0), "{seen:?}");
 }
 

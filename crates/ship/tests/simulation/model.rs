@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The model: which intervals were taken, and what readers may find of them.
+//! The model: which intervals were taken, and which of them readers may find.
 
 use super::recorder::stat;
 use recording::{Error, Range, Recording};
@@ -18,11 +18,11 @@ pub struct Interval {
     /// The values of its statistics.
     pub cpu: Vec<u64>,
     pub handle: Vec<u64>,
-    /// The detail that came with it has so many values.
+    /// Number of values of the detail that came with it.
     pub details: u64,
-    /// The kernel has written it to the disk.
+    /// Whether the kernel has written it to disk.
     pub on_disk: bool,
-    /// It was not, or not whole, when the machine lost its power.
+    /// Whether it was not, or not completely, on disk when the machine lost power.
     pub may_be_lost: bool,
 }
 
@@ -60,11 +60,11 @@ impl Sums {
 #[derive(Debug, Default)]
 pub struct Model {
     pub intervals: BTreeMap<u64, Interval>,
-    /// Some of them may be there in part.
+    /// Whether some of them may be there in part.
     pub in_part: bool,
 }
 
-/// What has to be seen, or the histories test nothing.
+/// Events that must occur, because otherwise the histories test nothing.
 #[derive(Debug, Clone, Copy)]
 pub enum Seen {
     Kill,
@@ -85,15 +85,15 @@ impl Seen {
         SEEN[self as usize].fetch_add(u64::from(seen), Ordering::Relaxed);
     }
 
-    /// How often each was seen.
+    /// Number of times that each was seen.
     pub fn all() -> Vec<(Seen, u64)> {
         use Seen::{Coarse, Forgotten, Full, Kill, Lie, Loss, Refused, Removed, Sent};
         let all = [Kill, Loss, Full, Lie, Sent, Refused, Removed, Coarse, Forgotten];
-        all.map(|it| (it, SEEN[it as usize].load(Ordering::Relaxed))).to_vec()
+        all.map(|seen| (seen, SEEN[seen as usize].load(Ordering::Relaxed))).to_vec()
     }
 }
 
-/// What a reader finds.
+/// The intervals that a reader finds.
 pub struct FoundIntervals {
     pub intervals: BTreeSet<u64>,
 }
@@ -107,8 +107,8 @@ macro_rules! require {
 }
 
 impl Model {
-    /// Compare what a directory has with the intervals that it may have. `between`: an hour is just being
-    /// replaced by one whose times are rounded, in sum to none.
+    /// Compare the intervals of a directory with those that it may have. `between`: an hour is being replaced
+    /// by one whose times are rounded, which does not change their sum.
     pub fn compare(
         &self,
         directory: &Path,
@@ -175,8 +175,10 @@ impl Model {
         let mut expected = Sums::default();
         found.iter().for_each(|number| expected.add(&self.intervals[number]));
         let of = |name: &str| {
-            let it = sum.statistics.iter().find(|statistic| statistic.stat.name == name);
-            it.map_or((0, 0), |it| (it.total.change.count, it.total.change.total))
+            let statistic = sum.statistics.iter().find(|statistic| statistic.stat.name == name);
+            statistic.map_or((0, 0), |statistic| {
+                (statistic.total.change.count, statistic.total.change.total)
+            })
         };
         let (cpu, handle) = (of("execute::cpu"), of("command::Query::handle"));
         let read = [cpu.0, handle.0, sum.ticks, cpu.1, handle.1];
@@ -197,7 +199,7 @@ impl Model {
             read[..3] == own[..3] && (read == own || read[3..].iter().zip(&own[3..]).all(near));
         require!(same, "the sums {read:?} are not {own:?}");
         let of_found: BTreeSet<u64> = found.iter().copied().collect();
-        // Of an hour that is being replaced, what belongs to intervals arrives before them.
+        // While an hour is being replaced, rows that belong to intervals arrive before these.
         require!(numbers.is_superset(&of_found), "marks {numbers:?} of intervals {of_found:?}");
         require!(between || numbers == of_found, "marks {numbers:?} of intervals {of_found:?}");
         let spread =

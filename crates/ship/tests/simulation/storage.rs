@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Object storage in memory, which works, fails and lies as a history says.
+//! Object storage in memory, which works, fails and lies as a history dictates.
 
 use futures_util::stream::BoxStream;
 use futures_util::StreamExt;
@@ -13,15 +13,15 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// What it does with a request.
+/// The behavior for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
     Works,
-    /// It answers with an error.
+    /// It returns an error.
     Refuses,
-    /// It does what is asked, and answers with an error.
+    /// It carries out the request, but returns an error.
     AnswerIsLost,
-    /// It does not store what it has acknowledged.
+    /// It acknowledges a write, but does not store it.
     Lies,
 }
 
@@ -32,7 +32,7 @@ struct State {
     changes: u64,
 }
 
-/// It has objects, and a list of what to do with requests.
+/// Objects, and a list of behaviors for the next requests.
 #[derive(Debug, Clone)]
 pub struct Storage {
     objects: Arc<InMemory>,
@@ -49,7 +49,7 @@ impl Storage {
         Storage { objects: Arc::default(), state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Tell it what to do with the next requests; then it works.
+    /// Set the behavior for the next requests; after these, it works.
     pub fn set(&self, behaviours: &[Behaviour]) {
         self.state.lock().unwrap().behaviours = behaviours.iter().copied().collect();
     }
@@ -59,7 +59,7 @@ impl Storage {
         self.state.lock().unwrap().lied
     }
 
-    /// Requests that may have changed it so far.
+    /// Number of requests so far that may have changed objects.
     pub fn changes(&self) -> u64 {
         self.state.lock().unwrap().changes
     }

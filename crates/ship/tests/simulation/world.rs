@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A machine with a recorder, its disk, its clock and object storage, in one thread.
+//! A machine with a recorder, a disk, a clock and object storage, in one thread.
 
 use super::history::{Action, History, Random};
 use super::memory;
@@ -20,11 +20,11 @@ use std::time::Duration;
 
 /// The clock's rate: ticks are nanoseconds.
 const RATE: f64 = 1e9;
-/// A limit of the memory of recorder, readers and object storage together, bytes.
+/// Limit of the memory of the recorder, readers and object storage together, bytes.
 const MEMORY: i64 = 8 << 20;
 const HOUR: i64 = 3600 * SECOND;
 
-/// What is to happen to the calls of the recorder.
+/// The trouble that the recorder's calls will meet.
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
     Kill { call: u64, power: bool },
@@ -43,10 +43,11 @@ struct World<'h> {
     storage: Storage,
     reader: Bucket,
     random: Random,
-    /// The time of day, and the time since the machine was started.
+    /// The time of day, and the time since boot.
     wall_us: i64,
     ran_us: i64,
-    /// The time of day that the recorder goes by since its first interval, and the latest one that any went by.
+    /// The time of day that the recorder relies on since its first interval, and the latest that any recorder relied
+    /// on.
     followed: Option<(i64, i64)>,
     /// The time of day of the last interval, or of the recorder's start.
     minute_us: i64,
@@ -57,19 +58,19 @@ struct World<'h> {
     trouble: Option<Trouble>,
     unsynced: Unsynced,
     model: Model,
-    /// What the bucket had after so many changes, and at the check before.
+    /// The intervals in the bucket after this many changes, and at the previous check.
     shipped: BTreeSet<u64>,
     changes: u64,
     seen: BTreeSet<u64>,
-    /// The bucket does not have all files yet.
+    /// Whether the bucket does not have all files yet.
     between: bool,
-    /// Intervals that may be in a journal. When they are moved to files, these are not on the disk at first.
+    /// Intervals that may be in a journal. When they are moved to files, the files are not on disk at first.
     journal: BTreeSet<u64>,
     /// The values since the last detail.
     values: u64,
 }
 
-/// Runs a history; an error says what was violated, and after which action.
+/// Runs a history; the error describes the violation, and after which action it occurred.
 pub fn run(history: &History) -> Result<(), String> {
     let begin = memory::begin();
     let run = || {
@@ -166,7 +167,7 @@ impl World<'_> {
 
     fn write_back(&mut self) {
         self.unsynced.write_back();
-        self.model.intervals.values_mut().for_each(|it| it.on_disk = true);
+        self.model.intervals.values_mut().for_each(|interval| interval.on_disk = true);
     }
 
     /// Returns whether files or objects may have changed.
@@ -193,7 +194,7 @@ impl World<'_> {
         false
     }
 
-    /// Does something that may be killed, or find the disk full.
+    /// Does something that may be killed, or may find the disk full.
     fn with_trouble(&mut self, what: impl FnOnce(&mut Self)) {
         let armed: Armed = arm(match self.trouble {
             None => FaultPlan::COUNT,
@@ -207,7 +208,7 @@ impl World<'_> {
                 let power = *power;
                 Seen::Kill.count(true);
                 Seen::Loss.count(power);
-                // Whatever it still does is without effect.
+                // Whatever it still does has no effect.
                 self.recorder = None;
                 self.trouble = None;
                 drop(armed);
@@ -224,7 +225,7 @@ impl World<'_> {
         }
     }
 
-    /// What the journal has is about to be moved to files.
+    /// The contents of the journal are about to be moved to files.
     fn move_journal(&mut self) {
         for number in &self.journal {
             if let Some(interval) = self.model.intervals.get_mut(number) {
@@ -235,11 +236,11 @@ impl World<'_> {
 
     fn lose(&mut self) {
         self.unsynced.lose(self.folder.path(), |_| true).unwrap();
-        for interval in self.model.intervals.values_mut().filter(|it| !it.on_disk) {
+        for interval in self.model.intervals.values_mut().filter(|interval| !interval.on_disk) {
             interval.may_be_lost = true;
         }
         self.model.in_part = true;
-        // What was counted for a detail that will not come.
+        // The values of a detail that will never be written.
         self.values = 0;
     }
 
@@ -247,7 +248,7 @@ impl World<'_> {
         if self.recorder.is_none() && self.start().is_err() {
             return;
         }
-        // What is shipped is merged with what continues it.
+        // Shipped minutes are merged by the recording that continues them.
         let merges = *action == (Action::End { merge: true }) && !self.history.settings.ships;
         if matches!(action, Action::End { .. }) {
             self.move_journal();
@@ -306,11 +307,12 @@ impl World<'_> {
         self.server += 1;
         self.values = 0;
         let next = writer.next_frame();
-        // The number of an interval that is lost may be given again.
+        // The number of a lost interval may be used again.
         let last = self.model.intervals.keys().last().copied().unwrap_or(0);
-        let lost = |it: &&u64| !self.is_kept(**it) || self.model.intervals[it].may_be_lost;
+        let lost =
+            |number: &&u64| !self.is_kept(**number) || self.model.intervals[number].may_be_lost;
         let lost: Vec<u64> =
-            self.model.intervals.range(next..).map(|it| it.0).filter(lost).copied().collect();
+            self.model.intervals.range(next..).map(|entry| entry.0).filter(lost).copied().collect();
         lost.iter().for_each(|number| drop(self.model.intervals.remove(number)));
         let last = self.model.intervals.keys().last().copied().unwrap_or(0).min(last);
         assert!(next > last, "after interval {last} comes {next}");
@@ -333,7 +335,7 @@ impl World<'_> {
         if minute(self.minute_us) != minute(wall_us) {
             self.move_journal();
         }
-        // Old hours are removed before it is killed.
+        // Old hours are removed before the recorder is killed.
         self.trust();
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let mut interval = Interval {
@@ -373,7 +375,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// What retention may go by: the time of day, except that it does not leap while a recorder runs.
+    /// The time that retention may rely on: the time of day, except that it does not leap while a recorder runs.
     fn trust(&mut self) {
         let (then_us, ran_us) = self.followed.unwrap_or((self.wall_us, self.ran_us));
         let expected = then_us + self.ran_us - ran_us;
@@ -385,7 +387,10 @@ impl World<'_> {
 
     fn ship(&mut self, passes: u64, files: usize) {
         for _ in 0..passes {
-            let Some(pass) = self.recorder.as_mut().and_then(|it| it.pass.as_mut()) else { return };
+            let Some(pass) = self.recorder.as_mut().and_then(|recorder| recorder.pass.as_mut())
+            else {
+                return;
+            };
             pass.most = files;
             let passed = pass.run(&|| self.wall_us);
             Seen::Sent.count(passed.sent > 0);
@@ -429,7 +434,7 @@ impl World<'_> {
         removed.map_or(Ok(()), |number| Err(format!("interval {number} left the bucket")))
     }
 
-    /// What a reader finds in the bucket.
+    /// The intervals that a reader finds in the bucket.
     fn fetch(&self, lied: bool) -> Result<BTreeSet<u64>, String> {
         if !self.history.settings.ships || self.reader.list("recordings").unwrap().is_empty() {
             return Ok(BTreeSet::new());
@@ -443,7 +448,7 @@ impl World<'_> {
         Ok(self.model.compare(&into, lied, self.between)?.intervals)
     }
 
-    /// All troubles end: in the end everything is there.
+    /// All troubles end, and then everything must be there.
     fn end(&mut self) -> Result<(), String> {
         self.trouble = None;
         self.storage.set(&[]);
@@ -457,7 +462,7 @@ impl World<'_> {
         self.between = false;
         if let Some(mut pass) = recorder.pass {
             pass.most = usize::MAX;
-            // The second one removes what the first one has replaced.
+            // The second pass removes files that the first one has replaced.
             for _ in 0..2 {
                 if let Some(error) = pass.run(&|| self.wall_us).problem {
                     return Err(error.to_string());

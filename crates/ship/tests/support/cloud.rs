@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What holds in each cloud, through a proxy that fails.
+//! Tests that every cloud must pass, through a proxy that fails.
 
 use super::proxy::{Fault, Proxy};
 use super::recorder::{assert_same, MIDNIGHT, SECOND};
@@ -7,7 +7,7 @@ use super::{origin, read, superseded, Shipment};
 use ship::{Bucket, Claim, Error};
 use std::time::Duration;
 
-/// The cloud's addresses begin with the scheme; it has a bucket "bucket" and is reached through the proxy.
+/// The cloud's addresses begin with the scheme; it has a bucket "bucket", and is reached through the proxy.
 pub fn every_interval_arrives_once(scheme: &str, proxy: &Proxy) {
     conditional_writes(scheme, proxy);
     faults(scheme, proxy);
@@ -19,7 +19,7 @@ fn conditional_writes(scheme: &str, proxy: &Proxy) {
     let spools: Vec<_> = (0..2).map(|_| tempfile::tempdir().unwrap()).collect();
     let who = |at: usize| ship::Spool::open(spools[at].path()).unwrap().claimant("machine");
     let claim = |at, take| ship::claim(&bucket, &origin(), &who(at), take, ship::now_us()).unwrap();
-    // The confirmation of the first write is lost: it is ours all the same.
+    // The confirmation of the first write is lost, but the object is ours all the same.
     proxy.set(&[Fault::AnswerLost]);
     let lost = ship::claim(&bucket, &origin(), &who(0), false, ship::now_us()).unwrap_err();
     assert!(lost.may_pass(), "{lost}");
@@ -27,7 +27,7 @@ fn conditional_writes(scheme: &str, proxy: &Proxy) {
     assert!(matches!(claim(1, false), Claim::Other(_)));
     assert_eq!(claim(1, true), Claim::Ours(2));
     assert_eq!(claim(0, true), Claim::Ours(1));
-    // Of two that replace the same version, one does.
+    // If two replace the same version, only one succeeds.
     let (_, version) = bucket.get(&origin().owner()).unwrap().unwrap();
     assert!(bucket.replace(&origin().owner(), "one".into(), version.clone()).unwrap());
     assert!(!bucket.replace(&origin().owner(), "two".into(), version).unwrap());
@@ -48,8 +48,8 @@ fn faults(scheme: &str, proxy: &Proxy) {
         Fault::None,
     ];
     let failures = std::cell::Cell::new(0);
-    let ship = |it: &mut Shipment| loop {
-        let passed = it.pass.run(&ship::now_us);
+    let ship = |shipment: &mut Shipment| loop {
+        let passed = shipment.pass.run(&ship::now_us);
         failures.set(failures.get() + usize::from(passed.problem.is_some()));
         match passed.problem {
             Some(error) => assert!(error.may_pass(), "{error}"),
@@ -60,7 +60,7 @@ fn faults(scheme: &str, proxy: &Proxy) {
     for round in 0..3 {
         it.maker.seconds(130);
         it.next_minute();
-        // Other requests meet other faults in each round.
+        // In each round, requests meet different faults.
         let mut faults: Vec<Fault> = all.iter().cycle().take(40).copied().collect();
         faults.rotate_left(round * 2);
         proxy.set(&faults);
@@ -98,13 +98,13 @@ fn refusals(scheme: &str, proxy: &Proxy) {
     proxy.set(&[Fault::Status(403)]);
     let refused = claim("bucket/refused");
     assert!(matches!(refused, Error::Refused { .. }), "{refused:?}");
-    assert!(refused.to_string().contains("rights"), "{refused}");
+    assert!(refused.to_string().contains("permission"), "{refused}");
     for error in [absent, refused] {
         assert!(!format!("{error} {error:?}").contains("SECRET"), "{error:?}");
     }
 }
 
-/// Of a server that is not there.
+/// Tests a server that does not exist.
 pub fn unavailable(url: &str) {
     let spool = tempfile::tempdir().unwrap();
     let who = ship::Spool::open(spool.path()).unwrap().claimant("machine");
@@ -117,7 +117,7 @@ fn refusal(url: &str, who: &ship::Claimant) -> Error {
     ship::claim(&bucket, &origin(), who, false, ship::now_us()).unwrap_err()
 }
 
-/// A port that nobody listens on.
+/// A port that no process listens on.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording of made-up seconds that is shipped pass by pass, and what the bucket then has.
+//! A recording of made-up seconds that is shipped pass by pass, and the resulting contents of the bucket.
 
-#![allow(dead_code)] // Each test uses a part of it.
+#![allow(dead_code)] // Each test uses only a part of this module.
 
 #[path = "../../../recording/tests/support/mod.rs"]
 pub mod recorder;
@@ -56,7 +56,7 @@ impl Shipment {
         Shipment { maker, pass }
     }
 
-    /// Passes until there is nothing to do.
+    /// Runs passes until there is nothing to do.
     pub fn all(&mut self) -> Passed {
         loop {
             let passed = self.pass.run(&ship::now_us);
@@ -78,17 +78,17 @@ impl Shipment {
 /// Names of all objects with rows.
 pub fn objects(bucket: &Bucket) -> Vec<Object> {
     let all = recording::TABLES.iter().flat_map(|table| bucket.list(table).unwrap());
-    all.filter_map(|it| Object::parse(&it.key)).collect()
+    all.filter_map(|object| Object::parse(&object.key)).collect()
 }
 
-/// Objects that another one has replaced.
+/// Number of objects that another object has replaced.
 pub fn superseded(bucket: &Bucket) -> usize {
     let all = objects(bucket);
     let highest = grades(&all);
-    all.iter().filter(|it| highest[&it.hour()] > it.grade).count()
+    all.iter().filter(|object| highest[&object.hour()] > object.grade).count()
 }
 
-/// The number of intervals and the sum of what a reader finds in the bucket.
+/// The number of intervals that a reader finds in the bucket, and their sum.
 pub fn read(url: &str) -> (usize, Option<Frame>) {
     let folder = tempfile::tempdir().unwrap();
     let shipped = Shipped::find(Bucket::open(url).unwrap(), None, None).unwrap();

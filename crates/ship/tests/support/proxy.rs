@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A proxy in front of a server of object storage, that fails as networks and servers do.
+//! A proxy in front of an object storage server, which fails as networks and servers do.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the proxy does to a request.
+/// The fault that the proxy adds to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// The server answers with this status and does nothing.
     Status(u16),
-    /// The request arrives, and its answer is lost.
+    /// The request arrives, but the response is lost.
     AnswerLost,
     /// The connection ends in the middle of the request.
     Cut,
-    /// The answer comes later.
+    /// The response is delayed.
     Slow,
 }
 
-/// Passes requests on, each with the next fault of a list, then without.
+/// Passes requests on, each with the next fault of a list, then without faults.
 pub struct Proxy {
     pub port: u16,
     faults: Arc<Mutex<Vec<Fault>>>,
@@ -48,7 +48,7 @@ impl Proxy {
                 }
                 requests.fetch_add(1, Ordering::Relaxed);
                 let fault = faults.lock().unwrap().pop().unwrap_or(Fault::None);
-                // Whoever made it has ended.
+                // This fails if the client has ended.
                 let _ = pass(stream.unwrap(), to, fault);
             }
         });
@@ -72,7 +72,7 @@ impl Drop for Proxy {
     }
 }
 
-/// One request, and its answer, on a connection.
+/// Passes on one request and its response on a connection.
 fn pass(client: TcpStream, to: u16, fault: Fault) -> std::io::Result<()> {
     let mut reader = BufReader::new(client.try_clone()?);
     let mut head = String::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A server of object storage: a program of its own that serves the protocol of one cloud.
+//! An object storage server: a separate program that serves the protocol of one cloud.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,14 +7,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Ends with the value.
+/// The server, which is stopped when this value is dropped.
 pub struct Server {
     pub child: Child,
     pub port: u16,
 }
 
-/// moto's S3 server, which stands for Amazon's (the same requests, conditional writes included), with an empty bucket
-/// "bucket". It takes any credentials.
+/// moto's S3 server, which stands in for Amazon's (the same requests, including conditional writes), with an empty
+/// bucket "bucket". It accepts any credentials.
 pub fn s3(python: &Path) -> Server {
     let server = Server::start(|port| {
         let mut command = Command::new(python);
@@ -26,8 +26,8 @@ pub fn s3(python: &Path) -> Server {
 }
 
 impl Server {
-    /// Starts what the function returns for a free port, and waits until it accepts connections. If somebody else has
-    /// taken the port meanwhile, it ends, and another port is tried.
+    /// Starts the command for a free port, and waits until the server accepts connections. If another process has taken
+    /// the port meanwhile, the server ends, and another port is tried.
     pub fn start(command: impl Fn(u16) -> Command) -> Server {
         let begun = Instant::now();
         loop {
@@ -46,7 +46,7 @@ impl Server {
         }
     }
 
-    /// Makes the request ("PUT /x HTTP/1.1", lines of its head, a body), which succeeds.
+    /// Sends a request ("PUT /x HTTP/1.1", header lines, a body), which must succeed.
     pub fn request(&self, line: &str, head: &str, body: &str) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let length = body.len();

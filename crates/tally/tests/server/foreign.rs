@@ -153,7 +153,9 @@ fn a_file_of_another_user_is_neither_shown_nor_written() {
     for verb in VERBS {
         for target in [victim.data_dir(), planted.0.as_path()] {
             let message = error_of(verb, target);
-            for word in [&planted.0.display().to_string(), "belongs to user nobody", "remove it"] {
+            for word in
+                [&planted.0.display().to_string(), "belongs to user nobody", "remove the segment"]
+            {
                 assert!(message.contains(word), "{verb:?} {}: {word}: {message}", target.display());
             }
             assert!(message.contains(owner.trim()), "{message}");
@@ -163,7 +165,7 @@ fn a_file_of_another_user_is_neither_shown_nor_written() {
     // `tally ls` lists it with its owner.
     let list = support::output(tally().args(["ls"]));
     let line = list.lines().find(|line| line.contains(&planted.0.display().to_string())).unwrap();
-    assert!(line.contains("foreign, so not read: it belongs to user nobody"), "{line}");
+    assert!(line.contains("not trusted, so not read: it belongs to user nobody"), "{line}");
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn a_socket_of_another_user_is_not_connected_to() {
     let mut command = tally();
     command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
     let message = complaint(command.args(["functions", "--list", "*"]).arg(&mine.0), 1);
-    assert!(message.contains("not a socket of the server's user"), "{message}");
+    assert!(message.contains("not a socket that belongs to the server's user"), "{message}");
     assert_eq!(listening.heard(), "");
 }
 

@@ -515,5 +515,5 @@ fn a_process_without_a_segment_is_explained() {
     let it = complaint(tally().args(["methods", &pid]), 1);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(it.contains("no call of libpq was seen"), "{it}");
+    assert!(it.contains("has seen no libpq call"), "{it}");
 }

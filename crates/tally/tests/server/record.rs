@@ -539,7 +539,7 @@ fn a_killed_recorder_leaves_every_complete_interval_and_is_continued() {
     assert_eq!(recording.servers().unwrap().len(), 2);
     // The time between the recorders is reported as a gap.
     let gaps = recording.gaps(Range::ALL).unwrap();
-    assert!(gaps.iter().any(|gap| &*gap.reason == "nobody recorded"), "{gaps:?}");
+    assert!(gaps.iter().any(|gap| &*gap.reason == "no recorder was running"), "{gaps:?}");
 }
 
 #[test]

@@ -190,7 +190,10 @@ fn a_recorder_goes_on_without_the_bucket_and_ships_later() {
     let spool = running.spool.clone();
     let (success, messages) = running.end(Signal::INT);
     assert!(success, "{messages}");
-    assert!(messages.contains("not shipped now") && messages.contains("tally ship"), "{messages}");
+    assert!(
+        messages.contains("shipping interrupted") && messages.contains("tally ship"),
+        "{messages}"
+    );
     std::fs::remove_file(&bucket).unwrap();
     std::fs::rename(folder.path().join("away"), &bucket).unwrap();
     let mut later = tally();
@@ -268,8 +271,8 @@ fn bad_addresses_and_options_are_usage_errors_that_repeat_no_credential() {
     refused(&["upkeep", "az://container/x?sig=SECRET"], "must not contain credentials");
     refused(&["record", "-o", "ftp://host/x"], "s3://BUCKET/PREFIX");
     refused(&["record", "-o", "s3://bucket/x", "--cluster", "a/b"], "--cluster");
-    refused(&["record", "-o", "directory", "--take-over"], "--take-over needs the address");
-    refused(&["record", "-o", "directory", "--spool", "x"], "--spool needs the address");
+    refused(&["record", "-o", "directory", "--take-over"], "--take-over requires a bucket URL");
+    refused(&["record", "-o", "directory", "--spool", "x"], "--spool requires a bucket URL");
     refused(&["record", "-o", "s3://bucket/x", "--spool-limit", "2"], "kB, MB, GB or TB");
     let client = ["record", "-o", "file:///nowhere", "--client", "1", "--duty", "1s/2s"];
     refused(&client, "cannot be used with");

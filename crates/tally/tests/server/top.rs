@@ -199,7 +199,7 @@ fn what_cannot_be_shown_is_an_error_with_a_reason() {
     child.wait().unwrap();
     let dead = run(&["--once"], &path);
     assert_eq!(dead.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&dead.stderr).contains("is not running any more"));
+    assert!(String::from_utf8_lossy(&dead.stderr).contains("is no longer running"));
 
     let other = folder.path().join("other");
     std::fs::write(&other, "nothing of the kind").unwrap();
