@@ -242,7 +242,9 @@ impl Frame {
             let total = statistic.total.rescaled(ratio, statistic.stat.kind);
             match index.and_then(|at| self.statistics.get_mut(at)) {
                 Some(sum) => sum.total.merge(&total),
-                None => self.statistics.push(FrameStat { total: total.into_owned(), ..it.clone() }),
+                None => self
+                    .statistics
+                    .push(FrameStat { total: total.into_owned(), ..statistic.clone() }),
             }
         }
     }

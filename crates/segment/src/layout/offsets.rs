@@ -7,102 +7,102 @@
 pub const MAGIC: &[u8; 8] = b"TALLYSEG";
 /// raised by any change to the meaning, offset or size of a member
 pub const FORMAT_VERSION: u32 = 3;
-/// `byte_order` on the machine that wrote it
+/// `byte_order` as the writing machine stores it
 pub const BYTE_ORDER: u32 = 16909060;
-/// as an index: no statistic
+/// as an index: none
 pub const NONE: u32 = 4294967295;
-/// a statistic's name, terminator included
+/// bytes of a statistic's name, terminator included
 pub const NAME_MAX: usize = 96;
-/// database, user, application: NAMEDATALEN; client
+/// bytes of the names of database, user and application (NAMEDATALEN), and of the client's address
 pub const TEXT_MAX: usize = 64;
-/// plain counters of a book, named by the probe table
+/// plain call counters of a book; the probe table names them
 pub const CALLS: usize = 64;
-/// entries of the probe table; those from `calls` on have no counter
+/// entries of the probe table; entries from number `calls` on have no counter
 pub const PROBES: usize = 256;
-/// held locks that a book lists
+/// number of held locks that a book lists
 pub const HOLDS: usize = 8;
-/// recently released locks, for which others waited, that a book lists
+/// number of recently released, contended locks that a book lists
 pub const FREED: usize = 4;
-/// The histogram is log-linear: each value below 8 has a bucket, and every octave above has 8. A bucket's middle is within 1/16 (6.25 %) of every value in it. The last octave begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
+/// Number of buckets of a histogram. Histograms are log-linear: each value below 8 has a bucket of its own, and every octave above has 8 buckets. The middle of a bucket is within 1/16 (6.25 %) of every value in it. The last octave begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
 pub const HIST_BUCKETS: usize = 336;
-/// buckets of an octave: a cache line
+/// buckets of an octave: one cache line
 pub const OCTAVE: usize = 8;
-/// Statistics whose histograms lie together, octave by octave: first the lowest octave of each, then the next one of each. So a reader gets what it wants of all of them in one piece, and histograms of similar values share pages. Memory is reserved for as many at a time.
+/// Number of statistics whose histograms are interleaved octave by octave: first the lowest octave of each, then the next octave of each. This way a reader gets the octaves that it needs of all of them in one piece, and histograms of similar values share pages. Memory is allocated for this many histograms at a time.
 pub const CHUNK: usize = 8;
-/// buckets from an octave of a histogram to its next
+/// distance from one octave of a histogram to its next, in buckets
 pub const ROW: usize = 64;
-/// of a chunk
+/// buckets of a chunk
 pub const CHUNK_BUCKETS: usize = 2688;
-/// Bit of `pend` of a book, other than TALLY_NONE: a signal has interrupted that wait, which may go on. Until then it is time, and no event that has ended.
+/// Bit in `pend` of a book, if that is not TALLY_NONE: a signal has interrupted the wait, which may continue. Until then its time counts, but not as an event that has ended.
 pub const PEND_OPEN: u32 = 2147483648;
-/// of `flags` of the header: all processes of the server write here, not only its sessions
+/// in `flags` of the header: all processes of the server write here, not only its sessions
 pub const SEGMENT_SERVER: u32 = 1;
-/// of `pause` of the header: no statements are counted
+/// in `pause` of the header: statements are not counted
 pub const PAUSE_STATEMENTS: u32 = 1;
-/// of `pause`: statements are not saved for the server's next start
+/// in `pause` of the header: statements are not saved for the server's next start
 pub const PAUSE_SAVING: u32 = 2;
-/// tablespaces that the event of a checkpoint lists
+/// number of tablespaces that a checkpoint event lists
 pub const CHECKPOINT_SPACES: usize = 25;
-/// in place of a tablespace's OID: SLRUs
+/// in place of a tablespace OID: SLRUs
 pub const SPACE_SLRU: u32 = 0;
 /// the OID of pg_default
 pub const SPACE_DEFAULT: u32 = 1663;
 /// the OID of pg_global
 pub const SPACE_GLOBAL: u32 = 1664;
-/// in place of a tablespace's OID: all that the list does not have
+/// in place of a tablespace OID: all tablespaces that are not listed
 pub const SPACE_OTHERS: u32 = 4294967295;
-/// processes that a slot lists as its owner's blockers
+/// number of processes that a slot lists as blockers of its owner
 pub const BLOCKERS: usize = 5;
-/// statements of a set
+/// statements in a set
 pub const WAYS: usize = 20;
 /// flushes that a set remembers
 pub const SET_LOG: usize = 32;
-/// accounts that a statement's time is split by
+/// number of accounts that a statement's time is split into
 pub const PARTS: usize = 24;
-/// of these, in the shared entry itself
+/// number of these accounts in the shared entry itself
 pub const NEAR_PARTS: usize = 2;
-/// buckets of its histogram in the shared entry
+/// number of histogram buckets in the shared entry
 pub const NEAR_BUCKETS: usize = 14;
-/// local entries in a slot's cache
+/// number of local entries in a slot's cache
 pub const LOCAL_STATEMENTS: usize = 64;
-/// bytes of text in a block
+/// bytes of text in a text block
 pub const TEXT_BLOCK: usize = 252;
-/// bytes of a statement's counts that are in the shared entry itself: a cache line
+/// bytes of a statement's counts that are in the shared entry itself: one cache line
 pub const NEAR_COUNTS: u32 = 64;
-/// of `more` of a local entry: in use is what lies between the first cache line and `first_us`
+/// in `more` of a local entry: counts between the first cache line and `first_us` are in use
 pub const MORE_COMMON: u32 = 1;
-/// of `more` of a local entry: in use is what lies behind `first_us`
+/// in `more` of a local entry: counts after `first_us` are in use
 pub const MORE_RARE: u32 = 2;
-/// of the text in a slot's cache: behind the local entries
+/// offset of the text in a slot's cache, after the local entries
 pub const MESSAGE_TEXT_OFFSET: usize = 164544;
 /// bytes of a slot's cache
 pub const CACHE_SIZE: usize = 165568;
-/// files of a set
+/// files in a set
 pub const FILE_WAYS: usize = 8;
-/// local entries of relations of a slot
+/// number of local entries of relations in a slot
 pub const LOCAL_RELATIONS: usize = 64;
-/// plans of a set
+/// plans in a set
 pub const PLAN_WAYS: u32 = 8;
-/// a page: an entry gets its memory when it is first used
+/// bytes of a plan entry: one page, so that an entry gets its memory when it is first used
 pub const PLAN_SIZE: u32 = 4096;
-/// of a ring; power of two
+/// number of records in a ring; a power of two
 pub const TRACE_RECORDS: u64 = 16384;
-/// rings of a segment
+/// maximum number of rings in a segment
 pub const TRACES_MAX: u32 = 64;
-/// of `flags` of a ring: for parallel workers of `pid` only
+/// in `flags` of a ring: only for parallel workers of `pid`
 pub const TRACE_WORKERS: u32 = 1;
-/// of `flags` of a ring: with the nodes of plans
+/// in `flags` of a ring: record plan nodes
 pub const TRACE_NODES: u32 = 2;
 
 /// Values of a clock kind.
 pub mod clock_kind {
     /// clock_gettime(CLOCK_MONOTONIC): a tick is 1 ns
     pub const MONOTONIC: u32 = 1;
-    /// x86-64: rdtsc, invariant and the kernel's own clock source
+    /// x86-64: rdtsc, if the counter is invariant and the kernel's clock source
     pub const TSC: u32 = 2;
-    /// aarch64: cntvct_el0, the kernel's own clock source
+    /// aarch64: cntvct_el0, if it is the kernel's clock source
     pub const CNTVCT: u32 = 3;
-    /// of tests, which advance it: `virtual_tick`; a tick is 1 ns
+    /// for tests, which advance `virtual_tick`; a tick is 1 ns
     pub const VIRTUAL: u32 = 255;
 }
 
@@ -128,13 +128,13 @@ pub mod probe_state {
 
 /// Values of a stat kind.
 pub mod stat_kind {
-    /// of the ledger: `phase::activity`
+    /// an account of the ledger: `phase::activity`
     pub const ACCOUNT: u32 = 1;
     /// a duration in ticks
     pub const TIMER: u32 = 2;
     /// a plain number
     pub const VALUE: u32 = 3;
-    /// not a statistic: explains a number, `tranche::4::ProcArray`
+    /// not a statistic: maps a number to a name, such as `tranche::4::ProcArray`
     pub const NAME: u32 = 4;
 }
 
@@ -148,15 +148,15 @@ pub mod name_state {
     pub const PUBLISHED: u32 = 2;
 }
 
-/// What an account's time was spent on. Numbers are fixed: readers and old segments use them.
+/// What an account's time was spent on. The numbers are fixed, because readers and old segments use them.
 pub mod account_class {
-    /// not an account, or entered by a writer that did not know classes
+    /// not an account, or created by a writer without classes
     pub const UNKNOWN: u8 = 0;
     /// cpu
     pub const CPU: u8 = 1;
-    /// files, announced or not
+    /// file I/O, whether or not it is a wait event
     pub const IO: u8 = 2;
-    /// heavyweight
+    /// heavyweight locks
     pub const LOCK: u8 = 3;
     /// lwlock
     pub const LWLOCK: u8 = 4;
@@ -166,7 +166,7 @@ pub mod account_class {
     pub const IPC: u8 = 6;
     /// timeout
     pub const TIMEOUT: u8 = 7;
-    /// the idle main loop of a background process
+    /// a background process that is idle in its main loop
     pub const ACTIVITY: u8 = 8;
     /// buffer pin
     pub const BUFFER_PIN: u8 = 9;
@@ -180,25 +180,25 @@ pub mod account_class {
 pub mod event_kind {
     /// a text
     pub const NOTE: u32 = 1;
-    /// a text: something was left out or lost
+    /// a text: something was not measured, or figures were lost
     pub const WARNING: u32 = 2;
     /// a text: one process kept another waiting for a long time
     pub const BLOCKED: u32 = 3;
-    /// a text: something took long; of writers before kind 6
+    /// a text: something took long; from writers older than kind 6
     pub const SLOW: u32 = 4;
-    /// a text: a checkpoint begins or ends; of writers before kinds 7 to 11
+    /// a text: a checkpoint has started or ended; from writers older than kinds 7 to 11
     pub const CHECKPOINT: u32 = 5;
-    /// something took long; this kind and the next have payloads
+    /// something took long; this kind and those below have payloads
     pub const SLOW_OPERATION: u32 = 6;
     /// a checkpoint has started
     pub const CHECKPOINT_STARTED: u32 = 7;
-    /// it has ended; the next two follow
+    /// a checkpoint has completed; the next two kinds follow
     pub const CHECKPOINT_COMPLETED: u32 = 8;
-    /// what it wrote
+    /// what the checkpoint wrote
     pub const CHECKPOINT_WRITES: u32 = 9;
-    /// what the clients did before and meanwhile
+    /// client activity before and during the checkpoint
     pub const CHECKPOINT_CLIENTS: u32 = 10;
-    /// the server has given it up
+    /// the server has abandoned the checkpoint
     pub const CHECKPOINT_FAILED: u32 = 11;
 }
 
@@ -218,11 +218,11 @@ pub mod checkpoint_reason {
 pub mod slot_state {
     /// free
     pub const FREE: u32 = 0;
-    /// identity being written
+    /// its owner is writing its identity
     pub const CLAIMING: u32 = 1;
     /// live
     pub const LIVE: u32 = 2;
-    /// complete, not yet merged
+    /// its owner has left; not yet merged
     pub const RETIRED: u32 = 3;
     /// being merged by the holder of the merge lock
     pub const MERGING: u32 = 4;
@@ -230,7 +230,7 @@ pub mod slot_state {
     pub const GROUP: u32 = 5;
 }
 
-/// Failed executions by the class of their SQLSTATE; the last is how many there are.
+/// Failed executions by SQLSTATE class. The last value is the number of classes.
 pub mod failure {
     /// 08
     pub const FAILED_CONNECTION: u32 = 0;
@@ -238,17 +238,17 @@ pub mod failure {
     pub const FAILED_DATA: u32 = 1;
     /// 23
     pub const FAILED_INTEGRITY: u32 = 2;
-    /// 25: state of the transaction
+    /// 25: invalid transaction state
     pub const FAILED_TRANSACTION: u32 = 3;
-    /// 40: serialization, deadlock
+    /// 40: serialization failures, deadlocks
     pub const FAILED_ROLLBACK: u32 = 4;
-    /// 42: syntax, access
+    /// 42: syntax errors, access rule violations
     pub const FAILED_SYNTAX: u32 = 5;
-    /// 53, 54: no resources, limits of the server
+    /// 53, 54: insufficient resources, program limits exceeded
     pub const FAILED_RESOURCES: u32 = 6;
-    /// 55: state of an object, such as a lock not available
+    /// 55: object not in prerequisite state, such as a lock not available
     pub const FAILED_OBJECT: u32 = 7;
-    /// 57, 58: intervention, the operating system
+    /// 57, 58: operator intervention, system errors
     pub const FAILED_SYSTEM: u32 = 8;
     /// failed other
     pub const FAILED_OTHER: u32 = 9;
@@ -256,7 +256,7 @@ pub mod failure {
     pub const FAILED: u32 = 10;
 }
 
-/// The last is how many there are.
+/// The last value is the number of operations.
 pub mod relation_operation {
     /// read
     pub const READ: u32 = 0;
@@ -280,7 +280,7 @@ pub mod relation_state {
     pub const CREATING: u32 = 1;
     /// used
     pub const USED: u32 = 2;
-    /// free for another once it has no pins
+    /// reusable once it has no pins
     pub const UNLINKED: u32 = 3;
 }
 
@@ -298,7 +298,7 @@ pub mod local_state {
 pub mod plan_state {
     /// free
     pub const FREE: u32 = 0;
-    /// by the process that found it free, or unused for longest
+    /// being written by the process that found it free, or evicted its least recently used plan
     pub const WRITING: u32 = 1;
     /// used
     pub const USED: u32 = 2;
@@ -308,47 +308,47 @@ pub mod plan_state {
 pub mod trace_state {
     /// free
     pub const FREE: u32 = 0;
-    /// waits for a process that the request is for
+    /// waiting for a process that matches the request
     pub const ARMED: u32 = 1;
     /// running
     pub const RUNNING: u32 = 2;
-    /// the process has left
+    /// the process has stopped recording
     pub const ENDED: u32 = 3;
 }
 
 /// Values of a trace kind.
 pub mod trace_kind {
-    /// from `tick` on `stat` runs
+    /// `stat` runs from `tick` on
     pub const BEGIN: u8 = 1;
     /// `op`: [`crate::layout::trace_reason`]
     pub const END: u8 = 2;
-    /// from `tick` on, for `ticks`, in `stat`; then `next` runs. An operation on a file: `op`: 1 + its number, as the producer numbers them; `failed`: errno; `word` 4, 5: bytes moved; of a relation: `more`: 1 + fork, `word` 0 to 2: tablespace, database, number of the file, 3: block or TALLY_NONE; else `more` 0, `word` 0: 1 + directory number of its kind, `trace::<kind>`
+    /// a wait from `tick` on, for `ticks`, in `stat`; then `next` runs. For an operation on a file: `op`: 1 + its number, as the producer numbers operations; `failed`: errno; `word` 4, 5: bytes moved; for a relation: `more`: 1 + fork, `word` 0 to 2: tablespace, database and relfilenode, `word` 3: block or TALLY_NONE; otherwise `more`: 0, `word` 0: 1 + directory number of the kind of file, `trace::<kind>`
     pub const WAIT: u8 = 3;
-    /// arrived at `tick`; `op`: its kind, as the producer numbers them; `stat` runs; `more`: [`crate::layout::trace_transaction`]; `word` 0, 1: its ordinal in the session, without the data of COPY, 0: not known
+    /// a message that arrived at `tick`; `op`: its kind, as the producer numbers kinds; `stat` runs; `more`: [`crate::layout::trace_transaction`]; `word` 0, 1: its ordinal in the session, not counting COPY data, 0: not known
     pub const MESSAGE: u8 = 4;
-    /// from `tick` on `stat` runs, without a wait or message
+    /// `stat` runs from `tick` on, without a wait or message
     pub const SWITCH: u8 = 5;
-    /// analysed; `word` 0, 1: its id; `more`: steps that it is within
+    /// a statement was analyzed; `word` 0, 1: its id; `more`: number of steps that enclose it
     pub const STATEMENT: u8 = 6;
-    /// `op`: [`crate::layout::trace_step`]; the rest as in 6
+    /// `op`: [`crate::layout::trace_step`]; the rest as in kind 6
     pub const STEP_BEGIN: u8 = 7;
-    /// the same; `word` 2, 3: rows; `failed`: 1: by an error
+    /// as kind 7; `word` 2, 3: rows; `failed`: 1: ended by an error
     pub const STEP_END: u8 = 8;
-    /// of the wait in progress: `op`, `more`, `word` 0 to 2, `node`: type, method, fields 1 to 3 and 4 of LOCKTAG; `word` 3: mode; `failed`: how many block it; `stat`, `next`, `word` 4, 5: pids of the first of them
+    /// the lock of the wait in progress: `op`, `more`, `word` 0 to 2, `node`: type, method, fields 1 to 3 and 4 of LOCKTAG; `word` 3: mode; `failed`: number of blockers; `stat`, `next`, `word` 4, 5: PIDs of the first blockers
     pub const LOCK: u8 = 9;
-    /// from `tick` on, for `ticks`; `op`: [`crate::layout::trace_commit`]
+    /// a commit from `tick` on, for `ticks`; `op`: [`crate::layout::trace_commit`]
     pub const COMMIT: u8 = 10;
-    /// of a plan that starts: `stat`: 1 + the node above; `op`: which part of its name `word` has, in `more` bytes; `failed`: 1 + the producer's number for its encoding, 0: not known
+    /// a node of a plan that starts: `stat`: 1 + its parent node; `op`: number of the part of its name in `word`, which has `more` bytes; `failed`: 1 + the producer's number for the encoding of the name, 0: not known
     pub const NODE: u8 = 11;
     /// `word` 0, 1: rows; 2, 3: calls
     pub const NODE_END: u8 = 12;
-    /// all totals begin again at zero
+    /// all totals were reset to zero
     pub const RESET: u8 = 13;
-    /// the traceparent that the client has given to the statement that was analysed just before, or that starts next: `op`: its flags; `word` 0 to 3: the trace's id, 4, 5: the span's, each in its order of bytes
+    /// the traceparent that the client attached to the statement analyzed just before, or to the one that starts next: `op`: its flags; `word` 0 to 3: trace id, 4, 5: span id, each in byte order
     pub const CONTEXT: u8 = 14;
-    /// of a client: from `tick` on, for `ticks`; `op`: 1 execution, 2 fetch; `failed`: 1: by an error; `stat`: a statistic, `call::execute::<id>`; `next`: the server's process; `word` 0, 1: ordinal of its first message, as in 4; 2: how many it sent, without the data of COPY; 3: rows; 4, 5: ticks for which garbage was collected meanwhile. Its waits come before it
+    /// a client's call from `tick` on, for `ticks`; `op`: 1 execution, 2 fetch; `failed`: 1: ended by an error; `stat`: a statistic, `call::execute::<id>`; `next`: PID of the server process; `word` 0, 1: ordinal of its first message, as in kind 4; 2: number of messages sent, not counting COPY data; 3: rows; 4, 5: ticks of garbage collection during the call. The records of its waits come before it
     pub const CALL: u8 = 15;
-    /// a wait of the call on this connection that is recorded next: from `tick` on, for `ticks`; `next`, `word` 0, 1: as in 15
+    /// a wait of the call that this connection records next: from `tick` on, for `ticks`; `next`, `word` 0, 1: as in kind 15
     pub const CALL_WAIT: u8 = 16;
 }
 
@@ -356,7 +356,7 @@ pub mod trace_kind {
 pub mod trace_transaction {
     /// not known
     pub const NOT_KNOWN: u8 = 0;
-    /// the messages before have left none open
+    /// earlier messages left no transaction open
     pub const NONE: u8 = 1;
     /// open
     pub const OPEN: u8 = 2;
@@ -422,29 +422,29 @@ pub mod header {
     pub const BYTE_ORDER: usize = 8;
     /// u32: 3
     pub const VERSION: usize = 12;
-    /// u32: 4,096, or more of later writers
+    /// u32: 4,096, or more if a later version wrote it
     pub const HEADER_SIZE: usize = 16;
     /// u32: 336
     pub const HIST_BUCKETS: usize = 20;
-    /// u64: bytes of the file
+    /// u64: size of the file in bytes
     pub const SEGMENT_SIZE: usize = 24;
     /// u32: [`crate::layout::clock_kind`]
     pub const CLOCK_KIND: usize = 32;
     /// u32: bit 0: all processes of a server write here, not only its sessions
     pub const FLAGS: usize = 36;
-    /// u64: one instant in ticks ...
+    /// u64: an instant, in ticks ...
     pub const CLOCK_TICK0: usize = 40;
-    /// u64: ... and in ns of `CLOCK_MONOTONIC`
+    /// u64: ... and in ns by `CLOCK_MONOTONIC`
     pub const CLOCK_NS0: usize = 48;
-    /// u64: the same instant, ns since 1970
+    /// u64: the same instant, in ns since 1970
     pub const CREATED_REALTIME_NS: usize = 56;
-    /// u64: inode of `/proc/self/ns/pid` in which the writers run, 0 unknown
+    /// u64: inode of the writers' `/proc/self/ns/pid`, 0: unknown
     pub const PID_NAMESPACE: usize = 64;
-    /// u32: writers' slots
+    /// u32: number of slots, one per writer
     pub const SLOTS: usize = 72;
-    /// u32: retired groups; they follow the slots
+    /// u32: number of groups for retired slots; they follow the slots
     pub const GROUPS: usize = 76;
-    /// u32: 16 .. 4,096
+    /// u32: statistics per book, 16 .. 4,096
     pub const STATS_PER_BOOK: usize = 80;
     /// text, 40: `/proc/sys/kernel/random/boot_id`
     pub const BOOT_ID: usize = 88;
@@ -464,11 +464,11 @@ pub mod header {
     pub const ENTRIES: usize = 208;
     /// [`crate::layout::region`]
     pub const BOOKS: usize = 224;
-    /// text, 256: what is measured: a data directory
+    /// text, 256: the data directory of the measured server, or the name of the measured process
     pub const HOST: usize = 240;
     /// Bytes of [`HOST`].
     pub const HOST_BYTES: usize = 256;
-    /// text, 64: the creator, with its version
+    /// text, 64: the program that created the segment, and its version
     pub const PRODUCER: usize = 496;
     /// Bytes of [`PRODUCER`].
     pub const PRODUCER_BYTES: usize = 64;
@@ -476,15 +476,15 @@ pub mod header {
     pub const SERVER: usize = 560;
     /// Bytes of [`SERVER`].
     pub const SERVER_BYTES: usize = 64;
-    /// u32: the postmaster of the present run, 0 unknown
+    /// u32: PID of the postmaster of the current run, 0: unknown
     pub const SERVER_PID: usize = 624;
     /// u32
     pub const SERVER_PORT: usize = 628;
-    /// text, 112: where to connect, or empty
+    /// text, 112: directory of the server's Unix-domain socket, or empty
     pub const SOCKET_DIR: usize = 632;
     /// Bytes of [`SOCKET_DIR`].
     pub const SOCKET_DIR_BYTES: usize = 112;
-    /// [`crate::layout::region`]: of statements; count 0: the segment keeps none
+    /// [`crate::layout::region`]: sets of statements; count 0: the segment keeps no statements
     pub const SETS: usize = 744;
     /// [`crate::layout::region`]
     pub const STATEMENTS: usize = 760;
@@ -492,41 +492,41 @@ pub mod header {
     pub const TEXTS: usize = 776;
     /// [`crate::layout::region`]
     pub const CACHES: usize = 792;
-    /// u64: system identifier of the cluster whose figures these are, 0 none
+    /// u64: system identifier of the cluster that the figures belong to, 0: none
     pub const SYSTEM_ID: usize = 808;
-    /// [`crate::layout::region`]: files with unsynced writes; count 0: they are not counted
+    /// [`crate::layout::region`]: files with unsynced writes; count 0: not tracked
     pub const UNSYNCED: usize = 904;
-    /// [`crate::layout::region`]: count 0: the segment keeps none
+    /// [`crate::layout::region`]: count 0: the segment keeps no relations
     pub const RELATIONS: usize = 920;
     /// [`crate::layout::region`]
     pub const LOCAL_RELATIONS: usize = 936;
-    /// [`crate::layout::region`]: of statements; empty in segments of earlier writers
+    /// [`crate::layout::region`]: plans of statements; empty in segments of earlier writers
     pub const PLANS: usize = 952;
-    /// [`crate::layout::region`]: u64 for each plan: 1: it has memory
+    /// [`crate::layout::region`]: a u64 for each plan; 1: the plan has memory
     pub const PLAN_MEMORY: usize = 968;
-    /// [`crate::layout::region`]: rings for processes that are traced; empty in segments of earlier writers
+    /// [`crate::layout::region`]: rings for traced processes; empty in segments of earlier writers
     pub const TRACES: usize = 984;
-    /// u32: low 4 bits: [`crate::layout::level`]; the next 4: traces; the next 8 change with `extremes_resets`; upper 16: number of resets, modulo 2^16
+    /// u32: low 4 bits: [`crate::layout::level`]; next 4 bits: traces; next 8 bits: change with `extremes_resets`; upper 16 bits: number of resets, modulo 2^16
     pub const LEVEL_WORD: usize = 1024;
-    /// u64: when the number of resets last changed; at first `clock_tick0`
+    /// u64: tick of the last reset; initially `clock_tick0`
     pub const RESET_TICK: usize = 1032;
-    /// u64: tick at which the level ends by itself, 0 never
+    /// u64: tick at which the level ends by itself, 0: never
     pub const LEVEL_UNTIL: usize = 1040;
-    /// u32: the level after that
+    /// u32: the level after `level_until`
     pub const LEVEL_THEN: usize = 1048;
-    /// u64: time spent at level locks or above since the last reset, up to the last change
+    /// u64: ticks spent at level locks or above since the last reset, up to the last change of the level
     pub const LOCKS_TICKS: usize = 1056;
-    /// u64: tick since which the level is locks or above, 0: it is lower
+    /// u64: tick since which the level has been locks or above, 0: it is lower
     pub const LOCKS_SINCE: usize = 1064;
-    /// u32: bit 0: writers count no statements for now; bit 1: statements are not saved for the server's next start
+    /// u32: bit 0: writers do not count statements for now; bit 1: statements are not saved for the server's next start
     pub const PAUSE: usize = 1072;
     /// u32: 1 + the level that the server's configuration last set; 0: none
     pub const CONFIGURED_LEVEL: usize = 1076;
-    /// u64: bit n: ring n of traces has memory and may be armed
+    /// u64: bit n: trace ring n has memory and may be armed
     pub const TRACES_ARMED: usize = 1080;
-    /// u32: 1 + resets of the minima and maxima of statements alone
+    /// u32: 1 + number of resets of only the minima and maxima of statements
     pub const EXTREMES_RESETS: usize = 1088;
-    /// u64: claims refused because all slots were taken
+    /// u64: processes refused because all slots were taken
     pub const OVERFLOW_SLOTS: usize = 1152;
     /// u64: statistics for which a book had no space
     pub const OVERFLOW_STATS: usize = 1160;
@@ -536,59 +536,59 @@ pub mod header {
     pub const OVERFLOW_GROUPS: usize = 1176;
     /// u64: growths that the file system refused
     pub const OVERFLOW_MEMORY: usize = 1184;
-    /// u64: events ever begun
+    /// u64: events begun since the segment was created
     pub const EVENT_COUNT: usize = 1192;
     /// u64: damaged slots, which were not merged
     pub const LOST_MERGES: usize = 1200;
-    /// u64: removed from the table to make space
+    /// u64: statements evicted from the table to make space
     pub const STATEMENTS_EVICTED: usize = 1208;
-    /// u64: counts of a statement that could not be flushed
+    /// u64: statement counts that could not be flushed
     pub const STATEMENTS_DROPPED: usize = 1216;
     /// u64: shared entries that a process was changing when it died
     pub const STATEMENTS_LOST: usize = 1224;
-    /// u64: texts cut because no block was free
+    /// u64: texts truncated because no block was free
     pub const TEXTS_CUT: usize = 1232;
-    /// u64: first free block: tag << 32, 1 + its number, 0 none
+    /// u64: first free block: tag << 32, 1 + its number, 0: none
     pub const TEXTS_FREE: usize = 1240;
     /// u64: blocks used at least once
     pub const TEXTS_USED: usize = 1248;
-    /// u64: since when the statements count, ns since 1970: the last reset of all, or the creation of the segment where they began, because a clean stop hands them on to the next segment; 0 in segments of earlier writers
+    /// u64: start of the statements' counts, ns since 1970: the last reset of all statements, or the creation of the segment in which they began (a clean shutdown hands them on to the next segment); 0 in segments of earlier writers
     pub const STATEMENTS_SINCE_NS: usize = 1256;
-    /// u64: with which usages of statements are compared, times 2^16
+    /// u64: reference for usages of statements, times 2^16
     pub const USAGE_CLOCK: usize = 1264;
-    /// u32: pid of the holder, 0 free
+    /// u32: PID of the holder, 0: free
     pub const MERGE_LOCK: usize = 1280;
-    /// u64: when it was taken; 0 free, or not yet written
+    /// u64: boot time at which the lock was taken; 0: free, or not yet written
     pub const MERGE_LOCK_BOOT_NS: usize = 1288;
-    /// u64: merges completed
+    /// u64: completed merges
     pub const MERGE_COUNT: usize = 1296;
-    /// u64: 1 while group books change
+    /// u64: 1 while books of groups change
     pub const MERGE_ACTIVE: usize = 1304;
-    /// u64: files replaced although they had unsynced writes
+    /// u64: tracked files replaced by others although they had unsynced writes
     pub const OVERFLOW_FILES: usize = 1344;
     /// u64: operations on relations for which the table had no space
     pub const OVERFLOW_RELATIONS: usize = 1352;
     /// u64: local entries of relations that a process was flushing when it died
     pub const RELATIONS_LOST: usize = 1360;
-    /// u64: claims refused because the file system had no space
+    /// u64: processes refused a slot because the file system had no space
     pub const REFUSED_MEMORY: usize = 1368;
     /// u64: plans for which the table had no space
     pub const OVERFLOW_PLANS: usize = 1376;
     /// u32: changes when a slot becomes free after a refusal
     pub const FREE_SLOT_SIGNAL: usize = 1408;
-    /// u32: 1: a claim was refused since it last changed
+    /// u32: 1: a process has been refused a slot since `free_slot_signal` last changed
     pub const REFUSED_CLAIMS: usize = 1412;
-    /// u32: 1: the server has logged the refusal
+    /// u32: 1: the server has logged that slots are full
     pub const REFUSAL_LOGGED: usize = 1416;
-    /// u32: 1: retired slots wait for the next holder of the merge lock
+    /// u32: 1: retired slots are waiting for the next holder of the merge lock
     pub const UNMERGED: usize = 1420;
-    /// u64, 5: 0: what a process that polls `free_slot_signal` instead of the level word reads as `level_until` and `pause`
+    /// u64, 5: 0: a process that polls `free_slot_signal` reads these words as `level_until` and `pause`
     pub const NONE: usize = 1424;
-    /// u64: boot time of the last search for dead owners when all slots were taken
+    /// u64: boot time of the last search for dead owners while all slots were taken
     pub const SWEPT_BOOT_NS: usize = 1464;
-    /// u64: the run in this file has ended, then: written before the file loses its name; 0: it goes on, or was killed
+    /// u64: tick at which the run in this file ended, written before the file loses its name; 0: the run continues, or was killed
     pub const ENDED_TICK: usize = 1472;
-    /// u64: now, where `clock_kind` is 255; else 0
+    /// u64: current tick if `clock_kind` is 255, otherwise 0
     pub const VIRTUAL_TICK: usize = 4032;
 }
 
@@ -602,7 +602,7 @@ pub mod probe {
     pub const NAME: usize = 8;
     /// Bytes of [`NAME`].
     pub const NAME_BYTES: usize = 64;
-    /// text, 120: why it was left out
+    /// text, 120: why the probe was not installed
     pub const REASON: usize = 72;
     /// Bytes of [`REASON`].
     pub const REASON_BYTES: usize = 120;
@@ -626,7 +626,7 @@ pub mod directory {
     pub const UNIT: usize = 112;
     /// Bytes of [`UNIT`].
     pub const UNIT_BYTES: usize = 15;
-    /// u8: of an account: [`crate::layout::account_class`]; 0 if the writer did not know classes: then derive it from the name. Set once, when the name is entered, or by the first later writer that uses it
+    /// u8: for an account: [`crate::layout::account_class`]; 0 if the writer had no classes: then derive the class from the name. Set once, when the name is entered, or by the first later writer that uses it
     pub const ACCOUNT_CLASS: usize = 127;
 }
 
@@ -636,19 +636,19 @@ pub mod slow_operation {
     pub const SIZE: usize = 232;
     /// u32
     pub const ZERO: usize = 0;
-    /// u32: errno of a failure, else 0
+    /// u32: errno of the failure, or 0
     pub const ERROR: usize = 4;
-    /// u64: how long it took
+    /// u64: duration of the operation
     pub const NS: usize = 8;
-    /// u64: moved; of a sync: by the writes before it
+    /// u64: bytes moved; for a sync: by the writes before it
     pub const BYTES: usize = 16;
-    /// u64: of a sync: by anybody since the file's last one
+    /// u64: for a sync: number of writes by all processes since the last sync of the file
     pub const WRITES: usize = 24;
     /// text, 60: `sync`, or a wait event: `Lock:transactionid`
     pub const OPERATION: usize = 32;
     /// Bytes of [`OPERATION`].
     pub const OPERATION_BYTES: usize = 60;
-    /// text, 140: of the file; empty: no operation on a file
+    /// text, 140: path of the file; empty if the operation is not on a file
     pub const PATH: usize = 92;
     /// Bytes of [`PATH`].
     pub const PATH_BYTES: usize = 140;
@@ -658,11 +658,11 @@ pub mod slow_operation {
 pub mod client_activity {
     /// Bytes.
     pub const SIZE: usize = 24;
-    /// u64: length of that time; 0: the activity is not known
+    /// u64: length of the period; 0: the activity is not known
     pub const NS: usize = 0;
     /// u64: messages handled
     pub const COMMANDS: usize = 8;
-    /// u64: time of handling them
+    /// u64: time spent handling them
     pub const HANDLE_NS: usize = 16;
 }
 
@@ -680,7 +680,7 @@ pub mod client_totals {
     pub const COMMANDS: usize = 16;
     /// u64
     pub const TICKS: usize = 24;
-    /// u64: updates of `off::uninstrumented`. Two totals give an activity only if this and `resets` are equal
+    /// u64: updates of `off::uninstrumented`. The difference of two totals is an activity only if this and `resets` are equal in both
     pub const OFF_STRETCHES: usize = 32;
 }
 
@@ -694,7 +694,7 @@ pub mod checkpoint_started {
     pub const REASON: usize = 4;
     /// [`crate::layout::client_activity`]: since the end of the previous checkpoint
     pub const BEFORE: usize = 8;
-    /// [`crate::layout::client_totals`]: at its start
+    /// [`crate::layout::client_totals`]: at the start of the checkpoint
     pub const CLIENTS: usize = 32;
 }
 
@@ -706,7 +706,7 @@ pub mod checkpoint_completed {
     pub const ZERO: usize = 0;
     /// u32: [`crate::layout::checkpoint_reason`]
     pub const REASON: usize = 4;
-    /// u64: from start to end; of that:
+    /// u64: total duration, which includes:
     pub const NS: usize = 8;
     /// u64
     pub const SLRU_NS: usize = 16;
@@ -720,7 +720,7 @@ pub mod checkpoint_completed {
     pub const BUFFERS: usize = 48;
     /// u32
     pub const FILES_SYNCED: usize = 56;
-    /// u32: files of the WAL
+    /// u32: WAL files added
     pub const WAL_ADDED: usize = 60;
     /// u32
     pub const WAL_REMOVED: usize = 64;
@@ -736,7 +736,7 @@ pub mod checkpoint_completed {
 pub mod checkpoint_space {
     /// Bytes.
     pub const SIZE: usize = 8;
-    /// u32: an OID; 0: SLRUs; 4,294,967,295: all that are not listed
+    /// u32: OID; 0: SLRUs; 4,294,967,295: all tablespaces that are not listed
     pub const TABLESPACE: usize = 0;
     /// u32
     pub const BUFFERS: usize = 4;
@@ -750,9 +750,9 @@ pub mod checkpoint_writes {
     pub const ZERO: usize = 0;
     /// u32: entries in use, at most 25
     pub const SPACES: usize = 4;
-    /// u64: since the previous checkpoint started; 0 unknown
+    /// u64: time since the start of the previous checkpoint; 0: unknown
     pub const INTERVAL_NS: usize = 8;
-    /// u32: time of writing in millionths of checkpoint_timeout
+    /// u32: time spent writing, in millionths of checkpoint_timeout
     pub const SPREAD_PPM: usize = 16;
     /// u32: checkpoint_completion_target in millionths
     pub const TARGET_PPM: usize = 20;
@@ -770,7 +770,7 @@ pub mod checkpoint_clients {
     pub const BEFORE: usize = 8;
     /// [`crate::layout::client_activity`]
     pub const DURING: usize = 32;
-    /// [`crate::layout::client_totals`]: after its end
+    /// [`crate::layout::client_totals`]: after the end of the checkpoint
     pub const CLIENTS: usize = 56;
 }
 
@@ -790,15 +790,15 @@ pub mod checkpoint_failed {
 pub mod event {
     /// Bytes.
     pub const SIZE: usize = 256;
-    /// u64: ordinal, from 1; 0 while it is being written
+    /// u64: ordinal, starting at 1; 0 while the event is being written
     pub const NUMBER: usize = 0;
     /// u64
     pub const TICK: usize = 8;
     /// i32
     pub const PID: usize = 16;
-    /// u32: what it reports: a table of its own
+    /// u32: kind of the record or event: see its own table
     pub const KIND: usize = 20;
-    /// by kind: by kind: a text, or a payload whose first word is 0
+    /// by kind: depends on the kind: a text, or a payload whose first word is 0
     pub const DATA: usize = 24;
 }
 
@@ -818,11 +818,11 @@ pub mod blocked {
     pub const TYPE: usize = 30;
     /// u8: lock method: 1 the server's own locks, 2 advisory locks
     pub const METHOD: usize = 31;
-    /// i32, `BLOCKERS`: who blocks it, as pg_blocking_pids() has them; 0 is a prepared transaction
+    /// i32, `BLOCKERS`: PIDs of the blockers, as pg_blocking_pids() returns them; 0 is a prepared transaction
     pub const PIDS: usize = 32;
-    /// u16: how many block it; `pids` has the first 5 of them
+    /// u16: number of blockers; `pids` has the first 5 of them
     pub const COUNT: usize = 52;
-    /// u16: LOCKMODE waited for
+    /// u16: LOCKMODE that the process waits for
     pub const MODE: usize = 54;
 }
 
@@ -832,23 +832,23 @@ pub mod entry {
     pub const SIZE: usize = 384;
     /// u32: [`crate::layout::slot_state`]
     pub const STATE: usize = 0;
-    /// u32: claims of this slot so far
+    /// u32: number of times that the slot has been claimed
     pub const GENERATION: usize = 4;
-    /// i32: of the owner; 0 none; -1: the entry is to be freed
+    /// i32: PID of the owner; 0: none; -1: the entry is to be freed
     pub const PID: usize = 8;
-    /// i32: of a parallel worker, else 0
+    /// i32: PID of the leader if the owner is a parallel worker, otherwise 0
     pub const LEADER_PID: usize = 12;
     /// u64: boot time of the claim
     pub const CLAIMED_BOOT_NS: usize = 16;
     /// u64
     pub const CLAIMED_TICK: usize = 24;
-    /// u32: 0 none or unknown
+    /// u32: 0: none or unknown
     pub const DATABASE_ID: usize = 32;
     /// u32
     pub const USER_ID: usize = 36;
     /// u32: odd while the ids and texts change
     pub const IDENTITY_SEQ: usize = 40;
-    /// u32: heads already merged
+    /// u32: number of heads already merged
     pub const MERGED: usize = 44;
     /// text, `TEXT_MAX`: `client backend`, `walwriter`, ...
     pub const KIND: usize = 48;
@@ -866,15 +866,15 @@ pub mod entry {
     pub const APPLICATION: usize = 240;
     /// Bytes of [`APPLICATION`].
     pub const APPLICATION_BYTES: usize = 64;
-    /// u64: of a group: slots merged into it
+    /// u64: for a group: number of slots merged into it
     pub const SESSIONS: usize = 304;
-    /// u32: of a slot: local entries of statements that have memory
+    /// u32: for a slot: number of local entries of statements that have memory
     pub const LOCAL_STATEMENTS: usize = 312;
-    /// u32: the highest generation of those whose memory was given back: they go on from there
+    /// u32: highest generation among local entries whose memory was released; they continue from there
     pub const LOCAL_GENERATION: usize = 316;
-    /// [`crate::layout::blocked`]: of a slot: by whom its owner is blocked
+    /// [`crate::layout::blocked`]: for a slot: the blockers of its owner
     pub const BLOCKED: usize = 320;
-    /// u32: of a slot: local entries of relations that have memory
+    /// u32: for a slot: number of local entries of relations that have memory
     pub const LOCAL_RELATIONS: usize = 376;
 }
 
@@ -894,9 +894,9 @@ pub mod head {
     pub const MAX: usize = 32;
     /// u64
     pub const RESERVED: usize = 40;
-    /// u64: bytes that all of them moved; 0 where they move none
+    /// u64: bytes that all events moved; 0 for events that move none
     pub const AMOUNT: usize = 48;
-    /// u64: how many continued where the one before had ended
+    /// u64: number of events that continued where the previous one had ended
     pub const FOLLOWS: usize = 56;
 }
 
@@ -908,7 +908,7 @@ pub mod hold {
     pub const LOCK: usize = 0;
     /// u64: tick
     pub const SINCE: usize = 8;
-    /// u32: its number; the directory has its name: `tranche::<number>::<name>`
+    /// u32: number of the tranche; the directory has its name as `tranche::<number>::<name>`
     pub const TRANCHE: usize = 16;
     /// u32: 0 exclusive, 1 shared, 3 share-exclusive
     pub const MODE: usize = 20;
@@ -918,7 +918,7 @@ pub mod hold {
 pub mod freed {
     /// Bytes.
     pub const SIZE: usize = 32;
-    /// u64: address; 0 while it changes
+    /// u64: address; 0 while the entry changes
     pub const LOCK: usize = 0;
     /// u64: held from this tick ...
     pub const SINCE: usize = 8;
@@ -942,29 +942,29 @@ pub mod book {
     pub const USED: usize = 12;
     /// u64: tick
     pub const RUN_START: usize = 16;
-    /// u32: account whose record is pending, or `TALLY_NONE`; plus 2^31 if a signal has interrupted that wait and it may go on
+    /// u32: account whose record is pending, or `TALLY_NONE`; plus 2^31 if a signal has interrupted that wait and it may continue
     pub const PEND: usize = 24;
-    /// u32: number of resets that the owner has followed
+    /// u32: number of resets that the owner has carried out
     pub const RESETS: usize = 28;
     /// u64: 0 when nothing is pending
     pub const PEND_TICKS: usize = 32;
     /// u64: tick
     pub const BORN: usize = 40;
-    /// u64: tick at which the current or last transaction began; 0 not known
+    /// u64: tick at which the current or last transaction began; 0: not known
     pub const TRANSACTION: usize = 48;
-    /// u64: tick since which the client's next message is waited for, or the last one was; 0 not known
+    /// u64: tick at which the current or last wait for a client message began; 0: not known
     pub const BETWEEN: usize = 56;
-    /// u64, `CALLS`: through each probe
+    /// u64, `CALLS`: number of calls through each probe
     pub const CALLS: usize = 64;
-    /// u32: LWLocks held now
+    /// u32: number of LWLocks held now
     pub const HOLDING: usize = 576;
     /// [`crate::layout::hold`], `HOLDS`: the first 8 of them
     pub const HOLDS: usize = 584;
-    /// u32: index of the next in `freed`
+    /// u32: index of the next entry to use in `freed`
     pub const FREED_NEXT: usize = 776;
-    /// [`crate::layout::freed`], `FREED`: released while others waited
+    /// [`crate::layout::freed`], `FREED`: locks released while other processes waited
     pub const FREED: usize = 784;
-    /// text, `TEXT_MAX`: of a slot: address of the client; `local` for a Unix socket; empty: there is none
+    /// text, `TEXT_MAX`: for a slot: address of the client; `local` for a Unix-domain socket; empty if there is none
     pub const CLIENT: usize = 912;
     /// Bytes of [`CLIENT`].
     pub const CLIENT_BYTES: usize = 64;
@@ -974,7 +974,7 @@ pub mod book {
 pub mod journal {
     /// Bytes.
     pub const SIZE: usize = 2768;
-    /// u32: 0 idle, 1 a head, 2 a reset, 3 the end of a merge, 4 clearing
+    /// u32: 0: idle, 1: merging a head, 2: resetting, 3: ending a merge, 4: clearing
     pub const ACTIVE: usize = 0;
     /// u32: being merged
     pub const SLOT: usize = 4;
@@ -982,9 +982,9 @@ pub mod journal {
     pub const GROUP: usize = 8;
     /// u32: index in the group's book
     pub const HEAD: usize = 12;
-    /// [`crate::layout::head`]: that head before the merge; reserved: the slot's head; at the end: merge_count and sessions
+    /// [`crate::layout::head`]: the group's head before the merge, with the slot's head number in `reserved`; at the end of a merge: merge_count and sessions
     pub const SAVED: usize = 16;
-    /// u64, `HIST_BUCKETS`: and its histogram, in one piece; at the end: the group's calls
+    /// u64, `HIST_BUCKETS`: the histogram of that head, in one piece; at the end of a merge: the group's calls
     pub const HIST: usize = 80;
 }
 
@@ -992,7 +992,7 @@ pub mod journal {
 pub mod key {
     /// Bytes.
     pub const SIZE: usize = 24;
-    /// u64: the producer's number for the statement; 0: work that belongs to no known statement
+    /// u64: the producer's number for the statement; 0: work that does not belong to a known statement
     pub const ID: usize = 0;
     /// u32
     pub const DATABASE_ID: usize = 8;
@@ -1000,7 +1000,7 @@ pub mod key {
     pub const USER_ID: usize = 12;
     /// u32: 1: sent by the client; 0: nested in another statement, whose time includes this one's
     pub const TOPLEVEL: usize = 16;
-    /// u32: 0; in a current see there
+    /// u32: 0, except in a current (see there)
     pub const BEFORE: usize = 20;
 }
 
@@ -1016,7 +1016,7 @@ pub mod moments {
     pub const MIN: usize = 16;
     /// u64
     pub const MAX: usize = 24;
-    /// f64: sum of the squared ticks
+    /// f64: sum of squared ticks
     pub const SQUARES: usize = 32;
 }
 
@@ -1028,9 +1028,9 @@ pub mod counts {
     pub const EXEC: usize = 0;
     /// u64: rows returned or changed
     pub const ROWS: usize = 40;
-    /// i64: microseconds since 1970, 0 unknown; of two, the later
+    /// i64: microseconds since 1970, 0: unknown; merging keeps the later one
     pub const LAST_US: usize = 48;
-    /// u64: shared blocks found in the buffers
+    /// u64: shared block cache hits
     pub const SHARED_HIT: usize = 56;
     /// u64: shared blocks read
     pub const SHARED_READ: usize = 64;
@@ -1038,7 +1038,7 @@ pub mod counts {
     pub const SHARED_DIRTIED: usize = 72;
     /// u64: shared blocks written
     pub const SHARED_WRITTEN: usize = 80;
-    /// u64: local blocks (temporary tables) found
+    /// u64: local block (temporary table) cache hits
     pub const LOCAL_HIT: usize = 88;
     /// u64: local blocks read
     pub const LOCAL_READ: usize = 96;
@@ -1046,81 +1046,81 @@ pub mod counts {
     pub const LOCAL_DIRTIED: usize = 104;
     /// u64: local blocks written
     pub const LOCAL_WRITTEN: usize = 112;
-    /// u64: blocks of temporary files read
+    /// u64: temporary file blocks read
     pub const TEMP_READ: usize = 120;
-    /// u64: blocks of temporary files written
+    /// u64: temporary file blocks written
     pub const TEMP_WRITTEN: usize = 128;
-    /// u64: WAL records
+    /// u64: WAL records generated
     pub const WAL_RECORDS: usize = 136;
-    /// u64: full-page images
+    /// u64: WAL full-page images generated
     pub const WAL_FPI: usize = 144;
-    /// u64: bytes of WAL
+    /// u64: WAL generated, in bytes
     pub const WAL_BYTES: usize = 152;
     /// u64: ticks: time reading blocks, measured by pg_tally
     pub const READ_TICKS: usize = 160;
-    /// u64: ticks: time writing blocks
+    /// u64: ticks: time writing blocks, measured by pg_tally
     pub const WRITE_TICKS: usize = 168;
-    /// u64: ticks: time reading temporary files
+    /// u64: ticks: time reading temporary files, measured by pg_tally
     pub const TEMP_READ_TICKS: usize = 176;
-    /// u64: ticks: time writing temporary files
+    /// u64: ticks: time writing temporary files, measured by pg_tally
     pub const TEMP_WRITE_TICKS: usize = 184;
-    /// u64: number of times the WAL buffers were full; 0 before 18
+    /// u64: number of times the WAL buffers became full; 0 before 18
     pub const WAL_BUFFERS_FULL: usize = 192;
     /// [`crate::layout::moments`]: plannings
     pub const PLAN: usize = 200;
-    /// i64: as `last_us`; of two, the earlier; 0: it equals `last_us`
+    /// i64: as `last_us`; merging keeps the earlier one; 0: it equals `last_us`
     pub const FIRST_US: usize = 240;
     /// u64: ns: time reading blocks, measured by the server (`track_io_timing`)
     pub const SERVER_READ_NS: usize = 248;
-    /// u64: ns: time writing blocks, measured by the server
+    /// u64: ns: time writing blocks, measured by the server (`track_io_timing`)
     pub const SERVER_WRITE_NS: usize = 256;
-    /// u64: ns: time reading temporary files, measured by the server
+    /// u64: ns: time reading temporary files, measured by the server (`track_io_timing`)
     pub const SERVER_TEMP_READ_NS: usize = 264;
-    /// u64: ns: time writing temporary files, measured by the server
+    /// u64: ns: time writing temporary files, measured by the server (`track_io_timing`)
     pub const SERVER_TEMP_WRITE_NS: usize = 272;
-    /// u64: ns: part of `server_read_ns` for local blocks; 0 before 17
+    /// u64: ns: part of `server_read_ns` spent on local blocks; 0 before 17
     pub const SERVER_LOCAL_READ_NS: usize = 280;
-    /// u64: ns: part of `server_write_ns` for local blocks; 0 before 17
+    /// u64: ns: part of `server_write_ns` spent on local blocks; 0 before 17
     pub const SERVER_LOCAL_WRITE_NS: usize = 288;
     /// u64: temporary files created
     pub const TEMP_FILES: usize = 296;
-    /// u64: their size
+    /// u64: size of the temporary files created
     pub const TEMP_BYTES: usize = 304;
     /// u64: executions that failed with an error
     pub const ERRORS: usize = 312;
-    /// u64: executions that were cancelled or timed out
+    /// u64: executions cancelled or timed out
     pub const CANCELS: usize = 320;
-    /// u64: parallel workers that took part
+    /// u64: parallel workers that took part in the execution
     pub const WORKERS: usize = 328;
-    /// u64: ticks: their lifetime
+    /// u64: ticks: total lifetime of these workers
     pub const WORKER_TICKS: usize = 336;
-    /// u64: functions compiled
+    /// u64: functions compiled by JIT
     pub const JIT_FUNCTIONS: usize = 344;
-    /// u64: ns: generating code
+    /// u64: ns: time generating JIT code
     pub const JIT_GENERATION_NS: usize = 352;
-    /// u64: executions that inlined
+    /// u64: executions that inlined functions
     pub const JIT_INLININGS: usize = 360;
-    /// u64: ns: inlining
+    /// u64: ns: time inlining functions
     pub const JIT_INLINING_NS: usize = 368;
-    /// u64: executions that optimized
+    /// u64: executions that optimized JIT code
     pub const JIT_OPTIMIZATIONS: usize = 376;
-    /// u64: ns: optimizing
+    /// u64: ns: time optimizing JIT code
     pub const JIT_OPTIMIZATION_NS: usize = 384;
-    /// u64: executions that emitted code
+    /// u64: executions that emitted JIT code
     pub const JIT_EMISSIONS: usize = 392;
-    /// u64: ns: emitting it
+    /// u64: ns: time emitting JIT code
     pub const JIT_EMISSION_NS: usize = 400;
     /// u64: executions that compiled tuple deforming; 0 before 17
     pub const JIT_DEFORMINGS: usize = 408;
-    /// u64: ns: compiling it, part of `jit_generation_ns`; 0 before 17
+    /// u64: ns: time compiling tuple deforming, part of `jit_generation_ns`; 0 before 17
     pub const JIT_DEFORMING_NS: usize = 416;
     /// u64: parallel workers planned; 0 before 18
     pub const WORKERS_PLANNED: usize = 424;
     /// u64: parallel workers launched; 0 before 18
     pub const WORKERS_LAUNCHED: usize = 432;
-    /// u64: executions of a generic plan; 0 before 19
+    /// u64: executions with a generic plan; 0 before 19
     pub const GENERIC_PLANS: usize = 440;
-    /// u64: executions of a custom plan of a cached statement; 0 before 19
+    /// u64: executions of a cached statement with a custom plan; 0 before 19
     pub const CUSTOM_PLANS: usize = 448;
     /// u64: ns: CPU time in user mode; 0 if it was not measured
     pub const USER_NS: usize = 456;
@@ -1128,7 +1128,7 @@ pub mod counts {
     pub const SYSTEM_NS: usize = 464;
     /// u64, 3: for future counters
     pub const RESERVED: usize = 472;
-    /// u32: part of `errors` in SQLSTATE class 08
+    /// u32: part of `errors` with SQLSTATE class 08: connection exceptions
     pub const FAILED_CONNECTION: usize = 496;
     /// u32: class 22: data exceptions
     pub const FAILED_DATA: usize = 500;
@@ -1138,13 +1138,13 @@ pub mod counts {
     pub const FAILED_TRANSACTION: usize = 508;
     /// u32: class 40: serialization failures, deadlocks
     pub const FAILED_ROLLBACK: usize = 512;
-    /// u32: class 42: syntax error or access rule violation
+    /// u32: class 42: syntax errors, access rule violations
     pub const FAILED_SYNTAX: usize = 516;
-    /// u32: classes 53 and 54: insufficient resources, program limits
+    /// u32: classes 53 and 54: insufficient resources, program limits exceeded
     pub const FAILED_RESOURCES: usize = 520;
     /// u32: class 55: object not in prerequisite state, such as a lock not available
     pub const FAILED_OBJECT: usize = 524;
-    /// u32: classes 57 and 58: operator intervention, system error
+    /// u32: classes 57 and 58: operator intervention, system errors
     pub const FAILED_SYSTEM: usize = 528;
     /// u32: all other classes
     pub const FAILED_OTHER: usize = 532;
@@ -1154,7 +1154,7 @@ pub mod counts {
 pub mod part {
     /// Bytes.
     pub const SIZE: usize = 24;
-    /// u32: 1 + number of the account in the directory; 0 unused
+    /// u32: 1 + number of the account in the directory; 0: unused
     pub const STAT: usize = 0;
     /// u64
     pub const COUNT: usize = 8;
@@ -1188,7 +1188,7 @@ pub mod rest {
     pub const PARTS: usize = 536;
     /// u64, `HIST_BUCKETS`: the sum of both histograms is `exec.count`, all within the buckets of `min` and `max`
     pub const HIST: usize = 1112;
-    /// [`crate::layout::extremes`]: where the entry's `extremes` is not 0: the shortest and longest execution and planning since; a minimum above its maximum: none
+    /// [`crate::layout::extremes`]: if the entry's `extremes` is not 0: the shortest and longest execution and planning since that reset; a minimum above its maximum: none
     pub const EXTREMES: usize = 3800;
 }
 
@@ -1202,37 +1202,37 @@ pub mod statement {
     pub const KEY: usize = 8;
     /// u32: 0 free, 1 used
     pub const STATE: usize = 32;
-    /// u32: 1 + number of the first block of its text, 0 none
+    /// u32: 1 + number of the first block of its text, 0: none
     pub const TEXT: usize = 36;
-    /// u32: stored
+    /// u32: bytes stored
     pub const TEXT_BYTES: usize = 40;
-    /// u32: of the whole text; 0: the text is not known
+    /// u32: bytes of the whole text; 0: the text is not known
     pub const TEXT_WHOLE: usize = 44;
     /// i32: the producer's number for the text's encoding
     pub const ENCODING: usize = 48;
     /// u32: 1: the rest is in use; otherwise it must not be read
     pub const MORE: usize = 52;
-    /// u64: tick at which it was entered in the table
+    /// u64: tick at which the entry was created
     pub const BORN: usize = 56;
-    /// [`crate::layout::moments`]: from here on the first 64 bytes of the counts
+    /// [`crate::layout::moments`]: start of the first 64 bytes of the counts
     pub const EXEC: usize = 64;
     /// u64
     pub const ROWS: usize = 104;
     /// i64
     pub const LAST_US: usize = 112;
-    /// u64: shared blocks hit
+    /// u64: shared block cache hits
     pub const HITS: usize = 120;
-    /// u32: the bucket that hist[0] stands for
+    /// u32: number of the bucket in hist[0]
     pub const BASE: usize = 128;
-    /// u32: `extremes_resets` when its minima and maxima were reset alone; 0: never
+    /// u32: `extremes_resets` at the last reset of only its minima and maxima; 0: never
     pub const EXTREMES: usize = 132;
-    /// u32, `NEAR_BUCKETS`: of execution times, the buckets from `base` on
+    /// u32, `NEAR_BUCKETS`: histogram of execution times, buckets from `base` on
     pub const HIST: usize = 136;
     /// [`crate::layout::part`], `NEAR_PARTS`
     pub const PARTS: usize = 192;
     /// i64
     pub const FIRST_US: usize = 240;
-    /// i64: since when it counts, microseconds since 1970
+    /// i64: start of its counts, microseconds since 1970
     pub const SINCE_US: usize = 248;
 }
 
@@ -1240,19 +1240,19 @@ pub mod statement {
 pub mod set {
     /// Bytes.
     pub const SIZE: usize = 448;
-    /// u32: pid of the holder, 0 free
+    /// u32: PID of the holder, 0: free
     pub const LOCK: usize = 0;
     /// u32: bit 0: its entries have memory; bit 8 + way: that entry has its text
     pub const RESERVED: usize = 4;
-    /// u64: a boot time at which the holder was alive; 0 free, or not yet written
+    /// u64: a boot time at which the holder was alive; 0: free, or not yet written
     pub const LOCK_BOOT_NS: usize = 8;
-    /// u64: local entries flushed into this set, ever
+    /// u64: number of flushes of local entries into this set since the segment was created
     pub const FLUSHES: usize = 16;
-    /// u16, `WAYS`: a logarithm of how much the entry was used: below, *Usage*
+    /// u16, `WAYS`: a logarithm of how much the entry has been used: see *Usage* below
     pub const USAGE: usize = 24;
-    /// u32, `WAYS`: the lower half of the tag of each entry's key; 0: the entry is free
+    /// u32, `WAYS`: lower half of the tag of each entry's key; 0: the entry is free
     pub const TAGS: usize = 64;
-    /// u16, `WAYS`: caches that hold the entry, except for a statement that passes through
+    /// u16, `WAYS`: number of caches that hold the entry, except for statements that pass through
     pub const PINS: usize = 144;
     /// u64, `SET_LOG`: flush n, counted from 0, at n mod 32: generation << 24, index of the local entry << 16, slot
     pub const LOG: usize = 192;
@@ -1262,7 +1262,7 @@ pub mod set {
 pub mod block {
     /// Bytes.
     pub const SIZE: usize = 256;
-    /// u32: 1 + the next block, 0 none
+    /// u32: 1 + number of the next block, 0: none
     pub const NEXT: usize = 0;
     /// bytes, `TEXT_BLOCK`
     pub const BYTES: usize = 4;
@@ -1276,7 +1276,7 @@ pub mod local_statement {
     pub const SEQ: usize = 0;
     /// u64: counts the uses of this local entry
     pub const GENERATION: usize = 8;
-    /// u64: the generation that a reset has dropped
+    /// u64: the generation that a reset dropped
     pub const DROP: usize = 16;
     /// [`crate::layout::key`]
     pub const KEY: usize = 24;
@@ -1284,15 +1284,15 @@ pub mod local_statement {
     pub const STATE: usize = 48;
     /// u32: number of its shared entry if `pins` counts it there, or `TALLY_NONE`
     pub const ENTRY: usize = 52;
-    /// u32: besides the first 64 bytes and `first_us`, in use of the counts: bit 0: those before `first_us`; bit 1: those behind it
+    /// u32: which counts are in use, besides the first 64 bytes and `first_us`: bit 0: those before `first_us`; bit 1: those after it
     pub const MORE: usize = 56;
-    /// u32: `extremes_resets` when it was taken
+    /// u32: `extremes_resets` when the local entry was taken
     pub const EXTREMES: usize = 60;
     /// [`crate::layout::counts`]
     pub const COUNTS: usize = 64;
     /// [`crate::layout::part`], `PARTS`
     pub const PARTS: usize = 600;
-    /// u32, `HIST_BUCKETS`: not written while `exec.count` is 1: that execution is in the bucket of `max`
+    /// u32, `HIST_BUCKETS`: not written while `exec.count` is 1: the execution is in the bucket of `max`
     pub const HIST: usize = 1176;
 }
 
@@ -1302,17 +1302,17 @@ pub mod current {
     pub const SIZE: usize = 704;
     /// u64: odd while anything below changes
     pub const SEQ: usize = 0;
-    /// [`crate::layout::key`]: of the statement in progress; id 0: not known yet; `before` 1: it is the key of the statement before, and this one's is not known yet
+    /// [`crate::layout::key`]: the statement in progress; id 0: not known yet; `before` 1: this is the key of the previous statement, and the current one is not known yet
     pub const KEY: usize = 8;
-    /// u64: tick; 0: no statement is in progress
+    /// u64: tick; 0: no statement in progress
     pub const BEGUN: usize = 32;
-    /// u64: tick from which on CPU time is not in `parts` yet
+    /// u64: tick since which CPU time is not in `parts` yet
     pub const SINCE: usize = 40;
-    /// u32: parts in use; they are not in a local entry yet
+    /// u32: number of parts in use; they are not in a local entry yet
     pub const USED: usize = 48;
-    /// u32: 1: the text of the message has memory
+    /// u32: 1: the message text has memory
     pub const HAS_TEXT: usize = 52;
-    /// u64: ticks of waits since `since`, which are in `parts` already
+    /// u64: ticks of waits since `since`, which already are in `parts`
     pub const WAITS: usize = 56;
     /// [`crate::layout::part`], `PARTS`
     pub const PARTS: usize = 64;
@@ -1322,15 +1322,15 @@ pub mod current {
 pub mod message_text {
     /// Bytes.
     pub const SIZE: usize = 1024;
-    /// u64: of the message, as in the current; 0 while the rest changes
+    /// u64: tick at which the message began, as in the current; 0 while the rest changes
     pub const BEGUN: usize = 0;
     /// u32: of `text`
     pub const BYTES: usize = 8;
-    /// u32: more than `bytes` if it was cut
+    /// u32: size of the whole text: more than `bytes` if it was truncated
     pub const WHOLE: usize = 12;
-    /// i32: PostgreSQL's number
+    /// i32: PostgreSQL's number of the encoding
     pub const ENCODING: usize = 16;
-    /// u32: whose it is
+    /// u32: user who sent the message
     pub const USER_ID: usize = 20;
     /// u32
     pub const DATABASE_ID: usize = 24;
@@ -1356,9 +1356,9 @@ pub mod unsynced_file {
 pub mod unsynced {
     /// Bytes.
     pub const SIZE: usize = 320;
-    /// u64, `FILE_WAYS`: hash of each file's name, at least 2; 0 free, 1 being replaced
+    /// u64, `FILE_WAYS`: hash of each file's name, at least 2; 0: free, 1: being replaced
     pub const NAMES: usize = 0;
-    /// [`crate::layout::unsynced_file`], `FILE_WAYS`: the same of each; they only grow
+    /// [`crate::layout::unsynced_file`], `FILE_WAYS`: the counters of each file
     pub const FILES: usize = 64;
 }
 
@@ -1368,13 +1368,13 @@ pub mod relation_key {
     pub const SIZE: usize = 24;
     /// u32
     pub const TABLESPACE: usize = 0;
-    /// u32: 0: shared by all
+    /// u32: 0: shared by all databases
     pub const DATABASE: usize = 4;
-    /// u32: the number in its file's name
+    /// u32: relfilenode: the number in the file's name
     pub const RELATION: usize = 8;
     /// u32: 0 main, 1 fsm, 2 vm, 3 init
     pub const FORK: usize = 12;
-    /// u32: of a temporary one: 1 + its session's number
+    /// u32: for a temporary relation: 1 + its backend number; otherwise 0
     pub const BACKEND: usize = 16;
 }
 
@@ -1400,11 +1400,11 @@ pub mod relation {
     pub const TAG: usize = 0;
     /// u32: [`crate::layout::relation_state`]
     pub const STATE: usize = 8;
-    /// u32: local entries that refer to it
+    /// u32: number of local entries that refer to it
     pub const PINS: usize = 12;
     /// [`crate::layout::relation_key`]
     pub const KEY: usize = 16;
-    /// u64: flushes into it that have begun
+    /// u64: number of flushes into the entry that have begun
     pub const FLUSHES: usize = 40;
     /// u64: failed operations
     pub const FAILED: usize = 48;
@@ -1438,35 +1438,35 @@ pub mod plan {
     pub const SIZE: usize = 4096;
     /// u32: [`crate::layout::plan_state`]
     pub const STATE: usize = 0;
-    /// u32: processes that add to it now
+    /// u32: number of processes that are adding to the entry now
     pub const PINS: usize = 4;
-    /// [`crate::layout::key`]: of the statement
+    /// [`crate::layout::key`]: key of the statement
     pub const KEY: usize = 8;
     /// u64: hash of the plan's nodes, chosen by the producer; never 0
     pub const SHAPE: usize = 32;
-    /// u64: tick at which it was first noted
+    /// u64: tick at which the plan was first noted
     pub const BORN: usize = 40;
-    /// u64: the same of the last time
+    /// u64: tick at which the plan was last noted
     pub const LAST: usize = 48;
-    /// u64: executions noted: not all
+    /// u64: number of executions noted, which are not all executions
     pub const COUNT: usize = 56;
-    /// u64: how long they took
+    /// u64: total duration of these executions
     pub const TICKS: usize = 64;
     /// u64: the longest
     pub const MAX: usize = 72;
-    /// u64: returned or changed by them
+    /// u64: rows returned or changed by these executions
     pub const ROWS: usize = 80;
-    /// f64: the planner's, of the first one
+    /// f64: the planner's cost estimate for the first of them
     pub const COST: usize = 88;
-    /// u32: stored
+    /// u32: bytes stored
     pub const TEXT_BYTES: usize = 96;
-    /// u32: of the whole text
+    /// u32: bytes of the whole text
     pub const TEXT_WHOLE: usize = 100;
-    /// u64: counts the plans that the entry has had
+    /// u64: number of plans that the entry has held
     pub const GENERATION: usize = 104;
     /// i32: 1 + the producer's number for the text's encoding; 0: not known
     pub const ENCODING: usize = 112;
-    /// bytes, 3976: a line for each node, indented by two spaces a level
+    /// bytes, 3976: one line per node, indented by two spaces per level
     pub const TEXT: usize = 120;
 }
 
@@ -1480,19 +1480,19 @@ pub mod trace_record {
     pub const TICK: usize = 8;
     /// u64
     pub const TICKS: usize = 16;
-    /// u8: what it reports: a table of its own
+    /// u8: kind of the record or event: see its own table
     pub const KIND: usize = 24;
-    /// u8: by kind, as all that follow
+    /// u8: depends on the kind, as do all members that follow
     pub const OP: usize = 25;
     /// u8
     pub const MORE: usize = 26;
     /// u8
     pub const FAILED: usize = 27;
-    /// u16: 1 + number of the plan's node that runs; 0 none
+    /// u16: 1 + number of the running plan node; 0: none
     pub const NODE: usize = 28;
     /// u16: 0
     pub const PAD: usize = 30;
-    /// u32: 1 + directory number of an account; 0 none
+    /// u32: 1 + directory number of an account; 0: none
     pub const STAT: usize = 32;
     /// u32: the same
     pub const NEXT: usize = 36;
@@ -1506,17 +1506,17 @@ pub mod trace {
     pub const SIZE: usize = 4096;
     /// u32: low 8 bits: [`crate::layout::trace_state`]; upper 24: generation
     pub const CLAIM: usize = 0;
-    /// u32: bit 0: for parallel workers of `pid`; bit 1: with the nodes of plans
+    /// u32: bit 0: for parallel workers of `pid`; bit 1: with plan nodes
     pub const FLAGS: usize = 4;
-    /// i32: the process; 0: any session that the texts fit
+    /// i32: the process to trace; 0: any session that matches the texts below
     pub const PID: usize = 8;
-    /// i32: who has armed it
+    /// i32: PID of the reader that armed the ring
     pub const READER_PID: usize = 12;
     /// u64: boot time
     pub const READER_BOOT_NS: usize = 16;
-    /// u64: tick: the request ends; it is renewed each second
+    /// u64: tick at which the request ends; the reader renews it every second
     pub const UNTIL: usize = 24;
-    /// text, `TEXT_MAX`: empty: any, as the next two
+    /// text, `TEXT_MAX`: empty: any; the same for the next two
     pub const APPLICATION: usize = 32;
     /// Bytes of [`APPLICATION`].
     pub const APPLICATION_BYTES: usize = 64;
@@ -1528,18 +1528,18 @@ pub mod trace {
     pub const DATABASE: usize = 160;
     /// Bytes of [`DATABASE`].
     pub const DATABASE_BYTES: usize = 64;
-    /// i32: who has taken it
+    /// i32: PID of the process that took the ring
     pub const OWNER_PID: usize = 256;
-    /// i32: of a parallel worker, else 0
+    /// i32: PID of the leader if the owner is a parallel worker, otherwise 0
     pub const LEADER_PID: usize = 260;
-    /// u32: its slot ...
+    /// u32: slot of that process ...
     pub const SLOT: usize = 264;
-    /// u32: ... and which owner of the slot it is
+    /// u32: ... and its generation in that slot
     pub const SLOT_GENERATION: usize = 268;
-    /// u64: tick
+    /// u64: tick at which it took the ring
     pub const BEGUN: usize = 272;
-    /// u32: 1 + number of the plan's node that runs now; 0: none, or nodes are not asked for
+    /// u32: 1 + number of the plan node that runs now; 0: none, or nodes were not requested
     pub const NODE: usize = 280;
-    /// u64: records written in this generation
+    /// u64: number of records written in this generation
     pub const HEAD: usize = 320;
 }

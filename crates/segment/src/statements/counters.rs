@@ -78,7 +78,7 @@ pub static COUNTER: [Counter; COUNTERS] = [
 pub mod counter {
     /// Rows returned or changed.
     pub const ROWS: usize = 0;
-    /// Shared blocks found in the buffers.
+    /// Shared block cache hits.
     pub const SHARED_HIT: usize = 1;
     /// Shared blocks read.
     pub const SHARED_READ: usize = 2;
@@ -86,7 +86,7 @@ pub mod counter {
     pub const SHARED_DIRTIED: usize = 3;
     /// Shared blocks written.
     pub const SHARED_WRITTEN: usize = 4;
-    /// Local blocks (temporary tables) found.
+    /// Local block (temporary table) cache hits.
     pub const LOCAL_HIT: usize = 5;
     /// Local blocks read.
     pub const LOCAL_READ: usize = 6;
@@ -94,83 +94,83 @@ pub mod counter {
     pub const LOCAL_DIRTIED: usize = 7;
     /// Local blocks written.
     pub const LOCAL_WRITTEN: usize = 8;
-    /// Blocks of temporary files read.
+    /// Temporary file blocks read.
     pub const TEMP_READ: usize = 9;
-    /// Blocks of temporary files written.
+    /// Temporary file blocks written.
     pub const TEMP_WRITTEN: usize = 10;
-    /// WAL records.
+    /// WAL records generated.
     pub const WAL_RECORDS: usize = 11;
-    /// Full-page images.
+    /// WAL full-page images generated.
     pub const WAL_FPI: usize = 12;
-    /// Bytes of WAL.
+    /// WAL generated, in bytes.
     pub const WAL_BYTES: usize = 13;
     /// Time reading blocks, measured by pg_tally.
     pub const READ_TICKS: usize = 14;
-    /// Time writing blocks.
+    /// Time writing blocks, measured by pg_tally.
     pub const WRITE_TICKS: usize = 15;
-    /// Time reading temporary files.
+    /// Time reading temporary files, measured by pg_tally.
     pub const TEMP_READ_TICKS: usize = 16;
-    /// Time writing temporary files.
+    /// Time writing temporary files, measured by pg_tally.
     pub const TEMP_WRITE_TICKS: usize = 17;
     /// Time reading blocks, measured by the server (`track_io_timing`).
     pub const SERVER_READ_NS: usize = 18;
-    /// Time writing blocks, measured by the server.
+    /// Time writing blocks, measured by the server (`track_io_timing`).
     pub const SERVER_WRITE_NS: usize = 19;
-    /// Time reading temporary files, measured by the server.
+    /// Time reading temporary files, measured by the server (`track_io_timing`).
     pub const SERVER_TEMP_READ_NS: usize = 20;
-    /// Time writing temporary files, measured by the server.
+    /// Time writing temporary files, measured by the server (`track_io_timing`).
     pub const SERVER_TEMP_WRITE_NS: usize = 21;
     /// Temporary files created.
     pub const TEMP_FILES: usize = 22;
-    /// Their size.
+    /// Size of the temporary files created.
     pub const TEMP_BYTES: usize = 23;
     /// Executions that failed with an error.
     pub const ERRORS: usize = 24;
-    /// Executions that were cancelled or timed out.
+    /// Executions cancelled or timed out.
     pub const CANCELS: usize = 25;
-    /// Parallel workers that took part.
+    /// Parallel workers that took part in the execution.
     pub const WORKERS: usize = 26;
-    /// Their lifetime.
+    /// Total lifetime of these workers.
     pub const WORKER_TICKS: usize = 27;
-    /// Functions compiled.
+    /// Functions compiled by JIT.
     pub const JIT_FUNCTIONS: usize = 28;
-    /// Generating code.
+    /// Time generating JIT code.
     pub const JIT_GENERATION_NS: usize = 29;
-    /// Executions that inlined.
+    /// Executions that inlined functions.
     pub const JIT_INLININGS: usize = 30;
-    /// Inlining.
+    /// Time inlining functions.
     pub const JIT_INLINING_NS: usize = 31;
-    /// Executions that optimized.
+    /// Executions that optimized JIT code.
     pub const JIT_OPTIMIZATIONS: usize = 32;
-    /// Optimizing.
+    /// Time optimizing JIT code.
     pub const JIT_OPTIMIZATION_NS: usize = 33;
-    /// Executions that emitted code.
+    /// Executions that emitted JIT code.
     pub const JIT_EMISSIONS: usize = 34;
-    /// Emitting it.
+    /// Time emitting JIT code.
     pub const JIT_EMISSION_NS: usize = 35;
     /// Executions that compiled tuple deforming; 0 before 17.
     pub const JIT_DEFORMINGS: usize = 36;
-    /// Compiling it, part of `jit_generation_ns`; 0 before 17.
+    /// Time compiling tuple deforming, part of `jit_generation_ns`; 0 before 17.
     pub const JIT_DEFORMING_NS: usize = 37;
-    /// Number of times the WAL buffers were full; 0 before 18.
+    /// Number of times the WAL buffers became full; 0 before 18.
     pub const WAL_BUFFERS_FULL: usize = 38;
-    /// Part of `server_read_ns` for local blocks; 0 before 17.
+    /// Part of `server_read_ns` spent on local blocks; 0 before 17.
     pub const SERVER_LOCAL_READ_NS: usize = 39;
-    /// Part of `server_write_ns` for local blocks; 0 before 17.
+    /// Part of `server_write_ns` spent on local blocks; 0 before 17.
     pub const SERVER_LOCAL_WRITE_NS: usize = 40;
     /// Parallel workers planned; 0 before 18.
     pub const WORKERS_PLANNED: usize = 41;
     /// Parallel workers launched; 0 before 18.
     pub const WORKERS_LAUNCHED: usize = 42;
-    /// Executions of a generic plan; 0 before 19.
+    /// Executions with a generic plan; 0 before 19.
     pub const GENERIC_PLANS: usize = 43;
-    /// Executions of a custom plan of a cached statement; 0 before 19.
+    /// Executions of a cached statement with a custom plan; 0 before 19.
     pub const CUSTOM_PLANS: usize = 44;
     /// CPU time in user mode; 0 if it was not measured.
     pub const USER_NS: usize = 45;
     /// CPU time in the kernel; 0 if it was not measured.
     pub const SYSTEM_NS: usize = 46;
-    /// Part of `errors` in SQLSTATE class 08.
+    /// Part of `errors` with SQLSTATE class 08: connection exceptions.
     pub const FAILED_CONNECTION: usize = 47;
     /// Class 22: data exceptions.
     pub const FAILED_DATA: usize = 48;
@@ -180,13 +180,13 @@ pub mod counter {
     pub const FAILED_TRANSACTION: usize = 50;
     /// Class 40: serialization failures, deadlocks.
     pub const FAILED_ROLLBACK: usize = 51;
-    /// Class 42: syntax error or access rule violation.
+    /// Class 42: syntax errors, access rule violations.
     pub const FAILED_SYNTAX: usize = 52;
-    /// Classes 53 and 54: insufficient resources, program limits.
+    /// Classes 53 and 54: insufficient resources, program limits exceeded.
     pub const FAILED_RESOURCES: usize = 53;
     /// Class 55: object not in prerequisite state, such as a lock not available.
     pub const FAILED_OBJECT: usize = 54;
-    /// Classes 57 and 58: operator intervention, system error.
+    /// Classes 57 and 58: operator intervention, system errors.
     pub const FAILED_SYSTEM: usize = 55;
     /// All other classes.
     pub const FAILED_OTHER: usize = 56;
@@ -195,7 +195,7 @@ pub mod counter {
 /// `blocks` of [`StatementCounters`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Blocks {
-    /// Shared blocks found in the buffers.
+    /// Shared block cache hits.
     pub shared_hit: u64,
     /// Shared blocks read.
     pub shared_read: u64,
@@ -203,7 +203,7 @@ pub struct Blocks {
     pub shared_dirtied: u64,
     /// Shared blocks written.
     pub shared_written: u64,
-    /// Local blocks (temporary tables) found.
+    /// Local block (temporary table) cache hits.
     pub local_hit: u64,
     /// Local blocks read.
     pub local_read: u64,
@@ -211,9 +211,9 @@ pub struct Blocks {
     pub local_dirtied: u64,
     /// Local blocks written.
     pub local_written: u64,
-    /// Blocks of temporary files read.
+    /// Temporary file blocks read.
     pub temp_read: u64,
-    /// Blocks of temporary files written.
+    /// Temporary file blocks written.
     pub temp_written: u64,
 }
 
@@ -239,15 +239,15 @@ impl Blocks {
 pub struct Io {
     /// Time reading blocks, measured by pg_tally.
     pub read_seconds: f64,
-    /// Time writing blocks.
+    /// Time writing blocks, measured by pg_tally.
     pub write_seconds: f64,
-    /// Time reading temporary files.
+    /// Time reading temporary files, measured by pg_tally.
     pub temp_read_seconds: f64,
-    /// Time writing temporary files.
+    /// Time writing temporary files, measured by pg_tally.
     pub temp_write_seconds: f64,
-    /// Part of `server_read_ns` for local blocks; 0 before 17.
+    /// Part of `server_read_ns` spent on local blocks; 0 before 17.
     pub server_local_read_seconds: f64,
-    /// Part of `server_write_ns` for local blocks; 0 before 17.
+    /// Part of `server_write_ns` spent on local blocks; 0 before 17.
     pub server_local_write_seconds: f64,
 }
 
@@ -267,11 +267,11 @@ impl Io {
 /// `wal` of [`StatementCounters`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Wal {
-    /// WAL records.
+    /// WAL records generated.
     pub records: u64,
-    /// Full-page images.
+    /// WAL full-page images generated.
     pub fpi: u64,
-    /// Bytes of WAL.
+    /// WAL generated, in bytes.
     pub bytes: u64,
 }
 
@@ -288,25 +288,25 @@ impl Wal {
 /// `jit` of [`StatementCounters`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Jit {
-    /// Functions compiled.
+    /// Functions compiled by JIT.
     pub functions: u64,
-    /// Generating code.
+    /// Time generating JIT code.
     pub generation_seconds: f64,
-    /// Executions that inlined.
+    /// Executions that inlined functions.
     pub inlinings: u64,
-    /// Inlining.
+    /// Time inlining functions.
     pub inlining_seconds: f64,
-    /// Executions that optimized.
+    /// Executions that optimized JIT code.
     pub optimizations: u64,
-    /// Optimizing.
+    /// Time optimizing JIT code.
     pub optimization_seconds: f64,
-    /// Executions that emitted code.
+    /// Executions that emitted JIT code.
     pub emissions: u64,
-    /// Emitting it.
+    /// Time emitting JIT code.
     pub emission_seconds: f64,
     /// Executions that compiled tuple deforming; 0 before 17.
     pub deformings: u64,
-    /// Compiling it, part of `jit_generation_ns`; 0 before 17.
+    /// Time compiling tuple deforming, part of `jit_generation_ns`; 0 before 17.
     pub deforming_seconds: f64,
 }
 
@@ -342,31 +342,31 @@ pub struct StatementCounters {
     pub jit: Jit,
     /// Temporary files created.
     pub temp_files: u64,
-    /// Their size.
+    /// Size of the temporary files created.
     pub temp_bytes: u64,
     /// Executions that failed with an error.
     pub errors: u64,
     /// Of `errors`, how many by the class of their SQLSTATE.
     pub failed: BTreeMap<&'static str, u64>,
-    /// Executions that were cancelled or timed out.
+    /// Executions cancelled or timed out.
     pub cancels: u64,
     /// CPU time in user mode; 0 if it was not measured.
     pub user_seconds: Option<f64>,
     /// CPU time in the kernel; 0 if it was not measured.
     pub system_seconds: Option<f64>,
-    /// Parallel workers that took part.
+    /// Parallel workers that took part in the execution.
     pub workers: u64,
-    /// Their lifetime.
+    /// Total lifetime of these workers.
     pub worker_seconds: f64,
     /// Parallel workers planned; 0 before 18.
     pub workers_planned: u64,
     /// Parallel workers launched; 0 before 18.
     pub workers_launched: u64,
-    /// Number of times the WAL buffers were full; 0 before 18.
+    /// Number of times the WAL buffers became full; 0 before 18.
     pub wal_buffers_full: u64,
-    /// Executions of a generic plan; 0 before 19.
+    /// Executions with a generic plan; 0 before 19.
     pub generic_plans: u64,
-    /// Executions of a custom plan of a cached statement; 0 before 19.
+    /// Executions of a cached statement with a custom plan; 0 before 19.
     pub custom_plans: u64,
 }
 
