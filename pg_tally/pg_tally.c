@@ -123,9 +123,9 @@ _PG_init(void)
 		shmem_startup_hook = shmem_startup;
 	}
 	else if (configuration_defined("pg_tally.level"))
-		own.view_only = "another file of the library is loaded already";
+		own.view_only = "another copy of the library is already loaded";
 	else if (!IsUnderPostmaster || !session_is_requested())
-		own.view_only = "neither session_preload_libraries nor LOAD by a superuser asks for it";
+		own.view_only = "neither session_preload_libraries nor a superuser's LOAD has loaded the library";
 	else
 		session_start();
 	if (own.view_only != NULL)

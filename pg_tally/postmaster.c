@@ -103,8 +103,8 @@ warn_of_small_file_system(void)
 	if (share == 0 || share > SMALL_SHARE)
 		return;
 	ereport(LOG,
-			(errmsg("pg_tally takes at most %d MB of the file system of \"%s\", a quarter of it", (int) (share >> 20), own.path),
-			 errhint("Sessions and statements that do not fit are left out. Use a larger file system (docker run --shm-size=1g), or set pg_tally.directory to a directory on one.")));
+			(errmsg("pg_tally uses at most %d MB for segment \"%s\", a quarter of its file system", (int) (share >> 20), own.path),
+			 errhint("Sessions and statements that do not fit are not recorded. Enlarge the file system (for example, docker run --shm-size=1g), or set pg_tally.directory to a directory on a larger one.")));
 }
 
 /* Open the segment without mapping it; a damaged one is replaced. */
@@ -185,7 +185,7 @@ postmaster_restarts(void)
 		segment_failed(LOG, own.path, EAGAIN);
 		return;
 	}
-	ereport(LOG, (errmsg("pg_tally creates a new segment: \"%s\" is damaged or missing", own.path)));
+	ereport(LOG, (errmsg("segment \"%s\" is damaged or missing; pg_tally creates a new one", own.path)));
 	(void) unlink(own.path);
 	open_for_children();
 	if (own.opener != 0)

@@ -71,7 +71,7 @@ session_start(void)
 	if (unknown != NULL)
 	{
 		snprintf(own.failure, sizeof(own.failure),
-				 "could not read the configured value of %s", unknown);
+				 "could not read the configured value of parameter %s", unknown);
 		return;
 	}
 	if (!segment_name(elevel))

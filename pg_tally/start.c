@@ -30,11 +30,11 @@ remedy_for(int error)
 	{
 		case ENOSPC:
 		case ENOMEM:
-			return "Free space there (a quarter of the file system, at most 256 MB, is left to others; the segment takes a quarter of it at most), set pg_tally.directory to another directory, or lower pg_tally.max_slots.";
+			return "The segment uses at most a quarter of the file system and leaves another quarter, at most 256 MB, free. Free space there, set pg_tally.directory to another directory, or lower pg_tally.max_slots.";
 		case EMEDIUMTYPE:
-			return "The directory is not on tmpfs, so its pages would be written to a disk. Set pg_tally.directory to a directory on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
+			return "The directory is not on tmpfs, so the segment would be written to disk. Set pg_tally.directory to a directory on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
 		case EPERM:
-			return "A file of another owner has that name. Find out whose it is, and have it removed.";
+			return "The file belongs to another user. Find out who owns it, and have it removed.";
 		default:
 			return NULL;
 	}
@@ -116,7 +116,7 @@ install_probes(void)
 	own.messages_installed = messages_install(reason, sizeof(reason));
 	if (!own.messages_installed && (own.shared || own.segment.created))
 		ereport(LOG,
-				(errmsg("pg_tally could not distinguish the phases of sessions: %s", reason)));
+				(errmsg("pg_tally cannot distinguish the phases of sessions: %s", reason)));
 }
 
 void

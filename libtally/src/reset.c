@@ -69,8 +69,8 @@ tally_clock_anew(tally_segment *segment)
 		__atomic_store_n(&header->clock_tick0, now.tick, __ATOMIC_RELEASE);
 		TALLY_STOP("origin set anew");
 		tally_event_add(segment, TALLY_EVENT_WARNING, now.tick < from.tick
-						? "the clock went back, as after hibernation: all figures begin anew"
-						: "the clock has another rate, as on another host: all figures begin anew");
+						? "the clock went back, as after hibernation: all figures restart from zero"
+						: "the clock rate changed, as after a move to another host: all figures restart from zero");
 		/* it would come too late */
 		tally_end_level(segment, UINT64_MAX);
 	}

@@ -210,7 +210,7 @@ a_clock_of_another_rate_begins_all_figures_anew(void **state)
 		assert_int_equal(tally_clock_check(&segment), i == 1);
 		assert_int_equal(header->clock_tick0 == tick, i == 0);
 		assert_int_equal(TALLY_RESETS_OF(header->level_word) > 0, i == 1);
-		assert_int_equal(events_that_say("the clock has another rate"), i);
+		assert_int_equal(events_that_say("the clock rate changed"), i);
 	}
 	assert_int_equal(tally_clock_check(&segment), false);
 	while (slot.word != header->level_word)

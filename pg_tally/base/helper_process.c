@@ -133,9 +133,9 @@ helper_run(const char *what, int seconds, bool (*work) (void *argument), void *a
 		return HELPER_FAILED;
 	}
 	if (error == 0 && WIFSIGNALED(status))
-		ereport(LOG, (errmsg("pg_tally could not %s: its process was terminated by signal %d: %s",
+		ereport(LOG, (errmsg("pg_tally could not %s: its helper process was terminated by signal %d: %s",
 							 what, WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));
 	else if (error != 0)
-		ereport(LOG, (errmsg("pg_tally could not %s: its process was lost: %s", what, strerror(error))));
+		ereport(LOG, (errmsg("pg_tally could not %s: lost track of its helper process: %s", what, strerror(error))));
 	return error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == DONE ? HELPER_DONE : HELPER_FAILED;
 }

@@ -50,7 +50,7 @@ view_session_segment(const char **reason)
 	if (error == ENOENT)
 		snprintf(why_not, sizeof(why_not), "no session of this server is instrumented");
 	else
-		snprintf(why_not, sizeof(why_not), "the segment cannot be opened: %s", strerror(error));
+		snprintf(why_not, sizeof(why_not), "could not open the segment: %s", strerror(error));
 	*reason = why_not;
 	return NULL;
 }

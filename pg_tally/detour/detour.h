@@ -73,7 +73,7 @@ typedef struct detour_hook
 /* For `absent`. The first instruction runs before the handlers: it may write only what is no argument. */
 #define DETOUR_ARGUMENTS(count) (~UINT32_C(0) << (count))
 
-#define DETOUR_FORBIDDEN "the machine forbids changing code: %s"
+#define DETOUR_FORBIDDEN "the system forbids changing code: %s"
 
 /* A function as it lies in memory. */
 typedef struct detour_function

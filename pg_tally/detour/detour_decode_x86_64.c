@@ -329,7 +329,7 @@ detour_plan_make(const uint8_t *function, size_t size, const struct executable *
 		return DETOUR_REFUSE(reason, reason_size, "the function is too %s (%zu bytes)",
 				 size > FUNCTION_MAX ? "long" : "short", size);
 	if (!open_decoder(&decoder))
-		return DETOUR_REFUSE(reason, reason_size, "the decoder is missing: install libzydis%u.%u",
+		return DETOUR_REFUSE(reason, reason_size, "the instruction decoder is missing; install libzydis%u.%u",
 				 ZYDIS_MAJOR, ZYDIS_MINOR);
 	while (plan->moved < plan->kept + DETOUR_JUMP_SIZE)
 	{
@@ -338,7 +338,7 @@ detour_plan_make(const uint8_t *function, size_t size, const struct executable *
 		size_t		at = (size_t) plan->skip + plan->moved;
 
 		if (!ZYAN_SUCCESS(zydis.decode(&decoder, function + at, size - at, &ins, operands)))
-			return DETOUR_REFUSE(reason, reason_size, at < size ? "an instruction at its start cannot be read"
+			return DETOUR_REFUSE(reason, reason_size, at < size ? "an instruction at its start cannot be decoded"
 					 : "the function is too short (%zu bytes)", size);
 		if (ins.mnemonic == ZYDIS_MNEMONIC_INT3)
 			return DETOUR_REFUSE(reason, reason_size, DETOUR_HAS_BREAKPOINT);
@@ -347,7 +347,7 @@ detour_plan_make(const uint8_t *function, size_t size, const struct executable *
 		if (plan->steps == 0)
 		{
 			if (!may_stay(&ins, operands, plan))
-				return DETOUR_REFUSE(reason, reason_size, "its first instruction cannot stay in place for other tools");
+				return DETOUR_REFUSE(reason, reason_size, "its first instruction cannot stay in place, as other tools require");
 			plan->kept = ins.length;
 		}
 		plan->moved = (uint8_t) (plan->moved + ins.length);

@@ -268,10 +268,10 @@ find_plan(const detour_function *f, detour_way way, detour_plan *plan, char *rea
 {
 	for (const detour *e = prepared; e != NULL; e = e->next)
 		if (e->function == f->code)
-			return DETOUR_REFUSE(reason, size, "pg_tally redirects it already, for its own use or by "
+			return DETOUR_REFUSE(reason, size, "pg_tally already redirects it, for its own use or under "
 					 "another name");
 	if (f->module != NULL && executable_segment(f->module, f->code, f->size) == NULL)
-		return DETOUR_REFUSE(reason, size, "it does not lie in what is loaded of its library");
+		return DETOUR_REFUSE(reason, size, "it lies outside the loaded part of its library");
 	if (!detour_plan_for(f, plan, reason, size))
 		return false;
 	/* What tells a loop from a call takes stack, and there arguments may lie. */
@@ -279,7 +279,7 @@ find_plan(const detour_function *f, detour_way way, detour_plan *plan, char *rea
 		return DETOUR_REFUSE(reason, size, DETOUR_BRANCHES_INTO);
 	/* Nothing describes the stub to what walks the stack. The server itself is C, which no exception may pass. */
 	if (way == DETOUR_AROUND && detour_moves_call(plan) && (f->module == NULL || f->module->low != executable_self()->low))
-		return DETOUR_REFUSE(reason, size, "it begins with a call, which an exception could not leave");
+		return DETOUR_REFUSE(reason, size, "it begins with a call, which an exception could not unwind");
 	return true;
 }
 
@@ -313,14 +313,14 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 		return DETOUR_REFUSE(reason, size, "no memory for new code within reach of the function");
 	e->call = hook->way == DETOUR_AROUND ? free_return() : DETOUR_RETURNS;
 	if (hook->way == DETOUR_AROUND && e->call == DETOUR_RETURNS)
-		return DETOUR_REFUSE(reason, size, "%d functions are redirected already", DETOUR_RETURNS);
+		return DETOUR_REFUSE(reason, size, "%d functions are already redirected", DETOUR_RETURNS);
 	number = free_stub(arena);
 	s.at = (uintptr_t) arena->base + (size_t) number * STUB_SIZE;
 	detour_assemble(&s, f, plan, hook, e);
 	memcpy(e->saved, e->target, DETOUR_JUMP_SIZE);
 	e->original = (void *) s.at;
 	if (s.failed)
-		return DETOUR_REFUSE(reason, size, "an operand of its first instructions is out of reach");
+		return DETOUR_REFUSE(reason, size, "its first instructions refer to an address out of reach");
 	error = begin_writing(&writer);
 	if (error == 0)
 	{
@@ -329,7 +329,7 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 	}
 	if (error != 0)
 	{
-		snprintf(reason, size, "the machine forbids new code: %s", strerror(error));
+		snprintf(reason, size, "the system forbids new executable code: %s", strerror(error));
 		errno = error;
 		return false;
 	}

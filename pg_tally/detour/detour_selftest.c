@@ -101,7 +101,7 @@ detour_selftest(detour_preparer prepare, detour_switcher switch_all, uint8 *copy
 	if (!detour_test_call(copy, &sum) || sum != 3010 || seen.calls != 2 || seen.number != 42)
 	{
 		switch_all(&on, 1, false);
-		snprintf(reason, size, "a call was not followed as it should");
+		snprintf(reason, size, "a redirected call did not behave as expected");
 		return false;
 	}
 	switch_all(&on, 1, false);
@@ -115,12 +115,12 @@ detour_selftest(detour_preparer prepare, detour_switcher switch_all, uint8 *copy
 		seen.arguments != UINT64CONST(1001) * 2002 + 3003)
 	{
 		switch_all(&on, 1, false);
-		snprintf(reason, size, "a call was not wrapped as it should");
+		snprintf(reason, size, "a wrapped call did not behave as expected");
 		return false;
 	}
 	switch_all(&on, 1, false);
 	memset(&seen, 0, sizeof(seen));
 	if (!detour_test_call(copy, &sum) || sum != 3010 || seen.calls != 0)
-		return DETOUR_REFUSE(reason, size, "a function could not be put back");
+		return DETOUR_REFUSE(reason, size, "a function could not be restored");
 	return true;
 }

@@ -125,7 +125,7 @@ import_function(const executable *exe, const import_slots *import, const char **
 	{
 		function = resolve(exe, import->symbol);
 		if (function == NULL)
-			*reason = "its import slot is not bound yet, and the function cannot be found";
+			*reason = "its import slot is not bound yet, and the function was not found";
 	}
 	else if (function == NULL)
 		*reason = "its import slot is not bound";

@@ -81,7 +81,7 @@ find(search *s)
 static void
 refuse(outcome *o, const char *name, const char *reason)
 {
-	ereport(o->elevel, (errmsg("pg_tally does not probe function \"%s\": %s", name, reason)));
+	ereport(o->elevel, (errmsg("pg_tally could not probe function \"%s\": %s", name, reason)));
 	if (o->publish && o->refused < REFUSALS)
 		probe_table_set((uint32) (PROBES_REFUSED + o->refused), "function", name, reason);
 	o->refused++;
@@ -117,7 +117,7 @@ probe(outcome *o, const char *pattern)
 		refuse(o, pattern, "no library of the server exports it");
 	else if (o->probed + s->count > FUNCTIONS_MAX)
 	{
-		snprintf(reason, sizeof(reason), "%d functions match, and at most %d are probed at a time",
+		snprintf(reason, sizeof(reason), "%d functions match, but at most %d can be probed at a time",
 				 s->count, FUNCTIONS_MAX);
 		refuse(o, pattern, reason);
 	}

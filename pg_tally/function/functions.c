@@ -162,8 +162,8 @@ report_hot(void *arg)
 	char		text[160];
 	int			saved_errno = errno;
 
-	snprintf(text, sizeof(text), "function %s is called so often that its probe took more than "
-			 "%d %% of a processor: from now on it is only counted", fn->name,
+	snprintf(text, sizeof(text), "function %s is called too often to be timed: its probe took more than "
+			 "%d %% of a CPU; from now on its calls are only counted", fn->name,
 			 HOT_SHARE_PERCENT);
 	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 	errno = saved_errno;
@@ -271,15 +271,15 @@ report_interleaved(void *unused)
 {
 	int			saved_errno = errno;
 
-	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, "coroutines run on the main stack of a process: it does not "
-					"time functions any more");
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, "coroutines run on the main stack of a process, which "
+					"stops timing functions");
 	errno = saved_errno;
 }
 
 static void
 report_lost(void *unused)
 {
-	static const char text[] = "pg_tally: a timed function returns from a stack that was put aside\n";
+	static const char text[] = "pg_tally: a timed function returned on a stack that had been switched away\n";
 
 	(void) !write(STDERR_FILENO, text, sizeof(text) - 1);
 	abort();
@@ -552,8 +552,8 @@ functions_add(const detour_function *wanted, char *reason, size_t size)
 		number = take_function();
 		if (number < 0)
 		{
-			snprintf(reason, size, "%d functions that were probed before are in calls that have "
-					 "not returned: try again, or in a new session", KEPT);
+			snprintf(reason, size, "%d previously probed functions have calls that have "
+					 "not returned; try again, or use a new session", KEPT);
 			return false;
 		}
 		fn = &f.functions[number];

@@ -306,7 +306,7 @@ blocking_events_end(uint64 since, uint64 now)
 	if (!events.reported)
 		return;
 	events.reported = false;
-	snprintf(text, sizeof(text), "waits no longer for ");
+	snprintf(text, sizeof(text), "no longer waits for ");
 	used = strlen(text);
 	name_session(events.root, text + used, sizeof(text) - used);
 	used = strlen(text);

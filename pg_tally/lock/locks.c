@@ -85,7 +85,7 @@ locks_prepare(void)
 		const lock_detour *e = detour_number(i);
 
 		if (missing[e->group] && reason[i][0] == '\0')
-			snprintf(reason[i], sizeof(reason[i]), "another function of %s locks was left out",
+			snprintf(reason[i], sizeof(reason[i]), "another function for %s locks could not be probed",
 					 missing[LOCKS_LIGHTWEIGHT] ? "lightweight" : "buffer");
 		probe_table_set(PROBES_LOCKS + i, "detour", e->name, reason[i]);
 	}
@@ -138,8 +138,8 @@ try_again_later(bool wanted, int error)
 	retry.after = Min(Max(2 * retry.after, 1), RETRY_MOST);
 	if (retry.after > 1 || !tally.claimed)
 		return;
-	snprintf(text, sizeof(text), "level locks is %s in force in this process, and will be tried "
-			 "again: " DETOUR_FORBIDDEN, wanted ? "not" : "still",
+	snprintf(text, sizeof(text), "could not turn level locks %s in this process, will retry: "
+			 DETOUR_FORBIDDEN, wanted ? "on" : "off",
 			 strerror(error));
 	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 }
@@ -198,8 +198,8 @@ locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
 	usable[group] = false;
 	if (group == LOCKS_LIGHTWEIGHT)
 		usable[LOCKS_BUFFER] = usable[LOCKS_OTHER] = false;
-	snprintf(reason, sizeof(reason), "calls do not balance: %u locks were not seen to be %s by an idle process",
-			 unreleased > 0 ? unreleased : unacquired, unreleased > 0 ? "released" : "acquired");
+	snprintf(reason, sizeof(reason), "calls do not balance: %u locks lack their %s in an idle process",
+			 unreleased > 0 ? unreleased : unacquired, unreleased > 0 ? "release" : "acquisition");
 	for (int i = 0; i < DETOURS && first; i++)
 		if (detours[i].prepared && !usable[detour_number(i)->group])
 			probe_table_set(PROBES_LOCKS + i, "detour", detour_number(i)->name, reason);
@@ -207,7 +207,7 @@ locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
 	{
 		char		text[200];
 
-		snprintf(text, sizeof(text), "%s locks are not counted any more: %s",
+		snprintf(text, sizeof(text), "%s locks are no longer counted: %s",
 				 group == LOCKS_BUFFER ? "buffer" : "lightweight", reason);
 		tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 	}

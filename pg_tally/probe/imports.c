@@ -503,7 +503,7 @@ imports_install(void)
 	bool		unlocked = false;
 
 	if (!exe->found)
-		reason = "the executable has no dynamic section that can be read";
+		reason = "the executable has no readable dynamic section";
 	else
 	{
 		import_table_scan(exe, find_import, NULL);
@@ -513,7 +513,7 @@ imports_install(void)
 								PROT_READ | PROT_WRITE) == 0;
 			if (!unlocked)
 			{
-				snprintf(text, sizeof(text), "the import table cannot be made writable: %s",
+				snprintf(text, sizeof(text), "could not make the import table writable: %s",
 						 strerror(errno));
 				reason = text;
 			}

@@ -319,7 +319,7 @@ probe_getbyte(void)
 static pg_noinline void
 report_unseen(void)
 {
-	static const char reason[] = "the main loop does not call it: the compiler has put copies of it into its callers";
+	static const char reason[] = "the main loop does not call it: the compiler inlined it into its callers";
 	tally_probe probe;
 	bool		first = tally_read_probe(tally.slot.segment, CALLS_DETOUR, &probe) == TALLY_READ_CONSISTENT &&
 		probe.state == TALLY_PROBE_INSTALLED;

@@ -100,12 +100,12 @@ probe_claim(tally_segment *segment, tally_phase phase)
 		__atomic_compare_exchange_n(&segment->header->refusal_logged, &logged, 1, false,
 									__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		ereport(LOG,
-				(errmsg("pg_tally does not see process %d, and perhaps others: %s", (int) getpid(),
-						error == ENOSPC ? "all slots are taken" : "there is no memory for a slot"),
+				(errmsg("pg_tally could not instrument process %d, and possibly others: %s", (int) getpid(),
+						error == ENOSPC ? "all slots are in use" : "no memory for a slot"),
 				 error == ENOSPC
-				 ? errhint("Raise pg_tally.max_slots (now %u); processes that are not seen take a slot when one is given back.",
+				 ? errhint("Increase pg_tally.max_slots (currently %u). Processes without a slot take one as soon as it becomes free.",
 						   segment->cold.slots)
-				 : errhint("Free space in the file system of \"%s\".", own.path)));
+				 : errhint("Free space in the file system that contains \"%s\".", own.path)));
 }
 
 /* A slot was given back since this process was refused one. At a wait or a message, so nothing is raised. */
@@ -363,7 +363,7 @@ lifecycle_forked(void)
 		probe_claim(&own.segment, PHASE_STARTUP);
 	else
 		snprintf(own.failure, sizeof(own.failure), "%s: %s", own.path,
-				 error == EINVAL ? "the file was cut short" : strerror(error));
+				 error == EINVAL ? "the file was truncated" : strerror(error));
 }
 
 /* Remove the segment's file if it is still ours. Who has it open reads when this run ended; the postmaster maps nothing. */

@@ -244,7 +244,7 @@ report_change(const tally_statement_key *key, uint64 before, uint64 shape)
 {
 	char		text[TEXT_SIZE];
 
-	snprintf(text, sizeof(text), "statement " INT64_FORMAT " has another plan: " UINT64_FORMAT " instead of " UINT64_FORMAT,
+	snprintf(text, sizeof(text), "statement " INT64_FORMAT " has a different plan: " UINT64_FORMAT " instead of " UINT64_FORMAT,
 			 (int64) key->id, shape, before);
 	tally_event_add(tally.slot.segment, TALLY_EVENT_NOTE, text);
 }

@@ -422,7 +422,7 @@ check(const tally_segment *segment, reader *r)
 	r->size -= sizeof(crc);
 	memcpy(&r->header, r->bytes, FIRST_HEADER);
 	if (memcmp(r->header.magic, FILE_MAGIC, sizeof(r->header.magic)) != 0)
-		return "not a file of statements";
+		return "not a statement file";
 	if (r->header.version == FIRST_VERSION)
 	{
 		(void) take(r, FIRST_HEADER);
@@ -442,7 +442,7 @@ check(const tally_segment *segment, reader *r)
 	if (!EQ_CRC32C(crc, stored))
 		return "wrong checksum";
 	if (r->header.system_id != segment->cold.system_id)
-		return "written by another cluster";
+		return "written by another database cluster";
 	if (r->header.major != MAJOR)
 		return "written by another major version of PostgreSQL";
 	return NULL;
