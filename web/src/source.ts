@@ -21,7 +21,7 @@ export function embedded(): Source {
     if (report?.format !== "pgtally report") throw new Error("This page contains no report.");
     if (report.version > VERSION) {
         throw new Error(
-            `The report has version ${report.version}; this page can draw versions up to ${VERSION}.`,
+            `The report has version ${report.version}; this page supports versions up to ${VERSION}.`,
         );
     }
     const { live } = report;

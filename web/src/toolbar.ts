@@ -22,7 +22,7 @@ function rangeText(view: View): HTMLElement {
         const { from, to } = view.range;
         if (view.zone === "elapsed") {
             first.textContent = `${elapsed(from)} – ${elapsed(to)}`;
-            second.textContent = "since each side began";
+            second.textContent = "time since the start of each side";
             return;
         }
         const other: Zone = view.zone === "UTC" ? "local" : "UTC";
@@ -38,7 +38,7 @@ function rangeText(view: View): HTMLElement {
 }
 
 function allButton(view: View): HTMLElement {
-    const it = button("All", "Show the whole recording (double click in a chart does the same)", () =>
+    const it = button("All", "Show the whole recording (or double-click a chart)", () =>
         view.reset(),
     );
     const write = (): void => {
@@ -51,7 +51,7 @@ function allButton(view: View): HTMLElement {
 
 function zoneButton(view: View): HTMLElement {
     const label = (): string => (view.zone === "UTC" ? "UTC" : "Local");
-    const it = button(label(), "Times in UTC or in this browser's time zone", () => {
+    const it = button(label(), "Show times in UTC or in this browser's time zone", () => {
         view.setZone(view.zone === "UTC" ? "local" : "UTC");
         it.textContent = label();
     });

@@ -82,7 +82,7 @@ for (const scheme of ["light", "dark"]) {
         assert.ok((await colours(100)).includes(shade("io", 0, 1, scheme)), await colours(100));
         await page.locator("#chart-rate .u-over").hover({ position: { x: 100, y: 50 } });
         const box = page.locator("#chart-rate .tooltip");
-        assert.match(await box.innerText(), /^\d+\u00a0s after the beginning\s+A\s+50\/s\s+B\s+100\/s/);
+        assert.match(await box.innerText(), /^\d+\u00a0s since the start\s+A\s+50\/s\s+B\s+100\/s/);
         assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });
         await page.context().close();
     });

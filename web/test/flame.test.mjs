@@ -67,17 +67,17 @@ test("time on CPUs is that of the samples, below their accounts", () => {
             "execute / cpu": ["activity", "cpu", 0.3],
             "execute / cpu / main": ["postgres", "cpu", 0.3],
             "execute / cpu / main / read": ["kernel", "cpu", 0.1],
-            "account not known": ["phase", "plain", 0.4],
-            "account not known / account not known": ["activity", "other", 0.4],
-            "account not known / account not known / ext4": ["kernel [ext4]", "other", 0.4],
+            "unknown account": ["phase", "plain", 0.4],
+            "unknown account / unknown account": ["activity", "other", 0.4],
+            "unknown account / unknown account / ext4": ["kernel [ext4]", "other", 0.4],
             pgbench: ["process", "other", 1.6],
             "pgbench / main": ["postgres", "other", 1.6],
         },
     ]);
 });
 
-test("time off the CPU is that of the sessions without that of the samples", () => {
-    const waiting = "waiting for a CPU, or blocked outside of a wait event";
+test("off-CPU time is that of the sessions without that of the samples", () => {
+    const waiting = "waiting for a CPU, or blocked without a wait event";
     assert.deepEqual(nodes({ grouping: "statement", wall: true, idle: false }), [
         3.7,
         {
@@ -93,10 +93,10 @@ test("time off the CPU is that of the sessions without that of the samples", () 
             "statement 8 / execute": ["phase", "plain", 0.2],
             "statement 8 / execute / cpu": ["activity", "cpu", 0.2],
             "statement 8 / execute / cpu / main": ["postgres", "cpu", 0.2],
-            "no statement, or not known": ["statement", "plain", 0.4],
-            "no statement, or not known / account not known": ["phase", "plain", 0.4],
-            "no statement, or not known / account not known / account not known": ["activity", "other", 0.4],
-            "no statement, or not known / account not known / account not known / ext4": ["kernel [ext4]", "other", 0.4],
+            "no statement, or unknown": ["statement", "plain", 0.4],
+            "no statement, or unknown / unknown account": ["phase", "plain", 0.4],
+            "no statement, or unknown / unknown account / unknown account": ["activity", "other", 0.4],
+            "no statement, or unknown / unknown account / unknown account / ext4": ["kernel [ext4]", "other", 0.4],
             pgbench: ["process", "other", 1.6],
             "pgbench / main": ["postgres", "other", 1.6],
         },

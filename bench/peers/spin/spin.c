@@ -67,8 +67,8 @@ void
 _PG_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
-		elog(ERROR, "spin must be loaded by shared_preload_libraries, after pg_tally");
-	DefineCustomIntVariable("spin.nanoseconds", "How long each statement spins.", NULL,
+		elog(ERROR, "spin must be loaded via shared_preload_libraries, after pg_tally");
+	DefineCustomIntVariable("spin.nanoseconds", "Sets how long each statement spins.", NULL,
 							&spin_nanoseconds, 0, 0, 1000000000, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	if (ExecutorStart_hook != NULL)
 		previous_ExecutorStart = ExecutorStart_hook;

@@ -55,7 +55,7 @@ find_track(void)
 		track = setting->variable;
 	}
 	if (track == NULL)
-		elog(ERROR, "statement_peer: there is no setting \"%s\"", TRACK);
+		elog(ERROR, "statement_peer: unrecognized parameter \"%s\"", TRACK);
 }
 
 static inline void
@@ -100,7 +100,7 @@ void
 _PG_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
-		elog(ERROR, "statement_peer must be loaded by shared_preload_libraries, as the last one");
+		elog(ERROR, "statement_peer must be loaded via shared_preload_libraries, as its last entry");
 	previous_post_parse_analyze = post_parse_analyze_hook;
 	post_parse_analyze_hook = peer_post_parse_analyze;
 	if (ExecutorStart_hook != NULL)

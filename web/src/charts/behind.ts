@@ -35,11 +35,11 @@ function table(figures: Figures, view: View): HTMLElement {
         );
     const caption =
         rows.length > MAX_ROWS
-            ? `The first ${MAX_ROWS} of ${rows.length} points in view; files have all`
+            ? `The first ${MAX_ROWS} of ${rows.length} points in view; exported files contain all`
             : `${rows.length} points in view`;
     return element(
         "div",
-        { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Figures of the chart" },
+        { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Data of the chart" },
         element(
             "table",
             {},
@@ -59,7 +59,7 @@ export function behind(host: HTMLElement, figures: Figures, view: View, until: A
         else host.append(next);
         open = next;
     };
-    const toggle = button("Table", "The figures of the points in view", () => {
+    const toggle = button("Table", "Show the points in view as a table", () => {
         if (open) {
             open.remove();
             open = null;

@@ -53,7 +53,7 @@ export class Legend {
         const dot = element("i", { class: "dot" });
         const toggle = button(
             "",
-            "Click: hide or show. Double click: only this one.",
+            "Click to hide or show; double-click to show only this one.",
             () => {
                 this.curves.toggle(series);
                 this.write();

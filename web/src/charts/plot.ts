@@ -28,10 +28,10 @@ export interface Kind {
     readonly step: (time: number, by: number) => number;
 }
 
-/** The keys of all plots, for screen readers. */
+/** Key bindings common to all plots, for screen readers. */
 export const KEYS =
-    "With Shift they move the view; plus and minus zoom, 0 shows everything. " +
-    "The button Table shows the same figures.";
+    "With Shift, they move the view. Plus and minus zoom; 0 shows everything. " +
+    "The Table button shows the same figures.";
 /** Minimum width of a plot in pixels. */
 const MIN_WIDTH = 120;
 /** Width in pixels on paper: about a page without its margins. */

@@ -28,7 +28,7 @@ export interface Node {
     readonly children: Map<string, Node>;
 }
 
-const UNKNOWN = "account not known";
+const UNKNOWN = "unknown account";
 
 export function treeOf(profile: Profile, options: Options): Node {
     const root = node("all", "", "other");
@@ -88,7 +88,7 @@ export function treeOf(profile: Profile, options: Options): Node {
             ? options.grouping === "function"
                 ? session.activity
                 : "off CPU"
-            : "waiting for a CPU, or blocked outside of a wait event";
+            : "waiting for a CPU, or blocked without a wait event";
         const leaf = child(at, name, "not on a CPU", kindOf(session));
         add([root, ...path, leaf], off);
     }
@@ -96,7 +96,7 @@ export function treeOf(profile: Profile, options: Options): Node {
 }
 
 function queryOf(profile: Profile, statement: number | null): string {
-    if (statement === null) return "no statement, or not known";
+    if (statement === null) return "no statement, or unknown";
     const found = profile.statements[statement];
     return found?.query ?? `statement ${found?.query_id ?? "?"}`;
 }

@@ -188,7 +188,7 @@ export class Grid {
         const total = this.table.rows.length;
         this.shown.textContent = this.wanted ? `${order.length} of ${total}` : "";
         this.more.hidden = order.length <= FIRST;
-        this.more.textContent = this.all ? `Show the first ${FIRST} only` : `Show all ${order.length} rows`;
+        this.more.textContent = this.all ? `Show only the first ${FIRST}` : `Show all ${order.length} rows`;
         this.hideColumns();
     }
 
@@ -234,7 +234,7 @@ export class Grid {
         const text = element("span", { class: "clamp" }, ...first.childNodes);
         const toggle = button(
             "",
-            "Show its text, histogram and activities",
+            "Show the text, histogram and activities",
             () => this.open(i, detail, toggle),
             "opener",
         );

@@ -120,6 +120,6 @@ export function waterfall(message: Message): HTMLElement {
         { class: "waterfall", role: "table", "aria-label": "Waterfall of the message" },
         head,
         ...rows.slice(0, MOST_ROWS).map((row) => rowOf(row, message.start, length)),
-        left > 0 ? element("p", { class: "note" }, `${left} more rows are not shown.`) : null,
+        left > 0 ? element("p", { class: "note" }, `${left} more rows not shown.`) : null,
     );
 }

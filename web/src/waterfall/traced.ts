@@ -53,7 +53,7 @@ export function traced(trace: Trace): HTMLElement {
                 most += PAGE;
                 again();
             };
-            list.append(button(`${found.length - most} more`, "List more messages", more));
+            list.append(button(`${found.length - most} more`, "Show more messages", more));
         }
         status.value = `${found.length} of ${all.length} messages`;
         if (found.length === 0) list.append(element("p", { class: "nothing" }, "No messages."));
@@ -61,7 +61,7 @@ export function traced(trace: Trace): HTMLElement {
 
     const select = element("select", { "aria-label": "Order" });
     for (const [value, label] of [
-        ["time", "in order"],
+        ["time", "by time"],
         ["longest", "longest first"],
     ] as const)
         select.append(element("option", { value }, label));
@@ -79,7 +79,7 @@ export function traced(trace: Trace): HTMLElement {
     if (all.length === 1) list.querySelector("details")?.setAttribute("open", "");
     const left =
         trace.left_out > 0
-            ? element("p", { class: "note" }, `${trace.left_out} records at the end are left out: the trace is too long for a page.`)
+            ? element("p", { class: "note" }, `The trace is too long for a page: its last ${trace.left_out} records are left out.`)
             : null;
     return element("div", { class: "traced" }, element("div", { class: "controls" }, select, search, status), list, left);
 }

@@ -37,7 +37,7 @@ public final class Agent {
             }
             Switch.apply(options, Agent.class.getPackage().getImplementationVersion(), instrumentation);
         } catch (IllegalArgumentException e) {
-            Report.line("wrong option: " + e.getMessage() + "; nothing is measured");
+            Report.line("invalid option: " + e.getMessage() + "; nothing is measured");
         } catch (IOException e) {
             Report.line("could not create the segment: " + e.getMessage() + "; nothing is measured");
         } catch (Exception | LinkageError e) {

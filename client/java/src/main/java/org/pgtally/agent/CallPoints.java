@@ -104,7 +104,7 @@ final class CallPoints {
             if (point.type.equals(type.getName())) {
                 boolean there = type.getDeclaredMethods().stream().anyMatch(point::is);
                 segment.probe("calls " + type.getSimpleName() + "." + point.name,
-                        there ? null : "the driver or pool has no such method; figures of statements may be incomplete");
+                        there ? null : "the driver or pool has no such method; statement statistics may be incomplete");
                 visited = visited.visit(point.advice.on(point::is));
             }
         }

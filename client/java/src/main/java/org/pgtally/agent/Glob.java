@@ -24,7 +24,7 @@ final class Glob {
     /** The methods of this pattern, of any visibility. */
     static Glob of(String text) {
         if (text.isEmpty() || text.startsWith("#") || text.endsWith("#") || text.indexOf('#') != text.lastIndexOf('#')) {
-            throw new IllegalArgumentException("\"" + text + "\" is no pattern; write CLASS or CLASS#METHOD, as in"
+            throw new IllegalArgumentException("\"" + text + "\" is not a pattern; write CLASS or CLASS#METHOD, as in"
                     + " com.example.shop.**#find*");
         }
         return new Glob(text, false);

@@ -65,7 +65,7 @@ final class Instrumenter {
                     .anyMatch(glob -> glob.matches(type.getName(), method.getName(), method.isPublic()));
             if (wanted) {
                 segment.probe("function " + Names.of(type, method),
-                        code ? null : method.isNative() ? "it is native" : "it is abstract");
+                        code ? null : method.isNative() ? "the method is native" : "the method is abstract");
             }
             return wanted && code;
         };
@@ -98,7 +98,7 @@ final class Instrumenter {
         public Iterable<? extends List<Class<?>>> onError(int index, List<Class<?>> batch, Throwable error,
                 List<Class<?>> types) {
             if (batch.size() == 1) {
-                segment.note(true, "could not instrument " + batch.get(0).getName() + ", which was loaded: " + error);
+                segment.note(true, "could not instrument " + batch.get(0).getName() + ", which is already loaded: " + error);
             }
             return List.of();
         }

@@ -8,7 +8,7 @@ import org.pgtally.probe.Methods;
 import org.pgtally.probe.Session;
 import org.pgtally.segment.Segment;
 
-/** What is given to the agent: {@code key=value} separated by commas. */
+/** The agent's options: {@code key=value} pairs separated by commas. */
 final class Options {
     private static final String KNOWN = "methods, calls, cpu, edges, histograms, threads, statistics, directory, file, keep";
     private static final int MOST_THREADS = 4096;
@@ -100,7 +100,7 @@ final class Options {
             file = Path.of(value).toAbsolutePath();
             break;
         default:
-            throw new IllegalArgumentException("there is no option \"" + key + "\"; there are " + KNOWN + ", and off");
+            throw new IllegalArgumentException("unknown option \"" + key + "\"; options are " + KNOWN + ", and off");
         }
     }
 
@@ -130,7 +130,7 @@ final class Options {
         case "false":
             return false;
         default:
-            throw new IllegalArgumentException(key + "=" + value + ": write on or off");
+            throw new IllegalArgumentException(key + "=" + value + ": must be on or off");
         }
     }
 
@@ -143,6 +143,6 @@ final class Options {
         } catch (NumberFormatException e) {
             // Reported below.
         }
-        throw new IllegalArgumentException(key + "=" + value + ": write a number from " + min + " to " + max);
+        throw new IllegalArgumentException(key + "=" + value + ": must be a number from " + min + " to " + max);
     }
 }

@@ -48,7 +48,7 @@ final class Pauses {
             VmCounters counters = VmCounters.open();
             // Times are in ns: on Linux, HotSpot's frequency of ticks is a constant.
             if (counters.named(Pattern.compile("sun\\.rt\\.safepointTime")).length == 0) {
-                throw new IOException("there is none of safepoints");
+                throw new IOException("no counter of safepoints");
             }
             Book book = segment.claim("virtual machine", null, (int) ProcessHandle.current().pid(), "pauses");
             int first = book == null ? -1 : segment.grow(book, 0, 0, 8);
@@ -62,7 +62,7 @@ final class Pauses {
             }
             reason = "no space in the segment";
         } catch (IOException | RuntimeException e) {
-            reason = "the virtual machine publishes no counters (PerfDisableSharedMem?): " + e.getMessage();
+            reason = "the JVM publishes no counters (is PerfDisableSharedMem set?): " + e.getMessage();
         }
         segment.probe("pauses", reason);
         return null;

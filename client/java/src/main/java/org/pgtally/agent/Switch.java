@@ -32,7 +32,7 @@ public final class Switch {
         if (options.off) {
             off();
         } else if (Probe.isOn()) {
-            Report.line("this process is measured already, in " + segment.path() + "; switch it off first");
+            Report.line("this process is already measured, in " + segment.path() + "; turn that off first");
         } else {
             on(options, version, instrumentation);
         }
@@ -44,7 +44,7 @@ public final class Switch {
         segment = new Segment(options.file, options.threads, options.statistics,
                 new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
                         "Java " + System.getProperty("java.version")));
-        segment.note(false, "a call of a timed method takes about " + cost + " ns more (measured at start)");
+        segment.note(false, "timing adds about " + cost + " ns to each call of a timed method (measured at start)");
         Session session = options.session(segment, METHODS);
         if (options.edges) {
             segment.probe("edges", null);

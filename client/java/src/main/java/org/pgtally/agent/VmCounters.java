@@ -41,13 +41,13 @@ final class VmCounters {
         try (FileChannel channel = FileChannel.open(file, Set.of(StandardOpenOption.READ))) {
             ByteBuffer memory = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size());
             if (memory.getInt(0) != MAGIC) {
-                throw new IOException(file + " has another format");
+                throw new IOException(file + " has an unknown format");
             }
             VmCounters counters = new VmCounters(memory.order(ByteOrder.nativeOrder()));
             counters.find();
             return counters;
         } catch (IndexOutOfBoundsException e) {
-            throw new IOException(file + " has another format", e);
+            throw new IOException(file + " has an unknown format", e);
         }
     }
 

@@ -153,7 +153,7 @@ final class SegmentFile {
             OWN.remove(key);
             Files.deleteIfExists(temporary);
             if (e instanceof FileAlreadyExistsException) {
-                throw new IOException(path + " exists and is not the segment of an ended process: choose another file or"
+                throw new IOException(path + " exists and is not the segment of an ended process; choose another file or"
                         + " directory, or remove it", e);
             }
             throw e;
@@ -278,7 +278,7 @@ final class SegmentFile {
         long total = store.getTotalSpace();
         if (total > 0 && store.getUsableSpace() < Math.min(total / 4, HEADROOM_MAX) + length) {
             throw new IOException("no space left in " + path.toAbsolutePath().getParent()
-                    + " (a quarter of it, at most 256 MiB, is left to others)");
+                    + " (a quarter of it, at most 256 MiB, is kept free for others)");
         }
         byte[] zeros = new byte[(int) length];
         file.seek(at);
