@@ -74,7 +74,7 @@ for my $what ('', ' --demo', ' --test', ' --packages') {
 }
 my ($status, $noted, $output) = ran('script/bootstrap --check --studies');
 is("$status$noted", '0', 'bootstrap --check --studies installs nothing, and what is missing is left out');
-like($output, qr/left out; missing packages: /, 'it says so');
+like($output, qr/skipped; missing packages: /, 'it says so');
 for my $what ('', ' --demo', ' --test', ' --packages', ' --studies') {
     my $installed = (ran("script/bootstrap$what"))[1];
     like($installed, qr/^apt-get update .*^apt-get .* install .*--no-remove \S/ms, "bootstrap$what installs");
