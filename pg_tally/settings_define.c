@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * settings_define.c
- *	  The settings of the extension: their definitions, what follows from a change, and how a
- *	  session reads those that it does not define.
+ *	  Defines the extension's settings, applies their changes, and reads the settings that a session
+ *	  does not define.
  */
 #include "base/compat.h"
 
@@ -40,8 +40,8 @@ static const struct config_enum_entry statements_options[] = {
 };
 
 /*
- * Every process that reads the changed configuration applies it; libtally sets the level once. A parallel
- * worker gets its leader's settings by way of the defaults, which is no change.
+ * Every process that rereads the configuration applies it; libtally sets the level only once. A parallel
+ * worker assigns the defaults before it gets its leader's settings, which must not change the level.
  */
 static void
 assign_level(int value, void *extra)
@@ -53,13 +53,13 @@ assign_level(int value, void *extra)
 }
 
 /*
- * Each process probes the functions of its own setting. Problems with a user's setting are reported to the user,
- * those with the server's setting to the log, once.
+ * Each process probes the functions in its own value of the setting. Problems with a user's value are reported to the
+ * user; problems with the server's value are logged once.
  */
 void
 settings_apply_functions(const char *list)
 {
-	/* A parallel worker takes over its leader's settings, which were reported there. */
+	/* The leader of a parallel worker has already reported problems with these settings. */
 	bool		user = IsUnderPostmaster && debug_query_string != NULL && !IsParallelWorker();
 	tally_segment *segment = pg_tally_opened();
 
@@ -95,12 +95,12 @@ assign_plan_threshold(int value, void *extra)
 	plans_set_threshold(value);
 }
 
-/* A definition assigns the default first, which need not be what the configuration says. */
+/* Set while settings are defined: a definition assigns the default first, which may differ from the configuration. */
 static bool defining = false;
 
 /*
- * Statements are known by the server's query ids, which cost each of them some 2,000 instructions. They are asked
- * for where statements are wanted, and cannot be given back.
+ * Statements are identified by the server's query ids, which cost each statement some 2,000 instructions. They are
+ * enabled only if statements are tracked, and cannot be disabled again.
  */
 static void
 assign_statements(int value, void *extra)
@@ -124,15 +124,15 @@ typedef struct setting
 	enum config_type type;
 	void	   *value;
 	int			initial;
-	int			min;				/* PGC_INT: these three */
+	int			min;				/* min, max and flags: PGC_INT */
 	int			max;
-	int			flags;				/* its unit */
+	int			flags;				/* unit */
 	void	   *assign;
 	const struct config_enum_entry *options;	/* PGC_ENUM */
-	const char *text;				/* PGC_STRING: its initial value */
+	const char *text;				/* PGC_STRING: initial value */
 } setting;
 
-/* What can be changed in running sessions, however the library was loaded. */
+/* Settings that can be changed in running sessions, however the library was loaded. */
 static const setting everywhere[] = {
 	{"pg_tally.level", "Sets what all instrumented processes measure: off, waits or locks.",
 		PGC_SIGHUP, PGC_ENUM, &settings_values_now.level, TALLY_LEVEL_WAITS,
@@ -233,7 +233,7 @@ parse_enum(const char *text, const struct config_enum_entry *options, int *value
 	return false;
 }
 
-/* The server warns about a level that is none and takes the default; tally.status shows that later, too. */
+/* The server warns about an invalid level and uses the default. Remember that for tally.status. */
 static void
 remember_refused_level(const char *asked)
 {
@@ -257,9 +257,9 @@ settings_define_shared(void)
 	MarkGUCPrefixReserved("pg_tally");
 }
 
-/* ---------------------------------------------------------------- a session that defines few of them */
+/* ---------------------------------------------------------------- sessions that define only some settings */
 
-/* What the configuration says, without defining the settings. An invalid value gives the default. */
+/* Read the configured values without defining the settings. An invalid value means the default. */
 static void
 read_configured(const setting *s, int count)
 {
@@ -301,8 +301,8 @@ settings_read_statements(void)
 }
 
 /*
- * A client may set a placeholder to a value that it may not give to the setting. The server then takes the
- * default, so the configured value is restored.
+ * A client may have set the placeholder to a value that it may not set the parameter to. The server then uses the
+ * default, so restore the configured value.
  */
 static void
 keep_configured(const char *name, const char *text)
@@ -311,14 +311,14 @@ keep_configured(const char *name, const char *text)
 		SetConfigOption(name, text, PGC_SIGHUP, PGC_S_FILE);
 }
 
-/* Each definition sorts the server's table of settings again (45 us), so the others are only read. */
+/* Each definition makes the server sort its table of settings again (45 us), so the other settings are only read. */
 const char *
 settings_define_in_session(void)
 {
 	const char *level = settings_session_text("pg_tally.level", CONFIGURATION_SERVER);
 	const char *functions = settings_session_text("pg_tally.functions", CONFIGURATION_SUPERUSER);
 
-	/* The definitions free the placeholders, and the texts with them. */
+	/* The definitions free the placeholders together with their texts. */
 	level = level == NULL ? NULL : pstrdup(level);
 	functions = functions == NULL ? NULL : pstrdup(functions);
 	remember_refused_level(level);
@@ -334,14 +334,14 @@ settings_define_in_session(void)
 	return settings_unreadable;
 }
 
-/* The name of the value of pg_tally.statements. */
+/* The value of pg_tally.statements, as text. */
 const char *
 settings_statements_text(void)
 {
 	return statements_options[statements_settings_now.track].name;
 }
 
-/* Every process that can run at a time, and some that are just ending. */
+/* As many as processes can run at a time, plus some for processes that are just ending. */
 uint32
 settings_slots(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * start.c
- *	  The segment's file is opened or created; probes and hooks are installed.
+ *	  Opens or creates the segment's file, and installs probes and hooks.
  */
 #include "base/compat.h"
 
@@ -86,14 +86,14 @@ segment_open(tally_segment *opened)
 	options.server_port = (uint32) PostPortNumber;
 	options.system_id = GetSystemIdentifier();
 	options.flags = own.shared ? TALLY_SEGMENT_SERVER : 0;
-	/* a session takes what is there: others live in it */
+	/* a session accepts an existing segment as it is, because others use it */
 	options.any_capacities = !own.shared;
 	options.any_file_system = settings->directory_on_disk;
 	if (own.shared && settings->statements > 0 && IsPostmasterEnvironment)
 		options.prepare = statement_file_load;
 	if (Unix_socket_directories != NULL)
 	{
-		/* The first of the list, without its quotes or blanks. */
+		/* The first directory in the list, as it stands there. */
 		strlcpy(socket_dir, Unix_socket_directories, sizeof(socket_dir));
 		socket_dir[strcspn(socket_dir, ",")] = '\0';
 	}
@@ -110,7 +110,7 @@ install_probes(void)
 	custom_waits_install();
 	if (settings->statements > 0)
 		temp_files_install();
-	/* Made before the first fork, the stubs are everybody's. */
+	/* Stubs made before the first fork are shared by all processes. */
 	if (own.shared || settings->level >= TALLY_LEVEL_LOCKS)
 		locks_prepare();
 	own.messages_installed = messages_install(reason, sizeof(reason));

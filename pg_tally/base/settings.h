@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * settings.h
- *	  What pg_tally.* is set to, and the configured value of any setting, whatever a client has set.
+ *	  The values of pg_tally.*, and the configured value of any setting, ignoring values set by clients.
  */
 #ifndef PG_TALLY_SETTINGS_H
 #define PG_TALLY_SETTINGS_H
 
 #include "postgres.h"
 
-/* Those of the statements are in statements_settings_now (statement_time.h), near the hot path. */
+/* The settings for statements are in statements_settings_now (statement_time.h), near the hot path. */
 typedef struct settings_values
 {
 	int			level;				/* tally_level */
 	char	   *directory;			/* of the segment */
-	char	   *leave_out;			/* list of probes */
+	char	   *leave_out;			/* list of probes to leave out */
 	char	   *functions;			/* names and globs */
-	bool		function_edges;		/* calls from one function to another are kept apart */
+	bool		function_edges;		/* count calls from one function to another */
 	int			block_threshold;	/* ms; -1 none */
 	int			plan_threshold;	/* ms; -1 none */
 	int			plans;
 	int			slow_threshold;		/* ms; -1 none */
-	int			slots;				/* 0: all processes that can run */
+	int			slots;				/* 0: for all processes that can run */
 	int			statistics;
 	int			names;
 	int			groups;
@@ -29,7 +29,7 @@ typedef struct settings_values
 	int			files;
 	int			relations;
 	int			traces;
-	bool		statements_save;	/* over a restart */
+	bool		statements_save;	/* across restarts */
 	bool		directory_on_disk;	/* the directory need not be on tmpfs */
 	char		level_refused[160];	/* the message about an invalid level; empty when the level is valid */
 } settings_values;
