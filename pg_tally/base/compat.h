@@ -153,7 +153,7 @@ compat_string_setting(struct config_generic *setting)
 #endif
 }
 
-/* Append the settings of a configuration file. `strict`: the file must exist. */
+/* Append the settings of a configuration file. `must_be`: the file must exist. */
 static inline bool
 compat_parse_configuration(const char *file, bool must_be, ConfigVariable **first,
 						   ConfigVariable **last)

@@ -288,7 +288,7 @@ extern bool own_session(void);
 /* Check the role, if the session has the name. Does nothing outside a transaction. */
 extern void own_session_ask(void);
 
-/* Length of the mark of own sessions at the start of a text, if this session is not one; else 0. */
+/* Length of the marks of own sessions at the start of a text, if this session is not one and they are false; else 0. */
 extern uint32 own_session_false_mark(const char *text, uint32 length);
 
 #pragma GCC visibility pop
