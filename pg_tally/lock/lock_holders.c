@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * lock_holders.c
- *	  Which holds of a lightweight lock explain a wait for it, and the sentence that says so.
+ *	  Finds the holds of a lightweight lock that explain a wait for it, and describes them.
  *
- * A process remembers only its last TALLY_FREED holds that others waited for, so what is seen may be other holds than the one
- * that was waited for. A holder is named if its hold makes at least half of the wait.
+ * A process remembers only its last TALLY_FREED holds that others waited for, so the hold that was waited for may be missing. A
+ * holder is named if its hold makes up at least half of the wait.
  */
 #include "postgres.h"
 
@@ -12,7 +12,7 @@
 
 #include "lock/lock_holders.h"
 
-/* Of the wait; 0: it was over before, or began after. */
+/* The part of the wait that the hold covers; 0 if it ended before, or began after. */
 static uint64
 ticks_within(const lock_holders *holders, const tally_freed *hold)
 {
