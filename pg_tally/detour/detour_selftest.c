@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_selftest.c
- *	  Before the server's functions are redirected, a function of our own is.
+ *	  Self-test: redirects a function of our own before any of the server's.
  *
- * It adds its first two arguments and one that is on the stack. Through each kind of stub it must
- * give the same sum and keep every register but that of the result, and the handlers must see the right arguments.
- * The function and its call are in detour_selftest_<processor>.c.
+ * The function adds its first two arguments and one on the stack. With each kind of stub it must return the same sum and
+ * preserve every register except that of the result, and the handlers must see the right arguments. The function and
+ * the code that calls it are in detour_selftest_<processor>.c.
  */
 #include "base/compat.h"
 
@@ -41,7 +41,7 @@ test_leave(uintptr_t *stack_slot)
 	*stack_slot = seen.back;
 }
 
-/* Stands for an ordinary function, which uses vector registers. */
+/* Represents an ordinary function that uses vector registers. */
 static void
 test_aside(void *arg)
 {
@@ -106,7 +106,7 @@ detour_selftest(detour_preparer prepare, detour_switcher switch_all, uint8 *copy
 	}
 	switch_all(&on, 1, false);
 
-	/* A wrap is for functions without arguments on the stack: the sum is of no use here. */
+	/* DETOUR_WRAP is for functions without arguments on the stack, so the sum is not checked. */
 	memset(&seen, 0, sizeof(seen));
 	on = &detours[1];
 	if (!switch_on(switch_all, on, reason, size))
