@@ -3,7 +3,7 @@ package org.pgtally.agent;
 
 import java.nio.file.Path;
 
-/** {@code java -jar pgtally-agent.jar PID [OPTIONS]}: attaches the agent to a virtual machine that runs. */
+/** {@code java -jar pgtally-agent.jar PID [OPTIONS]}: attaches the agent to a running JVM. */
 public final class Attach {
     private static final String USAGE = "usage: java -jar pgtally-agent.jar PID [OPTIONS]\n"
             + "       java -jar pgtally-agent.jar PID off\n"
@@ -21,7 +21,7 @@ public final class Attach {
     private Attach() {
     }
 
-    /** See the usage. */
+    /** See USAGE. */
     public static void main(String[] arguments) throws Exception {
         if (arguments.length < 1 || arguments.length > 2 || !arguments[0].matches("[0-9]+")) {
             System.err.println(USAGE);

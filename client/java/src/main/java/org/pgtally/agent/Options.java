@@ -14,7 +14,7 @@ final class Options {
     private static final int MOST_THREADS = 4096;
     private static final int MOST_STATISTICS = 4096;
 
-    /** The driver's public methods, the ones within that may wait, and the connection pool. */
+    /** The driver's public methods, its internal methods that may wait, and the connection pool. */
     private static final List<Glob> DRIVER = List.of(
             Glob.ofPublic("org.postgresql.Driver#connect"),
             Glob.ofPublic("org.postgresql.jdbc.Pg*"),
@@ -39,7 +39,7 @@ final class Options {
     int threads = 256;
     int statistics = MOST_STATISTICS;
     Path file = defaultFile(Path.of("/dev/shm"));
-    /** The file stays when the process ends. */
+    /** Keep the file when the process ends. */
     boolean keep;
 
     private Options() {
@@ -56,7 +56,7 @@ final class Options {
         return options;
     }
 
-    /** Measures what these options say. */
+    /** A session with these options. */
     Session session(Segment segment, Methods methods) {
         return new Session(segment, methods, cpu, histograms, edges);
     }
