@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_lock_holders.c
- *	  Who is named as the holder of a lightweight lock, and for how long.
+ *	  Tests which process is named as the holder of a lightweight lock, and for how long.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ typedef struct hold
 	uint64_t	until;
 } hold;
 
-/* What is reported of a wait from 100 to 450 ms. */
+/* The report for a wait from 100 to 450 ms. */
 static const char *
 reported(const hold *holds, int count)
 {

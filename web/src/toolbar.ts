@@ -6,7 +6,7 @@ import { chosen, turn } from "./look/theme";
 import { duration } from "./units";
 import type { View } from "./view";
 
-/** "2026-11-21 10:00:00 – 10:10:00", with one date if both are the same. */
+/** "2026-11-21 10:00:00 – 10:10:00", with a single date if both are the same. */
 function span(from: number, to: number, zone: Zone): string {
     const write = to - from > 6 * 3600 ? clock : seconds;
     const [first, last] = [date(from, zone), date(to, zone)];
@@ -67,7 +67,7 @@ function themeButton(view: View): HTMLElement {
     return it;
 }
 
-/** A page that draws nothing over time has no range. */
+/** A page without charts over time has no range. */
 export function toolbar(view: View, overview: HTMLElement | null, overTime: boolean): HTMLElement {
     return element(
         "div",

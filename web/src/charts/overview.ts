@@ -10,7 +10,7 @@ import type { View } from "../view";
 import type { Landmarks } from "./marks";
 import type { Values } from "./points";
 
-/** What the strip draws: a total over time. */
+/** The curve in the strip: a total over time. */
 export interface Outline {
     readonly edges: readonly number[];
     readonly values: Values;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The page of a profile: its flame graph with search, zoom and groupings, above the tables as text. */
+/** The page of a profile: a flame graph with search, zoom and groupings, above the tables as text. */
 import { button, element } from "../dom";
 import { draw, foundIn } from "./draw";
 import { embedded } from "./model";

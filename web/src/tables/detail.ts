@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The details of a statement: its text, its execution times, where its time went, its plans. */
+/** The details of a statement: text, execution times, time by activity, plans. */
 import { drawn, element } from "../dom";
 import type { Detail } from "../model";
 import type { ActivityClass } from "../look/palette";
@@ -8,7 +8,7 @@ import { histogramPath, spanOf } from "./bars";
 
 const WIDE = 480;
 const HIGH = 96;
-/** Maximum of activities listed. */
+/** Maximum number of activities listed. */
 const MAX_ACTIVITIES = 12;
 
 function text({ text, cut }: Detail): HTMLElement {

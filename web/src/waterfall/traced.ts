@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-/** A trace for people: its messages as a list, each of which opens into its waterfall. */
+/** Shows a trace as a list of messages, each of which opens its waterfall. */
 import { milliseconds } from "../clock";
 import { button, element } from "../dom";
 import { duration } from "../units";
 import { bar, waterfall } from "./draw";
 import { beganAt, messagesOf, type Message, type Trace } from "./model";
 
-/** Messages that are listed at first, and with each press of a button. */
+/** Number of messages listed at first, and added each time the button is pressed. */
 const PAGE = 200;
 
 type Order = "time" | "longest";
@@ -75,7 +75,7 @@ export function traced(trace: Trace): HTMLElement {
         again();
     });
     again();
-    // A single one is what the reader came for.
+    // Open a single message at once.
     if (all.length === 1) list.querySelector("details")?.setAttribute("open", "");
     const left =
         trace.left_out > 0
