@@ -1,65 +1,65 @@
 # SPDX-License-Identifier: PostgreSQL
-# make              build everything; what is missing is named, not installed
-# make bootstrap    install what building and testing need: on Debian 12, as root
-# make demo         a throw-away server, a load, the live view
-# make check        before each commit: format, unit tests, stepper, fixtures, one server test; 3 minutes when built
-# make test         all tests with PostgreSQL 15, the core with 16 to 19; deterministic, 15 minutes when built
-# make verify       what needs statistics, time or other machines: costs, shares, attacks, every server; hours
-# make lint         format and lints alone
-# make test-matrix  the core tests with PostgreSQL 16 to 19 alone; script/servers fetches them into build/servers
-# make test-all     every test with every server, PostgreSQL's own tests on three, packages and images; hours
-# make generate     after a change of format/*.toml: the definitions and tables that follow from them
-# make agent        the Java agent, where Maven and a JDK are installed
-# make installcheck tests the installed extension in the running server that PGHOST and PGPORT say, as PostgreSQL's own are
-# make install      as root; PREFIX (/usr/local) and DESTDIR say where to
-# make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian 12 and 13
-# make test-cgroup2                     tests limits of devices by cgroup v2, in a virtual machine; as root
-# make test-containers                  builds the images of packaging/ and uses what is in them; as root
-# make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
-# make instructions                     what a transaction executes, by callgrind; minutes
+# make              build everything; missing dependencies are listed, not installed
+# make bootstrap    install the build and test dependencies; on Debian 12, as root
+# make demo         start a throw-away server with a load, and the live view
+# make check        run before each commit: format, unit tests, stepper, fixtures, one server test; 3 minutes once built
+# make test         run all tests with PostgreSQL 15, the core tests with 16 to 19; deterministic, 15 minutes once built
+# make verify       check claims that need statistics, time or other machines: costs, shares, attacks, all servers; hours
+# make lint         check format and lints only
+# make test-matrix  run only the core tests with PostgreSQL 16 to 19, which script/servers fetches into build/servers
+# make test-all     run all tests with all servers, PostgreSQL's own tests on three, test packages and images; hours
+# make generate     after a change of format/*.toml: generate the definitions and tables that follow from them
+# make agent        build the Java agent, if Maven and a JDK are installed
+# make installcheck test the installed extension in the running server given by PGHOST and PGPORT
+# make install      install; as root; PREFIX (/usr/local) and DESTDIR say where
+# make deb          build Debian packages into build/deb; make test-packages tests them in a fresh Debian 12 and 13
+# make test-cgroup2                     test device limits by cgroup v2, in a virtual machine; as root
+# make test-containers                  build the images of packaging/ and test their contents; as root
+# make check-server, check-statements   run PostgreSQL's own tests with pg_tally loaded; SERVER=17 selects a server
+# make instructions                     count the instructions of a transaction, with callgrind; minutes
 # make attack, stress                   half an hour each
-# make studies, bench, bench-java       measurements
-# make clean
+# make studies, bench, bench-java       measure
+# make clean                            remove everything that was built
 #
-# PG_CONFIG selects the server that the extension is built for. Only `make install` needs root. COPT has further options for C's
-# compiler, as in PostgreSQL; with -Werror among them, warnings of C and Java are errors (.ci/run).
+# PG_CONFIG selects the server that the extension is built for. Only `make install` needs root. COPT adds options for the C
+# compiler, as in PostgreSQL; if it contains -Werror, warnings of the C and Java compilers are errors (.ci/run).
 
 CARGO ?= $(firstword $(wildcard $(HOME)/.cargo/bin/cargo) cargo)
 PG_CONFIG ?= pg_config
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-# cargo's own variable says where it builds.
+# CARGO_TARGET_DIR is cargo's own variable for the directory that it builds in.
 TALLY = $(or $(CARGO_TARGET_DIR),target)/release/tally
 EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
 LIBPQ = $(MAKE) -s -C client/libpq
-# Every test of Rust is built by a command for the whole workspace or for the crate tally: these give each library the same
-# features, others (--exclude tally, -p view) build libraries a second time. The checks of a debug build, at some optimisation.
+# Rust tests are built for the whole workspace or for the crate tally: these two give each library the same features, while
+# others (--exclude tally, -p view) build libraries a second time. The test profile has debug assertions and some optimisation.
 TEST = $(CARGO) test --locked --workspace
-# The tests with servers are one program; its arguments are modules (crates/tally/tests/server/) or names of tests. They wait
-# for processes and disks most of their time: four at a time on each CPU keep it busy.
+# The server tests are one program; its arguments are modules (crates/tally/tests/server/) or names of tests. Most of the time
+# they wait for processes and disks, so it takes four at a time to keep a CPU busy.
 SERVER_THREADS ?= $(shell echo $$((4 * $$(nproc))))
 SERVER_TEST = RUST_TEST_THREADS=$(SERVER_THREADS) $(CARGO) test --locked -p tally --test server --
-# What `make test` runs, the shortest first. All parts run, whichever fails.
+# The parts of `make test`, shortest first. All of them run, even if one fails.
 TEST_PARTS = test-c test-web test-unit test-installcheck test-instructions test-server test-matrix
-# Tests of docs/security.md: the segment, and what a local user, a role or a client can reach. The number of
-# rounds on the segment is PGTALLY_ATTACK_ROUNDS.
+# Tests of docs/security.md: attacks on the segment, and attempts by a local user, a role or a client.
+# PGTALLY_ATTACK_ROUNDS is the number of rounds on the segment.
 ATTACKS = $(addsuffix ::,attack_segment attack_limits crash settings extension foreign unseen serve)
-# The page of reports, built into the command.
+# The report page, built into the command.
 PAGE = build/web/report.html
 AGENT = client/java/target/pgtally-agent.jar
-# Tests start the same server that the extension is built for; scripts use the same cargo. Node.js may be that of script/node.
+# Tests use the server that the extension is built for, and scripts the same cargo. Node.js may come from script/node.
 export PG_CONFIG CARGO
 export PATH := $(PATH):$(CURDIR)/build/node/bin
 
 all: build
 
-# What is missing is named. Only bootstrap, demo and test have it installed (as root, on Debian).
+# Missing dependencies are listed. Only bootstrap, demo and test install them (as root, on Debian).
 BOOTSTRAP = script/bootstrap --check
 bootstrap demo test: BOOTSTRAP = script/bootstrap
 
-# Looks again, even if nothing was missing before.
+# Checks again, even if nothing was missing before.
 bootstrap:
 	$(BOOTSTRAP)
 	$(BOOTSTRAP) --test
@@ -83,13 +83,13 @@ build-extension: build/bootstrapped
 	+$(LIBTALLY)
 	+$(EXTENSION)
 
-# The command and the library for clients, for packages: they have the extension for several servers. For the crate tally alone,
-# since crates of tests give libraries other features (faulty: rustix by libc).
+# Command and client library without the extension, which packages build for several servers. Only crate tally is built, because
+# test crates give libraries other features (faulty: rustix through libc).
 build-command: build/bootstrapped $(PAGE)
 	$(CARGO) build --release --locked -p tally
 	+$(LIBPQ)
 
-# Packages' install scripts do not run: none of these packages needs one.
+# The packages' install scripts are not run, because none of these packages needs one.
 web/node_modules/.package-lock.json: web/package-lock.json | build/bootstrapped
 	cd web && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
@@ -97,16 +97,17 @@ web/node_modules/.package-lock.json: web/package-lock.json | build/bootstrapped
 $(PAGE): $(shell find web/src -type f) web/build.mjs web/node_modules/.package-lock.json
 	cd web && node build.mjs
 
-# Once it was built, Maven needs no network.
+# After the first build, Maven needs no network.
 $(AGENT): client/java/pom.xml $(shell find client/java/src -type f)
 	cd client/java && mvn -q -B $(if $(filter -Werror,$(COPT)),-Dmaven.compiler.failOnWarning=true) package
 
 agent:
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(AGENT); \
-	else echo "no Maven or no JDK: the Java agent and its tests are left out" >&2; fi
+	else echo "Maven or JDK not found; skipping the Java agent and its tests" >&2; fi
 
-# Figures soon: the command without what the demo does not show (crates/tally/Cargo.toml), hardly optimised; no page, so the
-# report has no charts. One processor compiles the extension while the other begins with the command.
+# For a quick start, the command is built without the features that the demo does not show (crates/tally/Cargo.toml), with little
+# optimisation, and without the report page, so reports have no charts. One CPU compiles the extension while another starts on
+# the command.
 demo: build/bootstrapped-demo
 	@$(MAKE) --no-print-directory -j2 demo-extension demo-command
 	$(or $(CARGO_TARGET_DIR),target)/demo/tally demo
@@ -114,11 +115,11 @@ demo: build/bootstrapped-demo
 demo-extension:
 	+@$(EXTENSION) -s
 
-# Without make's job server, which has two places, cargo uses all processors.
+# cargo would be limited to the two jobs of make's job server; without it, it uses all CPUs.
 demo-command:
 	env -u MAKEFLAGS $(CARGO) build --locked --profile demo -p tally --bin tally --no-default-features
 
-# Before each commit; the lints proper (make lint) need minutes after a change.
+# Run before each commit. The lints proper (make lint) take minutes after a change.
 check: build-extension $(PAGE) build/bootstrapped-tests
 	script/lint --format
 	prove -Q script/*.t
@@ -128,10 +129,10 @@ check: build-extension $(PAGE) build/bootstrapped-tests
 	$(TEST) --quiet --lib --bins $(addprefix --test ,$(CHECKED))
 	$(SERVER_TEST) status::
 
-# The other programs of tests that `make check` runs.
+# Further test programs that `make check` runs.
 CHECKED = golden $(notdir $(wildcard crates/segment/tests/stepper))
 
-# Cargo builds the command that is tested with the tests. A test that needs statistics, or luck, belongs to `make verify`.
+# cargo builds the tested command together with the tests. Tests that depend on statistics or luck belong to `make verify`.
 test: test-build
 	+@script/parts $(TEST_PARTS)
 
@@ -151,7 +152,7 @@ test-unit:
 	prove -Q script/*.t
 	$(TEST) --no-fail-fast --lib --bins
 
-# In a copy of the server's installation.
+# Uses a copy of the server's installation.
 test-installcheck:
 	script/installcheck
 
@@ -159,15 +160,15 @@ test-instructions:
 	prove -Q bench/instructions.t
 	script/instructions --check
 
-# All programs of tests: those of the libraries are over in a minute.
+# All test programs; those of the libraries take a minute.
 test-server:
 	RUST_TEST_THREADS=$(SERVER_THREADS) $(TEST) --no-fail-fast --test '*'
 
-# What is stated with a probability or needs hours. A run that was interrupted resumes; the table comes last.
+# Checks that are stated with a probability or take hours. An interrupted run resumes; the table is printed last.
 verify: build build/bootstrapped-tests
 	script/verify
 
-# Other servers: script/servers --list. One that cannot be had is reported and left out, unless PGTALLY_SERVERS_REQUIRED=1.
+# Other servers: script/servers --list. Unavailable ones are reported and skipped, unless PGTALLY_SERVERS_REQUIRED=1.
 test-matrix: build-extension $(PAGE) build/bootstrapped-tests
 	SERVER_THREADS=$(SERVER_THREADS) script/test-matrix
 
@@ -177,7 +178,7 @@ test-all: build build/bootstrapped-tests
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
 	+$(MAKE) test-packages test-containers test-cgroup2
 
-# The extension's SQL and TAP tests with the server that runs, in which it is installed.
+# The extension's SQL and TAP tests with the running server, into which it is installed.
 installcheck:
 	+$(EXTENSION) installcheck
 
@@ -185,22 +186,22 @@ installcheck:
 check-server: build
 	script/check-server $(SERVER)
 
-# The test of contrib/pg_stat_statements against tally.statements; seconds.
+# The regression tests of contrib/pg_stat_statements against tally.statements; seconds.
 check-statements: build
 	script/check-statements $(SERVER)
 
-# Instructions a transaction, without and with pg_tally and its peers. `make test` compares ours with
-# bench/instructions.baseline; after an intended change: script/instructions --write
+# Instructions per transaction, without and with pg_tally and its peers. `make test` compares pg_tally's with
+# bench/instructions.baseline; after an intended change, run script/instructions --write.
 instructions: build build/bootstrapped-tests
 	@$(BOOTSTRAP) --studies
 	script/instructions
 
-# Packages for this Debian: the command, libtally-dev, and the extension for each server whose headers are installed.
+# Packages for this Debian release: the command, libtally-dev, and the extension for each server whose headers are installed.
 deb: $(PAGE)
 	@$(BOOTSTRAP) --packages
 	script/deb
 
-# Status 3: it cannot be tested here, which the script says.
+# Exit status 3 means that it cannot be tested here; the script says why.
 test-packages: deb
 	script/test-packages || [ $$? = 3 ]
 	{ script/deb trixie && script/test-packages trixie; } || [ $$? = 3 ]
@@ -216,7 +217,7 @@ attack: build build/bootstrapped-tests
 	PGTALLY_ATTACK_ROUNDS=$${PGTALLY_ATTACK_ROUNDS:-1000} timeout --kill-after=30 40m \
 		$(SERVER_TEST) $(ATTACKS) --nocapture --test-threads=1
 
-# Load, errors, kills and changes of level at once, for half an hour.
+# Load, errors, kills and level changes at the same time, for half an hour.
 stress: build build/bootstrapped-tests
 	PGTALLY_STRESS_CHANGES=1000 $(SERVER_TEST) stress:: --ignored --nocapture
 
@@ -230,7 +231,7 @@ studies: build
 		sed -n '/inconclusive\|±/p' build/$$name.log; rm -f build/$$name.log; \
 	done
 
-# What a timed method of Java costs with this agent, OpenTelemetry's and Flight Recorder; JAVA is the virtual machine. Minutes.
+# Cost of timing a Java method with this agent, OpenTelemetry's and Flight Recorder; JAVA is the virtual machine. Minutes.
 JAVA ?= java
 bench-java: $(AGENT)
 	cd client/java/bench && mvn -q -B package && $(JAVA) -cp 'target/classes:target/lib/*' org.pgtally.bench.Compare \
@@ -245,12 +246,12 @@ lint: build-extension $(PAGE)
 	cd web && npm run check
 	script/lint
 
-# For the whole workspace, which gives the libraries the features that they have been built with.
+# Built for the whole workspace, so that the libraries have the features that they were already built with.
 generate:
 	$(CARGO) build --quiet --locked --workspace --bin generate
 	$(or $(CARGO_TARGET_DIR),target)/debug/generate
 
-# Copies what was built; nothing is built as root.
+# Copies files that are already built; nothing is built as root.
 install:
 	@test -x $(TALLY) && test -e pg_tally/pg_tally.so || { \
 		echo "nothing to install yet; run make first, as an ordinary user" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: PostgreSQL
-# script/instructions without a server: what it refuses, how it reads callgrind's files, and what --check reports.
+# Tests script/instructions without a server: usage errors, reading of callgrind's files, and the reports of --check.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

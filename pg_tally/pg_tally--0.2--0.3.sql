@@ -14,7 +14,7 @@ AS 'MODULE_PATHNAME', 'pg_tally_reset_0_3'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 REVOKE ALL ON FUNCTION tally.reset(oid, oid, bigint, boolean) FROM PUBLIC;
 COMMENT ON FUNCTION tally.reset(oid, oid, bigint, boolean) IS
-    'reset all totals and statements, or the statements of a role, a database, a query id, or only their minima and maxima';
+    'reset all totals and statements, or only the statements of a role, database or query id; with minmax_only, only their minima and maxima';
 
 DROP VIEW tally.statements;
 DROP FUNCTION tally.statement_rows(boolean);
@@ -58,7 +58,7 @@ CREATE FUNCTION tally.statement_rows(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
 COMMENT ON FUNCTION tally.statement_rows(boolean) IS
-    'statements, with their texts or without';
+    'rows of tally.statements; showtext = false leaves out the query texts';
 
 CREATE VIEW tally.statements AS
 SELECT s.*, u.rolname AS usename, d.datname
@@ -66,6 +66,6 @@ FROM tally.statement_rows(true) s
      LEFT JOIN pg_authid u ON u.oid = s.userid
      LEFT JOIN pg_database d ON d.oid = s.dbid;
 COMMENT ON VIEW tally.statements IS
-    'statements: the columns of pg_stat_statements, and quantiles, errors, where the time went';
+    'statement statistics: the columns of pg_stat_statements, plus quantiles, errors, and where the time went';
 
 GRANT SELECT ON tally.statements TO PUBLIC;

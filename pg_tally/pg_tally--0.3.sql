@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * pg_tally--0.3.sql: the views of the ledger. Columns named seconds are in seconds, with nine decimals; those named time are in
- * milliseconds, with six, as in pg_stat_statements; rates and ratios have three.
+ * pg_tally--0.3.sql: the extension's functions and views. Columns whose names end in seconds are in seconds,
+ * with nine decimals; those ending in time are in milliseconds, with six decimals, as in pg_stat_statements; rates and ratios have three.
  */
 
 \echo Use "CREATE EXTENSION pg_tally" to load this file. \quit
 
 /*
- * The schema is the extension's own, created here and dropped with it. One that is there already
- * may belong to anybody who may create schemas, and hold functions of theirs: a superuser who calls
- * tally.reset() would then call theirs. Names without a schema are of pg_catalog throughout this
- * file, since that is the extension's schema (pg_tally.control) and so the whole search path.
+ * The extension creates its own schema here and drops it with itself. A schema of that name that
+ * exists already may belong to any role with the right to create schemas, and contain that role's
+ * functions: a superuser calling tally.reset() could run one of those. Unqualified names in this
+ * file refer to pg_catalog, the extension's schema (pg_tally.control), which is the whole search path.
  */
 DO $$
 DECLARE
@@ -20,15 +20,15 @@ BEGIN
     FROM pg_catalog.pg_namespace
     WHERE nspname OPERATOR(pg_catalog.=) 'tally';
     IF FOUND THEN
-        RAISE EXCEPTION 'schema "tally" exists already; it belongs to role "%"', owner
+        RAISE EXCEPTION 'schema "tally" already exists and belongs to role "%"', owner
             USING ERRCODE = 'duplicate_schema',
-                  DETAIL = 'Extension "pg_tally" creates this schema itself, so that nobody else can have put functions there.',
-                  HINT = 'Check what it contains, then drop or rename it.';
+                  DETAIL = 'Extension "pg_tally" must create this schema itself, so that it contains no functions of other roles.',
+                  HINT = 'Check what the schema contains, then drop or rename it.';
     END IF;
 END $$;
 CREATE SCHEMA tally;
 
-/* What is computed of rounded seconds has digits that nobody measured. */
+/* Arithmetic on rounded seconds produces digits beyond the clock's resolution. */
 CREATE FUNCTION tally.rounded(seconds double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN round(seconds * 1e9::double precision) / 1e9::double precision;
@@ -72,7 +72,7 @@ AS 'MODULE_PATHNAME', 'pg_tally_reset_0_3'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 REVOKE ALL ON FUNCTION tally.reset(oid, oid, bigint, boolean) FROM PUBLIC;
 COMMENT ON FUNCTION tally.reset(oid, oid, bigint, boolean) IS
-    'reset all totals and statements, or the statements of a role, a database, a query id, or only their minima and maxima';
+    'reset all totals and statements, or only the statements of a role, database or query id; with minmax_only, only their minima and maxima';
 
 CREATE VIEW tally.ledger AS
 SELECT kind, datid, datname, usesysid, usename,
@@ -189,8 +189,8 @@ COMMENT ON VIEW tally.function_calls IS
     'calls from one probed function to another, with pg_tally.function_edges = on';
 
 /*
- * The columns of pg_stat_statements of 15, under its names and in its order; ours after them, and those that it has got since.
- * Times are in milliseconds here, as they are there.
+ * First the columns of pg_stat_statements in PostgreSQL 15, with the same names and in the same order; then ours, and those added
+ * to pg_stat_statements since. Times are in milliseconds, as there.
  */
 CREATE FUNCTION tally.statement_rows(
     showtext boolean,
@@ -231,7 +231,7 @@ CREATE FUNCTION tally.statement_rows(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
 COMMENT ON FUNCTION tally.statement_rows(boolean) IS
-    'statements, with their texts or without';
+    'rows of tally.statements; showtext = false leaves out the query texts';
 
 CREATE VIEW tally.statements AS
 SELECT s.*, u.rolname AS usename, d.datname
@@ -239,7 +239,7 @@ FROM tally.statement_rows(true) s
      LEFT JOIN pg_authid u ON u.oid = s.userid
      LEFT JOIN pg_database d ON d.oid = s.dbid;
 COMMENT ON VIEW tally.statements IS
-    'statements: the columns of pg_stat_statements, and quantiles, errors, where the time went';
+    'statement statistics: the columns of pg_stat_statements, plus quantiles, errors, and where the time went';
 
 CREATE FUNCTION tally.plan_rows(
     OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT planid bigint, OUT noted bigint,
@@ -321,7 +321,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2000;
 COMMENT ON FUNCTION tally.relation_rows() IS
     'operations on the files of each relation''s forks, by number; the row without numbers has those without a free entry';
 
-/* Whose names can be known here: of this database and of those that all share. */
+/* Only names of relations in this database, and of shared relations, can be looked up here. */
 CREATE VIEW tally.relations AS
 SELECT d.datname,
        CASE WHEN r.relfilenode IS NULL THEN '(others)'

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * pg_tally.c
- *	  Loading the library: hooks, probes, and which way the process is instrumented.
+ *	  Loads the library: installs hooks and probes, and decides how the process is instrumented.
  *
- * Two ways in. By shared_preload_libraries the postmaster opens the segment's file and installs the
- * probes once, before the first fork; every process inherits both, and maps the file and takes a
- * slot when it is forked. The postmaster itself does neither. By session_preload_libraries or LOAD a
- * backend does all of that for itself, and only such backends are seen.
- * 
- * Nothing here may keep a server from starting: what fails is logged once and shown by
- * tally.status, and the server (or the session) runs uninstrumented.
+ * There are two ways to load it. With shared_preload_libraries, the postmaster opens the segment's file
+ * and installs the probes once, before the first fork. Every process inherits both; it maps the file and
+ * takes a slot when it is forked. The postmaster itself does neither. With session_preload_libraries or
+ * LOAD, a backend does all of this for itself, and only such backends are instrumented.
+ *
+ * Nothing here may keep a server from starting. A failure is logged once and shown in tally.status,
+ * and the server (or the session) runs uninstrumented.
  */
 #include "base/compat.h"
 
@@ -38,7 +38,7 @@ shmem_startup(void)
 	postmaster_shmem_startup();
 }
 
-/* ---------------------------------------------------------------- COPY is a phase, LOAD a request */
+/* ---------------------------------------------------------------- utility statements that need attention */
 
 static pg_noinline void
 copy(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
@@ -64,12 +64,12 @@ load(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 	 DestReceiver *dest, QueryCompletion *qc)
 {
 	previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
-	/* Loaded already, the library does not see a LOAD. */
+	/* The library is already loaded, so LOAD does not run _PG_init again. */
 	if (own.view_only != NULL)
 		session_load_statement(((LoadStmt *) pstmt->utilityStmt)->filename);
 }
 
-/* No callback reports its commit (wal.h). */
+/* No transaction callback reports the commit of a prepared transaction (wal.h). */
 static pg_noinline void
 commit_prepared(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
@@ -91,7 +91,7 @@ transaction(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 }
 
-/* Nearly all are others: they have no frame here. */
+/* Nearly all statements are none of these, and get no stack frame here. */
 static void
 utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
@@ -123,9 +123,9 @@ _PG_init(void)
 		shmem_startup_hook = shmem_startup;
 	}
 	else if (configuration_defined("pg_tally.level"))
-		own.view_only = "another file of the library is loaded already";
+		own.view_only = "another copy of the library is already loaded";
 	else if (!IsUnderPostmaster || !session_is_requested())
-		own.view_only = "neither session_preload_libraries nor LOAD by a superuser asks for it";
+		own.view_only = "neither session_preload_libraries nor a superuser's LOAD has loaded the library";
 	else
 		session_start();
 	if (own.view_only != NULL)

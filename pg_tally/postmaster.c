@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * postmaster.c
- *	  Start, restart after a crash, and stop of the postmaster, or of a standalone backend.
+ *	  What happens when the postmaster or a standalone backend starts, restarts after a crash, and stops.
  */
 #include "base/compat.h"
 
@@ -22,20 +22,20 @@
 #include "start.h"
 
 /*
- * The postmaster never maps the segment, so no contents can stop it. It keeps the file open for its
- * children, and helpers work on the content.
+ * The postmaster never maps the segment, so damaged contents cannot harm it. It keeps the file open for
+ * its children, and leaves work on the contents to helper processes.
  */
 #define START_SECONDS 10
 #define STOP_SECONDS 10
 
-/* What the helper at the start reports. */
+/* The result of the helper that opens the segment. */
 typedef struct start_report
 {
-	int			error;				/* errno of what failed, 0 */
+	int			error;				/* errno of the failure, or 0 */
 	bool		created;
 } start_report;
 
-/* Found rather than made, it has the last run's level, dead slots and half-done work. */
+/* An existing segment still has the level, dead slots and half-done work of the last run. */
 static void
 take_over(tally_segment *found)
 {
@@ -47,7 +47,7 @@ static void
 begin_run(tally_segment *opened)
 {
 	tally_configure_level(opened, (tally_level) settings->level);
-	/* even if the configuration is unchanged: `tally level` may have set another since */
+	/* even if the configuration is unchanged, because `tally level` may have changed the level */
 	tally_set_level(opened, (tally_level) settings->level);
 	take_over(opened);
 	if (settings->level_refused[0] != '\0')
@@ -94,7 +94,7 @@ helper_stops(void *argument)
 
 #define SMALL_SHARE (64 * UINT64CONST(1024) * 1024)
 
-/* In a container /dev/shm has 64 MB unless it was made larger. */
+/* In containers, /dev/shm has 64 MB by default. */
 static void
 warn_of_small_file_system(void)
 {
@@ -103,11 +103,11 @@ warn_of_small_file_system(void)
 	if (share == 0 || share > SMALL_SHARE)
 		return;
 	ereport(LOG,
-			(errmsg("pg_tally takes at most %d MB of the file system of \"%s\", a quarter of it", (int) (share >> 20), own.path),
-			 errhint("Sessions and statements that do not fit are left out. Use a larger file system (docker run --shm-size=1g), or set pg_tally.directory to a directory on one.")));
+			(errmsg("pg_tally uses at most %d MB for segment \"%s\", a quarter of its file system", (int) (share >> 20), own.path),
+			 errhint("Sessions and statements that do not fit are not recorded. Enlarge the file system (for example, docker run --shm-size=1g), or set pg_tally.directory to a directory on a larger one.")));
 }
 
-/* Open the segment without mapping it; a damaged one is replaced. */
+/* Open the segment without mapping it. A damaged one is replaced. */
 static void
 open_for_children(void)
 {
@@ -125,7 +125,7 @@ open_for_children(void)
 	result = helper_run(what, START_SECONDS, helper_starts, report);
 	if (result == HELPER_FAILED && report->error == 0)
 	{
-		/* its content cannot be read: something overwrote it */
+		/* its contents are unreadable: something overwrote them */
 		(void) unlink(own.path);
 		result = helper_run(what, START_SECONDS, helper_starts, report);
 	}
@@ -143,7 +143,7 @@ open_for_children(void)
 	munmap(report, sizeof(*report));
 }
 
-/* At a clean stop, by the postmaster, whose children have ended. */
+/* Called in the postmaster at a clean shutdown, when its children have ended. */
 static void
 save_statements(int code, Datum arg)
 {
@@ -166,7 +166,7 @@ postmaster_starts(void)
 	settings_apply_functions(settings->functions);
 }
 
-/* A child has crashed, and all have been ended. */
+/* A child has crashed, and the postmaster has terminated all others. */
 static void
 postmaster_restarts(void)
 {
@@ -181,18 +181,18 @@ postmaster_restarts(void)
 	own.opener = 0;
 	if (result == HELPER_NOT_STARTED)
 	{
-		/* nothing is known of its content, and half-done work may be in it: no child uses it, the next start does */
+		/* its contents are unknown and may include half-done work; children go without it until the next start */
 		segment_failed(LOG, own.path, EAGAIN);
 		return;
 	}
-	ereport(LOG, (errmsg("pg_tally creates a new segment: \"%s\" is damaged or missing", own.path)));
+	ereport(LOG, (errmsg("segment \"%s\" is damaged or missing; pg_tally creates a new one", own.path)));
 	(void) unlink(own.path);
 	open_for_children();
 	if (own.opener != 0)
 		probe_table_publish(&own.segment);
 }
 
-/* A process without a postmaster instruments itself. */
+/* A standalone backend has no postmaster, and instruments itself. */
 static void
 standalone_starts(void)
 {
@@ -214,7 +214,7 @@ standalone_starts(void)
 	settings_apply_functions(settings->functions);
 }
 
-/* After the server has set up shared memory: at its start, and after a crash of a child. */
+/* Called when the server has set up shared memory: at startup, and after the crash of a child. */
 void
 postmaster_shmem_startup(void)
 {

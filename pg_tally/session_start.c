@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * session_start.c
- *	  A session that loads the library itself: whether it may be instrumented, and its start.
+ *	  Decides whether a session that loads the library itself is instrumented, and starts it.
  */
 #include "base/compat.h"
 
@@ -20,7 +20,7 @@
 #include "start.h"
 #include "tally.h"
 
-/* Is it a superuser's LOAD that brings the library in? */
+/* Is the library being loaded by a superuser's LOAD? */
 static bool
 is_load_by_superuser(void)
 {
@@ -35,8 +35,8 @@ is_load_by_superuser(void)
 }
 
 /*
- * Any role can load the library: by using a view, by local_preload_libraries, or by
- * LOAD '$libdir/plugins/pg_tally' if it is there. A parallel worker follows its leader.
+ * Any role can load the library: by using a view, with local_preload_libraries, or with
+ * LOAD '$libdir/plugins/pg_tally' if the file exists. A parallel worker follows its leader.
  */
 bool
 session_is_requested(void)
@@ -51,7 +51,7 @@ session_is_requested(void)
 		view_session_end();
 		return found;
 	}
-	/* A role may set local_preload_libraries for itself, by ALTER ROLE as well: only the server's counts. */
+	/* A role may set local_preload_libraries for itself, even with ALTER ROLE, so only the server's setting counts. */
 	return settings_names_library(session_preload_libraries_string) ||
 		(configuration_text("local_preload_libraries", CONFIGURATION_SERVER, &local) &&
 		 settings_names_library(local)) || is_load_by_superuser();
@@ -61,7 +61,7 @@ session_is_requested(void)
 void
 session_start(void)
 {
-	/* A LOAD warns its user; a preload in every session would fill the log. */
+	/* Warn the user of LOAD, but not at a preload in every session, which would fill the log. */
 	bool		load = debug_query_string != NULL;
 	int			elevel = load ? WARNING : DEBUG1;
 	const char *unknown = settings_define_in_session();
@@ -71,7 +71,7 @@ session_start(void)
 	if (unknown != NULL)
 	{
 		snprintf(own.failure, sizeof(own.failure),
-				 "could not read the configured value of %s", unknown);
+				 "could not read the configured value of parameter %s", unknown);
 		return;
 	}
 	if (!segment_name(elevel))
@@ -96,7 +96,7 @@ session_start(void)
 		settings_apply_functions(settings->functions);
 }
 
-/* A session that has only viewed the segment runs a LOAD. */
+/* A session that had only viewed the segment has executed LOAD. */
 void
 session_load_statement(const char *filename)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * settings_define.c
- *	  The settings of the extension: their definitions, what follows from a change, and how a
- *	  session reads those that it does not define.
+ *	  Defines the extension's settings, applies their changes, and reads the settings that a session
+ *	  does not define.
  */
 #include "base/compat.h"
 
@@ -40,8 +40,8 @@ static const struct config_enum_entry statements_options[] = {
 };
 
 /*
- * Every process that reads the changed configuration applies it; libtally sets the level once. A parallel
- * worker gets its leader's settings by way of the defaults, which is no change.
+ * Every process that rereads the configuration applies it; libtally sets the level only once. A parallel
+ * worker assigns the defaults before it gets its leader's settings, which must not change the level.
  */
 static void
 assign_level(int value, void *extra)
@@ -53,13 +53,13 @@ assign_level(int value, void *extra)
 }
 
 /*
- * Each process probes the functions of its own setting. Problems with a user's setting are reported to the user,
- * those with the server's setting to the log, once.
+ * Each process probes the functions in its own value of the setting. Problems with a user's value are reported to the
+ * user; problems with the server's value are logged once.
  */
 void
 settings_apply_functions(const char *list)
 {
-	/* A parallel worker takes over its leader's settings, which were reported there. */
+	/* The leader of a parallel worker has already reported problems with these settings. */
 	bool		user = IsUnderPostmaster && debug_query_string != NULL && !IsParallelWorker();
 	tally_segment *segment = pg_tally_opened();
 
@@ -95,12 +95,12 @@ assign_plan_threshold(int value, void *extra)
 	plans_set_threshold(value);
 }
 
-/* A definition assigns the default first, which need not be what the configuration says. */
+/* Set while settings are defined: a definition assigns the default first, which may differ from the configuration. */
 static bool defining = false;
 
 /*
- * Statements are known by the server's query ids, which cost each of them some 2,000 instructions. They are asked
- * for where statements are wanted, and cannot be given back.
+ * Statements are identified by the server's query ids, which cost each statement some 2,000 instructions. They are
+ * enabled only if statements are tracked, and cannot be disabled again.
  */
 static void
 assign_statements(int value, void *extra)
@@ -124,74 +124,74 @@ typedef struct setting
 	enum config_type type;
 	void	   *value;
 	int			initial;
-	int			min;				/* PGC_INT: these three */
+	int			min;				/* min, max and flags: PGC_INT */
 	int			max;
-	int			flags;				/* its unit */
+	int			flags;				/* unit */
 	void	   *assign;
 	const struct config_enum_entry *options;	/* PGC_ENUM */
-	const char *text;				/* PGC_STRING: its initial value */
+	const char *text;				/* PGC_STRING: initial value */
 } setting;
 
-/* What can be changed in running sessions, however the library was loaded. */
+/* Settings that can be changed in running sessions, however the library was loaded. */
 static const setting everywhere[] = {
-	{"pg_tally.level", "What is measured, in all instrumented processes: off, waits or locks.",
+	{"pg_tally.level", "Sets what all instrumented processes measure: off, waits or locks.",
 		PGC_SIGHUP, PGC_ENUM, &settings_values_now.level, TALLY_LEVEL_WAITS,
 	.options = level_options,.assign = assign_level},
-	{"pg_tally.functions", "Functions to time: names and globs.",
+	{"pg_tally.functions", "Sets the functions to time, as a list of names and globs.",
 	PGC_SUSET, PGC_STRING, &settings_values_now.functions,.text = "",.assign = assign_functions},
 };
 
 static const setting of_statements[] = {
-	{"pg_tally.statements", "Which statements are tracked: none, those issued by clients (top), or all.",
+	{"pg_tally.statements", "Selects which statements are tracked: none, those issued by clients (top), or all.",
 		PGC_SUSET, PGC_ENUM, &statements_settings_now.track, STATEMENTS_TOP,
 	.options = statements_options,.assign = assign_statements},
-	{"pg_tally.statements_utility", "Tracks utility statements.",
+	{"pg_tally.statements_utility", "Selects whether utility statements are tracked.",
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.utility, true},
-	{"pg_tally.statements_planning", "Times the planning of statements.",
+	{"pg_tally.statements_planning", "Selects whether the planning of statements is timed.",
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.planning, true},
-	{"pg_tally.statements_cpu", "Measures the CPU time of statements, in user mode and in the kernel.",
+	{"pg_tally.statements_cpu", "Selects whether the CPU time of statements is measured, in user mode and in the kernel.",
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.cpu, false,.assign = assign_statements_cpu},
-	{"pg_tally.max_statement_text", "Statement texts longer than this are truncated.",
+	{"pg_tally.max_statement_text", "Sets the length beyond which statement texts are truncated.",
 	PGC_SIGHUP, PGC_INT, &statements_settings_now.text_limit, 8192, 64, 1024 * 1024, GUC_UNIT_BYTE},
 };
 
 static const setting others[] = {
-	{"pg_tally.statements_save", "Saves statements across server restarts.",
+	{"pg_tally.statements_save", "Selects whether statements are saved across server restarts.",
 	PGC_SIGHUP, PGC_BOOL, &settings_values_now.statements_save, true},
-	{"pg_tally.function_edges", "Collects calls from one probed function to another.",
+	{"pg_tally.function_edges", "Selects whether calls from one probed function to another are counted.",
 	PGC_SUSET, PGC_BOOL, &settings_values_now.function_edges, false,.assign = assign_function_edges},
 	{"pg_tally.block_threshold",
-		"Waits for a lock that last this long become events that name who blocks; -1: none.",
+		"Sets the minimum duration of lock waits that are reported as events naming the blocker; -1 reports none.",
 	PGC_SIGHUP, PGC_INT, &settings_values_now.block_threshold, 100, -1, INT_MAX, GUC_UNIT_MS},
-	{"pg_tally.plan_threshold", "Executions that take this long have their plan noted; 0: all; -1: none.",
+	{"pg_tally.plan_threshold", "Sets the minimum duration of executions whose plan is recorded; 0 records all, -1 none.",
 	PGC_SIGHUP, PGC_INT, &settings_values_now.plan_threshold, 10, -1, INT_MAX, GUC_UNIT_MS, assign_plan_threshold},
-	{"pg_tally.slow_threshold", "Waits that last this long become events; -1: none.",
+	{"pg_tally.slow_threshold", "Sets the minimum duration of waits that are reported as events; -1 reports none.",
 	PGC_SIGHUP, PGC_INT, &settings_values_now.slow_threshold, 1000, -1, INT_MAX, GUC_UNIT_MS, assign_slow_threshold},
-	{"pg_tally.directory", "Directory of the segment; should be on tmpfs.",
+	{"pg_tally.directory", "Sets the directory of the segment, which should be on tmpfs.",
 	PGC_POSTMASTER, PGC_STRING, &settings_values_now.directory,.text = SETTINGS_DIRECTORY},
 	{"pg_tally.directory_on_disk", "Allows a segment directory that is not on tmpfs.",
 	PGC_POSTMASTER, PGC_BOOL, &settings_values_now.directory_on_disk, false},
-	{"pg_tally.leave_out", "Names of calls and functions whose probes are not installed.",
+	{"pg_tally.leave_out", "Lists calls and functions that are not probed.",
 	PGC_POSTMASTER, PGC_STRING, &settings_values_now.leave_out,.text = "",.flags = GUC_LIST_INPUT},
-	{"pg_tally.max_slots", "Maximum number of instrumented processes; 0: all that can run.",
+	{"pg_tally.max_slots", "Sets the maximum number of instrumented processes; 0 means as many as the server can run.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.slots, 0, 0, 65535},
-	{"pg_tally.max_statistics", "Maximum number of statistics of a process.",
+	{"pg_tally.max_statistics", "Sets the maximum number of statistics per process.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.statistics, 1024, 16, BOOK_INDEXES},
-	{"pg_tally.max_names", "Maximum number of names of statistics.",
+	{"pg_tally.max_names", "Sets the maximum number of distinct statistics names.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.names, 4096, 64, 65536},
-	{"pg_tally.max_groups", "Maximum number of groups (kind of process, database, role) of ended processes.",
+	{"pg_tally.max_groups", "Sets the maximum number of groups (kind of process, database, role) of ended processes.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.groups, 64, 1, 4096},
-	{"pg_tally.max_events", "Maximum number of events kept.",
+	{"pg_tally.max_events", "Sets the maximum number of events kept.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.events, 1024, 16, 65536},
-	{"pg_tally.max_statements", "Maximum number of statements tracked; 0: none, else at least 100.",
+	{"pg_tally.max_statements", "Sets the maximum number of statements tracked; 0 tracks none, and values below 100 mean 100.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.statements, 5000, 0, 1000000},
-	{"pg_tally.max_plans", "Maximum number of plans of statements kept; 0: none.",
+	{"pg_tally.max_plans", "Sets the maximum number of statement plans kept; 0 keeps none.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.plans, 400, 0, 100000},
-	{"pg_tally.max_files", "Maximum number of files whose unsynced writes are counted; 0: none.",
+	{"pg_tally.max_files", "Sets the maximum number of files whose unsynced writes are counted; 0 counts none.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.files, 4096, 0, 1000000},
-	{"pg_tally.max_traces", "Maximum number of processes that are traced at a time; 0: none.",
+	{"pg_tally.max_traces", "Sets the maximum number of processes traced at the same time; 0 disables tracing.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.traces, 16, 0, 64},
-	{"pg_tally.max_relations", "Maximum number of relations with statistics of their files; 0: none.",
+	{"pg_tally.max_relations", "Sets the maximum number of relations with file statistics; 0 keeps none.",
 	PGC_POSTMASTER, PGC_INT, &settings_values_now.relations, 1000, 0, 1000000},
 };
 
@@ -233,7 +233,7 @@ parse_enum(const char *text, const struct config_enum_entry *options, int *value
 	return false;
 }
 
-/* The server warns about a level that is none and takes the default; tally.status shows that later, too. */
+/* The server warns about an invalid level and uses the default. Remember that for tally.status. */
 static void
 remember_refused_level(const char *asked)
 {
@@ -241,7 +241,7 @@ remember_refused_level(const char *asked)
 
 	if (asked != NULL && !parse_enum(asked, level_options, &level))
 		snprintf(settings_values_now.level_refused, sizeof(settings_values_now.level_refused),
-				 "pg_tally.level \"%.60s\" is not a level (off, waits, locks); using waits", asked);
+				 "invalid pg_tally.level \"%.60s\" (must be off, waits or locks); using waits", asked);
 }
 
 void
@@ -257,9 +257,9 @@ settings_define_shared(void)
 	MarkGUCPrefixReserved("pg_tally");
 }
 
-/* ---------------------------------------------------------------- a session that defines few of them */
+/* ---------------------------------------------------------------- sessions that define only some settings */
 
-/* What the configuration says, without defining the settings. An invalid value gives the default. */
+/* Read the configured values without defining the settings. An invalid value means the default. */
 static void
 read_configured(const setting *s, int count)
 {
@@ -301,8 +301,8 @@ settings_read_statements(void)
 }
 
 /*
- * A client may set a placeholder to a value that it may not give to the setting. The server then takes the
- * default, so the configured value is restored.
+ * A client may have set the placeholder to a value that it may not set the parameter to. The server then uses the
+ * default, so restore the configured value.
  */
 static void
 keep_configured(const char *name, const char *text)
@@ -311,14 +311,14 @@ keep_configured(const char *name, const char *text)
 		SetConfigOption(name, text, PGC_SIGHUP, PGC_S_FILE);
 }
 
-/* Each definition sorts the server's table of settings again (45 us), so the others are only read. */
+/* Each definition makes the server sort its table of settings again (45 us), so the other settings are only read. */
 const char *
 settings_define_in_session(void)
 {
 	const char *level = settings_session_text("pg_tally.level", CONFIGURATION_SERVER);
 	const char *functions = settings_session_text("pg_tally.functions", CONFIGURATION_SUPERUSER);
 
-	/* The definitions free the placeholders, and the texts with them. */
+	/* The definitions free the placeholders together with their texts. */
 	level = level == NULL ? NULL : pstrdup(level);
 	functions = functions == NULL ? NULL : pstrdup(functions);
 	remember_refused_level(level);
@@ -334,14 +334,14 @@ settings_define_in_session(void)
 	return settings_unreadable;
 }
 
-/* The name of the value of pg_tally.statements. */
+/* The value of pg_tally.statements, as text. */
 const char *
 settings_statements_text(void)
 {
 	return statements_options[statements_settings_now.track].name;
 }
 
-/* Every process that can run at a time, and some that are just ending. */
+/* As many as processes can run at a time, plus some for processes that are just ending. */
 uint32
 settings_slots(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * start.c
- *	  The segment's file is opened or created; probes and hooks are installed.
+ *	  Opens or creates the segment's file, and installs probes and hooks.
  */
 #include "base/compat.h"
 
@@ -30,11 +30,11 @@ remedy_for(int error)
 	{
 		case ENOSPC:
 		case ENOMEM:
-			return "Free space there (a quarter of the file system, at most 256 MB, is left to others; the segment takes a quarter of it at most), set pg_tally.directory to another directory, or lower pg_tally.max_slots.";
+			return "The segment uses at most a quarter of the file system and leaves another quarter, at most 256 MB, free. Free space there, set pg_tally.directory to another directory, or lower pg_tally.max_slots.";
 		case EMEDIUMTYPE:
-			return "The directory is not on tmpfs, so its pages would be written to a disk. Set pg_tally.directory to a directory on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
+			return "The directory is not on tmpfs, so the segment would be written to disk. Set pg_tally.directory to a directory on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
 		case EPERM:
-			return "A file of another owner has that name. Find out whose it is, and have it removed.";
+			return "The file belongs to another user. Find out who owns it, and have it removed.";
 		default:
 			return NULL;
 	}
@@ -86,14 +86,14 @@ segment_open(tally_segment *opened)
 	options.server_port = (uint32) PostPortNumber;
 	options.system_id = GetSystemIdentifier();
 	options.flags = own.shared ? TALLY_SEGMENT_SERVER : 0;
-	/* a session takes what is there: others live in it */
+	/* a session accepts an existing segment as it is, because others use it */
 	options.any_capacities = !own.shared;
 	options.any_file_system = settings->directory_on_disk;
 	if (own.shared && settings->statements > 0 && IsPostmasterEnvironment)
 		options.prepare = statement_file_load;
 	if (Unix_socket_directories != NULL)
 	{
-		/* The first of the list, without its quotes or blanks. */
+		/* The first directory in the list, as it stands there. */
 		strlcpy(socket_dir, Unix_socket_directories, sizeof(socket_dir));
 		socket_dir[strcspn(socket_dir, ",")] = '\0';
 	}
@@ -110,13 +110,13 @@ install_probes(void)
 	custom_waits_install();
 	if (settings->statements > 0)
 		temp_files_install();
-	/* Made before the first fork, the stubs are everybody's. */
+	/* Stubs made before the first fork are shared by all processes. */
 	if (own.shared || settings->level >= TALLY_LEVEL_LOCKS)
 		locks_prepare();
 	own.messages_installed = messages_install(reason, sizeof(reason));
 	if (!own.messages_installed && (own.shared || own.segment.created))
 		ereport(LOG,
-				(errmsg("pg_tally could not distinguish the phases of sessions: %s", reason)));
+				(errmsg("pg_tally cannot distinguish the phases of sessions: %s", reason)));
 }
 
 void

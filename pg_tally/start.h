@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * start.h
- *	  How the library begins: in the postmaster (postmaster.c), in a session that loads it (session_start.c), and what both
- *	  do (start.c).
+ *	  How the library starts: in the postmaster (postmaster.c), in a session that loads it (session_start.c), and the steps
+ *	  common to both (start.c).
  */
 #ifndef PG_TALLY_START_H
 #define PG_TALLY_START_H
@@ -15,13 +15,13 @@
 
 /* ---------------------------------------------------------------- start.c */
 
-/* Set own.path. False: it could not be determined, which has been reported at elevel. */
+/* Set own.path. False if it could not be determined, which is reported at elevel. */
 extern bool segment_name(int elevel);
 
-/* Open the segment or create it. 0 or an errno value. */
+/* Open or create the segment. Returns 0 or an errno value. */
 extern int	segment_open(tally_segment *opened);
 
-/* Keep the reason for tally.status, and report it. */
+/* Store the reason for tally.status, and report it. */
 extern void segment_failed(int level, const char *what, int error);
 
 extern void install_probes(void);
@@ -37,7 +37,7 @@ extern void postmaster_shmem_startup(void);
 extern bool session_is_requested(void);
 extern void session_start(void);
 
-/* A LOAD in a session that has only viewed the segment until now. */
+/* LOAD was executed in a session that had only viewed the segment. */
 extern void session_load_statement(const char *filename);
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: PostgreSQL
-# What installs packages: `make bootstrap`, `make demo`, `make test` and nothing else. In a directory of its own, with stubs
-# for the programs that look at the system and install.
+# Only `make bootstrap`, `make demo` and `make test` install packages. Runs in a separate directory, with stubs for the programs
+# that inspect the system and install packages.
 use strict;
 use warnings;
 
@@ -27,7 +27,7 @@ sub executable {
     return;
 }
 
-# Runs a command there; returns its status, what the stubs noted, and its output.
+# Runs a command there; returns its status, the stubs' log, and its output.
 sub ran {
     my ($command) = @_;
     unlink $calls;
@@ -41,7 +41,7 @@ sub ran {
     return ($status, $noted, $output);
 }
 
-# The first call of script/bootstrap by each target; it fails, so make goes no further.
+# The first call of script/bootstrap by each target. It fails, so make stops there.
 executable('script/bootstrap', "echo \"bootstrap \$*\" >> '$calls'", 'exit 1');
 for my $target (qw(all build build-extension build-command check lint test-build test-matrix test-all verify check-server
     check-statements instructions attack stress studies bench deb test-packages test-cgroup2 test-containers)) {
@@ -54,7 +54,7 @@ for my $target (qw(bootstrap test)) {
 }
 is((ran('make demo'))[1], "bootstrap --demo\n", 'make demo installs what the demo needs');
 
-# script/bootstrap itself, as root on a Debian that has nothing but Rust and Node.js.
+# script/bootstrap itself, as root, on a Debian that has only Rust and Node.js.
 copy("$root/script/bootstrap", "$tree/script/bootstrap") or die "bootstrap: $!";
 executable('bin/id', 'echo 0');
 executable('bin/dpkg-query', 'exit 1');
@@ -74,7 +74,7 @@ for my $what ('', ' --demo', ' --test', ' --packages') {
 }
 my ($status, $noted, $output) = ran('script/bootstrap --check --studies');
 is("$status$noted", '0', 'bootstrap --check --studies installs nothing, and what is missing is left out');
-like($output, qr/left out; missing packages: /, 'it says so');
+like($output, qr/skipped; missing packages: /, 'it says so');
 for my $what ('', ' --demo', ' --test', ' --packages', ' --studies') {
     my $installed = (ran("script/bootstrap$what"))[1];
     like($installed, qr/^apt-get update .*^apt-get .* install .*--no-remove \S/ms, "bootstrap$what installs");

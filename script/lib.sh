@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: PostgreSQL
-# Functions shared by the checks that run PostgreSQL's own tests (check-server, check-statements) or its tools for tests
-# (installcheck), with any server of script/servers.
+# Functions shared by the checks that run PostgreSQL's own tests (check-server, check-statements) or test tools (installcheck)
+# with any server of script/servers.
 #
-# PostgreSQL's tests come from Debian's source package of the server's major version, those of 16, which Debian does not have, from
-# Ubuntu's. They are kept in build/postgresql-source, so the network is needed once.
+# PostgreSQL's tests come from Debian's source package of the server's major version; for 16, which Debian does not have, from
+# Ubuntu's. They are kept in build/postgresql-source, so the network is needed only once.
 
 . "$(dirname "$0")/system.sh"
 build=$here/build/postgresql-source
 
-# begin "NAME" DIRECTORY...: brings the server and PostgreSQL's sources with these directories, if any, then continues this
-# script in the server's system; there it sets bindir, version, major and source.
+# begin "NAME" DIRECTORY...: fetches the server, and PostgreSQL's sources with these directories if any, then continues this
+# script in the server's system, where it sets bindir, version, major and source.
 begin() {
     name=$1
     need_known "$name"
@@ -39,11 +39,11 @@ look_at() {
 
 # ------------------------------------------------------------------ the tests' source
 
-# postgresql.org's archive of 16.2, which Ubuntu 24.04 was released with and so keeps. Debian does not know Ubuntu's
-# signature, so the archive's content is checked instead.
+# Checksum of postgresql.org's archive of 16.2, which Ubuntu 24.04 was released with and therefore keeps. Debian cannot verify
+# Ubuntu's signature, so the archive's content is checked instead.
 sha256_of_16=446e88294dbc2c9085ab4b7061a646fa604b4bec03521d5ea671c2e5ad9b2952
 
-# Runs apt on lists of its own, so that the system's stay as they are.
+# Runs apt with separate package lists, leaving the system's lists unchanged.
 apt_source() {
     command=$1
     shift
@@ -74,7 +74,7 @@ fetch() {
         esac
     done > "$build/apt/sources.list"
     apt_source apt-get update >"$build/apt/log" 2>&1 || true
-    # The security archive may no longer have a version that its list names.
+    # The security archive may no longer have a version that its index lists.
     packages=$(apt_source apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | sort -rV)
     for package in $packages; do
         # Files in the cache are complete.
@@ -104,7 +104,7 @@ need_source() {
             archive=$(first "$build/apt/postgresql-${major}"_*.orig.tar.bz2)
         fi
         if [ "$major" = 16 ] && ! echo "$sha256_of_16  $archive" | sha256sum --check --status; then
-            fail "$archive is not postgresql.org's archive of 16.2; delete it, and unpack a source of PostgreSQL 16 in $build"
+            fail "$archive is not postgresql.org's archive of 16.2; delete it, and unpack the source of PostgreSQL 16 in $build"
         fi
         rm -rf "$build/unpacked"
         mkdir "$build/unpacked"
@@ -126,9 +126,9 @@ if [ "$(id -u)" = 0 ]; then
     id "$user" >/dev/null 2>&1 || fail "user $user does not exist; set PGTALLY_USER to one that may run servers"
 fi
 
-# Runs a command as the server's user. That user can read the environment of its processes, so it gets nothing of the
-# caller's that may be a credential, or lead psql elsewhere. Its home is root's: in another user's directory, or in /tmp,
-# others could put a .psqlrc.
+# Runs a command as the server's user. That user can read the environment of its processes, so none of the caller's variables
+# are passed on that could be credentials or redirect psql. Its home is /, which belongs to root: in another user's directory, or
+# in /tmp, others could put a .psqlrc.
 as_server() {
     (
         cd "$work"
@@ -143,7 +143,7 @@ server=
 stop_server() {
     [ -n "$server" ] || return 0
     as_server "$bindir/pg_ctl" -D "$work/$server/data" -m immediate -w stop >/dev/null 2>&1 || true
-    # An immediate stop leaves the segment, which is named by device and inode of the data directory.
+    # An immediate stop leaves the segment behind, which is named after device and inode of the data directory.
     rm -f "$(printf '/dev/shm/pg_tally.%x.%x' $(stat -c '%d %i' "$work/$server/data" 2>/dev/null))"
     server=
 }
@@ -154,9 +154,10 @@ cleanup() {
     rm -rf "$work"
 }
 
-# Sets work to a temporary directory, removed at exit, with the extension in its lib, and socket to one below it for sockets.
-# Its path is short, therefore. It is root's: in a directory of the server's user, that user could put links and pipes in the
-# way of what root writes and reads. So what is in $socket and in the servers' directories is opened by as_server alone.
+# Sets work to a temporary directory, removed at exit, with the extension in its lib, and socket to a directory below it for
+# sockets, which is why the path is short. The directory belongs to root: in one of the server's user, that user could replace
+# files that root reads and writes by links or pipes. So files in $socket and in the servers' directories are opened only
+# through as_server.
 make_work() {
     work=$(mktemp -d "${TMPDIR:-/tmp}/tally.XXXXXX")
     trap cleanup EXIT
@@ -168,13 +169,13 @@ make_work() {
     of_server "$socket"
 }
 
-# of_server DIRECTORY: makes it, for the server's user alone
+# of_server DIRECTORY: makes the directory, for the server's user only
 of_server() {
     mkdir -m 700 "$1"
     [ -z "$user" ] || chown "$user" "$1"
 }
 
-# start_server NAME SETTING...: a new server
+# start_server NAME SETTING...: starts a new server
 start_server() {
     server=$1
     shift
@@ -184,10 +185,10 @@ start_server() {
     {
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$socket'"
-        # whoever connects is the superuser
+        # all connections are those of a superuser
         echo "unix_socket_permissions = 0700"
         echo "fsync = off"
-        # what the isolation tests of prepared transactions need
+        # needed by the isolation tests of prepared transactions
         echo "max_prepared_transactions = 2"
         echo "dynamic_library_path = '$work/lib:\$libdir'"
         printf '%s\n' "$@"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
-# Functions shared by the scripts for other servers than the installed one (servers, in-server).
+# Functions shared by the scripts for servers other than the installed one (servers, in-server).
 #
-# build/servers/NAME           a server: `server` (how to reach it; written last), and pg_tally/, the extension built for it
-# build/servers/debian-SUITE   a Debian system, with servers of several major versions
+# build/servers/NAME           a server: `server` says how to run it and is written last; pg_tally/ is the extension built for it
+# build/servers/debian-SUITE   a Debian system with servers of several major versions
 # build/servers/cache          downloaded files
 #
-# A system is entered by chroot, in a mount namespace: nothing stays mounted, however the command ends.
+# A system is entered by chroot in a mount namespace, so that nothing stays mounted, however the command ends.
 
 here=$(cd "$(dirname "$0")/.." && pwd -P)
 servers=$here/build/servers
@@ -27,7 +27,7 @@ arm64-15   PostgreSQL 15 of Debian 12 for arm64, emulated; slow
 KNOWN
 }
 
-# need_known NAME...: otherwise exits with status 2 and the list
+# need_known NAME...: unless all names are known, prints the list and exits with status 2
 need_known() {
     for name in "$@"; do
         known_servers | grep -q "^$name " && continue
@@ -39,13 +39,13 @@ need_known() {
     done
 }
 
-# Runs a command that is killed when this script ends, however it ends.
+# Runs a command that is killed when this script ends, for whatever reason.
 bound() {
     setpriv --pdeathsig KILL "$@"
 }
 
-# need_packages NAME PACKAGE...: installs packages in the Debian of this server, where they are missing. A server without a Debian
-# of its own uses this machine's.
+# need_packages NAME PACKAGE...: installs missing packages in this server's Debian. A server without its own Debian uses this
+# machine's.
 need_packages() {
     name=$1 system=
     shift
@@ -62,8 +62,8 @@ need_packages() {
         fail "$name: could not install $*; see $servers/$name/packages.log"
 }
 
-# fresh_debian SUITE DIRECTORY: a Debian that nothing but debootstrap has touched, with the sources of its updates. What was
-# made once is copied.
+# fresh_debian SUITE DIRECTORY: makes a Debian straight from debootstrap, with the sources of its updates configured. It is made
+# once and then copied.
 fresh_debian() {
     base=$servers/cache/fresh-$1/base
     if [ ! -d "$base" ]; then
@@ -74,7 +74,7 @@ fresh_debian() {
             tail -n 5 "$base.log" >&2
             return 1
         }
-        # The server may have been built against a later minor version than that of the release.
+        # The server may have been built against a later minor version than the release has.
         for source in "debian $1" "debian $1-updates" "debian-security $1-security"; do
             echo "deb http://deb.debian.org/$source main"
         done > "$base.new/etc/apt/sources.list"
@@ -88,14 +88,13 @@ fresh_debian() {
     cp -a "$base/." "$2"
 }
 
-# Mounts what a system needs and runs a command in it: enter_system DIRECTORY DOWNLOADS COMMAND...
-# The project is at its own path. The binds are not recursive where they could contain the system itself. DOWNLOADS is
-# a directory for apt, or empty.
+# enter_system DIRECTORY DOWNLOADS COMMAND...: mounts what a system needs and runs a command in it. The project keeps its path.
+# Bind mounts that could contain the system itself are not recursive. DOWNLOADS is a directory for apt, or empty.
 enter_system='
 root=$1 downloads=$2 project=$3
 shift 3
 mount --make-rprivate /
-# unshare, used by tests inside, needs a mount point as its root.
+# unshare, which the tests use, needs the root to be a mount point.
 mount --bind "$root" "$root"
 mount --rbind /proc "$root/proc"
 mount --rbind /sys "$root/sys"

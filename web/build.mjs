@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// Builds the templates of pages: each is one file with script and style, which the command fills with a report,
-// a profile or a trace. Usage: node build.mjs [FOLDER]
+// Builds the page templates: each is a single file with script and style, into which the command inserts a report, a profile or a
+// trace. Usage: node build.mjs [FOLDER]
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -13,12 +13,12 @@ const folder = process.argv[2] ?? `${here}/../build/web`;
 /** The oldest supported browsers, all from 2021. */
 const browsers = ["chrome94", "firefox93", "safari15"];
 
-/** Rules for the dark theme: set by the system unless the reader chose light, or chosen by the reader. */
+/** Rules for the dark theme: if the system asks for it and the reader has not chosen light, or if the reader has chosen it. */
 const inDark = (declarations) =>
     `@media(prefers-color-scheme:dark){:root:not([data-theme=light]){${declarations}}}` +
     `:root[data-theme=dark]{${declarations}}`;
 
-/** The style sheet has the dark theme once, as chosen by the reader; this adds the system's. */
+/** The style sheet contains the dark theme once, for the reader's choice; this adds it for the system's setting. */
 const darkTheme = {
     name: "dark theme",
     setup({ onLoad }) {

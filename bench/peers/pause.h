@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * pause.h
- *	  The word by which `tally cost` toggles other libraries, which are preloaded after pg_tally.
+ *	  The word with which `tally cost` toggles other libraries, which are preloaded after pg_tally.
  */
 #ifndef PEERS_PAUSE_H
 #define PEERS_PAUSE_H
@@ -17,7 +17,7 @@
 
 #include "tally.h"
 
-/* In this server's segment, which stays mapped. Raises an error if there is none. */
+/* The pause word in this server's segment, which stays mapped. Raises an error if there is no segment. */
 static const uint32 *
 find_pause(void)
 {

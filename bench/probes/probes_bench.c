@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * probes_bench.c
- *	  The cost of a probe in a server, in ns: acquiring and releasing a lock, calling a function.
+ *	  Measures the cost of a probe in a server, in ns: acquiring and releasing a lock, calling a function.
  *
- * crates/tally/examples/probe_cost.rs runs the loops with and without probes. They do nothing else, so
- * caches and branch predictors are at their best.
+ * crates/tally/examples/probe_cost.rs runs the loops with and without probes. The loops do nothing else, so
+ * caches and branch predictors work at their best.
  */
 #include "postgres.h"
 
@@ -29,7 +29,7 @@ ns_each(instr_time start, int64 count)
 	return INSTR_TIME_GET_DOUBLE(end) * 1e9 / (double) count;
 }
 
-/* bench_lwlock(count, exclusive): an uncontended lock of our own. */
+/* bench_lwlock(count, exclusive): uses a private, uncontended lock. */
 Datum
 bench_lwlock(PG_FUNCTION_ARGS)
 {
@@ -48,7 +48,7 @@ bench_lwlock(PG_FUNCTION_ARGS)
 	PG_RETURN_FLOAT8(ns_each(start, count));
 }
 
-/* As short as a function can be that the engine redirects. */
+/* The shortest function that the engine can redirect. */
 __attribute__((noinline, noclone)) int
 bench_callee(int a, int b)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * bench.c
- *	  Nanoseconds of the hot path, and of a slot's life.
+ *	  Measures the hot path, and the life of a slot, in nanoseconds.
  *
- * Values and statistics are scattered: 4,096 of each, drawn at random beforehand, values
- * log-uniform from 1 to 2^32, 16 statistics. The rounds of all measurements are
- * interleaved, so that a slow moment of the machine falls on all alike. Shown are the
- * median of the rounds and the half-width of its 95 % confidence interval from the order
- * statistics; what has a baseline is shown less the baseline of the same round.
+ * Values and statistics are scattered: 4,096 of each are drawn at random in advance, with values
+ * log-uniform from 1 to 2^32, and 16 statistics. The rounds of all measurements are
+ * interleaved, so that a slow moment of the machine affects all of them alike. The result is
+ * the median of the rounds and the half-width of its 95 % confidence interval from order
+ * statistics. If a measurement has a baseline, the baseline of the same round is subtracted.
  */
 #include "tally_cache.h"
 #include "tally_files.h"
@@ -22,14 +22,14 @@
 #endif
 
 #define ROUNDS 151
-#define STEPS 20000					/* of the hot path in a round */
-#define LIVES 20					/* claims in a round */
+#define STEPS 20000					/* of the hot path per round */
+#define LIVES 20					/* claims per round */
 #define SCATTER 4096
 #define STATS 16
-#define MISSES 2000					/* of a cache of statements in a round */
+#define MISSES 2000					/* of a statement cache per round */
 #define RELATIONS 200				/* more than a slot has local entries */
 #define FILE_NAME UINT64_C(0x123456789ABCDEF)
-#define CACHED 32					/* of which some push others out */
+#define CACHED 32					/* some of which evict others */
 #define KNOWN 2000					/* statements of the larger table */
 #define TEXT 100					/* bytes of a statement's text */
 #define LONG_TEXT 2000
@@ -40,7 +40,7 @@ static tally_cache cache;
 static tally_statement_key cached[CACHED];
 static uint32_t cached_count;
 static tally_slot busy_slot;
-static tally_cache busy_cache;		/* through which many statements go */
+static tally_cache busy_cache;		/* used by many statements */
 static tally_segment small;			/* its table is full */
 static tally_slot small_slot;
 static tally_cache small_cache;
@@ -94,7 +94,7 @@ timed_wait(void)
 	}
 }
 
-/* As a server does it: processor time between waits keeps no histogram. */
+/* As a server does it: CPU time between waits has no histogram. */
 static void
 timed_wait_plain(void)
 {
@@ -159,12 +159,12 @@ update_statement(tally_local_statement *local, uint64_t value)
 static tally_statement_key
 statement_key(uint64_t id)
 {
-	/* as a server's: scattered over all bits */
+	/* like a server's query ids, scattered over all bits */
 	return (tally_statement_key) {.id = id * UINT64_C(0x9E3779B97F4A7C15),.database_id = 5,.user_id = 10,
 		.toplevel = 1};
 }
 
-/* One that is cached: found, and an execution counted. */
+/* A cached statement: found, and an execution counted. */
 static void
 statement_hit(void)
 {
@@ -191,7 +191,7 @@ run_through(tally_cache *by, uint64_t *next, uint64_t count, const tally_stateme
 	}
 }
 
-/* A statement that is in the table: another local entry is flushed for it. */
+/* A statement in the table but not in the cache: another local entry is flushed for it. */
 static void
 statement_miss(void)
 {
@@ -200,7 +200,7 @@ statement_miss(void)
 	run_through(&busy_cache, &next, KNOWN, NULL);
 }
 
-/* One that is new, in a table that is full: and another is evicted for it. */
+/* A new statement and a full table: another one is evicted for it. */
 static void
 statement_new(void)
 {
@@ -254,7 +254,7 @@ unsynced_write(void)
 		file = tally_unsynced_add(&segment, FILE_NAME, file, 1, 8192);
 }
 
-/* A write and its sync, as of the WAL. */
+/* A write and its sync, as for WAL. */
 static void
 unsynced_sync(void)
 {

@@ -24,7 +24,7 @@ main(int argc, char **argv)
 	if (rc == 0)
 		rc = tally_claim(&segment, &me, &slot);
 	if (rc != 0)
-		return fprintf(stderr, "thirty: give a segment to write to: %s\n", strerror(rc)) > 0;
+		return fprintf(stderr, "thirty: could not open the segment named as argument: %s\n", strerror(rc)) > 0;
 
 	cpu = tally_touch(&slot, tally_register(&segment, "work::cpu", TALLY_ACCOUNT, "ticks"));
 	wait = tally_touch(&slot, tally_register(&segment, "work::wait::nap", TALLY_ACCOUNT, "ticks"));

@@ -3,18 +3,17 @@
  * tally_files.h
  *	  Files: unsynced writes per file, and operations per relation.
  *
- * Unsynced files. How long a sync takes depends on what all processes have written, so all writers add to
- * one counter per file, and the process that syncs the file takes what the counter shows. A file is
- * identified by a hash of its name. A file without unsynced writes can be replaced by another.
+ * Unsynced files. The duration of a sync depends on the writes of all processes. So all writers add to one
+ * counter per file, and the process that syncs the file takes the count. A file is identified by a hash of
+ * its name. A file without unsynced writes can be replaced by another.
  *
- * This counter is the only cache line that writers share. It is touched only after a write to the same
- * file, which takes some hundred times as long, and for which the kernel passes the inode's lock between the
- * same CPUs. In return a write is counted even if its process is killed, and a sync finds the sum in one
- * place.
+ * This counter is the only cache line that writers share. It is touched only after a write to the same file,
+ * which takes some hundred times as long, and passes the inode's lock between the same CPUs anyway. In
+ * return, a write is counted even if its process is killed, and a sync finds the total in one place.
  *
- * Relations. Reads count here, too, and share nothing: each slot adds to its own local entries. A local
+ * Relations. These include reads, so nothing is shared: each slot adds to its own local entries. A local
  * entry is flushed into the shared table when it is needed for another relation, and at the end of the
- * slot. A reader adds both.
+ * slot. A reader adds up both.
  *
  * Concurrency contract
  *
@@ -23,7 +22,7 @@
  *						seq is odd while the sums change
  *	  shared entry		any process, by atomic operations. It is created by the process that changes its
  *						state to CREATING by compare-and-swap. Its key stays while it has pins.
- *						`flushes` counts what was flushed into it: see relations.c
+ *						`flushes` counts the flushes into it: see relations.c
  */
 #ifndef TALLY_FILES_H
 #define TALLY_FILES_H
@@ -36,19 +35,19 @@ extern "C" {
 
 /* ---------------------------------------------------------------- unsynced files */
 
-/* The hash of a file's name. */
+/* Hash of a file name. */
 extern uint64_t tally_file_hash(const char *name);
 /*
- * Count `writes` writes of `bytes` bytes in total to that file. `hint` is what the last call for this
- * file returned, or TALLY_NONE. If another file with unsynced writes must be replaced, that is counted
- * in overflow_files. TALLY_NONE: the writes could not be counted.
+ * Count `writes` writes of `bytes` bytes in total to that file. `hint` is the result of the last call for
+ * this file, or TALLY_NONE. If another file with unsynced writes must be replaced, that is counted in
+ * overflow_files. Returns TALLY_NONE if the writes could not be counted.
  */
 extern uint32_t tally_unsynced_add(tally_segment *segment, uint64_t name, uint32_t hint,
 								   uint64_t writes, uint64_t bytes);
-/* Take what was written since the last call for that file, which is about to be synced or was unlinked. */
+/* Take the writes since the last call for that file, which is about to be synced or was unlinked. */
 extern void tally_unsynced_take(tally_segment *segment, uint64_t name, uint64_t *writes,
 								uint64_t *bytes);
-/* The file was renamed, and replaced the file of that name, if any. */
+/* The file was renamed, and replaced any file with the new name. */
 extern void tally_unsynced_rename(tally_segment *segment, uint64_t from, uint64_t to);
 
 /* ---------------------------------------------------------------- relations */
@@ -56,27 +55,27 @@ extern void tally_unsynced_rename(tally_segment *segment, uint64_t from, uint64_
 /* A writer's handle on its local entries. */
 typedef struct tally_relations
 {
-	tally_segment *segment;			/* NULL: the segment keeps none, or there is no memory */
+	tally_segment *segment;			/* NULL: the segment has no relations, or there is no memory */
 	uint32_t	slot;
-	uint32_t	next;				/* the local entry that is reused next */
+	uint32_t	next;				/* the local entry to be reused next */
 	tally_local_relation *local;
-	uint64_t	tags[TALLY_LOCAL_RELATIONS];	/* of the local entries; 0 free */
+	uint64_t	tags[TALLY_LOCAL_RELATIONS];	/* of the local entries; 0: free */
 } tally_relations;
 
-#define TALLY_RELATION_OTHERS UINT64_C(1)	/* the tag of the key of zeros */
+#define TALLY_RELATION_OTHERS UINT64_C(1)	/* the tag of the all-zero key */
 
 /* The tag of a relation's entries; never 0 or TALLY_RELATION_OTHERS. */
 extern uint64_t tally_relation_hash(const tally_relation_key *key);
 /*
- * Number of a relation's shared entry, which is created if there is none. 0: the table has no space
- * (counted in overflow_relations); use the tag TALLY_RELATION_OTHERS.
+ * Number of a relation's shared entry, which is created if necessary. 0 if the table has no space
+ * (counted in overflow_relations); then use the tag TALLY_RELATION_OTHERS.
  */
 extern uint32_t tally_relation_find(tally_segment *segment, const tally_relation_key *key);
-/* Its file was unlinked: the entry may serve another relation. */
+/* The relation's file was unlinked, so the entry may be reused for another relation. */
 extern void tally_relation_unlinked(tally_segment *segment, const tally_relation_key *key);
-/* ENOENT: the segment keeps no relations; ENOSPC: no memory, counted. */
+/* ENOENT: the segment has no relations; ENOSPC: no memory, counted. */
 extern int	tally_relations_open(tally_slot *slot, tally_relations *relations);
-/* A local entry for that relation, never NULL. If the shared entry is another's by now, the one of the others. */
+/* A local entry for that relation, never NULL. If the shared entry now belongs to another relation, that of "others". */
 extern tally_local_relation *tally_local_relation_for(tally_relations *relations, uint64_t tag,
 													  uint32_t entry);
 

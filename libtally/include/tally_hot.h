@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_hot.h
- *	  The hot path of a writer: the clock, the buckets, one update of the writer's book.
+ *	  The hot path of a writer: the clock, the histogram buckets, and updates of the writer's book.
  *
- * No system call, lock, allocation or error, and no cache line that another process writes. Every
- * function here is for the thread that owns the slot.
+ * The hot path makes no system call, takes no lock, allocates nothing, raises no error, and touches no cache
+ * line that another process writes. Every function here is for the thread that owns the slot.
  *
- * A change of a book, or of a local entry, lies between tally_seq_begin and tally_seq_publish.
- * Readers (tally_read.h) retry a copy during which the seq was odd or changed:
+ * A change of a book, or of a local entry, is enclosed in tally_seq_begin and tally_seq_publish.
+ * Readers (tally_read.h) repeat a copy if the seq was odd or changed meanwhile:
  *
  *	  A, the fence in tally_seq_begin			pairs with the acquire fence after the reader's copy:
- *												a copy that holds a later store sees the odd seq
+ *												a copy that contains a later store sees the odd seq
  *	  B, the release store in tally_seq_publish	pairs with the reader's acquire load before its copy:
  *												an even seq comes with all stores before it
  */
@@ -28,12 +28,12 @@ extern "C" {
 /* ---------------------------------------------------------------- tests */
 
 /*
- * TALLY_STOP names an instant between two stores that another process could see apart. In a build for tests (TALLY_TEST_HOOKS)
- * the writer calls a hook there, which may stop or kill it (libtally/test/stepper.c); in any other build it is nothing.
+ * TALLY_STOP names an instant between two stores that another process could see separately. In a test build (TALLY_TEST_HOOKS),
+ * the writer calls a hook there, which may stop or kill it (libtally/test/stepper.c); in other builds it is empty.
  */
 #ifdef TALLY_TEST_HOOKS
 extern void (*tally_test_hook) (const char *where);
-/* The word of TALLY_CLOCK_VIRTUAL in the segment that was mapped last. */
+/* The tick of TALLY_CLOCK_VIRTUAL, in the segment that was mapped last. */
 extern const uint64_t *tally_virtual_tick;
 #define TALLY_STOP(where) \
 	do { \
@@ -47,8 +47,8 @@ extern const uint64_t *tally_virtual_tick;
 #endif
 
 /*
- * TALLY_DEFINED: these bytes, which others are about to see, must have been written. valgrind does not follow what another process reads,
- * so a build for it (TALLY_MEMCHECK, script/check-memory) asks; in any other build it is nothing.
+ * TALLY_DEFINED checks that these bytes, which others are about to see, have been initialised. valgrind cannot follow reads by other
+ * processes, so a build for it checks explicitly (TALLY_MEMCHECK, script/check-memory); in other builds it is empty.
  */
 #ifdef TALLY_MEMCHECK
 #include <valgrind/memcheck.h>
@@ -62,17 +62,17 @@ extern const uint64_t *tally_virtual_tick;
 /* A mapped segment. One per process; threads share it. */
 typedef struct tally_segment
 {
-	tally_header *header;			/* mapped; NULL: open, but not mapped (tally_attach_unmapped) */
+	tally_header *header;			/* the mapping; NULL: open but not mapped (tally_attach_unmapped) */
 	/*
 	 * This process's copy of the header, checked when the file was opened. Offsets, strides and counts
-	 * come from here, never from the mapping, so what is written over the file later moves no address.
+	 * come from here, never from the mapping, so overwriting the file later cannot change an address.
 	 */
 	tally_header cold;
 	size_t		size;				/* bytes mapped */
 	int			fd;					/* to reserve memory with; -1 when closed */
 	tally_clock_kind clock;
 	bool		created;			/* by this call of tally_open */
-	uint64_t	device;				/* identity of the file that is mapped */
+	uint64_t	device;				/* identity of the mapped file */
 	uint64_t	inode;
 } tally_segment;
 
@@ -81,20 +81,20 @@ typedef struct tally_slot
 {
 	tally_segment *segment;
 	uint32_t	index;
-	uint32_t	limit;				/* statistics for which memory is reserved */
+	uint32_t	limit;				/* number of statistics with reserved memory */
 	tally_slot_entry *entry;
 	tally_book *book;
 	tally_head *heads;
 	uint64_t   *hists;				/* tally_hist_in */
-	uint32_t	word;				/* the level word this writer acts on */
+	uint32_t	word;				/* the level word that this writer follows */
 } tally_slot;
 
-/* Inline even at -Os: a call would fetch another cache line of code. */
+/* Inlined even at -Os, because a call would fetch another cache line of code. */
 #define TALLY_HOT static inline __attribute__((always_inline))
 
 /*
- * A word that others write. A plain load can be an operand of the comparison that uses it;
- * ThreadSanitizer must know that the race is intended.
+ * Read a word that others write. A plain load can be an operand of the comparison that uses it, but
+ * ThreadSanitizer must be told that the race is intended.
  */
 #ifdef __SANITIZE_THREAD__
 #define TALLY_OTHERS(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
@@ -104,7 +104,7 @@ typedef struct tally_slot
 
 /* ---------------------------------------------------------------- clock and buckets */
 
-/* Not inline: the fallback of tally_now must not give its callers a stack frame. */
+/* Not inlined, so that the fallback of tally_now does not give its callers a stack frame. */
 __attribute__((noinline, unused)) static uint64_t
 tally_monotonic_ns(void)
 {
@@ -115,8 +115,8 @@ tally_monotonic_ns(void)
 }
 
 /*
- * The counter of this processor. Not ordered with other instructions: a few nanoseconds do not matter, and waiting
- * for the earlier ones would cost more than the reading.
+ * The counter of this CPU. Not ordered with other instructions: a few nanoseconds do not matter, and waiting
+ * for earlier instructions would cost more than the reading itself.
  */
 #if defined(__x86_64__)
 #define TALLY_CLOCK_COUNTER TALLY_CLOCK_TSC
@@ -156,7 +156,7 @@ tally_now(tally_clock_kind clock)
 /*
  * The bucket of a value, 0 .. TALLY_HIST_BUCKETS - 1.
  *
- * Eight times the octave, plus the four leading bits, 8 .. 15; below 16 that is the value itself. The
+ * It is eight times the octave plus the four leading bits, 8 .. 15; below 16 that is the value itself. The
  * branch is practically never taken.
  */
 static inline size_t
@@ -169,7 +169,7 @@ tally_bucket_index(uint64_t value)
 	return (size_t) octave * 8 + ((value << 3) >> octave) - 24;
 }
 
-/* Where a bucket of a book's histogram lies, counted from its first: an octave is a row further on. */
+/* Position of a bucket in a book's histogram, relative to its first bucket: each octave is one row further. */
 static inline size_t
 tally_bucket_at(size_t bucket)
 {
@@ -177,8 +177,8 @@ tally_bucket_at(size_t bucket)
 }
 
 /*
- * One value more in a histogram of a book: in its bucket, of which the number is not needed. Offsets are in bytes, and
- * in 32 bits where they fit, since to scale or extend them takes instructions.
+ * Count a value in a histogram of a book, without computing the number of its bucket. Offsets are in bytes, and in 32 bits
+ * if possible, because scaling or extending them takes instructions.
  */
 TALLY_HOT void
 tally_hist_add(uint64_t *hist, uint64_t value)
@@ -200,7 +200,7 @@ tally_hist_add(uint64_t *hist, uint64_t value)
 	hist[((value << 3) >> octave) - 2 * TALLY_ROW - 8]++;
 }
 
-/* The histogram of a head, of those of its book from `hists` on: in a chunk, and there from its own line on. */
+/* The histogram of a head, given its book's histograms at `hists`: in the head's chunk, starting at its own cache line. */
 TALLY_HOT uint64_t *
 tally_hist_in(uint64_t *hists, uint32_t index)
 {
@@ -226,8 +226,8 @@ tally_bucket_low(uint32_t bucket)
 }
 
 /*
- * Stores before it are seen before stores after it. On aarch64 a release fence would also wait for all earlier loads,
- * which the hot path need not; on x86-64 it is no instruction.
+ * Orders stores before it before stores after it. On aarch64 a release fence would also wait for all earlier loads,
+ * which the hot path does not need; on x86-64 it is no instruction.
  */
 TALLY_HOT void
 tally_fence_stores(void)
@@ -239,7 +239,7 @@ tally_fence_stores(void)
 #endif
 }
 
-/* An odd seq: from now on the guarded words change. Returns it, for tally_seq_publish. */
+/* Make the seq odd: the guarded words are about to change. Returns it, for tally_seq_publish. */
 TALLY_HOT uint64_t
 tally_seq_begin(uint64_t *seq)
 {
@@ -252,8 +252,8 @@ tally_seq_begin(uint64_t *seq)
 }
 
 /*
- * The change is complete. The hot path keeps the odd seq in a register: loading what was stored a
- * moment ago takes as long as half an update.
+ * The change is complete. The hot path keeps the odd seq in a register, because reloading a value that was just
+ * stored takes half as long as an update.
  */
 TALLY_HOT void
 tally_seq_publish(uint64_t *seq, uint64_t odd)
@@ -263,7 +263,7 @@ tally_seq_publish(uint64_t *seq, uint64_t odd)
 	TALLY_STOP("seq even");
 }
 
-/* The same after a last writer that may have died in the middle of a change: its seq may be odd already. */
+/* The same if the last writer may have died in the middle of a change, leaving an odd seq. */
 TALLY_HOT void
 tally_seq_begin_after_any(uint64_t *seq)
 {
@@ -272,14 +272,14 @@ tally_seq_begin_after_any(uint64_t *seq)
 	TALLY_STOP("seq odd after any");
 }
 
-/* tally_seq_publish where the odd seq is not at hand. */
+/* tally_seq_publish if the odd seq is not at hand. */
 TALLY_HOT void
 tally_seq_end(uint64_t *seq)
 {
 	tally_seq_publish(seq, *seq);
 }
 
-/* One value more in a head: count, total and extremes. */
+/* Count a value in a head: count, total and extremes. */
 TALLY_HOT void
 tally_head_add(tally_head *head, uint64_t value)
 {
@@ -293,7 +293,7 @@ tally_head_add(tally_head *head, uint64_t value)
 		head->max = value;
 }
 
-/* All values of one head more in another, which may have none. */
+/* Add all values of one head to another, which may have none. */
 static inline void
 tally_head_merge(tally_head *to, const tally_head *from)
 {
@@ -310,7 +310,7 @@ tally_head_merge(tally_head *to, const tally_head *from)
 }
 
 /*
- * A head without its histogram. The caller is between tally_seq_begin and tally_seq_end, as with
+ * Update a head without its histogram. The caller is between tally_seq_begin and tally_seq_end, as with
  * tally_add.
  */
 static inline void
@@ -319,7 +319,7 @@ tally_add_plain(tally_slot *slot, uint32_t index, uint64_t value)
 	tally_head_add(&slot->heads[index], value);
 }
 
-/* One value more in a head and its histogram. `index` is one of the book's, never TALLY_NONE. */
+/* Count a value in a head and its histogram. `index` is one of the book's, never TALLY_NONE. */
 static inline void
 tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 {
@@ -328,7 +328,7 @@ tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 	tally_hist_add(tally_hist_in(slot->hists, index), value);
 }
 
-/* The same for an operation that moves bytes; `follows`: it continues where the one before ended. */
+/* The same for an operation that transfers bytes; `follows`: it starts where the previous one ended. */
 static inline void
 tally_add_amount(tally_slot *slot, uint32_t index, uint64_t value, uint64_t amount, bool follows)
 {
@@ -364,8 +364,8 @@ tally_record(tally_slot *slot, uint32_t index, uint64_t value)
 
 /*
  * The same without the histogram, which costs a cache line and a page: for a statistic whose total
- * matters and whose distribution does not. Use only one of the two for a statistic; readers give no
- * quantiles where the histogram falls far short of the count.
+ * matters but not its distribution. Use only one of the two for a statistic; readers give no quantiles
+ * if the histogram has far fewer values than the count.
  */
 static inline void
 tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
@@ -373,12 +373,12 @@ tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
 	tally_record_as(slot, index, value, true);
 }
 
-/* Ticks, from a hundredth of a second to ten: the clocks of two processors differ by less. */
+/* In ticks, a hundredth of a second to ten seconds: the clocks of two CPUs differ by less. */
 #define TALLY_CLOCK_SLIP (UINT64_C(1) << 28)
 
 /*
- * The clock is not what it was. All time before is incomparable: so it is announced as a reset, which each writer follows, the one
- * that announces it, too, and the first completes (tally_clock_anew).
+ * The clock has changed, so earlier ticks are incomparable. This is announced as a reset, which every writer follows, including
+ * the one that announces it; the first of them completes it (tally_clock_anew).
  */
 static inline void
 tally_announce_clock(tally_segment *segment, uint64_t now)
@@ -388,8 +388,8 @@ tally_announce_clock(tally_segment *segment, uint64_t now)
 }
 
 /*
- * `now` is before `start`. If it is by much, then the clock has begun anew, as the processor's counter does when the
- * machine was off in between (hibernation).
+ * `now` is before `start`. If it is before it by much, the clock has been reset, as a CPU's counter is when the machine
+ * was off in between (hibernation).
  */
 TALLY_HOT void
 tally_clock_back(tally_slot *slot, uint64_t start, uint64_t now)
@@ -406,7 +406,7 @@ tally_switch_on(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, b
 	uint32_t	run = book->run;
 	uint32_t	pend = book->pend;
 
-	/* others can write this memory, so check the bounds; TALLY_NONE is outside */
+	/* others can write to this memory, so check the bounds; TALLY_NONE is out of bounds */
 	if (pend < slot->limit)
 	{
 		tally_add(slot, pend, book->pend_ticks);
@@ -422,7 +422,7 @@ tally_switch_on(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, b
 		else
 			tally_add(slot, run, now - start);
 	}
-	/* C: a process killed before this leaves the stretch both added and running; merge.c corrects that */
+	/* C: a process killed before this leaves the stretch both added and running, which merge.c corrects */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	TALLY_STOP("running account added");
 	book->run = next;
@@ -430,7 +430,7 @@ tally_switch_on(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, b
 	book->run_start = now;
 }
 
-/* The clocks of two processors may differ slightly; time is conserved all the same. */
+/* The clocks of two CPUs may differ slightly; time is conserved nevertheless. */
 __attribute__((noinline, cold, unused)) static void
 tally_switch_clock_back(tally_slot *slot, uint32_t next, uint64_t start, uint64_t now, bool plain)
 {
@@ -501,9 +501,9 @@ tally_switch_later_clock_back(tally_slot *slot, uint32_t next, uint64_t now, uin
 }
 
 /*
- * The same, but the account that ends is only noted, and the next switch records it. For the end of a
+ * The same, but the ending account is only noted, and the next switch records it. For the end of a
  * wait, when others may already be waiting for this process (a lock was just granted). The caller used
- * tally_switch to enter the account that ends, so nothing is pending.
+ * tally_switch to enter the ending account, so nothing is pending.
  */
 TALLY_HOT void
 tally_switch_later_as(tally_slot *slot, uint32_t next, uint64_t now, uint32_t open)
@@ -521,8 +521,8 @@ tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
 }
 
 /*
- * The same for a wait that a signal has interrupted, and that may go on (tally_switch_back). Switches in between leave it
- * pending; the writer must use none of those that leave something pending themselves.
+ * The same for a wait that a signal has interrupted and that may be resumed (tally_switch_back). Switches in between leave it
+ * pending; the writer must not use those that leave something pending themselves.
  */
 static inline void
 tally_switch_interrupted(tally_slot *slot, uint32_t next, uint64_t now)
@@ -537,14 +537,14 @@ tally_pend_account(uint32_t pend)
 	return pend == TALLY_NONE ? TALLY_NONE : pend & ~TALLY_PEND_OPEN;
 }
 
-/* Is it one that was interrupted, and may go on? */
+/* Is the pending account that of an interrupted wait that may be resumed? */
 static inline bool
 tally_pend_is_open(uint32_t pend)
 {
 	return pend != TALLY_NONE && (pend & TALLY_PEND_OPEN) != 0;
 }
 
-/* The interrupted wait goes on: what it has had lies before `now`. */
+/* The interrupted wait is resumed: its time so far is put before `now`. */
 static inline void
 tally_switch_back(tally_slot *slot, uint64_t now)
 {
@@ -555,10 +555,10 @@ tally_switch_back(tally_slot *slot, uint64_t now)
 	uint64_t	age;
 
 	tally_switch_within(slot, tally_pend_account(pend), now, true);
-	/* others can write this memory: nothing ran before its birth */
+	/* others can write to this memory; nothing ran before the book's birth */
 	age = book->run_start - book->born;
 	book->run_start -= ticks < age ? ticks : age;
-	/* D: a process killed before this leaves that time both pending and running; merge.c corrects that as well */
+	/* D: a process killed before this leaves that time both pending and running, which merge.c corrects as well */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	TALLY_STOP("interrupted wait runs since it began");
 	book->pend = TALLY_NONE;
@@ -567,7 +567,7 @@ tally_switch_back(tally_slot *slot, uint64_t now)
 	tally_seq_publish(&book->seq, seq);
 }
 
-/* It is over: from now on it pends as any other. */
+/* The interrupted wait has ended: from now on it pends like any other. */
 static inline void
 tally_pend_close(tally_slot *slot)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_read.h
- *	  Bounded reads of a live segment: copies of what writers change meanwhile.
+ *	  Bounded reads of a live segment: copies of data that writers change meanwhile.
  *
- * Every function copies one thing out of the mapping and says whether the copy is consistent. All waits are
- * limited: the seq of a writer that died in the middle of a change stays odd. Numbers and indexes are
- * checked against the segment's regions, and texts are terminated, so no read leaves its region, whatever
+ * Every function copies one item out of the mapping and says whether the copy is consistent. All waits are
+ * bounded, because the seq of a writer that died in the middle of a change stays odd. Numbers and indexes
+ * are checked against the segment's regions, and texts are terminated, so no read leaves its region, whatever
  * another process writes into the file.
  *
- * What makes several copies one consistent reading (format/FORMAT.md):
+ * How to make several copies one consistent reading (format/FORMAT.md):
  *
- *	  books			tally_read_books_begin and _end around them
+ *	  books			enclose them in tally_read_books_begin and _end
  *	  statements	note each set's flushes, copy the local entries, then the sets; drop each local
  *					entry that a set's log names
  *	  relations		note each entry's flushes, copy the local entries, then tally_read_relation
@@ -30,63 +30,63 @@ extern "C" {
 
 typedef enum tally_read_result
 {
-	TALLY_READ_ABSENT = 0,			/* out of bounds, without memory, unused, or ended; the copy has no meaning */
+	TALLY_READ_ABSENT = 0,			/* out of bounds, without memory, unused, or ended; the copy is meaningless */
 	TALLY_READ_CONSISTENT,			/* the copy is of one instant */
-	TALLY_READ_TORN					/* it changed throughout: the last attempt, whose fields may disagree */
+	TALLY_READ_TORN					/* it kept changing: the copy is the last attempt, whose fields may disagree */
 } tally_read_result;
 
 /* ---------------------------------------------------------------- raw copies */
 
-/* `size` bytes, a multiple of 8, by relaxed loads of whole words. Both are aligned to 8. */
+/* Copy `size` bytes, a multiple of 8, with relaxed loads of whole words. Both are aligned to 8. */
 extern void tally_read_words(void *to, const void *from, size_t size);
-/* The same, of one instant by that seq. Never ABSENT. The caller has checked that the bytes are in the segment. */
+/* The same, but of one instant according to that seq. Never ABSENT. The caller has checked that the bytes are in the segment. */
 extern tally_read_result tally_read_guarded(const uint64_t *seq, void *to, const void *from, size_t size);
 
 /* ---------------------------------------------------------------- slots and books */
 
 typedef struct tally_book_copy
 {
-	tally_book	book;				/* used is within bounds */
-	tally_head *heads;				/* the caller's memory for stats_per_book of them */
-	bool		lags_reset;			/* its owner has not followed the last reset: the heads do not count */
+	tally_book	book;				/* book.used is within bounds */
+	tally_head *heads;				/* the caller's memory for stats_per_book heads */
+	bool		lags_reset;			/* its owner has not followed the last reset, so the heads do not count */
 } tally_book_copy;
 
 /* The instant at which a reading of several books began. */
 typedef struct tally_books_mark
 {
-	uint64_t	merges;				/* slots merged into groups, ever */
+	uint64_t	merges;				/* total number of slots merged into groups */
 	uint32_t	resets;
 } tally_books_mark;
 
-/* False: a merge is going on; pause and try again. */
+/* False if a merge is in progress; pause and try again. */
 extern bool tally_read_books_begin(const tally_segment *segment, tally_books_mark *mark);
-/* True: since then no slot was merged and nothing was reset, so nothing is missed or counted twice. */
+/* True if no slot has been merged and nothing reset since then, so that nothing is missed or counted twice. */
 extern bool tally_read_books_end(const tally_segment *segment, const tally_books_mark *mark);
 
 /*
  * The entry of a slot, or of a group (they follow the slots), if it counts: LIVE, RETIRED, MERGING
- * or GROUP. TORN: the identity changed throughout.
+ * or GROUP. TORN: the identity kept changing.
  */
 extern tally_read_result tally_read_entry(const tally_segment *segment, uint32_t index,
 										  tally_slot_entry *copy);
 /*
- * Has the slot not ended, nor been claimed anew, since that copy of its entry was made? Then all that was read in between
- * of the slot, its book and its cache is of the same process. Whose that is, a TORN copy of the entry does not tell.
+ * Is the slot still the one of that copy of its entry, neither ended nor claimed again? If so, everything read in between from
+ * the slot, its book and its cache belongs to the same process. A TORN copy of the entry does not tell which process.
  */
 extern bool tally_read_is_same(const tally_segment *segment, uint32_t index,
 							   const tally_slot_entry *copy);
 /*
- * Who blocks the owner of a slot. ABSENT: it does not wait for a heavyweight lock, or has not found out yet, or
+ * The blockers of a slot's owner. ABSENT: it does not wait for a heavyweight lock, does not know its blockers yet, or
  * has died.
  */
 extern tally_read_result tally_read_blocked(const tally_segment *segment, uint32_t index,
 											tally_blocked *copy);
-/* The words and heads of its book. */
+/* The words and heads of a slot's or group's book. */
 extern tally_read_result tally_read_book(const tally_segment *segment, uint32_t index,
 										 tally_book_copy *copy);
 /*
- * Since when the owner of a book does what it does. `between`: its phase is one between two messages. Then it is since the
- * last one was handled, whatever wakes it meanwhile: a reload of the configuration, a timer, another session's signal.
+ * Since when the owner of a book has been doing what it does. `between`: its phase is one between two messages. Then it is the
+ * end of the last message, even if a configuration reload, a timer or a signal of another session has woken it meanwhile.
  */
 static inline uint64_t
 tally_since(const tally_book *book, bool between)
@@ -94,43 +94,43 @@ tally_since(const tally_book *book, bool between)
 	return between && book->between != 0 && book->between < book->run_start ? book->between : book->run_start;
 }
 
-/* Does this head of the copy stand for a statistic? Then heads[head].stat - 1 is in the directory. */
+/* Does this head of the copy belong to a statistic? Then heads[head].stat - 1 is in the directory. */
 extern bool tally_read_is_head(const tally_segment *segment, const tally_book_copy *copy,
 							   uint32_t head);
 /*
- * Adds the buckets `low` to `high` of a head's live histogram to sums[TALLY_HIST_BUCKETS]. It may run
- * ahead of the copied heads by the updates made since. Nothing is read that is out of bounds.
+ * Adds the buckets `low` to `high` of a head's live histogram to sums[TALLY_HIST_BUCKETS]. The histogram may be
+ * ahead of the copied heads by the updates made since. Never reads out of bounds.
  */
 extern void tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head, uint32_t low,
 							uint32_t high, uint64_t *sums);
 
 /* ---------------------------------------------------------------- names, events, probes */
 
-/* A published name of the directory. */
+/* A published name in the directory. */
 extern tally_read_result tally_read_name(const tally_segment *segment, uint32_t number,
 										 tally_dir_entry *copy);
 /*
- * The event at that index of the event ring. ABSENT: unused, or being overwritten. Texts of a payload are
- * terminated and counts of entries limited; other values may be anything.
+ * The event at that index of the event ring. ABSENT: unused, or being overwritten. Texts in a payload are
+ * terminated and counts of entries limited; other values are not checked.
  */
 extern tally_read_result tally_read_event(const tally_segment *segment, uint32_t index,
 										  tally_event *copy);
-/* What happened, in words; a longer text than `size` is cut. For a copy from tally_read_event. */
+/* Describes an event in words, truncated to `size`. For a copy from tally_read_event. */
 extern void tally_event_text(const tally_event *event, char *text, size_t size);
 #define TALLY_EVENT_TEXT_MAX 1024
 /* "time", "wal", "request", "shutdown". */
 extern const char *tally_checkpoint_reason_name(uint32_t reason);
-/* ABSENT: no probe there, or it is being rewritten. */
+/* ABSENT: there is no probe, or it is being rewritten. */
 extern tally_read_result tally_read_probe(const tally_segment *segment, uint32_t index,
 										  tally_probe *copy);
 
 /* ---------------------------------------------------------------- statements */
 
-/* Local entries of that slot that have memory; 0 for a slot out of bounds. */
+/* Number of the slot's local entries that have memory; 0 for a slot out of bounds. */
 extern uint32_t tally_read_local_limit(const tally_segment *segment, uint32_t slot);
 /*
- * A local entry that counts: in use, and not dropped by a reset. Of its histogram only the buckets
- * from exec.min's to exec.max's are copied.
+ * A local entry that counts: in use, and not dropped by a reset. Of its histogram, only the buckets from
+ * that of exec.min to that of exec.max are copied.
  */
 extern tally_read_result tally_read_local_statement(const tally_segment *segment, uint32_t slot,
 													uint32_t index, tally_local_statement *copy);
@@ -140,31 +140,31 @@ typedef struct tally_flight
 {
 	tally_current current;
 	uint64_t	now;				/* tick at which the copies were made */
-	uint32_t	run;				/* 1 + directory index of the running account; 0 none */
-	uint32_t	pend;				/* of the one that is still to be recorded; 0 none */
-	uint32_t	pend_count;			/* 0: it was interrupted, and may go on */
+	uint32_t	run;				/* 1 + directory index of the running account; 0: none */
+	uint32_t	pend;				/* the same for the pending account; 0: none */
+	uint32_t	pend_count;			/* 0: it was interrupted, and may be resumed */
 	uint64_t	run_start;			/* tick */
-	uint64_t	pend_ticks;			/* 0 where pend is 0 */
+	uint64_t	pend_ticks;			/* 0 if pend is 0 */
 } tally_flight;
 
 /* ABSENT: no statement is in progress, and no parts are left. */
 extern tally_read_result tally_read_flight(const tally_segment *segment, uint32_t slot,
 										   tally_flight *flight);
 
-/* What is known of the statement of a slot's owner. */
+/* What is known about the statement of a slot's owner. */
 typedef enum tally_session_statement
 {
 	TALLY_SESSION_NONE,				/* nothing */
-	TALLY_SESSION_RUNS,				/* the key is that of the statement in progress */
-	TALLY_SESSION_UNNAMED,			/* one is in progress; the key is that of the one before */
-	TALLY_SESSION_RAN				/* none is in progress; the key is that of the last one */
+	TALLY_SESSION_RUNS,				/* the key of the statement in progress */
+	TALLY_SESSION_UNNAMED,			/* a statement is in progress; the key is that of the previous one */
+	TALLY_SESSION_RAN				/* no statement is in progress; the key is that of the last one */
 } tally_session_statement;
 
 /* Of a copy of the slot's current. */
 extern tally_session_statement tally_session_statement_of(const tally_current *current);
-/* A copy of it. ABSENT: the slot has none. */
+/* A copy of the slot's current. ABSENT: the slot has none. */
 extern tally_read_result tally_read_current(const tally_segment *segment, uint32_t slot, tally_current *copy);
-/* The text of the message in progress in a copy of the slot's current. ABSENT: it is not there, or not any more. */
+/* The text of the message in progress, given a copy of the slot's current. ABSENT: there is none, or it is gone. */
 extern tally_read_result tally_read_message_text(const tally_segment *segment, uint32_t slot, const tally_current *current,
 												 tally_message_text *copy);
 
@@ -172,7 +172,7 @@ extern tally_read_result tally_read_message_text(const tally_segment *segment, u
 typedef struct tally_statement_copy
 {
 	uint32_t	number;
-	tally_read_result result;		/* of the copy; TORN: even the key may be of two statements */
+	tally_read_result result;		/* of the copy; TORN: even the key may mix two statements */
 	tally_statement entry;
 	tally_figures figures;
 } tally_statement_copy;
@@ -180,17 +180,17 @@ typedef struct tally_statement_copy
 /* `number` is that of a shared entry, 0 .. cold.statements.count - 1. */
 extern tally_read_result tally_read_statement(const tally_segment *segment, uint32_t number,
 											  tally_statement_copy *copy);
-/* The same as it is in the segment: the entry, and its rest apart (zeros where it has none). */
+/* The same as stored in the segment: the entry, and separately its rest (zeros if it has none). */
 extern tally_read_result tally_read_statement_parts(const tally_segment *segment, uint32_t number,
 													tally_statement_copy *copy);
-/* Is the entry still what it was when that copy was made? Then what was read since of its text is that text. */
+/* Is the entry unchanged since that copy was made? If so, the text read since belongs to it. */
 extern bool tally_read_statement_is_same(const tally_segment *segment, const tally_statement_copy *copy);
-/* Bytes of its text, as far as the segment can hold them: how much memory a copy of it takes. */
+/* Size of the memory needed for a copy of its text, limited to what the segment can hold. */
 extern uint32_t tally_read_text_size(const tally_segment *segment,
 									 const tally_statement_copy *copy);
 /*
- * At most `size` bytes of the text that the entry had when the copy was made, without a terminator;
- * how many goes to *bytes. TORN: the entry has changed since; copy it again. ABSENT: it has no text.
+ * At most `size` bytes of the text that the entry had when the copy was made, without a terminator; *bytes
+ * is set to their number. TORN: the entry has changed since, copy it again. ABSENT: it has no text.
  */
 extern tally_read_result tally_read_text(const tally_segment *segment,
 										 const tally_statement_copy *copy, char *to, uint32_t size,
@@ -200,24 +200,24 @@ extern tally_read_result tally_read_text(const tally_segment *segment,
 typedef struct tally_set_copy
 {
 	tally_set	set;
-	uint32_t	count;				/* of statements ... */
-	uint32_t	torn;				/* ... of which torn */
+	uint32_t	count;				/* number of statements ... */
+	uint32_t	torn;				/* ... and how many of them are torn */
 	tally_statement_copy statements[TALLY_WAYS];
 } tally_set_copy;
 
-/* How often local entries were flushed into that set, ever; to be noted before they are copied. */
+/* Total number of flushes of local entries into that set; to be noted before these are copied. */
 extern uint64_t tally_read_set_flushes(const tally_segment *segment, uint32_t number);
-/* TORN: local entries were flushed into it throughout. */
+/* TORN: local entries kept being flushed into it. */
 extern tally_read_result tally_read_set(const tally_segment *segment, uint32_t number,
 										tally_set_copy *copy);
-/* Does the log of the copy still name all that was flushed into the set since then? */
+/* Does the log in the copy still name all flushes into the set since then? */
 extern bool tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes);
 
 /* ---------------------------------------------------------------- plans */
 
 /*
- * The plan at that index of the table; text_bytes and text_whole are within bounds. ABSENT: none is there, or it is being
- * replaced. Figures may be of different instants: an execution may be in count and not in ticks yet.
+ * The plan at that index of the table; text_bytes and text_whole are within bounds. ABSENT: there is none, or it is being
+ * replaced. Figures may be of different instants: an execution may be included in count but not yet in ticks.
  */
 extern tally_read_result tally_read_plan(const tally_segment *segment, uint32_t number, tally_plan *copy);
 
@@ -226,9 +226,9 @@ extern tally_read_result tally_read_plan(const tally_segment *segment, uint32_t 
 /* ABSENT: not in use, or its slot has not followed the last reset. */
 extern tally_read_result tally_read_local_relation(const tally_segment *segment, uint32_t slot,
 												   uint32_t index, tally_local_relation *copy);
-/* How often local entries were flushed into that entry, ever; to be noted before they are copied. */
+/* Total number of flushes of local entries into that entry; to be noted before these are copied. */
 extern uint64_t tally_read_relation_flushes(const tally_segment *segment, uint32_t number);
-/* CONSISTENT: nothing has been flushed into it since `flushes`, so the copied local entries are not in it. */
+/* CONSISTENT: nothing has been flushed into it since `flushes`, so it does not include the copied local entries. */
 extern tally_read_result tally_read_relation(const tally_segment *segment, uint32_t number,
 											 uint64_t flushes, tally_relation *copy);
 

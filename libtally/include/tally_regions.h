@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_regions.h
- *	  Where in a mapped segment an entry lies, by its number.
+ *	  Addresses of entries in a mapped segment, by number.
  *
  * Offsets and strides come from the process's own checked copy of the header (segment->cold), never from
- * the mapping. The caller checks numbers; tally_read.h does so itself.
+ * the mapping. The caller must check numbers; the functions in tally_read.h do so themselves.
  */
 #ifndef TALLY_REGIONS_H
 #define TALLY_REGIONS_H
@@ -32,7 +32,7 @@ tally_at(const tally_segment *segment, const tally_region *region, uint32_t inde
 	return (char *) segment->header + tally_offset(region, index);
 }
 
-/* A function that gives the address of an entry of a region. */
+/* Defines a function that returns the address of an entry of a region. */
 #define TALLY_REGION(function, type, region) \
 	static inline type * \
 	function(const tally_segment *segment, uint32_t index) \
@@ -52,7 +52,7 @@ TALLY_REGION(tally_relation_at, tally_relation, relations)
 TALLY_REGION(tally_plan_at, tally_plan, plans)
 TALLY_REGION(tally_trace_at, tally_trace, traces)
 TALLY_REGION(tally_plan_memory_at, uint64_t, plan_memory)
-/* By slot. */
+/* Regions indexed by slot. */
 TALLY_REGION(tally_current_of, tally_current, caches)
 TALLY_REGION(tally_local_relations_of, tally_local_relation, local_relations)
 
@@ -72,14 +72,14 @@ tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t head)
 	return tally_hist_in(hists, head);
 }
 
-/* The slot's local entries, TALLY_LOCAL_STATEMENTS of them; only the first local_statements have memory. */
+/* The slot's TALLY_LOCAL_STATEMENTS local entries, of which only the first local_statements have memory. */
 static inline tally_local_statement *
 tally_local_statements_of(const tally_segment *segment, uint32_t slot)
 {
 	return (tally_local_statement *) (tally_current_of(segment, slot) + 1);
 }
 
-/* The text of the slot's message; it has memory where the current says so. */
+/* The text of the slot's message, which has memory if the slot's current says so. */
 static inline tally_message_text *
 tally_message_text_of(const tally_segment *segment, uint32_t slot)
 {

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_statements.h
- *	  Statements: what a writer did for each of many queries that recur.
+ *	  Statements: what writers did for each of many recurring queries.
  *
- * A statement has a key of four numbers, a text, counts and sums, a histogram of its times, and its
- * time split by account. There may be thousands, so they are not kept in the books:
+ * A statement has a key of four numbers, a text, counts and totals, a histogram of its times, and its
+ * time by account. There may be thousands of statements, so they are not kept in the books:
  *
  *	  cache		per slot: local entries of the statements that its writer worked for recently, updated
  *				by plain stores, and `current`, the statement in progress
- *	  table		shared: what writers have flushed, in sets of TALLY_WAYS entries
+ *	  table		shared: the figures that writers have flushed, in sets of TALLY_WAYS entries
  *	  texts		each text once, in a chain of blocks, which are freed with its entry
  *
  * A statement enters the table (with its text) when a writer first meets it. Its counts are flushed
  * there when the writer's cache needs the local entry for another statement, or when the writer ends. A
- * reader adds table and caches. A statement that stays cached thus writes no shared cache line.
+ * reader adds up table and caches. So a statement that stays cached writes no shared cache line.
  *
  * Concurrency contract
  *
  *	  current, local entry	exactly one writer: the owner of the slot, then the holder of the merge lock.
  *							seq is odd while it changes. Only `drop` is written by others.
  *	  set, shared entry		the holder of the set's lock; readers check the entry's seq
- *	  text blocks			the process that took them off the free list; immutable once a statement has
- *							them
+ *	  text blocks			the process that took them off the free list; immutable once they belong to a
+ *							statement
  *
- * The key of a statement gives two sets, and its entry may be in either. To enter a statement, a
+ * The key of a statement determines two sets, and its entry may be in either. To enter a statement, a
  * process holds the locks of both sets; to add to it or to remove it, that of its set. If a holder
- * dies, the next one finds that by its pid, and clears what it was changing (odd seq) and counts it as
- * lost.
+ * dies, the next one detects that from its pid, clears the entry it was changing (odd seq) and counts
+ * it as lost.
  */
 #ifndef TALLY_STATEMENTS_H
 #define TALLY_STATEMENTS_H
@@ -42,8 +42,8 @@ extern "C" {
 /* ---------------------------------------------------------------- names in copies */
 
 /*
- * How a set's log names one use of a local entry. Index TALLY_LOCAL_STATEMENTS stands for the slot's
- * tally_current, whose seq is its generation.
+ * An item in a set's log, which names one use of a local entry. Index TALLY_LOCAL_STATEMENTS means the
+ * slot's tally_current, whose seq is its generation.
  */
 static inline uint64_t
 tally_log_item(uint64_t generation, uint32_t index, uint32_t slot)
@@ -64,7 +64,7 @@ tally_log_index(uint64_t item)
 	return (uint32_t) (item >> 16) & 0xFF;
 }
 
-/* What the time in a copy of `current` is for. */
+/* The statement that the time in a copy of `current` belongs to. */
 static inline tally_statement_key
 tally_current_key(const tally_current *current)
 {
@@ -82,22 +82,22 @@ tally_current_key(const tally_current *current)
 typedef struct tally_holder
 {
 	uint32_t	pid;
-	bool		patient;			/* may wait for the locks of others */
-	bool		yields;				/* gives its CPU to their holders, some hundred times */
+	bool		patient;			/* may wait for locks held by others */
+	bool		yields;				/* yields its CPU to their holders, some hundred times */
 	uint64_t	alive_boot_ns;		/* CLOCK_BOOTTIME at which the process was alive */
-	uint32_t	kept_by;			/* the last process that it has spun for in vain ... */
+	uint32_t	kept_by;			/* the last holder that it has spun for in vain ... */
 	uint32_t	passed;				/* ... and how often it has given up at once since */
 } tally_holder;
 
 typedef struct tally_statement_text
 {
 	const char *bytes;
-	uint32_t	length;				/* bytes to store; fewer where blocks run out */
+	uint32_t	length;				/* bytes to store; fewer are stored if blocks run out */
 	uint32_t	whole;				/* bytes of the whole text */
 	int32_t		encoding;
 } tally_statement_text;
 
-/* Which statements; 0 matches every value of that field. */
+/* Selects statements; 0 matches every value of a field. */
 typedef struct tally_statement_filter
 {
 	uint64_t	id;
@@ -106,38 +106,38 @@ typedef struct tally_statement_filter
 } tally_statement_filter;
 
 /*
- * Number of the statement's shared entry if that has its text, or TALLY_NONE. Takes no lock, so the
- * answer is a hint: a wrong one costs a text prepared in vain, or an entry without text.
+ * Number of the statement's shared entry if it has a text, or TALLY_NONE. Takes no lock, so the
+ * result is a hint: if it is wrong, a text is prepared in vain, or an entry has no text.
  */
 extern uint32_t tally_statement_known(const tally_segment *segment, const tally_statement_key *key);
 
-/* Forget these statements, in the table and in all caches. Returns how many entries were removed. */
+/* Forget these statements, in the table and in all caches. Returns the number of removed entries. */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
 
 /*
- * Let minima and maxima of these statements begin again, at that time, in microseconds since 1970. An execution counts in
- * them whose writer has noticed that before it began (TALLY_EXTREMES_OF, tally_cache_forget).
+ * Reset the minima and maxima of these statements, at that time, in microseconds since 1970. After that, they include an
+ * execution if its writer had noticed the reset before the execution began (TALLY_EXTREMES_OF, tally_cache_forget).
  */
 extern void tally_statements_reset_extremes(tally_segment *segment, const tally_statement_filter *filter, int64_t now_us);
 
 /*
- * Add a statement that was saved elsewhere to the table, with its usage there (tally_statement_usage), and since when it
- * counts; 0: not known. False: the table has no space.
+ * Add a saved statement to the table, with its usage (tally_statement_usage) and the time since when it counts (0 if unknown).
+ * False if the table has no space.
  */
 extern bool tally_statement_load(tally_segment *segment, const tally_statement_key *key, const tally_figures *figures,
 								 const tally_statement_text *text, int32_t usage, int64_t since_us);
-/* How much that shared entry is used: of two, the one with the lower usage is evicted first. */
+/* The usage of that shared entry; entries with lower usage are evicted first. */
 extern int32_t tally_statement_usage(const tally_segment *segment, uint32_t number);
 
 /*
- * When no other writer is alive: free what dead writers held (locks, pins, blocks), and clear what they
- * were changing. Returns how many statements were lost.
+ * When no other writer is alive, free what dead writers held (locks, pins, blocks), and clear entries that
+ * they were changing. Returns the number of statements lost.
  */
 extern uint32_t tally_statements_repair(tally_segment *segment);
 
 /*
- * Number of the statement's shared entry, or TALLY_NONE. Takes no lock, so the answer is a hint: the
- * entry may become another statement's at any time. Check the key of a copy.
+ * Number of the statement's shared entry, or TALLY_NONE. Takes no lock, so the result is a hint: the
+ * entry may be given to another statement at any time. Check the key of a copy.
  */
 extern uint32_t tally_statement_lookup(const tally_segment *segment, const tally_statement_key *key);
 
@@ -157,7 +157,7 @@ tally_rest_at(const tally_segment *segment, uint32_t number)
 	return (tally_figures *) ((char *) segment->header + tally_rests(&segment->cold)) + number;
 }
 
-/* Those of further executions and plannings. */
+/* Add the counts of further executions and plannings. */
 static inline void
 tally_extremes_add(tally_extremes *to, const tally_counts *from)
 {
@@ -176,7 +176,7 @@ tally_extremes_add(tally_extremes *to, const tally_counts *from)
 /* Add the counts of one statement to those of another. */
 extern void tally_counts_add(tally_counts *to, const tally_counts *from);
 
-/* Statements in the table. */
+/* Number of statements in the table. */
 extern uint32_t tally_statements_count(const tally_segment *segment);
 
 /* ---------------------------------------------------------------- hot path */
@@ -194,7 +194,7 @@ tally_statement_hash(const tally_statement_key *key)
 	return h | 1;
 }
 
-/* Field by field, without pad. */
+/* Compares field by field, ignoring padding. */
 TALLY_HOT bool
 tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 {
@@ -202,21 +202,21 @@ tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 		a->toplevel == b->toplevel;
 }
 
-/* Has a reset dropped it, since it was found? */
+/* Has a reset dropped the local entry since it was found? */
 TALLY_HOT bool
 tally_local_statement_dropped(const tally_local_statement *local)
 {
 	return TALLY_OTHERS(local->drop) == local->generation;
 }
 
-/* Can more be added to it? Before a bucket could overflow, the entry is flushed. */
+/* Can more executions be added to it? An entry is flushed before a bucket could overflow. */
 TALLY_HOT bool
 tally_local_statement_usable(const tally_local_statement *local)
 {
 	return !tally_local_statement_dropped(local) && local->counts.exec.count < UINT32_MAX / 2;
 }
 
-/* Is this local entry the statement's, and can more be added to it? */
+/* Does this local entry belong to the statement, and can more executions be added to it? */
 TALLY_HOT bool
 tally_local_statement_is(const tally_local_statement *local, const tally_statement_key *key)
 {
@@ -254,7 +254,7 @@ tally_moments_merge(tally_moments *to, const tally_moments *from)
 
 /*
  * Count an execution that ended at now_us. The caller is between begin and end. A statement executed
- * once touches no cache line of the histogram: its only bucket follows from its time.
+ * once touches no cache line of the histogram, because its only bucket follows from its time.
  */
 TALLY_HOT void
 tally_local_statement_count(tally_local_statement *local, uint64_t ticks, int64_t now_us)
@@ -278,8 +278,8 @@ tally_local_statement_count(tally_local_statement *local, uint64_t ticks, int64_
 }
 
 /*
- * All parts are taken: the smallest goes to the last one (other::overflow, directory index 0) if the new
- * one is larger. So the accounts that matter keep their names, whenever they come.
+ * All parts are in use: if the new one is larger than the smallest, the smallest is added to the last part
+ * (other::overflow, directory index 0). So the accounts that matter keep their names, whenever they occur.
  */
 __attribute__((noinline, cold, unused)) static tally_part *
 tally_parts_make_space(tally_part *parts, uint32_t stat, uint64_t ticks)

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_trace.h
- *	  Traces: rings in which single processes write down everything that they do, in order.
+ *	  Traces: rings in which single processes record everything they do, in order.
  *
- * A reader that wants a trace arms one ring for each process that it will follow: it writes the request, reserves the
- * ring's memory and changes the level word, at which all writers look. A process that the request is for takes the
- * ring and writes until it ends, the request is withdrawn, or the reader has not renewed it.
+ * A reader that wants a trace arms one ring for each process to follow: it writes the request, reserves the ring's
+ * memory and changes the level word, which all writers check. A process that matches the request takes the ring and
+ * writes until it ends, the request is withdrawn, or the reader fails to renew it.
  *
  * Concurrency contract
  *
  *	  claim			the reader arms (FREE to ARMED) and withdraws (any to FREE, with the next generation); one writer takes
- *					(ARMED to RUNNING) and leaves (RUNNING to ENDED). By compare-and-swap. What is below belongs to
- *					whoever made the last change: a writer that sees another claim than its own has lost the ring.
+ *					(ARMED to RUNNING) and leaves (RUNNING to ENDED), all by compare-and-swap. The fields below belong to
+ *					the process that made the last change: a writer that sees a claim other than its own has lost the ring.
  *	  request		the reader, before it arms
  *	  until			the reader, at any time
  *	  owner, head	the writer that has taken the ring
  *	  records		the same. number is 0 while a record changes.
  *
- * A writer that was withdrawn in the middle of a record may still complete it. It has the old generation in its number, so that
- * the next trace of the ring loses one record and is never wrong. Writers compute addresses from their own copies of the
- * ring's number and position, and believe nothing here but the claim.
+ * If the ring is withdrawn while a writer is in the middle of a record, the writer may still complete the record. The record has
+ * the old generation in its number, so the next trace in the ring loses one record but is never wrong. Writers compute addresses
+ * from their own copies of the ring's number and position, and trust nothing in the segment except the claim.
  */
 #ifndef TALLY_TRACE_H
 #define TALLY_TRACE_H
@@ -44,23 +44,23 @@ typedef struct tally_tracer
 	uint64_t	position;
 } tally_tracer;
 
-/* Who asks for a ring. */
+/* The process that asks for a ring. */
 typedef struct tally_traced
 {
 	int32_t		pid;
 	int32_t		leader_pid;			/* of a parallel worker, else 0 */
-	bool		session;			/* of a client, or a parallel worker of one */
+	bool		session;			/* a client session, or a parallel worker of one */
 	const char *application;
 	const char *user;
 	const char *database;
 } tally_traced;
 
-/* Take a ring whose request this process answers. False: there is none. */
+/* Take a ring whose request matches this process. False if there is none. */
 extern bool tally_trace_take(const tally_slot *slot, const tally_traced *who, tally_tracer *tracer);
-/* Give it back, with what was written in it. */
+/* Leave the ring, with its records. */
 extern void tally_trace_leave(tally_tracer *tracer);
 
-/* Is the ring still this process's, and read? */
+/* Does the ring still belong to this process, and is it being read? */
 static inline bool
 tally_trace_wanted(const tally_tracer *tracer, uint64_t now)
 {
@@ -68,7 +68,7 @@ tally_trace_wanted(const tally_tracer *tracer, uint64_t now)
 		now <= __atomic_load_n(&tracer->trace->until, __ATOMIC_RELAXED);
 }
 
-/* The next record: everything but its number, which this sets. The reader pairs with both stores (crates/segment/src/traces/reader.rs). */
+/* Write the next record; this sets its number. The reader pairs with both stores (crates/segment/src/traces/reader.rs). */
 static inline void
 tally_trace_put(tally_tracer *tracer, const tally_trace_record *record)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * blocked.c
- *	  Publishes by whom a slot's owner is blocked.
+ *	  Publishes who blocks a slot's owner.
  *
  * Concurrency contract: the owner of the slot is the only writer. Readers copy under seq (tally_read_blocked).
- * An owner that died in the middle of a change has left seq odd; the next one begins from there.
+ * If an owner dies in the middle of a change, it leaves seq odd, and the next owner starts from there.
  */
 #include "internal.h"
 

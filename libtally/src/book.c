@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * book.c
- *	  Opening, zeroing and clearing a book.
+ *	  Opens, zeroes and clears a book.
  *
  * Concurrency contract: the caller is the book's only writer: the owner of the slot, or the holder of the
- * merge lock. The first `used` heads and their histograms have memory. Others can write this memory, so
- * every number is read once and checked against its bounds.
+ * merge lock. The first `used` heads and their histograms have memory. Others can write to this memory, so
+ * every number is read only once and checked against its bounds.
  */
 #include "internal.h"
 
@@ -30,7 +30,7 @@ tally_book_used(const tally_segment *segment, const tally_book *book)
 	return used < segment->cold.stats_per_book ? used : segment->cold.stats_per_book;
 }
 
-/* Index 0 is other::overflow, the account for what does not fit. */
+/* Index 0 is other::overflow, the account for everything that does not fit. */
 void
 tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 {
@@ -61,8 +61,8 @@ tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat)
 }
 
 /*
- * Zero what the heads count, and keep the statistics they stand for. `whole`: min and max may not span
- * the histograms, so zero all buckets.
+ * Zero the heads' figures, but keep their statistics. `whole`: zero all buckets, because min and max may
+ * not span the histograms.
  */
 void
 tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, bool whole)
@@ -86,7 +86,7 @@ tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, b
 	}
 }
 
-/* After a crash this is repeated from the beginning. */
+/* After a crash, this is repeated from the beginning. */
 void
 tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * clock.c
- *	  Which clock a segment uses, and how long its tick is.
+ *	  Chooses the clock of a segment, and measures its tick.
  *
- * The processor's counter is used only where the kernel itself keeps time by it. On x86-64 it stops doing so when the
- * processors' counters diverge, and the processor must call its counter invariant. On aarch64 the counter has one
- * rate by its architecture.
+ * The CPU's counter is used only if the kernel itself uses it as its clock source. On x86-64 the kernel stops using it when
+ * the counters of the CPUs diverge; and the CPU must declare its counter invariant. On aarch64 the architecture guarantees
+ * a constant rate.
  */
 #include "internal.h"
 
@@ -18,7 +18,7 @@
 
 #define CLOCK_SOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
-/* Does the kernel keep time by the clock source of that name? */
+/* Does the kernel use the clock source with that name? */
 __attribute__((unused)) static bool
 kernel_uses(const char *wanted)
 {
@@ -35,7 +35,7 @@ kernel_uses(const char *wanted)
 }
 
 #if defined(__x86_64__)
-/* leaf 0x80000007, EDX bit 8: the counter runs at one rate in every power state */
+/* CPUID leaf 0x80000007, EDX bit 8: the counter's rate is the same in all power states */
 static bool
 counter_is_invariant(void)
 {
@@ -92,14 +92,14 @@ tally_clock_name(tally_clock_kind clock)
 	return "clock_gettime(CLOCK_MONOTONIC)";
 }
 
-/* One instant on both clocks: the tightest of a few pairs of readings. */
+/* One instant on both clocks: the closest of a few pairs of readings. */
 void
 tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns)
 {
 	uint64_t	best = UINT64_MAX;
 
 #ifdef TALLY_TEST_HOOKS
-	/* it begins with its segment, of which it is a part */
+	/* this clock is a part of its segment, and starts with it */
 	if (clock == TALLY_CLOCK_VIRTUAL)
 	{
 		*tick = *ns = TALLY_VIRTUAL_START;
@@ -121,9 +121,9 @@ tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns)
 	}
 }
 
-/* ---------------------------------------------------------------- how long a tick is */
+/* ---------------------------------------------------------------- the length of a tick */
 
-#define SHORT_NS 200000				/* long enough to measure a tick to a thousandth */
+#define SHORT_NS 200000				/* long enough to measure a tick with a precision of 1/1000 */
 
 tally_instant
 tally_instant_now(tally_clock_kind clock)
@@ -134,7 +134,7 @@ tally_instant_now(tally_clock_kind clock)
 	return now;
 }
 
-/* Nanoseconds; 0: no counter has such a tick, so the two are not of one clock. */
+/* In nanoseconds; 0 if no counter has such a tick, so that the two instants are not of the same clock. */
 double
 tally_tick_between(tally_instant from, tally_instant to)
 {
@@ -146,7 +146,7 @@ tally_tick_between(tally_instant from, tally_instant to)
 	return tick >= 0.02 && tick <= 1000 ? tick : 0;
 }
 
-/* Of now, in a fifth of a millisecond; 1: the counter does not advance. */
+/* The current length, measured in a fifth of a millisecond; 1 if the counter does not advance. */
 double
 tally_measure_tick(tally_clock_kind clock)
 {
@@ -161,7 +161,7 @@ tally_measure_tick(tally_clock_kind clock)
 	return tick != 0 ? tick : 1;
 }
 
-/* The instant with which the clock began, or began anew; a process that has no mapping knows the first alone. */
+/* The instant at which the clock started, or was reset; a process without a mapping only knows the former. */
 tally_instant
 tally_clock_origin(const tally_segment *segment)
 {
@@ -173,11 +173,11 @@ tally_clock_origin(const tally_segment *segment)
 	return from;
 }
 
-/* Never 0, whatever became of the clock: others divide by it. */
+/* Never 0, whatever happens to the clock, because callers divide by it. */
 double
 tally_seconds_per_tick(const tally_segment *segment)
 {
-	static double known = 0;		/* to this process, from when it was measured over a longer time */
+	static double known = 0;		/* measured by this process over a longer time */
 	tally_instant from;
 	tally_instant now;
 	double		tick;

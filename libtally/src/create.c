@@ -3,8 +3,8 @@
  * create.c
  *	  Creates a segment's file.
  *
- * The file is written in full under a temporary name and then renamed or linked, so that no process sees
- * half a header, and of two creators one wins and the other attaches.
+ * The file is written completely under a temporary name and then renamed or linked. So no process sees half a
+ * header, and of two creators one wins and the other attaches.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -77,7 +77,7 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	return rc;
 }
 
-/* On any file system that is not in memory each page that a probe writes goes to a disk sooner or later. */
+/* On a file system that is not in memory, each page written by a probe goes to disk sooner or later. */
 static int
 check_in_memory(int fd)
 {
@@ -176,11 +176,11 @@ tally_create(const char *path, const tally_options *options, bool replace, tally
 	return rc;
 }
 
-#define ROUNDS 8					/* attempts after the file was replaced meanwhile */
-#define MISFIT_WAITS 50				/* of 20 ms, for another process that replaces the same misfit */
+#define ROUNDS 8					/* attempts if the file is replaced meanwhile */
+#define MISFIT_WAITS 50				/* waits of 20 ms for another process that replaces the same misfit */
 #define MISFIT_WAIT_NS 20000000
 
-/* Bounded: any process that may read the file could keep its flock. */
+/* Bounded, because any process that may read the file could hold its flock forever. */
 static void
 lock_misfit(int misfit)
 {
@@ -194,7 +194,7 @@ lock_misfit(int misfit)
 	}
 }
 
-/* 0: the path still names the misfit; EEXIST: it no longer does; or why that is unknown. */
+/* Returns 0 if the path still names the misfit, EEXIST if not, or the error that prevents finding out. */
 static int
 check_named(int misfit, const char *path)
 {
@@ -209,8 +209,8 @@ check_named(int misfit, const char *path)
 }
 
 /*
- * A segment that was found is from an earlier run of the same server. It stays in use with the pid and
- * port of this run, from which readers see whether the server is alive.
+ * An existing segment is from an earlier run of the same server. It stays in use, with the pid and port
+ * of this run, which tell readers whether the server is alive.
  */
 static void
 adopt(tally_segment *segment, const tally_options *options)

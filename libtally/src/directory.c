@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * directory.c
- *	  The names of statistics: open addressing, append-only, lock-free.
+ *	  The directory of statistics' names: open addressing, append-only, lock-free.
  *
  * Concurrency contract: a writer changes an entry from FREE to RESERVED by compare-and-swap, fills it, and
- * changes it to PUBLISHED (release); after that its name never changes. A process that meets RESERVED waits a
- * moment and then skips the entry, since its writer may be dead. Only a class of 0 may be replaced later.
- * Entry 0 is "other::overflow" from the beginning.
+ * changes it to PUBLISHED (release); after that its name never changes. A process that finds RESERVED waits
+ * briefly and then skips the entry, because its writer may be dead. Only a class of 0 may be replaced
+ * later. Entry 0 is always "other::overflow".
  */
 #include "internal.h"
 
@@ -22,7 +22,7 @@ tally_text(char *to, size_t size, const char *from)
 	memset(to + length, 0, size - length);
 }
 
-/* Inlined, its loop takes more instructions. */
+/* Not inlined, because its loop would then take more instructions. */
 __attribute__((noinline)) uint64_t
 tally_text_hash(const char *text)
 {
@@ -64,7 +64,7 @@ publish(tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind
 	TALLY_STOP("name published");
 }
 
-/* An entry from a writer that did not know classes. All writers that know them store the same. */
+/* Set the class of an entry from a writer that did not know classes. All writers store the same class. */
 static void
 complete(tally_dir_entry *entry, tally_account_class class)
 {
@@ -89,7 +89,7 @@ register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, c
 	{
 		tally_dir_entry *first = tally_dir_at(segment, 0);
 
-		if (first->state == TALLY_NAME_FREE)		/* the creator, before the file has its name */
+		if (first->state == TALLY_NAME_FREE)		/* only in the creator, before the file has its name */
 			publish(first, hash, cut, kind, unit, class);
 		return 0;
 	}
@@ -121,7 +121,7 @@ register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, c
 	return kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
 }
 
-/* A timer and an account of the same name are two entries. */
+/* A timer and an account with the same name are separate entries. */
 uint32_t
 tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
 {

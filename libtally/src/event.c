@@ -4,8 +4,8 @@
  *	  The event ring, and the table of probes.
  *
  * Concurrency contract: a writer takes the next ordinal, sets the number of the ring's entry to 0, fills
- * it, and publishes it by its ordinal. A reader ignores an entry whose number is 0, or changed during its
- * copy. Two writers that are a whole ring apart at the same instant may mix their texts.
+ * it, and publishes it by storing the ordinal. A reader ignores an entry whose number is 0, or changed
+ * during the copy. Two simultaneous writers that are a whole ring apart may mix their texts.
  */
 #include "internal.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes of the payload of such an event, without the padding at its end. Of a text all. */
+/* Size of the payload of such an event, without trailing padding. For a text, its full size. */
 static size_t
 payload_bytes(uint32_t kind)
 {
@@ -54,7 +54,7 @@ tally_event_put(tally_segment *segment, const tally_event *event)
 	to->kind = event->kind;
 	TALLY_STOP("event without its text");
 	TALLY_DEFINED(event->text, payload_bytes(event->kind));
-	/* an initialiser of a payload leaves the rest of the union undefined (gcc 15) */
+	/* initialising a payload leaves the rest of the union undefined (gcc 15) */
 	memcpy(to->text, event->text, payload_bytes(event->kind));
 	memset(to->text + payload_bytes(event->kind), 0, sizeof(to->text) - payload_bytes(event->kind));
 	TALLY_STOP("event to be published");
@@ -80,7 +80,7 @@ compose(tally_probe *probe, const char *name, tally_probe_state state, const cha
 	tally_text(probe->reason, sizeof(probe->reason), reason);
 }
 
-/* By whole words: two processes that write the same at once do no harm. */
+/* Writes whole words, so that two processes may write the same value at the same time. */
 static void
 publish(tally_probe *to, const tally_probe *from)
 {
@@ -93,7 +93,7 @@ publish(tally_probe *to, const tally_probe *from)
 	__atomic_store_n(&to->state, from->state, __ATOMIC_RELEASE);
 }
 
-/* Where the file is not mapped, write to it: however short it is, that raises no signal. */
+/* If the segment is not mapped, write to the file, which raises no signal even if it was truncated. */
 static void
 write_probe(const tally_segment *segment, uint32_t index, const tally_probe *probe)
 {
@@ -102,7 +102,7 @@ write_probe(const tally_segment *segment, uint32_t index, const tally_probe *pro
 
 	if (pwrite(segment->fd, probe, sizeof(*probe),
 			   (off_t) (probes->offset + (uint64_t) index * probes->stride)) < 0)
-		errno = saved;			/* the table says less; nothing else depends on it */
+		errno = saved;			/* the table stays incomplete; nothing else depends on it */
 }
 
 void
@@ -120,7 +120,7 @@ tally_probe_set(tally_segment *segment, uint32_t index, const char *name,
 		write_probe(segment, index, &probe);
 		return;
 	}
-	/* every session of a server reports the same: only the first need write */
+	/* every session of a server reports the same, so only the first one needs to write */
 	tally_copy_words(&found, tally_probe_at(segment, index), sizeof(found));
 	if (memcmp(&found, &probe, sizeof(found)) != 0)
 		publish(tally_probe_at(segment, index), &probe);

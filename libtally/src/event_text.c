@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * event_text.c
- *	  What happened, from an event's payload. crates/segment/src/event_payload.rs has the same words.
+ *	  Describes an event in words, from its payload. crates/segment/src/event_payload.rs uses the same words.
  */
 #include "internal.h"
 #include "tally_read.h"
@@ -19,7 +19,7 @@ typedef struct output
 	size_t		size;
 } output;
 
-/* What does not fit is left out. */
+/* Text that does not fit is left out. */
 static void append(output *out, const char *format,...) __attribute__((format(printf, 2, 3)));
 
 static void
@@ -66,7 +66,7 @@ append_slow(output *out, const tally_slow_operation *slow)
 		append(out, ": %s", slow->path);
 }
 
-/* " before=30.012 before_commands=51234 before_handle=40.123000", or nothing where that is not known. */
+/* " before=30.012 before_commands=51234 before_handle=40.123000", or nothing if unknown. */
 static void
 append_activity(output *out, const char *when, const tally_client_activity *activity)
 {

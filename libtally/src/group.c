@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * group.c
- *	  The groups into which finished slots are merged: one for each (kind, database id, user id).
+ *	  The groups that finished slots are merged into: one for each (kind, database id, user id).
  *
- * Concurrency contract: only the holder of the merge lock changes a group. The last group exists from
- * the beginning and takes every slot for which there is no other.
+ * Concurrency contract: only the holder of the merge lock changes a group. The last group always exists
+ * and takes every slot that has no other group.
  */
 #include "internal.h"
 
@@ -48,7 +48,7 @@ tally_group_open(tally_segment *segment, uint32_t index, const tally_slot_entry 
 	return 0;
 }
 
-/* Index of the entry of this slot's group. */
+/* Index of the entry of the group for this slot. */
 uint32_t
 tally_group_of(tally_segment *segment, const tally_slot_entry *entry)
 {
@@ -73,8 +73,8 @@ tally_group_of(tally_segment *segment, const tally_slot_entry *entry)
 }
 
 /*
- * Index of a statistic in a group's book. If the book is full: 0 for an account, else TALLY_NONE; both are
- * counted.
+ * Index of a statistic in a group's book. If the book is full, this is 0 for an account and TALLY_NONE for
+ * other statistics, and is counted.
  */
 uint32_t
 tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat)

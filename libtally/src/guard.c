@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * guard.c
- *	  A writer survives a page of the segment that cannot be had.
+ *	  Lets a writer survive unavailable pages of the segment.
  *
- * The file can be truncated under the mapping, and its file system can be full when a page that was given
- * back is touched again: both raise SIGBUS. The handler then maps private memory full of zeros over the
- * whole segment. The writer continues there unseen and stops at its next look at the level word, since
- * level 0 is off. The descriptor is dropped too, so that the writer no longer reserves or frees memory of
- * the file.
+ * The file may be truncated under the mapping, or its file system may be full when a page that was given
+ * back is touched again: both raise SIGBUS. The handler then maps private zeroed memory over the whole
+ * segment. The writer continues there unseen, and stops when it next reads the level word, because level 0
+ * is off. The descriptor is dropped, too, so that the writer no longer reserves or frees memory of the
+ * file.
  *
- * A SIGBUS elsewhere goes to the handler that was there before, which may survive it: the guard stays. Only where it ends
- * the process, as without us, the handler is put back.
+ * A SIGBUS elsewhere is passed to the previous handler. It may survive that, so the guard stays. Only if the signal is going to
+ * end the process, as it would without us, is the previous handler restored.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -24,14 +24,14 @@
 static tally_segment *volatile guarded;
 static struct sigaction before;
 
-/* A signal that another process sent, or this one: no instruction will raise it again. */
+/* Was the signal sent by a process, so that no instruction will raise it again? */
 static bool
 was_sent(const siginfo_t *info)
 {
 	return info->si_code <= 0;
 }
 
-/* To what would have been called without us, as it would have been. It may leave by siglongjmp. */
+/* Calls the previous handler as it would have been called without us. It may leave with siglongjmp. */
 static void
 pass_on(int number, siginfo_t *info, void *context)
 {
@@ -42,7 +42,7 @@ pass_on(int number, siginfo_t *info, void *context)
 	{
 		if (to.sa_handler == SIG_IGN && was_sent(info))
 			return;
-		/* The process ends: by the instruction, which is repeated, or by the signal, which comes again after this handler. */
+		/* The process ends: by the instruction, which is repeated, or by the signal, which is raised again after this handler. */
 		sigaction(number, &to, NULL);
 		if (was_sent(info))
 			raise(number);
@@ -62,7 +62,7 @@ pass_on(int number, siginfo_t *info, void *context)
 	/* the kernel restores the mask when the handler returns */
 }
 
-/* Async-signal-safe: two system calls and a store, or what the handler before it is. */
+/* Async-signal-safe: makes two system calls and a store, or is as safe as the previous handler. */
 static void
 on_sigbus(int number, siginfo_t *info, void *context)
 {
@@ -88,7 +88,7 @@ tally_guard(tally_segment *segment)
 	sigemptyset(&action.sa_mask);
 	if (!installed && sigaction(SIGBUS, NULL, &before) != 0)
 		return errno;
-	/* On the stack that the handler before it expects. */
+	/* On the stack that the previous handler expects. */
 	action.sa_flags |= before.sa_flags & SA_ONSTACK;
 	if (!installed && sigaction(SIGBUS, &action, &before) != 0)
 		return errno;

@@ -3,8 +3,8 @@
  * layout.c
  *	  The regions of a segment, given its capacities.
  *
- * Writers of one version always lay them out alike, so a header fits exactly if it states the layout that
- * follows from its capacities.
+ * Writers of the same version always use the same layout, so a header fits exactly if it describes the layout
+ * that follows from its capacities.
  */
 #include "internal.h"
 #include "tally_plans.h"
@@ -43,7 +43,7 @@ tally_options_init(tally_options *options)
 	options->level = TALLY_LEVEL_WAITS;
 }
 
-/* Fills the sizes, capacities and regions of the header, nothing else. */
+/* Sets the sizes, capacities and regions of the header, nothing else. */
 int
 tally_layout(const tally_options *options, tally_header *header)
 {
@@ -74,7 +74,7 @@ tally_layout(const tally_options *options, tally_header *header)
 	at = put_region(&header->probes, at, TALLY_PROBES, sizeof(tally_probe), LINE);
 	at = put_region(&header->directory, at, options->directory, sizeof(tally_dir_entry), LINE);
 	at = put_region(&header->events, at, options->events, sizeof(tally_event), LINE);
-	/* no more merges than this may complete while a reader takes one snapshot */
+	/* the number of merges that may complete while a reader takes one snapshot */
 	at = put_region(&header->merge_log, at,
 			   options->slots < 512 ? 1024 : 2 * options->slots, sizeof(uint64_t), LINE);
 	at = put_region(&header->journal, at, 1, sizeof(tally_journal), LINE);

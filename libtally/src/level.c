@@ -3,12 +3,12 @@
  * level.c
  *	  The level word.
  *
- * Concurrency contract: any process sets it, by compare-and-swap. Each writer polls it and applies a
+ * Concurrency contract: any process may set it, by compare-and-swap. Each writer polls it and applies a
  * change to its own book (tally_follow).
  */
 #include "internal.h"
 
-/* Keep account of the time at level locks or above. */
+/* Account for the time at level locks or above. */
 static void
 account_locks(tally_header *header, uint32_t before, uint32_t after, uint64_t now)
 {
@@ -63,7 +63,7 @@ tally_configure_level(tally_segment *segment, tally_level level)
 		tally_set_level(segment, level);
 }
 
-/* Many processes may see the end pass; the one that clears it sets the level. */
+/* Many processes may notice the expiry; the one that clears it sets the level. */
 void
 tally_end_level(tally_segment *segment, uint64_t now)
 {
@@ -80,7 +80,7 @@ tally_end_level(tally_segment *segment, uint64_t now)
 	}
 }
 
-/* Of before the reset, or, if the clock has begun anew, of before that: then it is later than any time since. */
+/* A tick from before the reset; or from before the clock was reset, then it is later than any tick since. */
 uint64_t
 tally_begin_again(tally_segment *segment, uint64_t run_start)
 {

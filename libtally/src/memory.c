@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * memory.c
- *	  Memory of the segment, reserved before it is touched.
+ *	  Reserves memory of the segment before it is touched.
  *
- * A write to a hole of a full tmpfs kills the writer with SIGBUS; even a read through the mapping takes
- * memory. So every page is first reserved by fallocate, which returns ENOSPC instead. Reserving a page
- * again changes nothing.
+ * A write to a hole in a full tmpfs kills the writer with SIGBUS; even a read through the mapping allocates
+ * memory. So every page is first reserved with fallocate, which returns ENOSPC instead. Reserving a page
+ * again has no effect.
  *
- * Headroom of the file system is left to others: a server has its own shared memory there, and a user's
- * query must not fail because this library used it up. For the same reason a segment holds at most a quarter of its file system:
- * a container's /dev/shm may have 64 MB, and what is free now may be needed later. There the memory of ended sessions is given back.
+ * Headroom of the file system is left free for others: a server has its own shared memory there, and a user's
+ * query must not fail because this library has used it up. For the same reason a segment uses at most a quarter of its file
+ * system: a container's /dev/shm may have only 64 MB, and memory that is free now may be needed later. In such a file system, the
+ * memory of ended sessions is given back.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -23,13 +24,13 @@
 
 #define PAGE 4096u
 
-/* Headroom: a quarter of the file system, and at most this. */
+/* Headroom: a quarter of the file system, but at most this. */
 #define HEADROOM_MAX (UINT64_C(256) << 20)
 
-/* What the segment holds at most: a quarter of the file system, and at least this. */
+/* Limit of the segment: a quarter of the file system, but at least this. */
 #define SHARE_MIN (UINT64_C(4) << 20)
 
-/* The file system's size and what is free; false: unknown, or without limit. errno is preserved. */
+/* Size and free space of the file system. False if unknown or unlimited. Preserves errno. */
 static bool
 look_at(int fd, uint64_t *size, uint64_t *available)
 {
@@ -51,7 +52,7 @@ share_of(uint64_t size)
 	return size / 4 > SHARE_MIN ? size / 4 : SHARE_MIN;
 }
 
-/* Bytes of memory that the segment's file has; 0: unknown. */
+/* Bytes of memory allocated to the segment's file; 0 if unknown. */
 static uint64_t
 held(const tally_segment *segment)
 {
@@ -75,7 +76,7 @@ leaves_headroom(const tally_segment *segment, uint64_t length)
 	headroom = size / 4 < HEADROOM_MAX ? size / 4 : HEADROOM_MAX;
 	if (available < headroom + length)
 		return false;
-	/* where even the whole segment is less, what it holds need not be known */
+	/* if even the whole segment is smaller, its current size does not matter */
 	return segment->size <= share_of(size) || held(segment) + length <= share_of(size);
 }
 
@@ -88,7 +89,7 @@ tally_memory_share(const tally_segment *segment)
 	return look_at(segment->fd, &size, &available) && segment->size > share_of(size) ? share_of(size) : 0;
 }
 
-/* fallocate; tmpfs returns EINTR when a signal is pending. 0 or an errno value; errno is preserved. */
+/* fallocate, repeated on EINTR, which tmpfs returns if a signal is pending. Returns 0 or an errno value; preserves errno. */
 static int
 allocate(const tally_segment *segment, int mode, uint64_t offset, uint64_t length)
 {
@@ -110,7 +111,7 @@ tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length)
 	return leaves_headroom(segment, to - from) ? allocate(segment, 0, from, to - from) : ENOSPC;
 }
 
-/* Heads and histograms of TALLY_CHUNK statistics from `stat` on. */
+/* Heads and histograms of TALLY_CHUNK statistics, starting with `stat`. */
 int
 tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat)
 {
@@ -146,7 +147,7 @@ tally_discard(const tally_segment *segment, const tally_region *region, uint32_t
 	(void) allocate(segment, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, tally_offset(region, index), region->stride);
 }
 
-/* Does the segment hold so much of its share that ended sessions must not keep their memory? */
+/* Does the segment use so much of its limit that ended sessions must not keep their memory? */
 bool
 tally_memory_is_short(const tally_segment *segment)
 {

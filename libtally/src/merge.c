@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * merge.c
- *	  Adds a finished slot to its group, exactly once, whichever process dies on the way.
+ *	  Adds a finished slot to its group, exactly once, even if processes die on the way.
  *
  * Concurrency contract: the caller holds the merge lock and is the only writer of group books and of the
  * journal. It only reads the slot's book until all of it is counted. Readers see merge_active and
  * merge_count change and repeat their reading (tally_read_books_end).
  *
- * The journal holds each statistic of the group before it is changed, and entry.merged says how many
+ * The journal saves each statistic of the group before it is changed, and entry.merged counts those that
  * are done:
  *
  *	  journal.slot, entry MERGING, merge_active
@@ -19,24 +19,24 @@
  * The next holder of the lock recovers: HEAD and merged <= n: it restores the saved head and continues
  * from merged. COMMIT: it repeats the commit from the saved values. CLEAR: it repeats the clearing.
  *
- * Nothing in the book of a dead process is trusted: a book out of bounds is counted in lost_merges and
- * given back to the file system unread.
+ * Nothing in the book of a dead process is trusted: a book with a value out of bounds is counted in
+ * lost_merges, and its memory is given back unread.
  */
 #include "internal.h"
 
 #include <string.h>
 
-/* The slot that is merged, and the entry of its group. */
+/* The slot being merged, and the entry of its group. */
 typedef struct pair
 {
 	uint32_t	slot;
 	uint32_t	group;
 } pair;
 
-/* What must be added to the heads of a book that its owner did not close. */
+/* What to add to the heads of a book that its owner did not close. */
 typedef struct closing
 {
-	bool		lags;				/* the owner has not followed a reset: the heads do not count */
+	bool		lags;				/* the owner has not followed a reset, so the heads do not count */
 	uint32_t	pend;				/* TALLY_NONE: nothing */
 	uint64_t	pend_ticks;
 	uint32_t	run;				/* TALLY_NONE: nothing */
@@ -62,10 +62,10 @@ is_damaged(const tally_segment *segment, tally_book *book, uint32_t used)
 }
 
 /*
- * C and D, pair with tally_switch_within and tally_switch_back: an owner that died in an update may have added
- * the running stretch and not yet begun the next, or have moved the running wait's beginning and still have pending what
- * that wait had before. The accounts then exceed the time from born to run_start, and the running
- * stretch is shorter by that excess.
+ * C and D pair with tally_switch_within and tally_switch_back. An owner that died in an update may have added the running
+ * stretch without starting the next one; or it may have moved the start of the running wait while its earlier part is still
+ * pending. Then the accounts exceed the time from born to run_start, and the running stretch is shortened by that
+ * excess.
  */
 static uint64_t
 already_counted(const tally_segment *segment, tally_book *book, uint32_t used)
@@ -100,7 +100,7 @@ close_book(tally_segment *segment, tally_book *book, uint32_t used, uint64_t now
 	{
 		uint64_t	counted = already_counted(segment, book, used);
 
-		/* it has not run for so long: the pending record is in its head already */
+		/* longer than possible, so the pending record has already been added to its head */
 		if (end.pend != TALLY_NONE && counted == end.pend_ticks && counted > end.run_ticks)
 		{
 			end.pend = TALLY_NONE;
@@ -118,7 +118,7 @@ add_value(tally_head *to, uint64_t *hist, uint64_t value)
 	tally_hist_add(hist, value);
 }
 
-/* Whole octaves: the buckets around the range are zero in `hist`, or counted by it. */
+/* Whole octaves, because the other buckets in them are zero in `hist`, or counted by it. */
 static void
 add_buckets(uint64_t *to, const uint64_t *hist, uint32_t low, uint32_t high)
 {
@@ -141,7 +141,7 @@ copy_octaves(uint64_t *to, uint32_t to_row, const uint64_t *from, uint32_t from_
 		memcpy(to, from, TALLY_OCTAVE * sizeof(uint64_t));
 }
 
-/* The histogram of a head into the journal, where it is in one piece. Outside the octaves of min and max it is zero. */
+/* Copy the histogram of a head into the journal, where it is contiguous. Outside the octaves of min and max it is zero. */
 static void
 save_hist(tally_journal *journal, const tally_head *head, const uint64_t *hist)
 {
@@ -217,7 +217,7 @@ merge_head(tally_segment *segment, pair which, tally_slot_entry *entry, tally_bo
 	TALLY_STEP("head done");
 }
 
-/* The slot and group that the journal names, read once. False: out of bounds. */
+/* Read the slot and group in the journal, once. False if out of bounds. */
 static bool
 journal_names(const tally_segment *segment, pair *which)
 {
@@ -253,7 +253,7 @@ undo_head(tally_segment *segment, pair which)
 }
 
 /*
- * Frees an entry. A claimant takes it by its pid (slot.c), so the pid is cleared first, and the state
+ * Frees an entry. A claimant takes an entry by its pid (slot.c), so the pid is cleared first, and the state
  * only if nobody has taken the entry meanwhile. Signals the processes that were refused a slot.
  */
 void
@@ -274,7 +274,7 @@ tally_entry_free(tally_segment *segment, tally_slot_entry *entry)
 		__atomic_fetch_add(&header->free_slot_signal, 1, __ATOMIC_RELEASE);
 }
 
-/* Readers no longer count the entry, no claimant can take it yet, and any sweep may free it. */
+/* From now on, readers do not count the entry, no claimant can take it yet, and any sweep may free it. */
 static void
 hide(tally_slot_entry *entry)
 {
@@ -318,7 +318,7 @@ clear_slot(tally_segment *segment, uint32_t slot)
 
 	__atomic_store_n(&segment->header->merge_active, 0, __ATOMIC_RELEASE);
 	TALLY_STEP("group at rest");
-	/* after a recovery this may be done already, and the slot have its next owner */
+	/* after a recovery, this may be done already, and the slot may have its next owner */
 	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_CLAIMING &&
 		__atomic_load_n(&entry->pid, __ATOMIC_RELAXED) == TALLY_PID_VOID)
 	{
@@ -351,7 +351,7 @@ lose(tally_segment *segment, uint32_t index)
 	tally_entry_free(segment, entry);
 }
 
-/* Merge a slot that is complete, or whose process is dead, and free it. */
+/* Merge and free a slot that is complete, or whose process is dead. */
 void
 tally_merge(tally_segment *segment, uint32_t index, uint64_t now)
 {
@@ -394,7 +394,7 @@ tally_merge(tally_segment *segment, uint32_t index, uint64_t now)
 	clear_slot(segment, which.slot);
 }
 
-/* Complete what a dead holder of the lock left half done. */
+/* Complete the half-done work of a dead holder of the lock. */
 void
 tally_merge_recover(tally_segment *segment)
 {
@@ -444,7 +444,7 @@ next_number(tally_header *header)
 		;
 }
 
-/* After a crash it is repeated as a whole: another reset does no harm. */
+/* After a crash it is repeated as a whole, because a second reset does no harm. */
 void
 tally_reset_locked(tally_segment *segment)
 {

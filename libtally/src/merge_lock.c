@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * merge_lock.c
- *	  The merge lock: one process at a time changes groups. It survives its holder's death.
+ *	  The merge lock, which allows one process at a time to change groups. It survives its holder's death.
  *
- * Concurrency contract: merge_lock is the holder's pid and is taken by compare-and-swap;
- * merge_lock_boot_ns is when, and 0 until that is written. To take the lock from a dead holder, a process
- * sets the time first, so that at no instant a living holder looks like a process that started too late.
+ * Concurrency contract: merge_lock is the holder's pid, set by compare-and-swap; merge_lock_boot_ns is
+ * the time of that, 0 until it is written. To take the lock from a dead holder, a process sets the time
+ * first, so that a living holder never looks like a process that started too late.
  *
  * Nobody waits for the lock in order to merge: a process that does not get it leaves its slot to the
  * holder (slot.c). Only a reset waits, at most some 20 ms.
@@ -36,7 +36,7 @@ take(tally_header *header, uint32_t me)
 	return true;
 }
 
-/* One system call. It does not recognise a zombie, or another process with the same pid. */
+/* A single system call. It does not detect a zombie, or a different process with the same pid. */
 static bool
 is_unused_pid(int32_t pid)
 {
@@ -99,7 +99,7 @@ tally_merge_try_lock(tally_segment *segment)
 	return held;
 }
 
-/* True: the lock is held, and what a dead holder left half done is complete. */
+/* True if the lock is held, and the half-done work of a dead holder has been completed. */
 bool
 tally_merge_lock(tally_segment *segment)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * plans.c
- *	  The shapes of statements' plans (tally_plans.h).
+ *	  The table of statements' plans (tally_plans.h).
  *
- * Concurrency contract: any process, by atomic operations. A process that adds to an entry pins it and then checks that it is
- * still that plan's; one that gives an entry to another plan changes its state and then checks that it has no pins. So
- * one of the two sees the other. Two that put the same plan at once may put it twice: readers add up by key and shape. A process
- * killed while it writes an entry, or has it pinned, leaves the entry so: it is not used any more.
+ * Concurrency contract: any process, by atomic operations. A process that adds to an entry pins it and then checks that it
+ * still belongs to that plan. A process that gives an entry to another plan changes its state and then checks that it has no
+ * pins. So one of the two sees the other. Two processes that put the same plan at the same time may put it twice: readers add
+ * up by key and shape. If a process is killed while it writes or pins an entry, the entry is no longer used.
  */
 #include "internal.h"
 #include "tally_plans.h"
@@ -28,14 +28,14 @@ state_of(const tally_plan *plan)
 	return __atomic_load_n(&plan->state, __ATOMIC_SEQ_CST);
 }
 
-/* A page without memory must not be touched, not even to read: that would take memory, or fail. */
+/* A page without memory must not be touched, not even for reading, which would allocate memory or fail. */
 static bool
 has_memory(const tally_segment *segment, uint32_t index)
 {
 	return __atomic_load_n(tally_plan_memory_at(segment, index), __ATOMIC_ACQUIRE) != 0;
 }
 
-/* The state of an entry; free as long as it has no memory. */
+/* The state of an entry, which is free as long as it has no memory. */
 static uint32_t
 state_at(const tally_segment *segment, uint32_t index)
 {
@@ -67,7 +67,7 @@ raise_to(uint64_t *word, uint64_t value)
 		;
 }
 
-/* Adds it if the entry is that plan's. */
+/* Adds the execution if the entry belongs to that plan. */
 static bool
 add_to(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tally_plan_use *use)
 {
@@ -110,14 +110,14 @@ tally_plan_add(tally_segment *segment, const tally_statement_key *key, uint64_t 
 	return false;
 }
 
-/* The entry is this process's, in state WRITING. */
+/* The entry belongs to this process, in state WRITING. */
 static void
 fill(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tally_plan_text *text,
 	 const tally_plan_use *use)
 {
 	uint32_t	size = text->size < sizeof(plan->text) ? text->size : sizeof(plan->text);
 
-	/* after the state, which is no longer USED for those that see it, and before all that follows */
+	/* after the state, which is no longer USED for those who see this, and before all stores below */
 	__atomic_store_n(&plan->generation, plan->generation + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	TALLY_STOP("plan of a new generation");
@@ -136,14 +136,14 @@ fill(tally_plan *plan, const tally_statement_key *key, uint64_t shape, const tal
 	memcpy(plan->text, text->bytes, size / 2);
 	TALLY_STOP("plan has half its text");
 	memcpy(plan->text + size / 2, text->bytes + size / 2, size - size / 2);
-	/* the entry's former text may be another role's */
+	/* the entry's former text may belong to another role */
 	memset(plan->text + size, 0, sizeof(plan->text) - size);
 	TALLY_POINT("plan written");
 	__atomic_store_n(&plan->state, TALLY_PLAN_USED, __ATOMIC_RELEASE);
 	TALLY_STOP("plan used");
 }
 
-/* Takes the entry for a new plan; false: another process has it, or adds to it. */
+/* Takes the entry for a new plan. False if another process has taken it, or adds to it. */
 static bool
 take(tally_segment *segment, uint32_t index, uint32_t state)
 {
@@ -167,7 +167,7 @@ take(tally_segment *segment, uint32_t index, uint32_t state)
 	return false;
 }
 
-/* The shape that the statement used last; 0: none is in its set. */
+/* The shape that the statement used last; 0 if none is in its set. */
 static uint64_t
 last_shape(const tally_segment *segment, uint32_t first, const tally_statement_key *key)
 {
@@ -188,8 +188,8 @@ last_shape(const tally_segment *segment, uint32_t first, const tally_statement_k
 }
 
 /*
- * Takes a free entry of the set, or else the one that was not used for longest of those that nobody adds to. Returns its
- * number, or TALLY_NONE.
+ * Takes a free entry of the set, or else the least recently used one that nobody adds to. Returns its number, or
+ * TALLY_NONE.
  */
 static uint32_t
 take_one(tally_segment *segment, uint32_t first)
@@ -205,7 +205,7 @@ take_one(tally_segment *segment, uint32_t first)
 		{
 			const tally_plan *plan = tally_plan_at(segment, first + way);
 			uint32_t	state = state_at(segment, first + way);
-			/* a free one is older than any */
+			/* a free entry counts as the oldest */
 			uint64_t	last = state == TALLY_PLAN_FREE ? 0 : tally_peek64(&plan->last);
 
 			if (state != TALLY_PLAN_WRITING && (refused >> way & 1) == 0 && last < oldest)

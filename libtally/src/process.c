@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * process.c
- *	  Is a process still alive? And which boot and pid namespace is this?
+ *	  Tests whether a process is alive, and identifies the boot and the pid namespace.
  *
- * Process ids are reused, so a process that started after the recorded instant is another one. A zombie
- * counts as ended: it will not write again. Async-signal-safe; errno is preserved.
+ * Process ids are reused, so a process that started after the recorded instant is a different one. A zombie
+ * counts as ended, because it will not write again. Async-signal-safe; preserves errno.
  */
 #include "internal.h"
 
@@ -77,7 +77,7 @@ read_status(int32_t pid, process_status *status)
 	return true;
 }
 
-/* since_boot_ns: CLOCK_BOOTTIME at which the process was alive; 0 unknown. */
+/* since_boot_ns: CLOCK_BOOTTIME at which the process was alive; 0 if unknown. */
 bool
 tally_process_ended(int32_t pid, uint64_t since_boot_ns)
 {
@@ -96,7 +96,7 @@ tally_process_ended(int32_t pid, uint64_t since_boot_ns)
 	return ended;
 }
 
-/* Does it run, or wait only for a CPU, memory or a disk? */
+/* Is it running, or only waiting for a CPU, memory or a disk? */
 bool
 tally_process_runs(int32_t pid)
 {
@@ -109,7 +109,7 @@ tally_process_runs(int32_t pid)
 	return runs;
 }
 
-/* 0: unknown. */
+/* 0 if unknown. */
 uint64_t
 tally_pid_namespace(void)
 {
@@ -121,7 +121,7 @@ tally_pid_namespace(void)
 	return inode;
 }
 
-/* /proc/sys/kernel/random/boot_id. 0 or an errno value: then nobody can tell whether a segment is of this boot. */
+/* /proc/sys/kernel/random/boot_id. Returns 0 or an errno value; then a segment of this boot cannot be recognised. */
 int
 tally_boot_id(char *to, size_t size)
 {

@@ -3,14 +3,14 @@
  * read.c
  *	  Bounded reads of a live segment (tally_read.h).
  *
- * What a seq guards is read in a loop: load seq, copy, load seq again. If both are equal and even, the
- * copy is of one instant. Writers make the seq odd before a change and even
- * after it (tally_seq_begin, tally_seq_publish):
+ * Data guarded by a seq is read in a loop: load the seq, copy, load the seq again. If both are equal and
+ * even, the copy is of one instant. Writers make the seq odd before a change and even after it
+ * (tally_seq_begin, tally_seq_publish):
  *
  *	  C, in attempt()	pairs with the writer's release store of the even seq
  *	  D, in holds()		pairs with the writer's release fence after its store of the odd seq
  *
- * Copies are made by relaxed loads of whole words.
+ * Copies are made with relaxed loads of whole words.
  */
 #include "internal.h"
 #include "tally_read.h"
@@ -23,9 +23,9 @@
 #define PAUSE_EVERY 8
 #define PAUSE_NS 50000
 #define SET_TRIES 200				/* copies of one set and its statements ... */
-#define TORN_TRIES 20				/* ... of which one with a torn statement, which takes 6 ms, counts for so many */
+#define TORN_TRIES 20				/* ... but a copy with a torn statement, which takes 6 ms, counts as this many */
 
-/* One attempt after another at a copy that a seq guards. */
+/* Repeated attempts to copy data guarded by a seq. */
 typedef struct attempts
 {
 	const uint64_t *seq;
@@ -34,7 +34,7 @@ typedef struct attempts
 	bool		whole;				/* the last copy is of one instant */
 } attempts;
 
-/* The writer may have lost the processor in the middle of its change. */
+/* The writer may have lost its CPU in the middle of a change. */
 static void
 pause_after(int made)
 {
@@ -46,7 +46,7 @@ pause_after(int made)
 	errno = saved;
 }
 
-/* Is what was copied since `begun` was read of one instant? */
+/* Is everything copied since `begun` was read of one instant? */
 static bool
 holds(const attempts *a)
 {
@@ -54,7 +54,7 @@ holds(const attempts *a)
 	return (a->begun & 1) == 0 && __atomic_load_n(a->seq, __ATOMIC_RELAXED) == a->begun;
 }
 
-/* Copy once more? No if the last copy holds, or there were enough of them. */
+/* Copy again? Not if the last copy is consistent, or after enough attempts. */
 static bool
 attempt(attempts *a)
 {
@@ -115,7 +115,7 @@ tally_read_books_end(const tally_segment *segment, const tally_books_mark *mark)
 {
 	const tally_header *header = segment->header;
 
-	/* active before the count, or a merge could end between the two and go unseen */
+	/* active before the count, or a merge that ends between the two would be missed */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0 &&
 		__atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE) == mark->merges &&
@@ -175,7 +175,7 @@ tally_read_is_same(const tally_segment *segment, uint32_t index, const tally_slo
 		tally_peek32(&entry->generation) == copy->generation;
 }
 
-/* 1 + the directory index of a book's account, 0: none. */
+/* 1 + the directory index of a book's account; 0: none. */
 static uint32_t
 account_at(const tally_segment *segment, tally_book *book, uint32_t index)
 {
@@ -198,7 +198,7 @@ waits_for_lock(const tally_segment *segment, uint32_t index)
 		entry.account_class == TALLY_CLASS_LOCK;
 }
 
-/* What is left of an earlier wait does not count: between two waits for locks another account runs. */
+/* Leftovers of an earlier wait do not count, because another account runs between two waits for locks. */
 tally_read_result
 tally_read_blocked(const tally_segment *segment, uint32_t index, tally_blocked *copy)
 {
@@ -280,7 +280,7 @@ tally_read_name(const tally_segment *segment, uint32_t number, tally_dir_entry *
 	return TALLY_READ_CONSISTENT;
 }
 
-/* Texts and the number of entries of a copied event. */
+/* Check the texts and the number of entries of a copied event. */
 static void
 limit_event(tally_event *event)
 {
@@ -394,7 +394,7 @@ copy_running(const tally_segment *segment, uint32_t slot, tally_flight *flight)
 	return a.whole;
 }
 
-/* No wait is noted between the two copies, else it would be missing, or be there twice. */
+/* No wait may be noted between the two copies, or it would be missing or counted twice. */
 tally_read_result
 tally_read_flight(const tally_segment *segment, uint32_t slot, tally_flight *flight)
 {
@@ -434,7 +434,7 @@ tally_read_current(const tally_segment *segment, uint32_t slot, tally_current *c
 	return result_of(&a);
 }
 
-/* The key stays when the message has ended. */
+/* The key remains when the message has ended. */
 tally_session_statement
 tally_session_statement_of(const tally_current *current)
 {
@@ -551,7 +551,7 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 	{
 		uint64_t	flushes = __atomic_load_n(&set->flushes, __ATOMIC_ACQUIRE);
 
-		/* the log before the entries: what it names is in them */
+		/* the log before the entries, so that everything it names is in them */
 		tally_copy_words(&copy->set, set, sizeof(*set));
 		copy->set.flushes = flushes;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -610,7 +610,7 @@ tally_read_plan(const tally_segment *segment, uint32_t number, tally_plan *copy)
 		__atomic_load_n(tally_plan_memory_at(segment, number), __ATOMIC_ACQUIRE) == 0)
 		return TALLY_READ_ABSENT;
 	plan = tally_plan_at(segment, number);
-	/* before the state: a generation of a plan that is being written is not yet used */
+	/* before the state: the generation of a plan being written is not in use yet */
 	generation = __atomic_load_n(&plan->generation, __ATOMIC_ACQUIRE);
 	TALLY_POINT("plan to be read");
 	if (__atomic_load_n(&plan->state, __ATOMIC_ACQUIRE) != TALLY_PLAN_USED)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * relations.c
- *	  What was done to each relation: a slot's local entries, and the shared table.
+ *	  Operations per relation: a slot's local entries, and the shared table.
  *
- * The table is open addressing on the key's hash, within WINDOW entries from the first. A relation gets
+ * The table uses open addressing on the key's hash, within WINDOW entries from the first. A relation gets
  * the first entry that was never used, or else one whose relation was unlinked and that no local entry
- * refers to; the sums of the unlinked one then go to the others (entry 0).
+ * refers to; the sums of the unlinked relation then go to "others" (entry 0).
  *
  * Concurrency contract
  *
- *	  shared entry	any process, by atomic operations. A process that wants a local entry pins the shared
- *					one and then checks that it is still the relation's; a process that gives an entry
- *					to another relation changes its state and then checks that it has no pins. So one of
- *					the two sees the other. Two that create the same relation's entry at once may create
- *					two: readers add up by key.
+ *	  shared entry	any process, by atomic operations. A process that needs a local entry pins the shared
+ *					one and then checks that it still belongs to the relation; a process that gives an
+ *					entry to another relation changes its state and then checks that it has no pins. So
+ *					one of the two sees the other. Two processes that create an entry for the same
+ *					relation at the same time may create two: readers add up by key.
  *	  local entry	the owner of the slot, then the holder of the merge lock
  *
  * A local entry is flushed in these steps:
@@ -21,12 +21,12 @@
  *	  local state FLUSHING; shared flushes + 1; add the sums; local state FREE; pins - 1
  *
  * A reader notes flushes, copies the local entries, then the shared one, then reads flushes again. If it
- * is the same, and no local entry of it was FLUSHING, each sum was in exactly one of the two.
+ * is unchanged, and no local entry of it was FLUSHING, each sum was in exactly one of the two.
  *
- * A process killed at FLUSHING may have added a part of its sums: the process that merges its slot drops
- * the local entry and counts it in relations_lost. So nothing is counted twice, and what is missing is
- * reported. A process killed between pinning and its local entry leaves a pin behind, and that shared
- * entry is never given to another relation.
+ * A process killed at FLUSHING may have added a part of its sums. The process that merges its slot drops
+ * the local entry and counts it in relations_lost. So nothing is counted twice, and losses are reported. A
+ * process killed between pinning and filling its local entry leaves a pin behind, and that shared entry is
+ * never given to another relation.
  */
 #include "internal.h"
 
@@ -50,7 +50,7 @@ tally_relation_hash(const tally_relation_key *key)
 
 /* ---------------------------------------------------------------- the table */
 
-/* Sequentially consistent: after a pin it must not be read before the pin is there (pin, create). */
+/* Sequentially consistent: after pinning, it must not be read before the pin is visible (pin, create). */
 static inline uint32_t
 state_of(tally_relation *relation)
 {
@@ -64,7 +64,7 @@ change_state(tally_relation *relation, uint32_t from, uint32_t to)
 									   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* The n-th entry in which a relation of that hash may be. Entry 0 is that of the others. */
+/* The n-th possible entry for a relation with that hash. Entry 0 is that of "others". */
 static tally_relation *
 entry_in_window(const tally_segment *segment, uint64_t tag, uint32_t n, uint32_t *number)
 {
@@ -106,7 +106,7 @@ add_sums(tally_relation *to, const tally_file_sums *sums, uint64_t failed)
 		__atomic_fetch_add(&to->failed, failed, __ATOMIC_RELAXED);
 }
 
-/* The fence pairs with the reader's acquire fence (tally_read_relation): new sums come with the new number. */
+/* The fence pairs with the reader's acquire fence (tally_read_relation), so that new sums come with the new number. */
 static void
 begin(tally_relation *relation)
 {
@@ -114,7 +114,7 @@ begin(tally_relation *relation)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* Move the sums of an entry without pins to the others, or drop them. */
+/* Move the sums of an entry without pins to "others", or drop them. */
 static void
 empty(tally_relation *relation, tally_relation *others)
 {
@@ -161,7 +161,7 @@ is_of(tally_relation *relation, uint64_t tag)
 		__atomic_load_n(&relation->tag, __ATOMIC_RELAXED) == tag;
 }
 
-/* The next entry of that relation, from the n-th of its window on, or NULL. */
+/* The next entry of that relation, starting at the n-th of its window, or NULL. */
 static tally_relation *
 next_entry(const tally_segment *segment, uint64_t tag, uint32_t *n, uint32_t *number)
 {
@@ -188,7 +188,7 @@ tally_relation_find(tally_segment *segment, const tally_relation_key *key)
 
 	if (found != NULL)
 	{
-		/* a new file under the same number */
+		/* a new file with the same number */
 		if (state_of(found) == TALLY_RELATION_UNLINKED)
 			change_state(found, TALLY_RELATION_UNLINKED, TALLY_RELATION_USED);
 		return number;
@@ -234,7 +234,7 @@ tally_relations_zero(tally_segment *segment)
 
 /* ---------------------------------------------------------------- local entries */
 
-/* Local entries of that slot that have memory. */
+/* Number of local entries of that slot that have memory. */
 static uint32_t
 local_count(const tally_segment *segment, uint32_t slot)
 {
@@ -252,7 +252,7 @@ is_current(const tally_segment *segment, uint32_t slot)
 		tally_resets(segment);
 }
 
-/* The shared entry of a local one, within bounds whatever a dead process left there. */
+/* The shared entry of a local one, checked because a dead process may have left any value. */
 static tally_relation *
 entry_of(const tally_segment *segment, const tally_local_relation *local)
 {
@@ -291,7 +291,7 @@ flush(tally_segment *segment, uint32_t slot, tally_local_relation *local)
 	TALLY_STOP("relation unpinned");
 }
 
-/* For the owner, or after its death. */
+/* Called by the owner, or after its death. */
 void
 tally_relations_flush_slot(tally_segment *segment, uint32_t slot)
 {
@@ -319,7 +319,7 @@ tally_relations_flush_slot(tally_segment *segment, uint32_t slot)
 	}
 }
 
-/* After their flush: give their memory back. */
+/* Give the memory of the local entries back, after their flush. */
 void
 tally_relations_discard(tally_segment *segment, uint32_t slot)
 {
@@ -330,7 +330,7 @@ tally_relations_discard(tally_segment *segment, uint32_t slot)
 	tally_discard(segment, &segment->cold.local_relations, slot);
 }
 
-/* After a reset, before the slot's book takes the new number. */
+/* Called after a reset, before the slot's book takes the new number. */
 void
 tally_relations_zero_slot(tally_segment *segment, uint32_t slot)
 {
@@ -372,7 +372,7 @@ tally_relations_open(tally_slot *slot, tally_relations *relations)
 	return 0;
 }
 
-/* Pin the entry if it is still that relation's, else entry 0. */
+/* Pin the entry if it still belongs to that relation, else entry 0. */
 static uint32_t
 pin(tally_segment *segment, uint64_t *tag, uint32_t entry)
 {

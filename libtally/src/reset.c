@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * reset.c
- *	  Sets all totals to zero.
+ *	  Resets all totals to zero.
  *
  * Concurrency contract: the holder of the merge lock writes the reset's instant, then its number, and
- * empties the groups. The owner of each live slot zeroes its own book when it next sees the number
- * (tally_follow). Until then readers and merges count only the slot's time since that instant.
+ * empties the groups. The owner of each live slot zeroes its own book when it sees the number
+ * (tally_follow). Until then, readers and merges count only the slot's time since that instant.
  */
 #include "internal.h"
 
@@ -26,11 +26,11 @@ tally_reset(tally_segment *segment)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- a clock that begins anew */
+/* ---------------------------------------------------------------- a clock that was reset */
 
-#define OFF 0.01					/* by more than this share no counter differs from itself */
+#define OFF 0.01					/* relative difference of rates beyond which two clocks are different */
 
-/* Is `now` of another clock than the origin? A counter that has begun anew may have passed the origin again. */
+/* Is `now` of a different clock than the origin? A counter that was reset may have passed the origin again. */
 static bool
 is_another(tally_clock_kind clock, tally_instant from, tally_instant now)
 {
@@ -45,9 +45,9 @@ is_another(tally_clock_kind clock, tally_instant from, tally_instant now)
 }
 
 /*
- * A writer follows a reset. If it is one that tally_clock_back has announced, what else belongs to a reset is not done, which
- * shows in the group of all others. Without waiting: the next one that follows does it as well. A process that
- * was stopped between the two stores leaves an origin that the next one corrects.
+ * Called when a writer follows a reset. If tally_clock_back announced the reset, the rest of the reset is still to be done,
+ * which shows in the last group. Does not wait, because the next writer that follows would do it as well. If a process is
+ * stopped between the two stores, the next one corrects the origin.
  */
 void
 tally_clock_anew(tally_segment *segment)
@@ -69,9 +69,9 @@ tally_clock_anew(tally_segment *segment)
 		__atomic_store_n(&header->clock_tick0, now.tick, __ATOMIC_RELEASE);
 		TALLY_STOP("origin set anew");
 		tally_event_add(segment, TALLY_EVENT_WARNING, now.tick < from.tick
-						? "the clock went back, as after hibernation: all figures begin anew"
-						: "the clock has another rate, as on another host: all figures begin anew");
-		/* it would come too late */
+						? "the clock went back, as after hibernation: all figures restart from zero"
+						: "the clock rate changed, as after a move to another host: all figures restart from zero");
+		/* the expiry is in ticks of the old clock, so it would come too late */
 		tally_end_level(segment, UINT64_MAX);
 	}
 	if (tally_peek32(&others->resets) != tally_resets(segment))
@@ -79,7 +79,7 @@ tally_clock_anew(tally_segment *segment)
 	tally_merge_unlock(segment);
 }
 
-/* Its rate since the origin is known only after some time. */
+/* The rate since the origin is known only after some time. */
 static bool
 seems_another(const tally_segment *segment)
 {
@@ -92,7 +92,7 @@ seems_another(const tally_segment *segment)
 bool
 tally_clock_check(tally_segment *segment)
 {
-	/* twice: a reading may have been interrupted */
+	/* twice, because a reading may have been interrupted */
 	if (segment->clock == TALLY_CLOCK_MONOTONIC || !seems_another(segment) || !seems_another(segment))
 		return false;
 	tally_announce_clock(segment, tally_now(segment->clock));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * segment.c
- *	  Attaches to a segment's file, or has one created.
+ *	  Attaches to a segment's file, or has it created.
  *
  * A file that does not fit is replaced by rename under its own flock, so that two processes that find it
- * do not replace each other's.
+ * do not replace each other's new file.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -61,7 +61,7 @@ header_fits(const tally_header *header, uint64_t file_size)
 	return tally_clock_is_known(header->clock_kind);
 }
 
-/* 0; EINVAL: it is of another boot; or why that is unknown. */
+/* Returns 0, EINVAL if it is from another boot, or the error that prevents finding out. */
 static int
 check_boot(const tally_header *header)
 {
@@ -118,14 +118,14 @@ options_fit(const tally_header *header, const tally_options *options)
 	if (options->system_id != header->system_id ||
 		(options->clock != 0 && header->clock_kind != (uint32_t) options->clock))
 		return false;
-	/* from an earlier run of the server: no process uses it any more */
+	/* from an earlier run of the server, so no process uses it */
 	if (options->any_capacities && header->server_pid == options->server_pid)
 		return true;
 	memset(&layout, 0, sizeof(layout));
 	return tally_layout(options, &layout) == 0 && same_layout(header, &layout);
 }
 
-/* EINVAL: it does not fit, which no other error means. options NULL: any segment fits. */
+/* EINVAL, and no other error, means that it does not fit. If options is NULL, any segment fits. */
 static int
 attach_fd(int fd, const tally_options *options, tally_segment *segment)
 {
@@ -149,8 +149,8 @@ attach_fd(int fd, const tally_options *options, tally_segment *segment)
 }
 
 /*
- * Does this error of open(2) mean that something else has the segment's name? Any other error does not
- * tell, and the file may be in use.
+ * Does this error of open(2) mean that something other than a segment has that name? With any other error, the
+ * file may be in use.
  */
 static bool
 means_misfit(int error)
@@ -169,7 +169,7 @@ means_misfit(int error)
 	}
 }
 
-/* On EINVAL *misfit is the descriptor of the file that does not fit, if there is one. */
+/* On EINVAL, *misfit is set to the descriptor of the file that does not fit, if there is one. */
 int
 tally_attach_or_misfit(const char *path, const tally_options *options, tally_segment *segment, int *misfit)
 {
@@ -200,7 +200,7 @@ tally_attach_unmapped(const char *path, tally_segment *segment)
 	return rc;
 }
 
-/* Map the segment that was just opened, or close it. */
+/* Map the segment that was just opened, or close it if that fails. */
 int
 tally_map_or_close(tally_segment *segment)
 {

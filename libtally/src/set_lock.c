@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * set_lock.c
- *	  The locks of sets of statements. They survive their holders' death.
+ *	  The locks of sets of statements. They survive the death of their holders.
  *
- * Concurrency contract: as with the merge lock (merge_lock.c), the word is the holder's pid. To take a
- * lock from a dead holder, a process exchanges the time first, and then repairs what that one was
- * changing. A living holder has a lock for a microsecond or two, unless it is stopped or has lost its CPU. So
- * a process that works for statements spins for some microseconds and then does without (tally_cache.c): it makes
- * no system call, but for a look whether the holder is alive. One that can wait, for a reset or in a helper, yields and
- * then sleeps: for about 25 ms, and up to half a second while the holder only waits for a CPU.
+ * Concurrency contract: as with the merge lock (merge_lock.c), the word is the holder's pid. To take a lock from
+ * a dead holder, a process exchanges the time first, and then repairs the entry that the dead process was changing.
+ * A living holder keeps a lock for a microsecond or two, unless it is stopped or has lost its CPU. So a process that
+ * executes statements spins for some microseconds and then does without the lock (tally_cache.c); its only system
+ * call checks whether the holder is alive. A process that can wait, for a reset or in a helper, yields and then
+ * sleeps: for about 25 ms, and up to half a second while the holder only waits for a CPU.
  */
 #include "internal.h"
 
@@ -20,10 +20,10 @@
 #define SPINS 200
 #define YIELDS 100
 #define SLEEPS 100					/* of 200 us and a little more ... */
-#define SLEEPS_MAX 2000			/* ... while the holder runs */
+#define SLEEPS_MAX 2000			/* ... while the holder is running */
 #define SLEEP_NS 200000
-#define ROUNDS 16					/* of locking one set without getting the other */
-#define PASSED 16					/* attempts to one that spins again for a holder that was spun for in vain */
+#define ROUNDS 16					/* attempts that lock one set without getting the other */
+#define PASSED 16					/* after spinning for a holder in vain, only one in this many attempts spins for it again */
 
 static bool
 take(tally_set *set, const tally_holder *me)
@@ -41,8 +41,8 @@ take(tally_set *set, const tally_holder *me)
 
 /*
  * The time is exchanged first. If the lock has had another holder since it was read, the time has
- * changed, and the exchange fails. Until this process writes its own time, the word holds this instant,
- * later than the start of any process that could hold the lock.
+ * changed, and the exchange fails. Until this process writes its own time, the word contains this
+ * instant, which is later than the start of any process that could hold the lock.
  */
 static bool
 take_over(tally_segment *segment, uint32_t number, const tally_holder *me)
@@ -111,7 +111,7 @@ try_for(tally_segment *segment, uint32_t number, tally_holder *me)
 
 	if (me->yields)
 		return spin_and_yield(tally_set_at(segment, number), me);
-	/* it was spun for in vain lately, so it may be stopped: most attempts give up at once */
+	/* this holder was spun for in vain recently, so it may be stopped: most attempts give up at once */
 	if (holder != 0 && holder == me->kept_by && ++me->passed % PASSED != 0)
 		return false;
 	if (spin(set, me))
@@ -143,14 +143,14 @@ wait_for(tally_segment *segment, uint32_t number, const tally_holder *me)
 	return held;
 }
 
-/* One that may wait. */
+/* For a process that may wait. */
 void
 tally_holder_self(tally_holder *me)
 {
 	*me = (tally_holder) {.pid = (uint32_t) getpid(),.alive_boot_ns = tally_boot_ns(),.patient = true};
 }
 
-/* The two sets in which a statement of that hash may be, ascending. */
+/* The two sets that may contain a statement with that hash, ascending. */
 void
 tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2])
 {
@@ -164,7 +164,7 @@ tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2])
 	number[1] = a < b ? b : a;
 }
 
-/* False: a living process kept it for too long. */
+/* False if a living process held it for too long. */
 bool
 tally_set_lock(tally_segment *segment, tally_holder *me, uint32_t number)
 {
@@ -188,7 +188,7 @@ tally_set_unlock(tally_set *set)
 
 /*
  * No process sleeps for one set while it holds the other, so a sleeping holder is stuck, and a holder that
- * others wait for is working. The two can therefore be locked in any order.
+ * others wait for is working. That is why the two can be locked in any order.
  */
 bool
 tally_sets_lock(tally_segment *segment, tally_holder *me, uint64_t tag, tally_sets *sets)
@@ -225,7 +225,7 @@ tally_sets_unlock(tally_sets *sets)
 	tally_set_unlock(sets->set[0]);
 }
 
-/* ---------------------------------------------------------------- what a dead holder left */
+/* ---------------------------------------------------------------- leftovers of a dead holder */
 
 /* No statement is in progress. The first store decides, wherever the process dies. */
 void
@@ -241,7 +241,7 @@ tally_current_clear(tally_current *current)
 	tally_seq_end(&current->seq);
 }
 
-/* Is that use not flushed yet? A use is logged once, so it is not mistaken for a later one. */
+/* Is that use still to be flushed? A use is logged once, so it is not mistaken for a later one. */
 bool
 tally_log_in_use(const tally_segment *segment, uint64_t item)
 {
@@ -277,8 +277,8 @@ tally_cache_release(tally_segment *segment, uint64_t item)
 }
 
 /*
- * After the death of a holder of the set's lock: what it was changing is lost, and what it has flushed is
- * not flushed again.
+ * Repair after the death of a holder of the set's lock: the entry it was changing is lost, and entries it
+ * has flushed are not flushed again.
  */
 void
 tally_set_repair(tally_segment *segment, uint32_t number)
@@ -296,7 +296,7 @@ tally_set_repair(tally_segment *segment, uint32_t number)
 
 		if ((statement->seq & 1) != 0)
 		{
-			/* its text may be half freed; tally_text_repair finds the blocks */
+			/* its text may be half freed; tally_text_repair finds its blocks */
 			statement->text = 0;
 			TALLY_STOP("lost statement to be removed");
 			tally_statement_remove(segment, n);

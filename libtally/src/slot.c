@@ -3,12 +3,12 @@
  * slot.c
  *	  A writer's slot, from claim to retirement.
  *
- * A claim changes the state from FREE to CLAIMING and then the pid from 0 to its own, both by
- * compare-and-swap. The pid decides: a sweep that finds CLAIMING without a pid voids it in the same
- * way, so a claimant that was stopped or killed in between blocks no other process.
+ * A claimant changes the state from FREE to CLAIMING and then the pid from 0 to its own, both by
+ * compare-and-swap. The pid decides: a sweep that finds CLAIMING without a pid voids the pid in the same
+ * way, so a claimant that is stopped or killed in between does not block other processes.
  *
- * Concurrency contract: state and pid are changed by compare-and-swap until the claim is made; from then
- * on the owner alone writes the entry and the book. After RETIRED they belong to the holder of the merge
+ * Concurrency contract: state and pid are changed by compare-and-swap until the slot is claimed; from then
+ * on only the owner writes the entry and the book. After RETIRED they belong to the holder of the merge
  * lock.
  */
 #include "internal.h"
@@ -45,7 +45,7 @@ set_identity(tally_slot_entry *entry, tally_book *book, const tally_identity *id
 	TALLY_STOP("identity published");
 }
 
-/* TALLY_NONE: no slot is free. */
+/* TALLY_NONE if no slot is free. */
 static uint32_t
 take_lowest(tally_segment *segment, int32_t pid)
 {
@@ -55,7 +55,7 @@ take_lowest(tally_segment *segment, int32_t pid)
 	return TALLY_NONE;
 }
 
-/* Merge the slots whose owners found the merge lock taken. False: there are none, or it is taken now. */
+/* Merge the slots whose owners did not get the merge lock. False if there are none, or the lock is held now. */
 static bool
 merge_left_over(tally_segment *segment)
 {
@@ -70,8 +70,8 @@ merge_left_over(tally_segment *segment)
 }
 
 /*
- * Look for dead owners when all slots are taken, but not at every claim: a full server keeps forking, and
- * the search costs a system call or two per slot.
+ * Look for dead owners when all slots are in use, but not at every claim, because a full server keeps forking,
+ * and the search costs a system call or two per slot.
  */
 static bool
 may_sweep(tally_header *header)
@@ -140,7 +140,7 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	return 0;
 }
 
-/* The account runs before readers can see the slot, so that every instant of its life is accounted for. */
+/* The account runs before the slot becomes visible, so that every instant of its life is accounted for. */
 void
 tally_begin(tally_slot *slot, uint32_t account)
 {
@@ -166,7 +166,7 @@ tally_touch(tally_slot *slot, uint32_t stat)
 
 	if (stat >= segment->cold.directory.count)
 		return TALLY_NONE;
-	/* others can write this memory: no more heads can be in use than have memory */
+	/* others can write to this memory; no more heads can be in use than have memory */
 	if (used > slot->limit)
 		used = slot->limit;
 	for (uint32_t i = 0; i < used; i++)
@@ -198,7 +198,7 @@ tally_retire(tally_slot *slot)
 	uint32_t	generation = entry->generation;
 	uint32_t	index = slot->index;
 
-	/* while the accounts still run, and not under the merge lock, for which others may wait */
+	/* while the accounts still run, and without the merge lock, which others may wait for */
 	tally_cache_flush_slot(segment, index);
 	TALLY_STOP("statements of the slot flushed");
 	tally_relations_flush_slot(segment, index);
@@ -216,7 +216,7 @@ tally_retire(tally_slot *slot)
 		TALLY_STOP("slot left to another");
 		return;
 	}
-	/* a sweep may have been quicker */
+	/* a sweep may have been faster */
 	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_RETIRED &&
 		tally_peek32(&entry->generation) == generation)
 		tally_merge(segment, index, tally_now(segment->clock));
@@ -250,9 +250,9 @@ tally_slot_of_process(const tally_segment *segment, int32_t pid)
 }
 
 /*
- * The book begins again where its running account began, or at the reset if that is later. What was
- * recorded between the reset and now is dropped together with its time, so that the accounts still equal
- * the time since born.
+ * The book restarts at the beginning of its running account, or at the reset if that is later. Records made
+ * between the reset and now are dropped together with their time, so that the accounts still add up to the
+ * time since born.
  */
 static void
 follow_reset(tally_slot *slot, uint32_t resets)
@@ -260,7 +260,7 @@ follow_reset(tally_slot *slot, uint32_t resets)
 	tally_book *book = slot->book;
 	uint32_t	used = *(volatile uint32_t *) &book->used;
 
-	/* first: readers ignore them until the book has the new number */
+	/* first, because readers ignore them until the book has the new number */
 	tally_relations_zero_slot(slot->segment, slot->index);
 	TALLY_STOP("relations of the slot zeroed");
 	tally_seq_begin(&book->seq);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_reset.c
- *	  Forgets statements, and repairs what dead processes left in the table.
+ *	  Forgets statements, and repairs leftovers of dead processes in the table.
  *
  * Concurrency contract: a set is changed under its lock. Of other slots' local entries only `drop` is
  * written, by compare-and-swap.
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define TRIES 1000					/* copies of a key; a dead writer may leave its seq odd */
+#define TRIES 1000					/* attempts to copy a key; a dead writer may leave its seq odd */
 
 /* Mark this use of a local entry as dropped, if the filter matches. */
 static void
@@ -33,7 +33,7 @@ drop_local(tally_local_statement *local, const tally_statement_filter *filter)
 			 ++tries < TRIES);
 	if (__atomic_load_n(&local->state, __ATOMIC_RELAXED) != 1 || !tally_statement_matches(&key, filter))
 		return;
-	/* never lower it: another reset may have dropped a later use */
+	/* never decrease it, because another reset may have dropped a later use */
 	drop = __atomic_load_n(&local->drop, __ATOMIC_RELAXED);
 	while (drop < generation &&
 		   !__atomic_compare_exchange_n(&local->drop, &drop, generation, false,
@@ -63,9 +63,9 @@ clear_set(tally_segment *segment, uint32_t number, const tally_statement_filter 
 }
 
 /*
- * Caches first. A process that flushes a local entry checks `drop` under the locks of its sets. If the
- * entry is not dropped yet, the flush ends before this process has those locks, and its counts are
- * removed here. If it is dropped, nothing is flushed. So every set is locked, even if it looks empty.
+ * Caches come first. A process that flushes a local entry checks `drop` under the locks of its sets. If the
+ * entry is not dropped yet, the flush ends before this process gets those locks, and its counts are
+ * removed here. If it is dropped, nothing is flushed. So every set must be locked, even if it looks empty.
  */
 uint32_t
 tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter)
@@ -93,7 +93,7 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 	return removed;
 }
 
-/* The byte by which writers notice it. */
+/* Change the byte in the level word that makes writers notice. */
 static void
 announce_extremes(tally_header *header)
 {
@@ -107,8 +107,8 @@ announce_extremes(tally_header *header)
 }
 
 /*
- * The number first: a local entry that is taken from now on has it, and its executions are later than the reset. One that was
- * taken before has a lower one, and is not counted in the new extremes; the word makes its writer take another one.
+ * The number comes first: a local entry taken from now on has the new number, and its executions are later than the reset. An
+ * entry taken before has a lower number, and does not count in the new extremes; the word makes its writer take a new one.
  */
 void
 tally_statements_reset_extremes(tally_segment *segment, const tally_statement_filter *filter, int64_t now_us)

@@ -7,29 +7,29 @@
  * choices the sets fill up evenly. If both are full, the entry with the lowest usage is evicted. An
  * eviction touches only these two sets, so it delays only the processes that need them.
  *
- * Usage is 1 when a statement is entered and 1 for each execution, and halves whenever 11/4 tables of
- * statements have been evicted since: pg_stat_statements' rule, 0.99 for each 5 % of its table, which is
- * 4/5 of ours. Nothing is aged for that. Executions are worth more as evictions advance a clock, and an entry keeps
- * the logarithm of what it is worth (forward decay: Cormode et al., ICDE 2009). Of this usage, what matters is
- * by how much it exceeds the clock, which is the logarithm of what one execution is worth now; both in 1/1024
- * of an octave, modulo 2^16.
+ * Usage grows by 1 when a statement is entered and at each execution, and halves whenever 11/4 tables of
+ * statements have been evicted. This is pg_stat_statements' rule: a factor of 0.99 for each 5 % of its table, which is
+ * 4/5 of ours. Entries are not aged for that. Instead, executions are worth more and more as evictions advance a clock, and
+ * an entry stores the logarithm of its worth (forward decay: Cormode et al., ICDE 2009). What matters is how far this
+ * usage exceeds the clock, which is the logarithm of the current worth of one execution; both are in 1/1024 of an
+ * octave, modulo 2^16.
  *
- * Concurrency contract: a set and its entries are changed by the holder of the set's lock. An entry's seq
- * is odd while it changes, for readers without the lock. tally_statement_known and
- * tally_statement_lookup take no lock: their answers are hints.
+ * Concurrency contract: the holder of a set's lock changes the set and its entries. An entry's seq is odd
+ * while it changes, for readers without the lock. tally_statement_known and tally_statement_lookup take no
+ * lock, so their results are hints.
  */
 #include "internal.h"
 
 #include <string.h>
 
-#define HOME_FREE 8u				/* with at least this many free ways, the home set is taken without comparing */
+#define HOME_FREE 8u				/* with at least this many free ways, the home set is used without comparing */
 
 #define OCTAVE 1024
-#define JUST_ENTERED OCTAVE			/* one for the entry, one for the execution that enters it */
-#define MIN_USAGE (-16 * OCTAVE)		/* so that no entry is 32 octaves from the clock, where it would wrap */
+#define JUST_ENTERED OCTAVE			/* 1 for entering, 1 for the execution that enters it */
+#define MIN_USAGE (-16 * OCTAVE)		/* so that no entry is 32 octaves from the clock, where it would wrap around */
 #define MAX_USAGE (30 * OCTAVE)
 
-/* Which of its two sets is searched first for a statement. */
+/* The first of its two sets to be searched for a statement. */
 static inline int
 home_of(const tally_segment *segment, uint64_t tag, const uint32_t number[2])
 {
@@ -42,7 +42,7 @@ number_of(const tally_sets *sets, int which, uint32_t way)
 	return sets->number[which] * TALLY_WAYS + way;
 }
 
-/* The way of a set that is searched first, and taken if it is free. */
+/* The first way of a set to be searched, which is used if it is free. */
 static inline uint32_t
 first_way(uint64_t tag)
 {
@@ -90,7 +90,7 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 
 		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
 			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == (uint32_t) tag)
-				/* an entry that was flushed before it had a text, or met no free block, still needs one */
+				/* an entry that was flushed before it had a text, or found no free block, still needs one */
 				return (tally_peek32(&set->reserved) & tally_text_bit(way)) != 0 || !tally_text_has_space(segment)
 					? number[which] * TALLY_WAYS + way : TALLY_NONE;
 	}
@@ -130,14 +130,14 @@ usage_clock(const tally_segment *segment)
 	return (uint16_t) (tally_peek64(&segment->header->usage_clock) >> 16);
 }
 
-/* One more of `entries` is evicted. */
+/* One more entry, out of `entries`, is evicted. */
 static inline void
 advance_usage_clock(tally_segment *segment, uint32_t entries)
 {
 	__atomic_fetch_add(&segment->header->usage_clock, ((uint64_t) OCTAVE << 16) * 4 / 11 / entries, __ATOMIC_RELAXED);
 }
 
-/* The logarithm of a usage; 0: that of one execution now. */
+/* The logarithm of a usage, relative to one execution now. */
 static inline int32_t
 usage_of(const tally_set *set, uint32_t way, uint16_t clock)
 {
@@ -152,7 +152,7 @@ set_usage(tally_set *set, uint32_t way, uint16_t clock, int32_t usage)
 	set->usage[way] = (uint16_t) (clock + within);
 }
 
-/* log2(n): exact for powers of two, at most 0.09 octaves low between them. */
+/* log2(n): exact for powers of two, at most 0.09 octaves too low between them. */
 static inline int32_t
 octaves(uint64_t n)
 {
@@ -162,7 +162,7 @@ octaves(uint64_t n)
 }
 
 /*
- * The logarithm of a sum. By how much it exceeds that of the larger part depends on how far the parts are apart, here in
+ * The logarithm of a sum. Its excess over the logarithm of the larger part depends on the distance of the parts, here in
  * quarters of an octave: 1024 * log2(1 + 2^-(i/4)).
  */
 static inline int32_t
@@ -186,7 +186,7 @@ use(const tally_segment *segment, tally_set *set, uint32_t way, uint64_t times)
 		set_usage(set, way, clock, usage_sum(usage_of(set, way, clock), octaves(times)));
 }
 
-/* What counts when one is to be evicted. */
+/* The usage that counts for eviction. */
 static inline int32_t
 rank_of(tally_set *set, uint32_t way, uint16_t clock)
 {
@@ -194,7 +194,7 @@ rank_of(tally_set *set, uint32_t way, uint16_t clock)
 
 	if (__builtin_expect(usage < MIN_USAGE, 0))
 		set_usage(set, way, clock, usage = MIN_USAGE);
-	/* a cache has executions of it that are not counted here yet: as if the last one were now */
+	/* a cache has executions of it that are not counted here yet, so treat it as executed now */
 	return set->pins[way] != 0 && usage <= JUST_ENTERED ? JUST_ENTERED + 1 : usage;
 }
 
@@ -228,7 +228,7 @@ reserve(tally_segment *segment, const tally_sets *sets, int which)
 	return true;
 }
 
-/* How many ways are free, and the first of them for that hash. */
+/* Number of free ways, and the first of them for that hash. */
 static uint32_t
 free_ways(const tally_set *set, uint64_t tag, uint32_t *first)
 {
@@ -240,13 +240,13 @@ free_ways(const tally_set *set, uint64_t tag, uint32_t *first)
 	return count;
 }
 
-/* Its time is kept: it goes to the statement of id 0 (tally_cache.c). */
+/* Preserve the time of an evicted statement, which goes to the statement with id 0 (tally_cache.c). */
 static void
 keep_parts(const tally_statement *victim, const tally_figures *rest, tally_evicted *evicted)
 {
 	uint32_t	n = evicted->used;
 
-	/* the time of a nested statement is within its caller's */
+	/* the time of a nested statement is part of its caller's */
 	if (victim->key.toplevel == 0 || n == TALLY_EVICTED)
 		return;
 	evicted->of[n].key = victim->key;
@@ -294,7 +294,7 @@ evict(tally_segment *segment, const tally_sets *sets)
 	return victim;
 }
 
-/* A free entry of the two sets: of the one with more, if it can have memory. */
+/* A free entry of the two sets: in the one with more free entries, if it can get memory. */
 static uint32_t
 find_free(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 {
@@ -319,7 +319,7 @@ store_text(tally_segment *segment, uint32_t number, const tally_statement_text *
 	TALLY_STOP("statement given a text");
 	statement->text_whole = text->whole;
 	statement->encoding = text->encoding;
-	/* without a block it gets its text when it is met again and one is free */
+	/* without a free block, it gets its text when it is found again and a block is free */
 	if (statement->text != 0 || text->length == 0)
 		tally_set_at(segment, number / TALLY_WAYS)->reserved |= tally_text_bit(number % TALLY_WAYS);
 }
@@ -374,7 +374,7 @@ tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_sta
 
 	if (number == TALLY_NONE)
 		return tally_statement_insert(segment, sets, key, tag, text);
-	/* it may have been inserted without */
+	/* it may have been inserted without text */
 	if (text != NULL && tally_statement_at(segment, number)->text == 0)
 	{
 		tally_statement_begin(tally_statement_at(segment, number));
@@ -386,7 +386,7 @@ tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_sta
 
 /* ---------------------------------------------------------------- adding up */
 
-/* Touches no cache line of the sums to which there is nothing to add. */
+/* Does not touch cache lines of sums to which nothing is to be added. */
 static void
 add_words(uint64_t *to, const uint64_t *from, size_t count)
 {
@@ -407,7 +407,7 @@ earlier_of(int64_t a, int64_t b)
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* The counts that are in the rest only, as far as they are in use: TALLY_MORE_*. */
+/* The counts that are only in the rest, as far as they are in use: TALLY_MORE_*. */
 static void
 add_far(tally_counts *to, const tally_counts *from, uint32_t more)
 {
@@ -436,7 +436,7 @@ tally_counts_add(tally_counts *to, const tally_counts *from)
 	add_far(to, from, TALLY_MORE_COMMON | TALLY_MORE_RARE);
 }
 
-/* Complete a copy of an entry's rest, or zeros where that is not in use, by what the entry itself holds. */
+/* Complete a copy of an entry's rest (or zeros if it is not in use) with the figures in the entry itself. */
 void
 tally_statement_add_near(const tally_statement *statement, tally_figures *figures)
 {
@@ -456,7 +456,7 @@ tally_statement_add_near(const tally_statement *statement, tally_figures *figure
 							statement->parts[i].ticks);
 }
 
-/* The entry's rest, which is in use from now on. */
+/* The entry's rest, which is marked as in use. */
 __attribute__((noinline)) static tally_figures *
 rest_of(tally_segment *segment, tally_statement *statement, uint32_t number)
 {
@@ -465,7 +465,7 @@ rest_of(tally_segment *segment, tally_statement *statement, uint32_t number)
 	return tally_rest_at(segment, number);
 }
 
-/* Its minima and maxima begin again; it is the reset of that number. */
+/* Reset the entry's minima and maxima, for the reset with that number. */
 void
 tally_statement_reset_extremes(tally_segment *segment, uint32_t number, uint32_t resets, int64_t now_us)
 {
@@ -529,7 +529,7 @@ add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
 	TALLY_STOP("executions added");
 	statement->rows += counts->rows;
 	statement->hits += counts->blocks[0];
-	/* a single execution's first instant is its last, so first_us, on another cache line, is not read */
+	/* with a single execution, first and last are the same, so first_us, on another cache line, is not read */
 	if (counts->last_us != 0)
 		statement->first_us = earlier_of(statement->first_us, counts->exec.count <= 1 ? counts->last_us
 										 : first_of(counts->first_us, counts->last_us));
@@ -549,12 +549,12 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_s
 	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
 	tally_statement *statement = tally_statement_at(segment, number);
 	const tally_moments *exec = &local->counts.exec;
-	/* the entry of a statement counts as its first execution as well */
+	/* entering a statement counts like an execution */
 	bool		first = statement->exec.count == 0 && exec->count != 0;
 
 	tally_statement_begin(statement);
 	add_to(segment, statement, number, &local->counts, local->parts, local->more);
-	/* of a local entry that was taken before they were reset, nobody knows which executions are later */
+	/* in a local entry taken before the reset of extremes, it is unknown which executions are later */
 	if (__builtin_expect(statement->extremes != 0, 0) && local->extremes >= statement->extremes)
 		tally_extremes_add(&tally_rest_at(segment, number)->extremes, &local->counts);
 	TALLY_STOP("figures added, not the histogram");
@@ -587,7 +587,7 @@ more_of(const tally_counts *counts)
 	return more;
 }
 
-/* A statement that was saved elsewhere, into its shared entry. */
+/* Put a saved statement into its shared entry. */
 void
 tally_statement_put(tally_segment *segment, uint32_t number, const tally_figures *figures, int32_t usage,
 					int64_t since_us)
@@ -605,7 +605,7 @@ tally_statement_put(tally_segment *segment, uint32_t number, const tally_figures
 	if (figures->extremes.since_us != 0 && statement->extremes == 0)
 	{
 		rest_of(segment, statement, number)->extremes = figures->extremes;
-		statement->extremes = 1;	/* no later than any local entry */
+		statement->extremes = 1;	/* not later than any local entry */
 	}
 	for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
 		if (figures->hist[b] != 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * sweep.c
- *	  Finds slots whose owners will not finish them, and merges them.
+ *	  Finds slots that their owners will not finish, and merges them.
  *
- * Whether a process has ended can be seen only in the segment's pid namespace. A slot that is complete
- * (RETIRED, or left MERGING by a process that died) can be merged from any.
+ * Only in the segment's pid namespace can a process be seen to have ended. A slot that is complete (RETIRED,
+ * or left MERGING by a process that died) can be merged from any namespace.
  *
- * Concurrency contract: judge() reads without a lock, so it only gives a reason to take the merge lock;
- * under the lock it is asked again.
+ * Concurrency contract: judge() reads without a lock, so it only gives a reason to take the merge lock, and
+ * is called again under the lock.
  */
 #include "internal.h"
 
@@ -17,7 +17,7 @@ typedef enum verdict
 {
 	KEEP,
 	REFUSE,							/* a claimant is between its two steps, or died there */
-	MERGE,							/* the book counts */
+	MERGE,							/* merge the book */
 	RELEASE							/* it has no book yet, or its book is lost */
 } verdict;
 
@@ -25,8 +25,8 @@ typedef enum verdict
 typedef enum dead_owners
 {
 	NONE,							/* only complete slots are merged */
-	ENDED,							/* those whose process has ended, seen from this pid namespace */
-	ALL								/* no writer is alive */
+	ENDED,							/* those whose process has ended, as seen from this pid namespace */
+	ALL								/* all of them, because no writer is alive */
 } dead_owners;
 
 static bool
@@ -37,7 +37,7 @@ is_dead(tally_slot_entry *entry, int32_t owner, dead_owners dead)
 		 tally_process_ended(owner, __atomic_load_n(&entry->claimed_boot_ns, __ATOMIC_RELAXED)));
 }
 
-/* What to do with the entry in its present state, which may change until the merge lock is held. */
+/* What to do with the entry in its current state, which may change until the merge lock is held. */
 static verdict
 judge(tally_slot_entry *entry, dead_owners dead)
 {
@@ -60,7 +60,7 @@ judge(tally_slot_entry *entry, dead_owners dead)
 	}
 }
 
-/* Void the pid that a claimant would take. False: it was quicker and has its slot. */
+/* Void the pid that a claimant would set. False if the claimant was faster and has its slot. */
 static bool
 refuse(tally_slot_entry *entry)
 {
@@ -98,7 +98,7 @@ settle(tally_segment *segment, uint32_t index, dead_owners dead)
 	return false;
 }
 
-/* Flush what is left in the cache of a free slot, since its owner could not (tally_cache.c). */
+/* Flush entries left in the cache of a free slot, which its owner could not flush (tally_cache.c). */
 static void
 flush_left(tally_segment *segment, uint32_t index)
 {
@@ -118,7 +118,7 @@ sweep(tally_segment *segment, dead_owners dead)
 	bool		locked = false;
 	uint32_t	swept = 0;
 
-	/* a holder that died may have left half a merge, whose end readers wait for */
+	/* a dead holder may have left a half-done merge, which readers wait for */
 	if (__atomic_load_n(&segment->header->merge_lock, __ATOMIC_RELAXED) != 0)
 		locked = tally_merge_try_lock(segment);
 	for (uint32_t i = 0; i < segment->cold.slots; i++)
@@ -146,8 +146,8 @@ tally_sweep(tally_segment *segment)
 }
 
 /*
- * A restarted container has another pid namespace and finds the slots of the last one, whose owners are
- * all dead. In the same namespace some may be alive: the server's logger, for example. If the namespace
+ * A restarted container has a new pid namespace and finds the slots of the previous one, whose owners are
+ * all dead. In the same namespace, some owners may be alive, such as the server's logger. If the namespace
  * is unknown, nobody counts as dead.
  */
 uint32_t
@@ -159,7 +159,7 @@ tally_take_over(tally_segment *segment)
 
 	if (dead == ALL)
 	{
-		/* and so is the holder of the lock */
+		/* so is the holder of the lock */
 		__atomic_store_n(&header->merge_lock_boot_ns, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&header->merge_lock, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&header->pid_namespace, mine, __ATOMIC_RELEASE);
@@ -167,7 +167,7 @@ tally_take_over(tally_segment *segment)
 	return sweep(segment, dead);
 }
 
-/* Merge what others could not because this process had the lock. */
+/* Merge the slots that others could not merge because this process held the lock. */
 void
 tally_merge_retired(tally_segment *segment)
 {

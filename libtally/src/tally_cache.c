@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_cache.c
- *	  A slot's local entries of statements, and how they are flushed into the table.
+ *	  A slot's local entries of statements, and their flush into the table.
  *
  * Concurrency contract: the owner of the slot is the only writer of its cache; after its end, the holder
  * of the merge lock. Readers copy a local entry under its seq. Others write only `drop`, and `state` to 0
@@ -14,12 +14,12 @@
  * next holder releases what the log names (tally_set_repair). So a local entry that is in use, seen under
  * the locks, has not been flushed.
  *
- * Nobody sleeps for a lock here. What cannot be flushed, for another process is stopped with the lock of its set, stays
- * where it is, and counts there as before. In a living cache it is a stray: a statement that needs its place gets any
- * other, as a stray, too, and each entering tries to flush one of them. At the end of a slot it is left: it is flushed
- * when the next owner needs its place or ends, or by a sweep.
+ * Nobody sleeps for a lock here. If a local entry cannot be flushed, because another process is stopped while it holds the
+ * lock of its set, it stays where it is and counts as before. In a live cache it is then a stray: a statement that needs its
+ * place gets any other place, and is a stray, too; each new statement tries to flush one of the strays. At the end of a slot
+ * such an entry is left behind, to be flushed when the next owner needs its place or ends, or by a sweep.
  *
- * What `current` holds when its process dies is flushed like one more local entry. Its seq, which no
+ * If a process dies, the time in its `current` is flushed like one more local entry. The seq of `current`, which no
  * longer changes, is its generation.
  */
 #include "internal.h"
@@ -28,7 +28,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define CHUNK 8u					/* local entries for which memory is reserved at a time */
+#define CHUNK 8u					/* memory is reserved for this many local entries at a time */
 
 static uint64_t
 local_offset(const tally_segment *segment, uint32_t slot, uint32_t local)
@@ -38,7 +38,7 @@ local_offset(const tally_segment *segment, uint32_t slot, uint32_t local)
 
 /*
  * Memory that was given back reads as zeros. A log may name an earlier use of these local entries, so they continue from
- * the last generation, and `current` from the last seq.
+ * the last generation, and `current` continues from the last seq.
  */
 static void
 go_on_from_before(const tally_cache *cache, uint32_t limit)
@@ -137,7 +137,7 @@ unpin(tally_segment *segment, uint32_t number)
 	TALLY_STOP("statement unpinned");
 }
 
-/* The caller holds the locks of its sets. False: the table has no space. */
+/* The caller holds the locks of its sets. False if the table has no space. */
 static bool
 add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally_local_statement *local,
 			 uint64_t item)
@@ -188,8 +188,8 @@ zero_and_name(const tally_segment *segment, tally_local_statement *local, const 
 }
 
 /*
- * Time that cannot be added to the table now goes to a free local entry of the slot, which is left to be flushed later.
- * False: there is none.
+ * Time that cannot be added to the table now goes to a free local entry of the slot, to be flushed later. False if there
+ * is none.
  */
 static bool
 set_aside(tally_segment *segment, uint32_t slot, const tally_statement_key *key, const tally_part *parts)
@@ -211,8 +211,8 @@ set_aside(tally_segment *segment, uint32_t slot, const tally_statement_key *key,
 }
 
 /*
- * Time of an evicted statement, into the shared entry of the statement of id 0. `next` takes what that one evicts in
- * turn. False: the table has no space, or its locks are not available.
+ * Add the time of an evicted statement to the shared entry of the statement with id 0. `next` gets the statements evicted
+ * in turn. False if the table has no space, or its locks are not available.
  */
 static bool
 put_evicted(tally_segment *segment, tally_holder *me, const tally_evicted_parts *parts, tally_evicted *next)
@@ -235,11 +235,11 @@ put_evicted(tally_segment *segment, tally_holder *me, const tally_evicted_parts 
 	return done;
 }
 
-#define EVICTED_ROUNDS 4			/* of statements of id 0 that evict others; this ends with the second in practice */
+#define EVICTED_ROUNDS 4			/* rounds in which statements with id 0 evict others; in practice, two suffice */
 
 /*
- * The time of evicted statements is added to the table, so that none is missing from the sum. What cannot be is set aside in that
- * slot, or counted as dropped.
+ * Add the time of evicted statements to the table, so that none is missing from the total. Time that cannot be added is put
+ * into a local entry of that slot, or counted as dropped.
  */
 void
 tally_evicted_put(tally_segment *segment, tally_holder *me, uint32_t slot, const tally_evicted *first)
@@ -266,8 +266,8 @@ tally_evicted_put(tally_segment *segment, tally_holder *me, uint32_t slot, const
 }
 
 /*
- * Flush what is in use, and release it. `evicted` takes the time of statements that it evicts. False: it stays as it is,
- * for its locks are not available.
+ * Flush a local entry in use, and release it. `evicted` gets the time of statements that this evicts. False if the entry
+ * stays unchanged, because its locks are not available.
  */
 static bool
 flush(tally_segment *segment, tally_holder *me, const tally_local_statement *local, uint64_t item,
@@ -292,13 +292,13 @@ flush(tally_segment *segment, tally_holder *me, const tally_local_statement *loc
 typedef enum flush_result
 {
 	FLUSHED,
-	NOT_KNOWN,						/* where its shared entry is */
-	LOCKED							/* by another process, for longer than a moment */
+	NOT_KNOWN,						/* the location of its shared entry is unknown */
+	LOCKED							/* another process holds the lock, for longer than a moment */
 } flush_result;
 
 /*
- * The short way, for the living owner, which alone flushes it: the shared entry's number is known, and
- * one lock is enough.
+ * The fast path for the living owner, the only one that flushes the entry: the shared entry's number is known,
+ * and one lock is enough.
  */
 static flush_result
 flush_known(tally_cache *cache, uint32_t index)
@@ -342,8 +342,8 @@ flush_local(tally_segment *segment, tally_holder *me, uint32_t slot, uint32_t in
 }
 
 /*
- * The parts so far of the statement in progress when its process died. If it died in the middle of a
- * change, it may have just added them to the local entry, so they are dropped.
+ * Flush the parts of the statement that was in progress when its process died. If it died in the middle of
+ * a change, it may have just added them to the local entry, so they are dropped.
  */
 static void
 flush_current(tally_segment *segment, tally_holder *me, uint32_t slot)
@@ -366,7 +366,7 @@ flush_current(tally_segment *segment, tally_holder *me, uint32_t slot)
 	evicted.used = 0;
 	if (!flush(segment, me, &local, tally_log_item(current->seq, TALLY_LOCAL_STATEMENTS, slot), &evicted))
 	{
-		/* a death in between shows by the odd seq */
+		/* if this process dies in between, the seq is odd */
 		tally_seq_begin(&current->seq);
 		if (!set_aside(segment, slot, &local.key, local.parts))
 			tally_count_one(&segment->header->statements_dropped);
@@ -377,7 +377,7 @@ flush_current(tally_segment *segment, tally_holder *me, uint32_t slot)
 		tally_evicted_put(segment, me, slot, &evicted);
 }
 
-/* A local entry that its writer left half changed: its histogram may exceed its min and max. */
+/* Clear a local entry that its writer left half changed; its histogram may extend beyond its min and max. */
 static void
 clear_torn(tally_local_statement *local)
 {
@@ -386,7 +386,7 @@ clear_torn(tally_local_statement *local)
 	tally_seq_end(&local->seq);
 }
 
-/* What its owner was changing when it died cannot be left. */
+/* Clear the entries that the owner was changing when it died. */
 static void
 flush_used(tally_segment *segment, tally_holder *me, uint32_t slot, uint32_t index)
 {
@@ -475,7 +475,7 @@ tally_cache_flush(tally_cache *cache)
 	cache->strays = 0;
 }
 
-/* `latest` names local entries without their tags: none that has a statement of that id. */
+/* `latest` refers to local entries without checking tags: remove references to statements with that id. */
 void
 tally_cache_forget(tally_cache *cache)
 {
@@ -508,7 +508,7 @@ stray(tally_cache *cache, uint32_t index)
 	cache->strays |= UINT64_C(1) << index;
 }
 
-/* The one with that tag. */
+/* The stray with that tag. */
 static uint32_t
 stray_of(const tally_cache *cache, const tally_statement_key *key, uint64_t tag)
 {
@@ -526,7 +526,7 @@ tally_cache_find_stray(tally_cache *cache, const tally_statement_key *key, uint6
 	return index != TALLY_NONE ? tally_cache_found(cache, key, index) : NULL;
 }
 
-/* Flush what a local entry holds. False: it stays, as a stray. */
+/* Flush a local entry. False if it stays, as a stray. */
 static inline bool
 vacate(tally_cache *cache, uint32_t index, tally_evicted *evicted)
 {
@@ -547,7 +547,7 @@ vacate(tally_cache *cache, uint32_t index, tally_evicted *evicted)
 
 static void keep_evicted(tally_cache *cache, const tally_evicted *evicted);
 
-/* The strays in turn. */
+/* Try to flush one of the strays, in turn. */
 static void
 flush_stray(tally_cache *cache)
 {
@@ -563,9 +563,9 @@ flush_stray(tally_cache *cache)
 		keep_evicted(cache, &evicted);
 }
 
-#define SPARE_TRIES 8				/* local entries to flush, for one whose locks are available */
+#define SPARE_TRIES 8				/* local entries to try, to find one whose locks are available */
 
-/* Any local entry: a stray from now on. */
+/* Get any local entry, which is a stray from now on. */
 static uint32_t
 spare(tally_cache *cache, tally_evicted *evicted)
 {
@@ -588,8 +588,8 @@ spare(tally_cache *cache, tally_evicted *evicted)
 #define INSIST_TRIES 4
 
 /*
- * All are strays, so a count would be lost. Their locks' holders may only have lost their CPU: some hundred yields may give
- * it back. One that is stopped costs these, and the count.
+ * All are strays, so a count would be lost. If the holders of their locks have only lost their CPU, some hundred yields may
+ * give it back. If a holder is stopped, these yields are in vain, and the count is lost.
  */
 static uint32_t
 insist(tally_cache *cache, tally_evicted *evicted)
@@ -611,7 +611,7 @@ insist(tally_cache *cache, tally_evicted *evicted)
 
 /* ---------------------------------------------------------------- entering */
 
-/* Did a statement of that hash pass through recently? Remembers this one. */
+/* Has a statement with that hash passed through recently? Remembers this one. */
 static bool
 seen_lately(tally_cache *cache, uint64_t tag)
 {
@@ -637,7 +637,7 @@ next_passing(tally_cache *cache)
 	return index < cache->limit || grow(cache, index + 1) ? index : TALLY_NONE;
 }
 
-/* The local entry for a statement of that hash: a free one of its four, or the one unused for longest. */
+/* The local entry for a statement with that hash: a free one of its four, or the least recently used one. */
 static uint32_t
 choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 {
@@ -650,7 +650,7 @@ choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 	{
 		if (is_stray(cache, i))
 			continue;
-		/* the statement's own, dropped by a reset or about to overflow */
+		/* the statement's own entry, dropped by a reset or about to overflow */
 		if (cache->tags[i] == tag && tally_statement_same(&cache->local[i].key, key))
 			return i;
 		if (best == TALLY_NONE ||
@@ -663,8 +663,8 @@ choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 }
 
 /*
- * A local entry for a statement of that hash, with nothing in it. TALLY_NONE: all are in use, and others keep the locks that it
- * takes to flush them.
+ * An empty local entry for a statement with that hash. TALLY_NONE if all are in use, and others hold the locks that are needed to
+ * flush them.
  */
 static uint32_t
 place(tally_cache *cache, const tally_statement_key *key, uint64_t tag, bool passing, tally_evicted *evicted)
@@ -697,8 +697,8 @@ take_local(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 }
 
 /*
- * The tag of a local entry whose statement could not be entered in the table, with the text that is missing there. It is no hash,
- * so tally_cache_find does not find it, and each execution tries to enter it (enter_again).
+ * The tag of a local entry whose statement could not be entered in the table with its missing text. It is not a hash, so
+ * tally_cache_find does not find it, and each execution tries again to enter the statement (enter_again).
  */
 static inline uint64_t
 tag_without_text(uint64_t tag)
@@ -762,7 +762,7 @@ enter(tally_cache *cache, const tally_statement_key *key, uint64_t tag, const ta
 			: take_local(cache, index, key, tag, TALLY_NONE, known);
 	sets.evicted = evicted;
 	number = tally_statement_obtain(segment, &sets, key, tag, text);
-	/* one that passes may be evicted: idle sessions must not fill the table with what ran once */
+	/* the shared entry of a passing statement may be evicted: idle sessions must not fill the table with one-off statements */
 	if (number != TALLY_NONE && !passing)
 	{
 		uint16_t   *pins = &tally_set_at(segment, number / TALLY_WAYS)->pins[number % TALLY_WAYS];
@@ -781,8 +781,8 @@ enter(tally_cache *cache, const tally_statement_key *key, uint64_t tag, const ta
 }
 
 /*
- * The time of evicted statements goes to the statement of id 0 of their database and user, so that no
- * time is missing from the sum. What that one evicts in turn goes to the table.
+ * The time of evicted statements goes to the statement with id 0 of their database and user, so that no
+ * time is missing from the total. The time of statements evicted in turn goes to the table.
  */
 static void
 keep_evicted(tally_cache *cache, const tally_evicted *evicted)
@@ -828,7 +828,7 @@ tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 		uint64_t	own = local != NULL ? UINT64_C(1) << (local - cache->local) : 0;
 		uint64_t	strays = cache->strays & own;
 
-		/* what follows needs a local entry, and must not take this one */
+		/* the code below needs a local entry, and must not take this one */
 		cache->strays |= own;
 		keep_evicted(cache, &evicted);
 		cache->strays = (cache->strays & ~own) | strays;

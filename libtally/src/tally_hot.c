@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_hot.c
- *	  What tests set to stop a writer or to advance its clock (tally_hot.h).
+ *	  Variables set by tests to stop a writer or to advance its clock (tally_hot.h).
  */
 #include "tally_hot.h"
 

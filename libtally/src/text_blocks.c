@@ -3,10 +3,10 @@
  * text_blocks.c
  *	  Texts of statements, in chains of blocks.
  *
- * Concurrency contract: free blocks are a stack, changed by compare-and-swap. Its head carries a tag, so
- * that a head which was popped and pushed again meanwhile is not mistaken for the old one. Blocks that
- * were never used are taken from a counter, and get memory at that moment. A block taken by a process is
- * its own until a statement has it, and then immutable. A process that dies in between loses its blocks
+ * Concurrency contract: free blocks form a stack, changed by compare-and-swap. Its head has a tag, so that a
+ * head that was popped and pushed again meanwhile is not mistaken for the old one. Blocks that were never
+ * used are taken from a counter, and get memory at that time. A block belongs to the process that took it
+ * until it is given to a statement; then it is immutable. If a process dies in between, its blocks are lost
  * until tally_text_repair.
  */
 #include "internal.h"
@@ -38,7 +38,7 @@ push(tally_segment *segment, uint32_t first, uint32_t last)
 										  __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* A free block that was used before; TALLY_NONE: there is none. */
+/* A free block that was used before, or TALLY_NONE. */
 static uint32_t
 pop(tally_segment *segment)
 {
@@ -63,7 +63,7 @@ pop(tally_segment *segment)
 
 /*
  * Reserve memory for blocks from `first` on. All blocks before are in use, so a page that begins before
- * `first` has memory already.
+ * `first` already has memory.
  */
 static bool
 reserve(tally_segment *segment, uint64_t first, uint32_t count)
@@ -79,8 +79,8 @@ reserve(tally_segment *segment, uint64_t first, uint32_t count)
 }
 
 /*
- * Up to `wanted` consecutive blocks that were never used: the first, and how many. They have memory before
- * texts_used counts them, so tally_text_repair may touch every block that it counts.
+ * Take up to `wanted` consecutive blocks that were never used: returns the first one and their number. They have
+ * memory before texts_used includes them, so tally_text_repair may touch every block that it includes.
  */
 static uint32_t
 take_fresh(tally_segment *segment, uint32_t wanted, uint32_t *got)
@@ -105,7 +105,7 @@ take_fresh(tally_segment *segment, uint32_t wanted, uint32_t *got)
 	return (uint32_t) first;
 }
 
-/* Is a block free? A hint. */
+/* Is any block free? The result is a hint. */
 bool
 tally_text_has_space(const tally_segment *segment)
 {
@@ -114,7 +114,7 @@ tally_text_has_space(const tally_segment *segment)
 }
 
 /*
- * Store a text. Returns 1 + its first block, or 0 if no block is free; `kept` is how many bytes were
+ * Store a text. Returns 1 + its first block, or 0 if no block is free; `kept` is set to the number of bytes
  * stored.
  */
 uint32_t
@@ -149,7 +149,7 @@ tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uin
 		block = block_at(segment, number);
 		memcpy(block->bytes, bytes + *kept, size);
 		TALLY_STOP("block filled");
-		/* another process may still read this word, having found the block on the free list */
+		/* another process that found the block on the free list may still read this word */
 		__atomic_store_n(link, number + 1, __ATOMIC_RELAXED);
 		TALLY_STOP("block linked");
 		link = &block->next;
@@ -170,7 +170,7 @@ tally_text_free(tally_segment *segment, uint32_t first)
 
 	if (first == 0 || first > count)
 		return;
-	/* a chain is no longer than all blocks, whatever others wrote into them */
+	/* a chain has at most as many blocks as exist, whatever others wrote into them */
 	for (uint32_t steps = 0; steps < count; steps++)
 	{
 		uint32_t	next = block_at(segment, last - 1)->next;
@@ -203,7 +203,7 @@ tally_statement_text_copy(const tally_segment *segment, const tally_statement *s
 	return done;
 }
 
-/* When no other writer is alive: free every block that no statement has. */
+/* When no other writer is alive, free every block that belongs to no statement. */
 void
 tally_text_repair(tally_segment *segment)
 {
@@ -223,7 +223,7 @@ tally_text_repair(tally_segment *segment)
 		statement = tally_statement_at(segment, n);
 		for (uint32_t next = statement->text; next != 0;)
 		{
-			/* out of bounds, or another statement's block: the chain is damaged */
+			/* out of bounds, or a block of another statement, so the chain is damaged */
 			if (next > used || taken[next - 1])
 			{
 				tally_statement_remove(segment, n);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * trace.c
- *	  Rings for traces: which process takes which (tally_trace.h).
+ *	  Rings for traces: assigning them to processes (tally_trace.h).
  */
 #include "internal.h"
 #include "tally_trace.h"
 
 #include <string.h>
 
-/* Is that text asked for, or none? */
+/* Does the text match the request, or is none requested? */
 static bool
 text_fits(const char *asked, const char *is)
 {
@@ -35,7 +35,7 @@ tally_trace_take(const tally_slot *slot, const tally_traced *who, tally_tracer *
 		tally_trace *trace;
 		uint32_t	claim;
 
-		/* one that was never armed has no memory */
+		/* a ring that was never armed has no memory */
 		if (segment->header->traces_armed >> i == 0)
 			break;
 		if ((segment->header->traces_armed >> i & 1) == 0)

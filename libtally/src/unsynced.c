@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * unsynced.c
- *	  What was written to each file since it was last synced.
+ *	  Counts the writes to each file since it was last synced.
  *
- * A file uses one of the TALLY_FILE_WAYS ways of the set that its hash gives. The counters only grow, so
- * none has to be zeroed when a way gets another file: all writes of a file without unsynced writes are
- * synced, which is what a new file begins with.
+ * A file uses one of the TALLY_FILE_WAYS ways of the set determined by its hash. The counters only grow. They need
+ * not be zeroed when a way is given to another file, because then all its writes have been synced, which is also the
+ * initial state of a new file.
  *
- * Concurrency contract: any process changes anything, by atomic operations. To give a way to another
+ * Concurrency contract: any process may change anything, by atomic operations. To give a way to another
  * file, a process sets the name to 1 and then checks again that the way has no unsynced writes. A writer
- * adds and then checks that the name is still its file's. So one of the two sees the other, and no write
- * is counted for another file. A process that is killed between the two steps leaves a 1 behind, and the
- * set has one way less.
+ * adds and then checks that the name is still that of its file. So one of the two sees the other, and no
+ * write is counted for another file. A process that is killed between the two steps leaves a 1 behind, and
+ * the set has one way less.
  *
- * If every way has unsynced writes, one is replaced, which is counted: a file that is never synced by an
- * instrumented process must not keep others out.
+ * If every way has unsynced writes, one of them is replaced, which is counted: a file that is never synced by
+ * an instrumented process must not keep others out.
  */
 #include "internal.h"
 
 #define REPLACING UINT64_C(1)
-#define TRIES 4						/* of adding to a way that is being replaced */
+#define TRIES 4						/* attempts to add to a way that is being replaced */
 
 uint64_t
 tally_file_hash(const char *name)
@@ -50,7 +50,7 @@ file_of(const tally_segment *segment, uint32_t number)
 	return &tally_unsynced_at(segment, number / TALLY_FILE_WAYS)->files[number % TALLY_FILE_WAYS];
 }
 
-/* Has all that was written been synced? */
+/* Have all writes been synced? */
 static bool
 is_clean(tally_unsynced_file *file)
 {
@@ -60,7 +60,7 @@ is_clean(tally_unsynced_file *file)
 		__atomic_load_n(&file->synced_bytes, __ATOMIC_SEQ_CST);
 }
 
-/* Raise the mark to `reached`. Returns by how much; of two processes at once only one gets it. */
+/* Raise the mark to `reached`, and return the difference. Of two simultaneous processes only one gets it. */
 static uint64_t
 advance(uint64_t *mark, uint64_t reached)
 {
@@ -105,7 +105,7 @@ take_way(tally_unsynced *set, uint32_t way, uint64_t name, bool must)
 	return true;
 }
 
-/* The way that counts this file. Two processes at once may take a way each; a sync takes from both. */
+/* The way that counts this file. Two simultaneous processes may take one way each; a sync takes from both. */
 static uint32_t
 way_for(tally_segment *segment, uint64_t name)
 {

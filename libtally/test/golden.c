@@ -5,8 +5,8 @@
  *
  *	  golden FILE
  *
- * The library does the writing; whatever it takes from clocks and the machine is then
- * replaced by fixed values. Ticks are nanoseconds. What is in it:
+ * The library writes the segment; then everything that it took from clocks and the
+ * machine is replaced by fixed values. Ticks are nanoseconds. Contents:
  *
  *	  slot 0	a client backend, reset at tick 3 s, executing, with a pending wait
  *	  slot 1	a parallel worker that has not followed the reset
@@ -14,14 +14,14 @@
  *	  slot 3	free, never claimed
  *	  entry 5	the group of last resort, empty
  *
- * And of statements: 1 with a text of 300 bytes, flushed by slot 1 and cached again by slot
- * 0; 2 in the table with nothing counted yet but in slot 0's cache, which also works for it
+ * Statements: 1 with a text of 300 bytes, flushed by slot 1 and cached again by slot 0; 2 in
+ * the table without counts, but with counts in the cache of slot 0, which is executing it
  * now; 3 cached by slot 0, but dropped by a reset of that statement.
  *
- * And of files: one with two unsynced writes, one synced since; a relation flushed by
- * slot 2 and in a local entry of slot 0, one in a local entry only, and an unlinked one.
+ * Files: one with two unsynced writes, one synced since; a relation flushed by slot 2 and in
+ * a local entry of slot 0, one in a local entry only, and an unlinked one.
  *
- * And events: two texts, and each kind of payload.
+ * Events: two texts, and each kind of payload.
  */
 #include "tally_cache.h"
 #include "tally_files.h"
@@ -98,7 +98,7 @@ fixed_machine(void)
 		((tally_slot_entry *) at(&header->entries, 4 + i))->claimed_tick = (1 + 2 * i) * SECOND;
 }
 
-/* One of each kind that has a payload; of slow operations, one of each form. */
+/* One event of each kind that has a payload; one of each form of slow operation. */
 static void
 write_events(void)
 {
@@ -212,7 +212,7 @@ execute(tally_local_statement *local, uint64_t ticks, uint64_t seed, uint32_t cp
 	tally_seq_end(&local->seq);
 }
 
-/* A local entry in which the statement stays, as if it had been seen recently. */
+/* A local entry that keeps its statement, as if it had been seen recently. */
 static tally_local_statement *
 stay(tally_cache *cache, const tally_statement_key *key, const tally_statement_text *text)
 {
@@ -280,7 +280,7 @@ work_on(tally_relations *relations, const tally_relation_key *key, uint64_t seed
 
 static const tally_relation_key table = {.tablespace = 1663,.database = 16384,.relation = 16400};
 
-/* By a slot that ends afterwards. */
+/* Recorded by a slot that ends afterwards. */
 static void
 flush_relations(tally_slot *slot)
 {

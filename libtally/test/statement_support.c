@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_NS 1000000000		/* with a writer that may have lost its CPU in a change */
+#define PATIENCE_NS 1000000000		/* limit for a writer preempted during a change */
 
 void
 test_open_statements(tally_segment *segment, uint32_t slots, uint32_t statements)
@@ -81,7 +81,7 @@ typedef struct copied_local
 typedef struct copies
 {
 	tally_set_copy *sets;
-	uint64_t   *flushes;			/* of each set, before the caches were read */
+	uint64_t   *flushes;			/* number of flushes of each set before the caches were read */
 	copied_local *locals;
 	uint32_t	count;
 } copies;
@@ -107,8 +107,8 @@ copy_caches(const tally_segment *segment, copies *all, uint64_t until)
 }
 
 /*
- * False: flushed into too often since the caches were read. A torn copy is used after `until`: its writer is
- * dead, and has not only lost its CPU.
+ * Returns false if there were too many flushes since the caches were read. A torn copy is used after `until`: then
+ * its writer is dead, not only preempted.
  */
 static bool
 copy_all(const tally_segment *segment, copies *all, uint64_t until)
@@ -236,7 +236,7 @@ test_find(const test_reading *reading, const tally_statement_key *key)
 	return NULL;
 }
 
-/* Number of a statement.s shared entry; TALLY_NONE: there is none. */
+/* Number of a statement's shared entry, or TALLY_NONE. */
 uint32_t
 test_entry_of(const tally_segment *segment, uint64_t id)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_support.h
- *	  What the tests of statements share: a writer, and a reader by the protocol.
+ *	  Shared by the tests of statements: a writer, and a reader that follows the protocol.
  */
 #ifndef TALLY_TEST_STATEMENT_SUPPORT_H
 #define TALLY_TEST_STATEMENT_SUPPORT_H

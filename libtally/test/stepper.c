@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * stepper.c
- *	  Writers that stop at each of the library's stops (TALLY_STOP) and wait for whoever reads meanwhile.
+ *	  Runs writers that halt at each of the library's stops (TALLY_STOP), so that a test can read, or kill them, in between.
  *
- *	  stepper --list				the scenarios, one a line
- *	  stepper						reads lines "SCENARIO SEGMENT" and runs each in a process of its own
+ *	  stepper --list				lists the scenarios, one per line
+ *	  stepper						reads lines "SCENARIO SEGMENT" and runs each in a separate process
  *
- * A run makes the segment, or attaches to it where the scenario joins another, and says "ready PID" when it has come to the
- * stop "begin". At each stop it prints "stop NUMBER BEGUN DONE NAME" and reads a line "N": it goes on for N stops, or to
- * the stop "end" with 0. BEGUN and DONE count what the scenario records. When the process has ended, by itself or killed,
- * the stepper prints "over STATUS", with 256 + the signal's number.
+ * A run creates the segment, or attaches to it if the scenario joins another, and prints "ready PID" when it has reached the
+ * stop "begin". At each stop it prints "stop NUMBER BEGUN DONE NAME" and reads a line "N": it continues for N stops, or with
+ * 0 until the stop "end". BEGUN and DONE count what the scenario records. When the process has exited or was killed, the
+ * stepper prints "over STATUS"; STATUS is 256 + the signal's number if a signal ended it.
  *
- * The clock is virtual. It advances by TICKS at each stop, so every instant of a run is the same whoever reads. While a
- * scenario runs that joins another's segment it does not advance.
+ * The clock is virtual: it advances by TICKS at each stop, so that all times of a run are the same whatever the reader does.
+ * It does not advance during a scenario that joins another's segment.
  */
 #include "internal.h"
 #include "tally_cache.h"
@@ -33,8 +33,8 @@
 
 static tally_segment segment;
 static uint64_t ticks_a_stop;
-static uint64_t number;				/* of the stop */
-static uint64_t to_go;				/* stops to pass; 0: all */
+static uint64_t number;				/* of the current stop */
+static uint64_t to_go;				/* stops left to pass; 0: all */
 static uint64_t begun;
 static uint64_t done;
 
@@ -47,7 +47,7 @@ fail(const char *what)
 
 /* ---------------------------------------------------------------- stops */
 
-/* Byte by byte: what follows is for another process. */
+/* Reads byte by byte, because the input that follows is for another process. */
 static bool
 read_line(char *line, size_t size)
 {
@@ -162,7 +162,7 @@ a_session(void)
 	tally_retire(&slot);
 }
 
-/* Another session of the same kind has ended before. */
+/* Another session of the same kind has already ended. */
 static void
 one_before(void)
 {
@@ -179,7 +179,7 @@ key_of(uint64_t id)
 	return (tally_statement_key) {.id = id,.database_id = 5,.user_id = 10,.toplevel = 1};
 }
 
-/* The text of a statement: as many times its number as make three blocks. */
+/* The text of a statement: its number, repeated to fill three blocks. */
 static uint32_t
 text_of(uint64_t id, char *text, size_t size)
 {
@@ -210,7 +210,7 @@ local_of(uint64_t id)
 	return local;
 }
 
-/* An execution of statement n takes 100 * n ticks, which are what counts. */
+/* An execution of statement n takes 100 * n ticks; BEGUN and DONE count these ticks. */
 static void
 run(uint64_t id)
 {
@@ -276,7 +276,7 @@ eviction(void)
 	tally_retire(&slot);
 }
 
-/* Of the two sets of that statement: another process is stopped with their locks, or goes on. */
+/* Sets the locks of the statement's two sets, as if another process were stopped while holding them, or continued. */
 static void
 hold_sets_of(uint64_t id, uint32_t holder)
 {
@@ -288,7 +288,7 @@ hold_sets_of(uint64_t id, uint32_t holder)
 		__atomic_store_n(&tally_set_at(&segment, sets[i])->lock, holder, __ATOMIC_RELEASE);
 }
 
-/* The stepper's parent holds locks: nothing is lost, whether it goes on before the session ends or after. */
+/* The stepper's parent holds locks: nothing is lost, whether it continues before or after the end of the session. */
 static void
 locked(void)
 {
@@ -317,7 +317,7 @@ locked(void)
 	tally_retire(&slot);
 }
 
-/* Another process that needs the sets whose locks a dead one may hold. */
+/* Another process that needs the sets whose locks a dead process may hold. */
 static void
 takeover(void)
 {
@@ -421,7 +421,7 @@ reset(void)
 	tally_retire(&slot);
 }
 
-/* A signal interrupts a wait three times, and another call is made in between; one that does not go on; one of a session that ends. */
+/* A wait interrupted by a signal three times, with another call in between; one not resumed; one of a session that ends. */
 static void
 interrupted(void)
 {
@@ -542,7 +542,7 @@ session_to_trace(void)
 	begun = done = 0;
 }
 
-/* The reader has armed a ring for any session. */
+/* The reader has armed a ring that any session may take. */
 static void
 trace(void)
 {
@@ -567,7 +567,7 @@ sweep(void)
 	tally_sweep(&segment);
 }
 
-/* As a server that starts. */
+/* Like the start of a server. */
 static void
 repair(void)
 {
@@ -587,7 +587,7 @@ typedef struct scenario
 	const char *name;
 	void		(*prepare) (void);
 	void		(*work) (void);
-	bool		joins;				/* another's segment */
+	bool		joins;				/* attaches to another's segment */
 	bool		statements;
 	bool		plans;
 	bool		relations;
@@ -609,7 +609,7 @@ static const scenario scenarios[] = {
 	{.name = "names",.prepare = session,.work = names},
 	{.name = "blocked",.prepare = session,.work = blocked},
 	{.name = "trace",.prepare = session_to_trace,.work = trace},
-	/* of another process, whose segment it is */
+	/* the table of another process, which created the segment */
 	{.name = "sweep",.prepare = nothing,.work = sweep,.joins = true},
 	{.name = "takeover",.prepare = nothing,.work = takeover,.joins = true},
 	{.name = "repair",.prepare = nothing,.work = repair,.joins = true},
@@ -617,7 +617,7 @@ static const scenario scenarios[] = {
 };
 #define SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
 
-/* As small as can be. */
+/* As small as possible. */
 static void
 open_segment(const scenario *it, const char *path)
 {
@@ -641,7 +641,7 @@ open_segment(const scenario *it, const char *path)
 		fail("no segment");
 }
 
-/* In a process of its own. */
+/* Runs it in a separate process. */
 static void
 play(const scenario *it, const char *path)
 {

@@ -126,7 +126,7 @@ test_fill_but(const char *path, int free_blocks)
 
 	assert_non_null(file);
 	setvbuf(file, NULL, _IONBF, 0);
-	/* bounded, so that a failing test cannot fill a file system of the machine */
+	/* bounded, so that a failing test cannot fill a file system */
 	while (blocks <= 1024 && fwrite(block, sizeof(block), 1, file) == 1)
 		blocks++;
 	assert_true(blocks <= 1024);
@@ -182,7 +182,7 @@ count_in(tally_book *book, uint32_t stat)
 	return 0;
 }
 
-/* False: the slot has another owner now. */
+/* Returns false if the slot has another owner now. */
 static bool
 read_slot(tally_slot_entry *entry, tally_book *book, uint32_t stat, uint32_t *generation,
 		  uint64_t *count)
@@ -196,7 +196,7 @@ read_slot(tally_slot_entry *entry, tally_book *book, uint32_t stat, uint32_t *ge
 		return true;
 	*count = count_in(book, stat);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	/* the book of a writer killed inside an update stays odd */
+	/* the seq of a book stays odd if its writer was killed during an update */
 	if (seq != __atomic_load_n(&book->seq, __ATOMIC_RELAXED) ||
 		*generation != __atomic_load_n(&entry->generation, __ATOMIC_RELAXED))
 		return false;
@@ -279,7 +279,7 @@ test_sessions(const tally_segment *segment)
 	return sum;
 }
 
-/* By pread: most of a book is a hole, and reading it through the mapping would give it memory. */
+/* Uses pread, because most of a book is a hole, which would get memory if it were read through the mapping. */
 static bool
 is_zero(int fd, uint64_t at, uint64_t end)
 {
@@ -298,7 +298,7 @@ is_zero(int fd, uint64_t at, uint64_t end)
 	return true;
 }
 
-/* A process that is killed while it adds a head leaves it behind, for others to overwrite, but nothing that it counts. */
+/* A process killed while it adds a head leaves the head for others to overwrite, but without counts. */
 static bool
 count_nothing(int fd, uint64_t at, uint32_t heads)
 {
@@ -359,7 +359,7 @@ test_child(int (*work) (void *argument), void *argument)
 	if (pid == 0)
 	{
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* an assertion that fails here must not go on with the parent's other tests */
+		/* after a failed assertion, the child must not continue with the parent's other tests */
 		setenv("CMOCKA_TEST_ABORT", "1", 1);
 		_exit(work(argument));
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * support.h
- *	  What the tests share: a segment, a reading of it, children.
+ *	  Shared by the tests: a segment, a reader, child processes.
  */
 #ifndef TALLY_TEST_SUPPORT_H
 #define TALLY_TEST_SUPPORT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_blocked.c
- *	  Who blocks the owner of a slot: published, read, and not shown when the wait is over.
+ *	  Tests that the blockers of a slot's owner are published, read, and no longer shown after the wait.
  */
 #include "support.h"
 #include "tally_read.h"
@@ -68,7 +68,7 @@ what_is_left_of_a_wait_is_not_shown(void **state)
 	assert_int_equal(tally_read_blocked(&segment, index, &copy), TALLY_READ_ABSENT);
 	tally_switch(&slot, waiting, slot.book->run_start + 7);
 	assert_int_equal(tally_read_blocked(&segment, index, &copy), TALLY_READ_CONSISTENT);
-	/* nor to the next owner of the slot */
+	/* nor for the next owner of the slot */
 	tally_retire(&slot);
 	assert_int_equal(tally_read_blocked(&segment, index, &copy), TALLY_READ_ABSENT);
 	test_claim(&segment, "two", &slot);
@@ -77,7 +77,7 @@ what_is_left_of_a_wait_is_not_shown(void **state)
 	assert_int_equal(tally_read_blocked(&segment, index, &copy), TALLY_READ_ABSENT);
 }
 
-/* Dies in the middle of a change, or while it waits. */
+/* Dies during a change, or during the wait. */
 static int
 die_blocked(void *argument)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_concurrent_statements.c
- *	  Many writers of the same statements at once, read and killed meanwhile, against the oracle
- *	  that each keeps of itself in shared memory.
+ *	  Tests many concurrent writers of the same statements, which are read and killed meanwhile, against an oracle:
+ *	  each writer counts its own work in shared memory.
  */
 #include "statement_support.h"
 
@@ -13,18 +13,18 @@
 
 #define WRITERS 4
 #define IDS 5000
-#define EXECUTIONS 100000			/* of each writer */
+#define EXECUTIONS 100000			/* per writer */
 #define VICTIMS 60
 #define VICTIMS_AT_ONCE 4
 #define VICTIM_IDS 150
-/* What one writer may have counted, and what it has counted for certain. */
+/* What one writer may have counted, and what it has certainly counted. */
 typedef struct oracle
 {
 	uint64_t	begun[IDS + 1];
 	uint64_t	made[IDS + 1];
 	uint64_t	all_begun;
 	uint64_t	all_made;
-	uint64_t	refused;			/* no entry was to be had, so it was not counted */
+	uint64_t	refused;			/* not counted, because no entry was available */
 	uint64_t	ticks;
 	uint64_t	stop;
 } oracle;
@@ -94,14 +94,14 @@ sum_of(size_t member)
 	return sum;
 }
 
-/* Nothing is dropped but what was refused: whoever has lost its CPU with a lock. */
+/* Only refused executions are dropped, even if a process is preempted while holding a lock. */
 static void
 assert_none_dropped(void)
 {
 	assert_int_equal(segment.header->statements_dropped, sum_of(offsetof(oracle, refused)));
 }
 
-/* What others could not flush at their end, because one had lost its CPU with a lock. */
+/* Flushes what others could not flush at their end, because a process was preempted while holding a lock. */
 static void
 flush_left(void)
 {
@@ -282,7 +282,7 @@ reset_until_stopped(void *argument)
 	while (__atomic_load_n(&me->stop, __ATOMIC_RELAXED) == 0)
 	{
 		filter.id = filter.id % VICTIM_IDS + 1;
-		/* the last ones are left alone */
+		/* do not kill the last ones */
 		if (filter.id <= VICTIM_IDS / 2)
 			tally_statements_reset(&segment, &filter);
 		usleep(100);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_concurrent_writers.c
- *	  Many writers at once, against the oracle that each keeps of itself in shared memory.
+ *	  Tests many concurrent writers against an oracle: each writer counts its own work in shared memory.
  */
 #include "support.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define WRITERS 16
-#define SESSIONS 1500				/* of each writer */
+#define SESSIONS 1500				/* per writer */
 #define STATS 6
 #define VICTIMS 300
 #define VICTIMS_AT_ONCE 10
@@ -22,7 +22,7 @@
 typedef struct oracle
 {
 	uint64_t	begun[STATS];		/* records that may have been made ... */
-	uint64_t	made[STATS];		/* ... and that have been, for certain */
+	uint64_t	made[STATS];		/* ... and that certainly have been made */
 	uint64_t	total[STATS];
 	uint64_t	sessions;
 	uint64_t	refused;
@@ -93,7 +93,7 @@ live(oracle *me, uint64_t *seed)
 		tally_switch(&slot, wait, tally_now(segment.clock));
 		tally_switch_later(&slot, cpu, tally_now(segment.clock));
 	}
-	/* the last stretch has to end somewhere that we know */
+	/* the last interval must end at a known time */
 	tally_switch(&slot, TALLY_NONE, tally_now(segment.clock));
 	me->lived += slot.book->run_start - slot.book->born;
 	tally_retire(&slot);
@@ -237,7 +237,7 @@ hundreds_of_writers_killed_at_random_leak_nothing_and_count_once(void **state)
 		test_sum_of(&segment, stats[s], &sum);
 		assert_true(sum.count >= made && sum.count <= begun);
 		assert_true(made > 1000);
-		/* the bucket of one in flight may be missing, or be there alone */
+		/* a killed record may lack its bucket, or have only its bucket */
 		assert_true(sum.in_histogram >= made && sum.in_histogram <= begun);
 	}
 	for (int i = 0; i < VICTIMS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_directory.c
- *	  Names and their numbers; events and probes.
+ *	  Tests names and their numbers, events, and probes.
  */
 #include "support.h"
 
@@ -52,7 +52,7 @@ an_account_gets_its_class_once(void **state)
 	assert_int_equal(tally_register_account(&segment, "execute::wait::IO:DataFileRead",
 											TALLY_CLASS_OTHER), read);
 	assert_int_equal(tally_dir_at(&segment, read)->account_class, TALLY_CLASS_IO);
-	/* an entry of a writer that did not know classes */
+	/* an entry of a writer without classes */
 	cpu = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
 	assert_int_equal(tally_dir_at(&segment, cpu)->account_class, TALLY_CLASS_UNKNOWN);
 	assert_int_equal(tally_register_account(&segment, "execute::cpu", TALLY_CLASS_CPU), cpu);

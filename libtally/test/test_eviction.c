@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_eviction.c
- *	  Statements that leave the table: evicted, by a reset, with a dead process; and one that is
- *	  loaded.
+ *	  Tests how statements leave the table (by eviction, by a reset, with a dead process), and
+ *	  loading of saved statements.
  */
 #include "internal.h"
 #include "statement_support.h"
@@ -29,7 +29,7 @@ setup(void **state)
 
 /* ---------------------------------------------------------------- eviction */
 
-/* What an eviction removed shows as missing executions; these are then counted. */
+/* Executions that an eviction removed are missing from later readings, and are then counted. */
 static void
 thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 {
@@ -44,7 +44,7 @@ thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 	test_read(&segment, &before);
 	for (int i = 0; i < 1500; i++)
 	{
-		/* a few often, most of them seldom */
+		/* a few of them often, most of them rarely */
 		uint64_t	id = test_random(&seed) % 3 == 0 ? 1 + test_random(&seed) % 20
 			: 1 + test_random(&seed) % 3000;
 		uint32_t	count = tally_statements_count(&segment);
@@ -160,7 +160,7 @@ assert_what_is_lost_is_counted(uint64_t given)
 	counted = segment.header->statements_dropped;
 }
 
-/* Half of the table could be statements of id 0: these evict each other, too. */
+/* Statements of id 0 could fill half of the table: they evict each other, too. */
 static void
 time_that_has_no_place_is_counted_as_dropped(void **state)
 {
@@ -178,7 +178,7 @@ a_statement_held_by_a_cache_is_not_evicted(void **state)
 
 	(void) state;
 	test_open_cache(&segment, &holder, &held);
-	/* what comes twice stays */
+	/* a statement that occurs twice stays */
 	for (int i = 0; i < 2; i++)
 		for (uint64_t id = 1; id <= 20; id++)
 		{
@@ -199,7 +199,7 @@ a_statement_held_by_a_cache_is_not_evicted(void **state)
 		}
 	}
 	assert_true(in_cache >= 15);
-	/* let go of, they give way like any other */
+	/* once released, they are evicted like any other */
 	tally_retire(&holder);
 	for (uint64_t id = 6000; id < 12000; id++)
 		test_execute_all(&cache, id, 10, 1);
@@ -225,7 +225,7 @@ the_statement_with_the_lowest_usage_is_evicted_first(void **state)
 		assert_int_equal(test_entry_of(&segment, id), TALLY_NONE);
 }
 
-/* With many more caches than the table has entries, all are held; one is evicted all the same. */
+/* With many more caches than entries in the table, all entries are held; one is evicted nevertheless. */
 static void
 a_table_of_held_statements_still_takes_a_new_one(void **state)
 {
@@ -243,7 +243,7 @@ a_table_of_held_statements_still_takes_a_new_one(void **state)
 	assert_int_not_equal(test_entry_of(&segment, 1), TALLY_NONE);
 	assert_true(tally_statements_count(&segment) <= WAYS);
 	assert_int_equal(segment.header->statements_dropped, 0);
-	/* what a cache flushed has no text and needs one */
+	/* a statement flushed by a cache has no text and needs one */
 	for (int i = 0; i < 3; i++)
 		tally_retire(&slots[i]);
 	for (uint32_t n = 0; n < segment.header->statements.count; n++)
@@ -307,7 +307,7 @@ a_usage_is_the_logarithm_of_executions(void **state)
 	}
 }
 
-/* As pg_stat_statements: 0.99 for each 5 % of a table, which is 4/5 of ours. */
+/* Like pg_stat_statements: a factor of 0.99 per 5 % of its table, which is 4/5 of ours. */
 static void
 a_usage_halves_in_eleven_quarters_of_a_table(void **state)
 {
@@ -324,7 +324,7 @@ a_usage_halves_in_eleven_quarters_of_a_table(void **state)
 	assert_true(fabs(pow(0.99, 20 * 11.0 / 4 * 5 / 4) - 0.5) < 0.002);
 }
 
-/* Wherever the clock begins, and whatever it reaches meanwhile, the same statements are evicted. */
+/* The same statements are evicted, whatever the clock's initial and later values. */
 static void
 usages_survive_a_clock_that_wraps(void **state)
 {
@@ -350,7 +350,7 @@ usages_survive_a_clock_that_wraps(void **state)
 		test_teardown(state);
 		setup(state);
 	}
-	/* an entry that is used no more, while its set is not full for very long, is not mistaken for a busy one */
+	/* an entry no longer used is not mistaken for a busy one, even if its set takes very long to fill */
 	test_execute_all(&cache, 1, 10, 100);
 	tally_cache_flush(&cache);
 	for (int octaves = 0; octaves < 100; octaves++)
@@ -362,7 +362,7 @@ usages_survive_a_clock_that_wraps(void **state)
 	}
 }
 
-/* What ran once in sessions that are idle since is not kept in the place of what others execute. */
+/* Statements executed once in sessions that are idle since do not displace those that others execute. */
 static void
 statements_that_pass_through_idle_sessions_are_evicted(void **state)
 {
@@ -399,7 +399,7 @@ statements_that_pass_through_idle_sessions_are_evicted(void **state)
 
 /* ---------------------------------------------------------------- reset */
 
-/* Statements 1 .. 40 in the table alone, and again in a cache. */
+/* Statements 1 .. 40 are in the table only, then also in a cache. */
 static void
 fill_for_reset(void)
 {
@@ -460,7 +460,7 @@ a_reset_removes_only_the_statements_it_names(void **state)
 				assert_int_equal(after.statements[i].counts.exec.count, was->counts.exec.count);
 			}
 			test_read_free(&after);
-			/* a dropped local entry is not flushed either */
+			/* nor is a dropped local entry flushed */
 			tally_cache_flush(&cache);
 		}
 		test_read_free(&before);
@@ -487,7 +487,7 @@ a_statement_counts_from_zero_after_a_reset(void **state)
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
 	assert_null(tally_cache_find(&cache, &key));
 	assert_int_equal(test_executions(&segment, 12), 0);
-	/* an execution that was going on adds to what is dropped */
+	/* an execution in progress is added to what is dropped */
 	local->counts.exec.count++;
 	assert_int_equal(test_executions(&segment, 12), 0);
 	test_execute_all(&cache, 12, 7, 2);
@@ -496,7 +496,7 @@ a_statement_counts_from_zero_after_a_reset(void **state)
 	assert_int_equal(local->counts.exec.total, 14);
 	assert_int_equal(local->counts.exec.max, 7);
 	assert_int_equal(test_executions(&segment, 12), 2);
-	/* twice is no more than once */
+	/* a second reset has no further effect */
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
 	assert_int_equal(tally_statements_reset(&segment, &all), 0);
 	assert_int_equal(test_executions(&segment, 12), 0);
@@ -524,7 +524,7 @@ a_late_drop_of_an_earlier_use_drops_nothing(void **state)
 	assert_int_equal(test_executions(&segment, 12), 6);
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
 	assert_int_equal(local->drop, local->generation);
-	/* nor does it take away the mark of a later one */
+	/* nor does it remove the mark of a later one */
 	local->drop = local->generation + 1;
 	tally_statements_reset(&segment, &all);
 	assert_int_equal(local->drop, local->generation + 1);
@@ -575,7 +575,7 @@ a_saved_statement_is_added_when_loaded(void **state)
 	assert_int_equal(tally_statement_text_copy(&segment, tally_statement_at(&segment, test_entry_of(&segment, 31)),
 											   copy, sizeof(copy)), 4);
 
-	/* where one is that has no text, it gets this one */
+	/* an existing entry without a text gets this text */
 	key = test_key(32);
 	assert_non_null(tally_cache_enter(&cache, &key, NULL, TALLY_NONE));
 	assert_true(tally_statement_load(&segment, &key, kept, &text, 0, 0));
@@ -584,7 +584,7 @@ a_saved_statement_is_added_when_loaded(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-/* However often statements ran long ago, those that ran lately are kept. */
+/* Recently executed statements are kept, however often others were executed long ago. */
 static void
 saved_statements_keep_their_usage(void **state)
 {
@@ -598,7 +598,7 @@ saved_statements_keep_their_usage(void **state)
 
 		figures->counts.exec = (tally_moments) {.count = (uint64_t) (1000 - i),.total = (uint64_t) (1000 - i),.min = 1,.max = 1};
 		assert_true(tally_statement_load(&segment, &key, figures, NULL, 20 * i - 3000, 0));
-		/* less what it has evicted meanwhile */
+		/* minus those evicted meanwhile */
 		assert_true(abs(tally_statement_usage(&segment, test_entry_of(&segment, key.id)) - (20 * i - 3000)) < 20);
 	}
 	for (uint64_t id = 2 * WAYS - 20; id <= 2 * WAYS; id++)
@@ -631,7 +631,7 @@ repair_frees_what_dead_processes_held(void **state)
 	assert_int_equal(test_executions(&segment, 4), 4);
 	assert_statements_at_rest(&segment);
 	assert_int_equal(tally_statements_repair(&segment), 0);
-	/* eleven texts of a block each are in use, all other blocks that ever were are free */
+	/* eleven texts of one block each are in use; all other blocks ever used are free */
 	test_execute_all(&cache, 3, 10, 1);
 	assert_int_equal(segment.header->texts_used, 12);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_eviction_traces.c
- *	  Which statements a full table keeps: the library's table and caches over traces of what sessions execute, with models of
- *	  pg_stat_statements and of an LRU table, which get the same executions.
+ *	  Tests which statements a full table keeps: replays traces of executions in the library's table and caches, and in models
+ *	  of pg_stat_statements and of an LRU table.
  *
- * With an argument it prints what each keeps of the traces of tables of so many statements: `make -C libtally traces`.
+ * With a size of the tables as an argument, in statements, it prints what each table keeps: `make -C libtally traces`.
  */
 #include "statement_support.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATEMENTS 500				/* configured: what pg_stat_statements.max is */
+#define STATEMENTS 500				/* configured, like pg_stat_statements.max */
 #define SEED 36
 #define END UINT64_MAX				/* as an id: the session ends */
 
@@ -119,7 +119,7 @@ draw(trace *t)
 	return low;
 }
 
-/* One of the application's statements, or with that probability one that occurs once. */
+/* One of the application's statements, or, with the given probability, one that occurs once. */
 static uint64_t
 draw_or_once(trace *t, double once)
 {
@@ -236,7 +236,7 @@ flood_of_bursts(trace *t)
 	hot_are(t, 1, HOT);
 }
 
-/* What an application does in one part of the day, with statements that occur once in `once` of all executions. */
+/* An application's work in one part of the day. `once` is the share of executions whose statement occurs once. */
 static void
 phase(trace *t, uint64_t first, uint32_t count, double once)
 {
@@ -297,7 +297,7 @@ scan_within_zipf(trace *t)
 	hot_are(t, APPLICATION, t->statements * 8 / 10);
 }
 
-/* The caches of idle sessions hold more statements than the table has, all of which occur once. */
+/* The caches of idle sessions hold more statements than the table, all of which occur once. */
 static void
 idle_sessions(trace *t)
 {
@@ -404,7 +404,7 @@ typedef struct model
 {
 	uint32_t	size;
 	uint32_t	count;
-	bool		recent;				/* evicts the one unused for longest, instead of many with the lowest usage */
+	bool		recent;				/* evicts the least recently used one, instead of many with the lowest usage */
 	uint64_t	now;
 	uint64_t	buckets[1 << 12];	/* 1 + index */
 	model_entry *entries;
@@ -439,8 +439,8 @@ by_usage(const void *a, const void *b)
 }
 
 /*
- * pg_stat_statements (15 to 19): when its table is full, all usages fall by 1 %, and the 5 % with the lowest are removed, of equals
- * in no particular order.
+ * pg_stat_statements (15 to 19): when its table is full, all usages decrease by 1 %, and the 5 % of statements with the lowest
+ * usage are removed, in no particular order among equals.
  */
 static void
 make_space(model *m)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_faults.c
- *	  The Nth call of a libc function fails, for N = 1, 2, ... until the library is through without meeting the fault.
+ *	  Lets the Nth call of a libc function fail, for N = 1, 2, ... until the library succeeds without reaching the fault.
  *
  * The program is linked with --wrap for each function in FUNCTIONS (Makefile). Every scenario runs once for each function,
- * error, N, and for a single failure and one that lasts. Whatever fails, the library returns an error or does less and counts
- * that; no descriptor, mapping or file is left over, no living segment is replaced, nothing is counted twice; and the next
- * run, in which nothing fails, does everything.
+ * error and N, with a single failure and with a lasting one. Whatever fails, the library returns an error, or does less and
+ * counts that. No descriptor, mapping or file is left over, no segment in use is replaced, nothing is counted twice, and the
+ * next run, without failures, does everything.
  */
 #include "statement_support.h"
 #include "tally_plans.h"
@@ -133,7 +133,7 @@ typedef struct scenario
 
 static bool all_tried;
 
-/* Says which fault it was, where an assertion failed. */
+/* Reports the fault if an assertion failed. */
 static int
 teardown(void **state)
 {
@@ -338,7 +338,7 @@ assert_usable(uint64_t before)
 	assert_at_rest(&segment);
 	assert_int_equal(inode_at(test_path("segment")), segment.inode);
 	tally_close(&segment);
-	/* the next process finds it fit */
+	/* the next process finds the file usable */
 	run_open();
 	assert_int_equal(result, 0);
 	assert_false(segment.created);
@@ -352,7 +352,7 @@ check_open(void)
 	assert_result();
 	if (result != 0)
 	{
-		/* nothing is half made, and what was there is there */
+		/* nothing is half done, and existing files are still there */
 		assert_null(segment.header);
 		assert_int_equal(segment.fd, -1);
 		assert_int_equal(inode_at(test_path("segment")), existing);
@@ -395,7 +395,7 @@ a_misfit_is_replaced_or_stays(void **state)
 	try_all("a misfit", &it);
 }
 
-/* As the postmaster does, and then its children. */
+/* Like the postmaster, and then its children. */
 static void
 run_attach(void)
 {
@@ -418,7 +418,7 @@ check_attach(void)
 		run_attach();
 		assert_int_equal(result, 0);
 	}
-	/* a report that could not be written is missing, and nothing else */
+	/* only a report that could not be written is missing */
 	if (fault.tried != FAULT_pwrite)
 		assert_int_equal(((tally_probe *) tally_at(&segment, &segment.cold.probes, 3))->state, TALLY_PROBE_INSTALLED);
 	assert_usable(7);
@@ -433,7 +433,7 @@ attaching_takes_a_segment_or_leaves_it(void **state)
 	try_all("attach", &it);
 }
 
-/* A process installs the guard once, so each fault has a process of its own. Result: was it met? */
+/* A process installs the guard once, so each fault has a separate process. Returns whether the fault was reached. */
 static int
 guard_and_lose_the_file(void *argument)
 {
@@ -636,7 +636,7 @@ add_work(work *to, const work *more)
 	to->writes = more->writes;		/* the sync has taken those before */
 }
 
-/* All that it did is in the segment, once. */
+/* All its work is in the segment exactly once. */
 static void
 assert_counted(const work *it)
 {
@@ -647,7 +647,7 @@ assert_counted(const work *it)
 	/* accounts and sessions always have a place */
 	assert_int_equal(account_closings(), it->switches);
 	assert_int_equal(relation_operations(), it->operations);
-	/* a timer has none in a group without memory, which is counted */
+	/* a timer has no place in a group without memory; this is counted */
 	if (header->overflow_memory == 0)
 		assert_int_equal(timer_total(), 100 * it->recorded);
 	else
@@ -702,7 +702,7 @@ check_work(void)
 	assert_int_equal(header->overflow_plans, done.plans_refused);
 	assert_counted(&done);
 	dropped = header->statements_dropped;
-	/* when the system gives again what it had refused, all is done */
+	/* when the system no longer refuses, everything is done */
 	do_work(&more);
 	assert_int_equal(result, 0);
 	assert_int_equal(more.recorded, 1);
@@ -799,7 +799,7 @@ run_take_over(void)
 static void
 check_dead(void)
 {
-	/* nobody took the living one for dead */
+	/* nobody took the live one for dead */
 	assert_int_not_equal(tally_slot_of_process(&segment, living), TALLY_NONE);
 	tally_sweep(&segment);
 	assert_int_equal(timer_total(), 1020);
@@ -894,7 +894,7 @@ a_repair_that_failed_is_done_by_the_next(void **state)
 
 /* ---------------------------------------------------------------- */
 
-/* So none of them is listed in vain, and the program is linked with --wrap. */
+/* Every listed fault was reached, so the program is linked with --wrap. */
 static void
 every_function_has_failed(void **state)
 {

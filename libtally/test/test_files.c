@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_files.c
- *	  What was written to files since they were last synced, by many at once and by the killed.
+ *	  Tests the record of writes to files since their last sync, with concurrent and with killed processes.
  */
 #include "support.h"
 
@@ -117,7 +117,7 @@ replacing_a_file_with_unsynced_writes_is_counted(void **state)
 		found += w;
 	}
 	assert_int_equal(found, 500 - segment.header->overflow_files);
-	/* the last one is there, whatever was before */
+	/* the last one is there, whatever came before */
 	add(1000, TALLY_NONE, 9);
 	assert_takes(name_of(1000), 1, 9);
 }
@@ -191,7 +191,7 @@ sync_many(void *argument)
 	return 0;
 }
 
-/* All files stay in the table, whose ways get another file all the time. */
+/* All files stay in the table, although its entries keep being reused for other files. */
 static void
 writers_and_syncers_at_once_lose_nothing(void **state)
 {
@@ -234,7 +234,7 @@ write_and_die(void *argument)
 	return 0;
 }
 
-/* Killed between any two steps: others continue, and at most the way it had taken is lost. */
+/* After a kill between any two steps, others continue, and at most the entry that the process had taken is lost. */
 static void
 a_killed_writer_blocks_no_other(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_flush.c
- *	  Statements on their way to the table: resets that die at every step, torn entries, and locks of others.
- *	  Death at every step of a flush is tested with the reader: crates/segment/tests/stepper.
+ *	  Tests the flush of statements into the table: resets killed at every step, torn entries, and locks of others.
+ *	  Kills at every step of a flush are tested together with the reader: crates/segment/tests/stepper.
  */
 #include "statement_support.h"
 #include "tally_read.h"
@@ -23,7 +23,7 @@ static tally_segment segment;
 static struct witness
 {
 	uint64_t	made[IDS];			/* executions that have been counted somewhere */
-	uint64_t	gathered;			/* ticks that current held */
+	uint64_t	gathered;			/* ticks in current */
 }		   *witness;
 
 static int
@@ -156,7 +156,7 @@ die_torn(void *which)
 	tally_seq_begin(&cache.current->seq);
 	if (*(int *) which > 1)
 	{
-		/* as no writer leaves it */
+		/* a state that no writer leaves */
 		local->counts.exec.min = UINT64_MAX;
 		local->counts.exec.max = 0;
 		memset(local->parts, 0xFF, sizeof(local->parts));
@@ -181,13 +181,13 @@ a_torn_local_entry_is_flushed_and_cleared(void **state)
 		test_killed(die_torn, which);
 		assert_int_equal(tally_sweep(&segment), 1);
 		assert_statements_at_rest(&segment);
-		/* what current held may be in its local entry already */
+		/* the time in current may already be in its local entry */
 		assert_int_equal(segment.header->statements_dropped, which > 1);
 		assert_int_equal(tally_statements_count(&segment), 1);
 		test_read(&segment, &reading);
 		assert_int_equal(test_find(&reading, &key)->counts.exec.count, which > 0 ? 3 : 2);
 		test_read_free(&reading);
-		/* the local entry's next use shows nothing of it */
+		/* the next use of the local entry shows no trace of it */
 		test_open_cache(&segment, &slot, &cache);
 		assert_int_equal(slot.index, 0);
 		assert_int_equal(cache.current->seq % 2, 0);
@@ -207,7 +207,7 @@ a_torn_local_entry_is_flushed_and_cleared(void **state)
 
 static int	waits;				/* of this process */
 
-/* Instead of the C library's. */
+/* Replaces the C library's. */
 int
 nanosleep(const struct timespec *time, struct timespec *left)
 {
@@ -222,7 +222,7 @@ sched_yield(void)
 	return (int) syscall(SYS_sched_yield);
 }
 
-/* Stopped with the locks of all sets; then it goes on. */
+/* Stops while holding the locks of all sets, then continues. */
 static int
 stop_with_locks(void *unused)
 {
@@ -257,7 +257,7 @@ go_on(pid_t pid)
 	assert_int_equal(test_wait(pid), 0);
 }
 
-/* Each id executed as often as the witness has it, with its text. */
+/* Each id was executed as often as the witness says, and has its text. */
 static void
 assert_all_counted(void)
 {
@@ -309,7 +309,7 @@ a_stopped_holder_delays_nobody_and_nothing_is_lost(void **state)
 
 	(void) state;
 	test_open_cache(&segment, &slot, &cache);
-	/* some are in the table, and cached, before; some are pinned */
+	/* some are already in the table and cached; some are pinned */
 	for (int i = 0; i < 3; i++)
 		for (uint64_t id = 1; id <= 10; id++)
 			execute(&cache, id, 100 + id);
@@ -330,7 +330,7 @@ a_stopped_holder_delays_nobody_and_nothing_is_lost(void **state)
 	for (uint64_t id = 1; id <= MANY; id++)
 		assert_true(has_text(id));
 	assert_all_counted();
-	/* and all are where they belong again */
+	/* and all are in their places again */
 	for (int i = 0; i < 3 && cache.strays != 0; i++)
 		for (uint64_t id = 1; id < IDS; id++)
 			execute(&cache, id, 100 + id);
@@ -342,7 +342,7 @@ a_stopped_holder_delays_nobody_and_nothing_is_lost(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-/* As the end of a message does. */
+/* Like the end of a message. */
 static void
 the_text_of_a_stray_is_given_by_who_knows_it(void **state)
 {
@@ -368,7 +368,7 @@ the_text_of_a_stray_is_given_by_who_knows_it(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-/* What a session leaves counts in its slot, whoever has that: the next session, or nobody. */
+/* What a session leaves in its slot counts, whether the next session has the slot or nobody. */
 static void
 a_session_that_ends_while_the_locks_are_held_leaves_its_statements(void **state)
 {
@@ -406,7 +406,7 @@ a_session_that_ends_while_the_locks_are_held_leaves_its_statements(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-/* Then they are dropped, at once and counted. */
+/* Then they are dropped at once, and counted as dropped. */
 static void
 more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked(void **state)
 {
@@ -417,7 +417,7 @@ more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked(void 
 
 	(void) state;
 	test_open_cache(&segment, &slot, &cache);
-	/* each twice: one that was seen before stays, with memory for more local entries */
+	/* each twice: a statement seen before stays, and gets memory for more local entries */
 	for (uint64_t id = 1; id <= 100; id++)
 	{
 		tally_statement_key key = test_key(id);
@@ -425,7 +425,7 @@ more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked(void 
 		for (int i = 0; i < 2; i++)
 			(void) test_execute(&cache, &key, 5, "one");
 	}
-	/* not without yields to the holder */
+	/* but only after yielding to the holder */
 	assert_true(waits > before && waits - before <= 2 * 36 * 4 * 100 * 2);
 	assert_int_equal(cache.limit, TALLY_LOCAL_STATEMENTS);
 	assert_int_equal(segment.header->statements_dropped, 2 * (100 - TALLY_LOCAL_STATEMENTS));
@@ -452,7 +452,7 @@ a_lock_held_under_a_pid_that_came_later_is_taken_over(void **state)
 		tally_set_at(&segment, s)->lock_boot_ns = 1;
 	}
 	assert_non_null(test_execute(&cache, &key, 5, "one"));
-	/* and one that has not written the time yet is believed */
+	/* and a holder that has not written the time yet is respected */
 	tally_cache_flush(&cache);
 	for (uint32_t s = 0; s < segment.header->sets.count; s++)
 	{

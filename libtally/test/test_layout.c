@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_layout.c
- *	  The bytes of a segment and the buckets of a histogram.
+ *	  Tests the bytes of a segment and the buckets of a histogram.
  */
 #include "support.h"
 #include "tally_read.h"
@@ -141,7 +141,7 @@ a_buckets_middle_is_within_a_sixteenth_of_every_value_in_it(void **state)
 	}
 }
 
-/* Of 20 heads: no two buckets share a counter, and a chunk's are where its memory is. */
+/* For 20 heads: no two buckets share a counter, and a chunk's buckets lie within its memory. */
 static void
 every_bucket_of_every_head_has_a_place_of_its_own(void **state)
 {
@@ -216,7 +216,7 @@ the_golden_segment_is_written_again_to_the_byte(void **state)
 	assert_memory_equal(old_bytes, new_bytes, old_size);
 }
 
-/* v3.json has the words for the reader in Rust, too. */
+/* v3.json also has the words for the Rust reader. */
 static void
 events_of_the_golden_segment_are_put_into_the_golden_words(void **state)
 {

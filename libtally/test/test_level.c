@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_level.c
- *	  The level word: off and on again, and resets.
+ *	  Tests the level word: off and on again, and resets.
  */
 #include "support.h"
 
@@ -123,11 +123,11 @@ a_clock_that_goes_back_begins_all_figures_anew(void **state)
 
 	segment.header->virtual_tick = after;
 	assert_true(tally_seconds_per_tick(&segment) > 0);
-	/* the first sees it at its next switch, and no time has passed for it */
+	/* the first sees the change at its next switch; no time has passed for it */
 	tally_switch(&slot[0], cpu, after);
 	assert_int_equal(slot[0].heads[cpu].total, 0);
 	assert_int_not_equal(slot[0].word, segment.header->level_word);
-	/* the second has yet to look at the clock */
+	/* the second has not read the clock yet */
 	for (int i = 1; i >= 0; i--)
 	{
 		while (slot[i].word != segment.header->level_word)
@@ -144,7 +144,7 @@ a_clock_that_goes_back_begins_all_figures_anew(void **state)
 	for (uint32_t i = segment.cold.slots; i < segment.cold.slots + segment.cold.groups; i++)
 		assert_int_equal(tally_book_at(&segment, i)->used == 0 || tally_heads_of(tally_book_at(&segment, i))->total == 0, 1);
 
-	/* and time goes on */
+	/* and time continues */
 	segment.header->virtual_tick = after + 700;
 	for (int i = 0; i < 2; i++)
 	{
@@ -165,7 +165,7 @@ setup_best(void **state)
 	return 0;
 }
 
-/* Others divide by it. An origin that is later than now was taken before the clock went back. */
+/* Others divide by the rate. An origin later than now was taken before the clock went back. */
 static void
 a_tick_has_a_length_whatever_the_origin_is(void **state)
 {
@@ -185,7 +185,7 @@ a_tick_has_a_length_whatever_the_origin_is(void **state)
 	}
 }
 
-/* As after a move to a host whose counter has another rate, which did not go back. */
+/* Like a move to a host whose counter has another rate and did not go back. */
 static void
 a_clock_of_another_rate_begins_all_figures_anew(void **state)
 {
@@ -204,13 +204,13 @@ a_clock_of_another_rate_begins_all_figures_anew(void **state)
 	tally_switch(&slot, cpu, tally_now(segment.clock));
 	for (int i = 0; i < 2; i++)
 	{
-		/* ten seconds ago, which were as many ticks as now, or a tenth less */
+		/* ten seconds ago, with the present number of ticks or a tenth less */
 		header->clock_ns0 = tally_monotonic_ns() - UINT64_C(10000000000);
 		header->clock_tick0 = tick = tally_now(segment.clock) - (uint64_t) ((i == 0 ? 1e10 : 0.9e10) / ns);
 		assert_int_equal(tally_clock_check(&segment), i == 1);
 		assert_int_equal(header->clock_tick0 == tick, i == 0);
 		assert_int_equal(TALLY_RESETS_OF(header->level_word) > 0, i == 1);
-		assert_int_equal(events_that_say("the clock has another rate"), i);
+		assert_int_equal(events_that_say("the clock rate changed"), i);
 	}
 	assert_int_equal(tally_clock_check(&segment), false);
 	while (slot.word != header->level_word)
@@ -221,7 +221,7 @@ a_clock_of_another_rate_begins_all_figures_anew(void **state)
 	assert_at_rest(&segment);
 }
 
-/* The clocks of two processors differ by a little: then nothing begins anew. */
+/* The clocks of two CPUs may differ slightly: then nothing starts again. */
 static void
 a_small_step_back_is_no_time_at_all(void **state)
 {
@@ -261,7 +261,7 @@ the_first_writer_that_sees_the_end_of_a_level_ends_it(void **state)
 	assert_int_equal(header->locks_since, 0);
 	assert_true(header->locks_ticks > 0);
 
-	/* Once set without an end, it stays. */
+	/* A level set without an end stays. */
 	tally_set_level(&segment, TALLY_LEVEL_LOCKS);
 	tally_end_level(&segment, UINT64_MAX);
 	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_LOCKS);
@@ -344,7 +344,7 @@ a_switch_just_after_a_reset_conserves_time(void **state)
 	cpu = tally_touch(&slot, cpu_stat);
 	tally_switch(&slot, cpu, slot.book->run_start);
 	assert_int_equal(tally_reset(&segment), 0);
-	/* it had read the word before */
+	/* it had read the word before that */
 	tally_switch(&slot, cpu, segment.header->reset_tick + 500);
 	tally_follow(&slot, cpu, 0);
 	assert_true(slot.book->born == segment.header->reset_tick + 500);
@@ -436,7 +436,7 @@ claim_and_stop(void *argument)
 	return 0;
 }
 
-/* A restarted container: its predecessor's processes have ended, which cannot be seen from here. */
+/* A restarted container: the processes of its predecessor have ended, which is not visible from here. */
 static void
 a_starting_server_merges_the_slots_of_another_namespace(void **state)
 {
@@ -446,7 +446,7 @@ a_starting_server_merges_the_slots_of_another_namespace(void **state)
 	(void) state;
 	while (!*claimed)
 		usleep(1000);
-	/* in this namespace it is alive, and keeps its slot */
+	/* a process alive in this namespace keeps its slot */
 	assert_int_equal(tally_take_over(&segment), 0);
 	assert_int_equal(tally_claimed_slots(&segment), 1);
 	segment.header->pid_namespace++;
@@ -467,7 +467,7 @@ a_reused_pid_is_recognised_by_its_later_start(void **state)
 	(void) state;
 	test_claim(&segment, "one", &slot);
 	assert_int_equal(tally_sweep(&segment), 0);
-	/* as if the claim had been made before this process began */
+	/* as if the claim were older than this process */
 	slot.entry->claimed_boot_ns = 1;
 	assert_int_equal(tally_sweep(&segment), 1);
 	assert_at_rest(&segment);

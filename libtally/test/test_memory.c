@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_memory.c
- *	  A small file system: the segment holds a quarter of it at most, and the memory of ended sessions is given back.
+ *	  Tests small file systems: the segment takes at most a quarter, and the memory of ended sessions is given back.
  */
 #include "statement_support.h"
 
@@ -26,7 +26,7 @@ held(int fd)
 	return (uint64_t) st.st_blocks * 512;
 }
 
-/* Instead of the C library's. */
+/* Replaces the C library's. */
 int
 fstatvfs(int fd, struct statvfs *fs)
 {
@@ -49,7 +49,7 @@ setup(void **state)
 	return 0;
 }
 
-/* A session that uses many statistics; how many of them had memory. */
+/* A session that uses many statistics. Returns how many of them had memory. */
 static uint32_t
 work(tally_slot *slot)
 {
@@ -90,7 +90,7 @@ a_segment_holds_a_quarter_of_a_small_file_system(void **state)
 	assert_true(held(segment.fd) > 15 * MB);
 	assert_true(segment.header->overflow_memory > 0);
 
-	/* They end, and the next ones find memory again. What was counted is not lost. */
+	/* They end, and the next sessions find memory again. No counts are lost. */
 	for (uint32_t i = 0; i < claimed; i++)
 		tally_retire(&slot[i]);
 	assert_true(held(segment.fd) < fixed + 9 * MB);
@@ -100,7 +100,7 @@ a_segment_holds_a_quarter_of_a_small_file_system(void **state)
 	assert_at_rest(&segment);
 }
 
-/* Local entries of statements and relations, too. Those of a later session are not taken for earlier ones, which a log names. */
+/* Local entries of statements and relations, too. Those of a later session are not mistaken for earlier ones named in a log. */
 static void
 the_local_entries_of_ended_sessions_are_given_back(void **state)
 {
@@ -135,7 +135,7 @@ the_local_entries_of_ended_sessions_are_given_back(void **state)
 	for (uint32_t i = 0; i < claimed; i++)
 		tally_retire(&slot[i]);
 	after = held(segment.fd);
-	/* the last ones keep theirs: half of the share is enough */
+	/* the last ones keep their memory: half of the share is enough */
 	assert_true(after < 9 * MB && most > 15 * MB);
 	assert_int_equal(test_executions(&segment, 1), 3 * claimed);
 	assert_int_equal(tally_entry_at(&segment, 0)->local_statements, 0);
@@ -155,12 +155,12 @@ the_local_entries_of_ended_sessions_are_given_back(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-/* There memory stays where it is: giving it back takes time, and so does getting it again. */
+/* On a large one memory is kept, because giving it back and getting it again takes time. */
 static void
 a_segment_keeps_its_memory_in_a_large_file_system(void **state)
 {
 	tally_slot	slot;
-	uint64_t	before;			/* the group takes some more when the slot is merged */
+	uint64_t	before;			/* the group takes some more during the merge of the slot */
 
 	(void) state;
 	file_system = 0;

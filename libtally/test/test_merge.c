@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_merge.c
- *	  Merges: whatever the books held is counted once, also of those that died in an update or left damage behind.
- *	  Death at every step is tested with the reader: crates/segment/tests/stepper.
+ *	  Tests merges: the content of the books is counted once, even if a writer died in an update or left damage behind.
+ *	  Kills at every step are tested together with the reader: crates/segment/tests/stepper.
  */
 #include "support.h"
 
@@ -25,7 +25,7 @@ static struct witness
 	uint64_t	claimed;			/* sessions that have a live book */
 	uint64_t	recorded;			/* sessions whose records are all made */
 	uint64_t	born;				/* of the last of them */
-	uint64_t	dead;				/* a tick at which it had died */
+	uint64_t	dead;				/* a tick after its death */
 }		   *witness;
 
 static int
@@ -110,7 +110,7 @@ assert_all_counted_once(void)
 		assert_int_equal(tally_book_at(&segment, options.slots)->calls[4], 7 * sessions);
 }
 
-/* Between one death and the next: a new segment. */
+/* Creates a new segment between two deaths. */
 static void
 again(void)
 {
@@ -145,7 +145,7 @@ a_living_holder_of_the_merge_lock_delays_no_other(void **state)
 	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
 	tally_retire(&slot);
 	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
-	/* it has neither slept nor given the processor up */
+	/* it has neither slept nor yielded the CPU */
 	assert_int_equal(after.ru_nvcsw, before.ru_nvcsw);
 	assert_int_equal(tally_entry_at(&segment, 0)->state, TALLY_SLOT_RETIRED);
 	assert_int_equal(segment.header->unmerged, 1);
@@ -187,7 +187,7 @@ die_torn(void *which)
 
 	begin_session(&slot);
 	book = slot.book;
-	/* a stretch far longer than a sweep takes, so that it shows when counted twice */
+	/* an interval far longer than a sweep, so that counting it twice would show */
 	usleep(20000);
 	tally_seq_begin(&book->seq);
 	if (*(int *) which > 0)
@@ -339,13 +339,13 @@ a_claim_refused_before_its_pid_gives_no_slot_twice(void **state)
 	tally_slot	slots[2];
 
 	(void) state;
-	/* a claimant that has taken the state and is stopped before it gives its pid */
+	/* a claimant that has changed the state and is stopped before it writes its pid */
 	entry->state = TALLY_SLOT_CLAIMING;
 	test_claim(&segment, "one", &slots[0]);
 	assert_int_equal(slots[0].index, 1);
 	assert_int_equal(tally_sweep(&segment), 1);
 	assert_int_equal(entry->state, TALLY_SLOT_FREE);
-	/* it goes on, and has the slot after all, before anybody else claims it */
+	/* it continues, and has the slot after all, before anybody else claims it */
 	entry->pid = getppid();
 	tally_retire(&slots[0]);
 	test_claim(&segment, "one", &slots[1]);

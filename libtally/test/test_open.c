@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_open.c
- *	  Attaching, creating, and replacing what does not fit.
+ *	  Tests attaching, creating, and replacing files that do not fit.
  */
 #include "support.h"
 
@@ -30,7 +30,7 @@ setup(void **state)
 	return 0;
 }
 
-/* Attaching is refused, opening makes a new file, and the old one stays as it is. */
+/* Attaching is refused, opening creates a new file, and the old one stays unchanged. */
 static void
 assert_replaced(void)
 {
@@ -185,7 +185,7 @@ a_header_with_any_changed_layout_word_is_refused(void **state)
 	tally_segment other;
 
 	(void) state;
-	/* from the magic to the regions, but for the words that say when and where */
+	/* from the magic to the regions, except the words that depend on time and place */
 	for (size_t at = 0; at < 240; at += 4)
 	{
 		uint32_t   *word = (uint32_t *) ((char *) segment.header + at);
@@ -212,7 +212,7 @@ random_bytes_are_refused(void **state)
 	(void) state;
 	for (int round = 0; round < 2000; round++)
 	{
-		/* magic, byte order and version are right; the rest up to the regions is noise */
+		/* magic, byte order and version are right; the rest up to the regions is random */
 		unsigned char *at = (unsigned char *) segment.header;
 
 		for (size_t i = 16; i < 240; i++)
@@ -416,7 +416,7 @@ another_systems_segment_is_replaced(void **state)
 	tally_segment other;
 
 	(void) state;
-	/* the figures of a cluster that was removed; the new one's directory has got its inode */
+	/* the figures of a removed cluster, whose inode the new cluster's directory got */
 	options.system_id = 7000000000000000001u;
 	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
 	assert_true(other.created);
@@ -442,7 +442,7 @@ prepare(tally_segment *made)
 	prepared++;
 	assert_non_null(made->header);
 	assert_true(made->header->statements_since_ns == made->header->created_realtime_ns);
-	/* under the name that a reader would open there is none yet, or still the one that is replaced */
+	/* under the reader's name there is no file yet, or still the one being replaced */
 	assert_true(stat(test_path("prepared"), &st) != 0 || (uint64_t) st.st_ino != made->inode);
 	made->header->statements_since_ns = 7;
 }
@@ -458,11 +458,11 @@ a_new_segment_is_prepared_before_anybody_can_read_it(void **state)
 	assert_int_equal(tally_open(test_path("prepared"), &options, &other), 0);
 	assert_true(other.created && prepared == 1 && other.header->statements_since_ns == 7);
 	tally_close(&other);
-	/* one that is found is not */
+	/* an existing file is not */
 	assert_int_equal(tally_open(test_path("prepared"), &options, &other), 0);
 	assert_true(!other.created && prepared == 1 && other.header->statements_since_ns == 7);
 	tally_close(&other);
-	/* one that takes another one's place is */
+	/* a file that replaces another is */
 	options.slots++;
 	assert_int_equal(tally_open(test_path("prepared"), &options, &other), 0);
 	assert_true(other.created && prepared == 2 && other.header->statements_since_ns == 7);
@@ -604,7 +604,7 @@ recover(int number, siginfo_t *info, void *context)
 	siglongjmp(own_recovery, 1);
 }
 
-/* A library of the process reads a file that another process cuts short, and handles that by itself. */
+/* Another library in the process reads a file that another process truncates, and handles that itself. */
 static void
 fault_elsewhere(void)
 {
@@ -654,7 +654,7 @@ write_after_faults_elsewhere(void *argument)
 	return written != 0 ? written : own_faults == 4 ? 0 : 13;
 }
 
-/* Each of them went to the library's handler, and the guard was there when the segment's own file was cut short. */
+/* Each signal went to the library's handler, and the guard was in place when the segment's own file was truncated. */
 static void
 a_guard_stays_when_another_file_is_cut_short(void **state)
 {
@@ -674,7 +674,7 @@ be_sent_a_signal(void *argument)
 	return write_after_the_end(NULL);
 }
 
-/* kill -BUS does what it does without us, and no more. */
+/* kill -BUS has the same effect as without the guard. */
 static void
 a_signal_that_was_sent_ends_the_process_unless_it_is_ignored(void **state)
 {
@@ -692,7 +692,7 @@ a_guarded_writer_survives_the_truncation_of_its_file(void **state)
 
 	(void) state;
 	assert_int_equal(test_wait(test_child(write_after_the_end, NULL)), 0);
-	/* and has not touched what is left of it */
+	/* and has not changed the rest of it */
 	assert_int_equal(stat(test_path("segment"), &st), 0);
 	assert_int_equal(st.st_size, 4096);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_plans.c
- *	  The shapes of statements' plans: each has its own text and figures, whichever process is killed.
+ *	  Tests the shapes of statements' plans: each has its own text and figures, whichever process is killed.
  */
 #include "support.h"
 #include "tally_read.h"
@@ -43,7 +43,7 @@ use_of(uint64_t now, uint64_t ticks)
 	return (tally_plan_use) {.now = now,.ticks = ticks,.rows = 2};
 }
 
-/* Puts it with a text that names both. */
+/* Puts the plan with a text that names both. */
 static bool
 put(uint64_t id, uint64_t shape, uint64_t now, uint64_t ticks, uint64_t *before)
 {
@@ -65,7 +65,7 @@ add(uint64_t id, uint64_t shape, uint64_t now, uint64_t ticks)
 	return tally_plan_add(&segment, &key, shape, &use);
 }
 
-/* The plan as a reader finds it; false: it is not there. Its text must be its own. */
+/* Reads the plan like a reader; false: not found. Its text must belong to it. */
 static bool
 find(uint64_t id, uint64_t shape, tally_plan *found)
 {
@@ -114,7 +114,7 @@ a_plan_has_its_text_once_and_the_sums_of_its_executions(void **state)
 	assert_int_equal(before, 7);
 }
 
-/* A process that was killed adds to the plans of these shapes. */
+/* As if a killed process had been adding to the plans of these shapes. */
 static void
 pin(uint64_t from, uint64_t to)
 {
@@ -139,7 +139,7 @@ a_full_set_replaces_the_plan_that_was_not_used_for_longest(void **state)
 	assert_true(find(1, 50, &plan));
 	assert_int_equal(plan.count, 1);
 	assert_int_equal(segment.header->overflow_plans, 0);
-	/* one that a process adds to is not replaced, but the next one */
+	/* a plan that a process is adding to is not replaced; the next one is */
 	pin(3, 3);
 	assert_true(put(1, 51, 400, 1, &before));
 	assert_true(find(1, 3, &plan));
@@ -180,7 +180,7 @@ a_long_text_is_cut_and_a_reset_forgets_plans_by_statement(void **state)
 	assert_true(find(4, 1, &plan));
 }
 
-/* Nothing of the plan that the entry had before, and nothing behind what was given. */
+/* No remains of the entry's former plan, and nothing beyond the given text. */
 static void
 what_follows_a_text_is_zero(void **state)
 {
@@ -193,7 +193,7 @@ what_follows_a_text_is_zero(void **state)
 
 	(void) state;
 	memset(bytes, 'x', sizeof(bytes));
-	/* each entry of the set has a long text, then a short one that was longer */
+	/* each entry of the set gets a long text, then a shorter one */
 	for (uint64_t shape = 1; shape <= 2 * TALLY_PLAN_WAYS; shape++)
 	{
 		use.now = shape;
@@ -241,7 +241,7 @@ a_segment_without_plans_has_none(void **state)
 static const char *begins;
 static const char *ends;
 
-/* Gives the only entry in use to the plan of the same statement with shape 8; between the two, half of it is written. */
+/* Reuses the only entry for the same statement's plan with shape 8; in between, half of the entry is written. */
 static void
 replace_meanwhile(const char *where)
 {
@@ -280,7 +280,7 @@ a_plan_that_is_replaced_while_it_is_read_is_absent(void **state)
 			begins = points[from];
 			ends = points[to];
 			tally_test_hook = replace_meanwhile;
-			(void) find(1, 7, &plan);	/* what is found has its own text */
+			(void) find(1, 7, &plan);	/* a plan that is found has its own text */
 			tally_test_hook = NULL;
 			replace_meanwhile(ends);
 			assert_true(find(1, 8, &plan));
@@ -289,7 +289,7 @@ a_plan_that_is_replaced_while_it_is_read_is_absent(void **state)
 
 static uint64_t *made;
 
-/* Twelve plans of one statement, in the eight entries of its set. */
+/* Twelve plans of one statement compete for the eight entries of its set. */
 static int
 work(void *argument)
 {
@@ -318,7 +318,7 @@ plans_keep_their_own_texts_while_they_replace_each_other(void **state)
 	made = test_shared(sizeof(*made));
 	for (int i = 0; i < WRITERS; i++)
 		children[i] = test_child(work, (void *) (uintptr_t) (i + 1));
-	/* at the latest when the writers have ended there is always something to find */
+	/* at the latest after the end of the writers, there is something to find */
 	for (int i = 0; i < 20000 || found <= 100; i++)
 		found += find(1, 1 + (uint64_t) i % 12, &plan);
 	for (int i = 0; i < WRITERS; i++)

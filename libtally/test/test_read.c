@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_read.c
- *	  Bounded reads of a live segment: whether a copy is consistent, and that no read waits without a limit.
+ *	  Tests bounded reads of a live segment: that they know whether a copy is consistent, and never wait without a limit.
  */
 #include "statement_support.h"
 #include "tally_read.h"
@@ -28,7 +28,7 @@ setup(void **state)
 	return 0;
 }
 
-/* Two statistics that are always updated together, and a total that is seven times the count. */
+/* Two statistics that are always updated together, with a total of seven times the count. */
 static int
 update_for_ever(void *argument)
 {
@@ -281,7 +281,7 @@ an_event_that_is_being_overwritten_is_absent(void **state)
 	assert_int_equal(tally_read_event(&segment, 0, &copy), TALLY_READ_ABSENT);
 }
 
-/* Whatever another process has written: the sanitizers watch. */
+/* Reads are safe whatever another process has written; the sanitizers check that. */
 static void
 the_text_of_an_event_fits_whatever_its_payload(void **state)
 {
@@ -310,7 +310,7 @@ the_text_of_an_event_fits_whatever_its_payload(void **state)
 		}
 }
 
-/* A writer's compiler may leave undefined what follows the payload in its event. */
+/* A writer's compiler may leave the bytes after an event's payload undefined. */
 static void
 what_follows_the_payload_of_an_event_is_zero(void **state)
 {

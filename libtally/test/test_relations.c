@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_relations.c
- *	  What was done to each relation: local and shared entries together hold it once, whichever process is killed.
+ *	  Tests the counts per relation: local and shared entries together hold them once, whichever process is killed.
  */
 #include "support.h"
 #include "tally_read.h"
@@ -60,7 +60,7 @@ add_sums(tally_file_sums *to, const tally_file_sums *from)
 		to->max = from->max;
 }
 
-/* By the protocol of format/FORMAT.md; false: it changed meanwhile. */
+/* Reads by the protocol of format/FORMAT.md; false: the entry changed meanwhile. */
 static bool
 try_read(uint32_t entry, tally_relation_operation operation, tally_file_sums *sums)
 {
@@ -106,7 +106,7 @@ is_entry_of(uint32_t entry, uint32_t n)
 		relation->tag == tally_relation_hash(&key);
 }
 
-/* Of all entries of that relation: processes that create it at once may create more than one. */
+/* The sum of all entries of the relation, because processes that create it concurrently may create more than one. */
 static bool
 try_read_relation(uint32_t n, tally_relation_operation operation, tally_file_sums *sums)
 {
@@ -163,7 +163,7 @@ operations_are_counted_with_bytes_time_and_maximum(void **state)
 	assert_int_equal(sums.max, 13);
 	assert_int_equal(sums_of(1, TALLY_RELATION_EXTEND).count, 1);
 	assert_int_equal(sums_of(1, TALLY_RELATION_SYNC).count, 0);
-	/* and the same when the slot has given them to the table */
+	/* and the same after the slot has flushed them to the table */
 	tally_retire(&slot);
 	sums = sums_of(1, TALLY_RELATION_READ);
 	assert_int_equal(sums.count, 2);
@@ -237,7 +237,7 @@ an_unlinked_relation_without_pins_is_replaced_and_its_sums_go_to_the_others(void
 	assert_int_equal(all, 20 * ENTRIES);
 }
 
-/* Its file is unlinked while this process still has it open, and its entry serves another. */
+/* The relation's file is unlinked while this process still has it open, and its entry is reused for another. */
 static void
 a_stale_entry_number_counts_for_the_others(void **state)
 {
@@ -271,7 +271,7 @@ a_reset_zeroes_all_relations(void **state)
 	assert_int_equal(tally_reset(&segment), 0);
 	tally_follow(&slot, TALLY_NONE, 0);
 	add(&relations, 7, TALLY_RELATION_READ, 1);
-	/* the other one ends without having noticed it */
+	/* the other process ends without having noticed that */
 	tally_relations_flush_slot(&segment, other.index);
 	tally_retire(&slot);
 	for (uint32_t n = 0; n < MANY; n++)
@@ -437,7 +437,7 @@ operations_of_a_writer_killed_in_a_flush_count_once_or_as_lost(void **state)
 			found += count;
 		}
 		lost = segment.header->relations_lost - lost;
-		/* what was added and not released counts as lost, so nothing is counted twice */
+		/* counts added but not released are regarded as lost, so nothing is counted twice */
 		assert_int_equal(lost, i < 3);
 		assert_int_equal(found + (i < 2), TALLY_LOCAL_RELATIONS);
 		assert_int_equal(tally_reset(&segment), 0);

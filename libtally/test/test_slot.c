@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_slot.c
- *	  One writer: claim, record, switch, retire, and what happens when space runs out.
+ *	  Tests one writer: claim, record, switch, retire, and running out of space.
  */
 #include "support.h"
 
@@ -166,7 +166,7 @@ a_plain_record_leaves_the_histogram_alone(void **state)
 	assert_at_rest(&segment);
 }
 
-/* Pieces of p1, p2, ... ticks, with gaps in between in which another wait is recorded: count 1, and the maximum is the sum. */
+/* Parts of p1, p2, ... ticks, with another wait recorded in each gap: the count is 1, and the maximum is the sum. */
 static void
 an_interrupted_wait_that_goes_on_is_one_wait_of_the_sum(void **state)
 {
@@ -205,14 +205,14 @@ an_interrupted_wait_that_goes_on_is_one_wait_of_the_sum(void **state)
 	assert_int_equal(slot.heads[indexes[1]].count, 1);
 	assert_int_equal(slot.heads[indexes[1]].min, sum);
 	assert_int_equal(slot.heads[indexes[1]].max, sum);
-	/* one that does not go on is over when that is known */
+	/* an interrupted wait that is not resumed ends when that is known */
 	tally_switch_plain(&slot, indexes[1], now += 10);
 	tally_switch_interrupted(&slot, indexes[0], now += 7);
 	tally_pend_close(&slot);
 	tally_switch(&slot, indexes[2], now += 10);
 	assert_int_equal(slot.heads[indexes[1]].count, 2);
 	assert_int_equal(slot.heads[indexes[1]].min, 7);
-	/* and so is one of a session that ends */
+	/* and so does one of a session that ends */
 	tally_switch_plain(&slot, indexes[1], now += 10);
 	tally_switch_interrupted(&slot, indexes[0], now += 9);
 	segment.clock = TALLY_CLOCK_VIRTUAL;
@@ -254,7 +254,7 @@ time_is_conserved_to_the_tick_over_a_million_switches(void **state)
 	{
 		uint64_t	random = test_random(&seed);
 
-		/* a clock that sometimes steps back a hair, and sometimes jumps far ahead */
+		/* a clock that sometimes goes back slightly, and sometimes jumps far ahead */
 		now += (random & 15) == 0 ? (uint64_t) -20 : (random >> 8) % ((random & 255) == 1 ? 100000000 : 3000);
 		if ((random & 192) == 192)
 			tally_switch_plain(&slot, indexes[(random >> 40) % 12], now);
@@ -273,7 +273,7 @@ time_is_conserved_to_the_tick_over_a_million_switches(void **state)
 		assert_true(sum.in_histogram > 0 && sum.in_histogram < sum.count);
 	}
 	tally_switch(&slot, TALLY_NONE, now);
-	/* it is retired at that time, which is not yet */
+	/* it is retired at that time, which is in the future */
 	segment.clock = TALLY_CLOCK_VIRTUAL;
 	segment.header->virtual_tick = now;
 	tally_virtual_tick = &segment.header->virtual_tick;
@@ -362,7 +362,7 @@ more_sessions_than_slots_are_refused_and_counted(void **state)
 	assert_int_equal(tally_claim(&segment, &identity, &slots[8]), ENOSPC);
 	assert_int_equal(segment.header->overflow_slots, 1);
 	assert_int_equal(segment.header->refused_memory, 0);
-	/* a refused process sees when a slot becomes free; no other process looks */
+	/* a refused process notices when a slot becomes free; no other process checks */
 	assert_int_equal(segment.header->free_slot_signal, 0);
 	tally_retire(&slots[3]);
 	assert_int_equal(segment.header->free_slot_signal, 1);
@@ -442,7 +442,7 @@ a_full_group_book_adds_to_its_overflow_account(void **state)
 static tally_slot *stepping;
 static int	steps_seen;
 
-/* As a reader would find it at this instant. */
+/* The state that a reader would find now. */
 static void
 time_is_whole_now(const char *where)
 {
@@ -483,7 +483,7 @@ readers_never_see_a_slot_without_an_account(void **state)
 	assert_at_rest(&segment);
 }
 
-/* Garbage in the book.s words must not lead out of bounds. */
+/* Garbage in the book's words must not lead out of bounds. */
 static void
 garbage_in_a_book_stays_within_bounds(void **state)
 {

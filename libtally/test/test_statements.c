@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_statements.c
- *	  Statements in a cache and in the table: entered, found, flushed; and the memory they take.
+ *	  Tests statements in a cache and in the table: entering, finding, flushing, and the memory they take.
  */
 #include "internal.h"
 #include "statement_support.h"
@@ -58,7 +58,7 @@ a_statement_is_entered_once_and_found_from_then_on(void **state)
 	assert_ptr_equal(tally_cache_find(&cache, &key), local);
 	assert_int_equal(tally_statements_count(&segment), 1);
 	assert_int_equal(local->counts.exec.count, 0);
-	assert_int_equal(local->entry, TALLY_NONE);	/* it passes */
+	assert_int_equal(local->entry, TALLY_NONE);	/* passing: pins nothing */
 	assert_int_equal(tally_statement_text_copy(&segment, tally_statement_at(&segment, test_entry_of(&segment, 77)),
 											   copy, sizeof(copy)), 8);
 	assert_memory_equal(copy, "select 1", 8);
@@ -121,7 +121,7 @@ every_count_reaches_the_table_once(void **state)
 		tally_moments_add(&local->counts.plan, i);
 		tally_moments_add(&sums.plan, i);
 		local->counts.last_us = (int64_t) (1000 + i);
-		/* all that follows the times is a sum */
+		/* all fields after the times are sums */
 		for (uint64_t *word = local->counts.io_ns; word < (uint64_t *) (&local->counts + 1); word++)
 		{
 			*word += i;
@@ -154,7 +154,7 @@ every_count_reaches_the_table_once(void **state)
 	assert_int_equal(entry->counts.last_us, 1500);
 	sums.first_us = 1001;
 	sums.last_us = 1500;
-	/* sums of squares depend on the order in which they are made */
+	/* sums of squares depend on the order of additions */
 	assert_true(entry->counts.exec.squares > sums.exec.squares * 0.999999999 &&
 				entry->counts.exec.squares < sums.exec.squares * 1.000000001);
 	sums.exec.squares = entry->counts.exec.squares;
@@ -167,7 +167,7 @@ every_count_reaches_the_table_once(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-/* Of an entry: the shortest and the longest execution since its extremes were reset, 0 and 0 if there was none. */
+/* An entry's shortest and longest execution since the reset of its extremes; 0 and 0 if there was none. */
 static void
 read_extremes(uint64_t id, uint64_t *min, uint64_t *max)
 {
@@ -197,12 +197,12 @@ minima_and_maxima_begin_again_when_they_alone_are_reset(void **state)
 	tally_statements_reset_extremes(&segment, &filter, 4711);
 	assert_int_not_equal(TALLY_EXTREMES_OF(segment.header->level_word), TALLY_EXTREMES_OF(word));
 	assert_int_equal(TALLY_RESETS_OF(segment.header->level_word), TALLY_RESETS_OF(word));
-	/* by a writer that has not noticed it */
+	/* by a writer that has not noticed the reset */
 	test_execute(&cache, &key, 50, "one");
 	tally_cache_flush(&cache);
 	read_extremes(1, &min, &max);
 	assert_true(min == 0 && max == 0);
-	/* and by one that has, with its local entry in the cache */
+	/* and by a writer that has noticed it, with its local entry in the cache */
 	test_execute(&cache, &key, 40, "one");
 	tally_statements_reset_extremes(&segment, &filter, 4712);
 	tally_cache_forget(&cache);
@@ -282,7 +282,7 @@ slots_that_cache_the_same_statement_add_up(void **state)
 		uint64_t	tag = tally_statement_hash(&key);
 
 		test_open_cache(&segment, &slots[i], &caches[i]);
-		/* as if it had come lately, so that it stays */
+		/* as if it had occurred recently, so that it stays */
 		caches[i].seen[tag >> 16 & (TALLY_SEEN - 1)] = (uint16_t) (tag >> 48);
 		test_execute_all(&caches[i], 5, 10, i + 1);
 		assert_int_equal(pins_of(5), i + 1);
@@ -328,9 +328,9 @@ with_more_accounts_than_parts_the_smallest_share_the_last(void **state)
 	memset(parts, 0, sizeof(parts));
 	for (uint32_t stat = 2; stat < 102; stat++)
 		tally_parts_add(parts, stat, 1, stat);
-	/* the largest have parts of their own */
+	/* the largest have their own parts */
 	tally_parts_add(parts, 200, 1, 3);
-	/* another's overflow is no account that could push one out */
+	/* another entry's overflow is not an account that could displace one */
 	tally_parts_add(parts, 1, 1, 1000000);
 	for (int i = 0; i < TALLY_PARTS; i++)
 	{
@@ -362,7 +362,7 @@ updates_of_cached_statements_write_no_shared_memory(void **state)
 	for (uint64_t i = 0; i < 40; i++)
 	{
 		keys[i] = test_key(1 + i * 3);
-		/* what comes twice stays */
+		/* a statement that occurs twice stays */
 		for (int n = 0; n < 2; n++)
 		{
 			test_execute(&cache, &keys[i], 10, "select $1");
@@ -370,7 +370,7 @@ updates_of_cached_statements_write_no_shared_memory(void **state)
 		}
 	}
 	memcpy(before, now, segment.size);
-	/* a few have replaced one another in the cache, and are left out */
+	/* a few have replaced one another in the cache, and are skipped */
 	for (uint64_t i = 0; updates < 100000 && i < 1000000; i++)
 		if (tally_cache_find(&cache, &keys[i % 40]) != NULL)
 		{
@@ -469,7 +469,7 @@ a_new_table_takes_only_its_sets(void **state)
 	tally_close(&big);
 }
 
-#define HEADROOM 128			/* blocks: the quarter that is left to others (memory.c) */
+#define HEADROOM 128			/* blocks: the quarter left to others (memory.c) */
 
 static void
 a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_texts.c
- *	  Texts of statements in their blocks: stored, cut, freed, found again.
+ *	  Tests texts of statements in their blocks: storing, truncating, freeing, and finding them again.
  */
 #include "internal.h"
 #include "statement_support.h"
@@ -38,7 +38,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Its entry, with the first `kept` bytes of the long text. */
+/* The statement's entry, with the first `kept` bytes of the long text. */
 static const tally_statement *
 enter(uint64_t id, uint32_t kept, uint32_t whole)
 {
@@ -60,7 +60,7 @@ assert_text(const tally_statement *statement, uint32_t length)
 	assert_int_equal(tally_statement_text_copy(&segment, statement, copy, length + 1), length);
 	assert_memory_equal(copy, long_text, length);
 	assert_int_equal(copy[length], '#');
-	/* cut by the caller */
+	/* truncated by the caller */
 	if (length > 0)
 	{
 		memset(copy, '#', length);
@@ -71,7 +71,7 @@ assert_text(const tally_statement *statement, uint32_t length)
 	free(copy);
 }
 
-/* Every block that was ever used is free or belongs to exactly one statement. */
+/* Every block ever used is free or belongs to exactly one statement. */
 static void
 assert_blocks_add_up(uint64_t leaked)
 {
@@ -154,16 +154,16 @@ a_text_longer_than_all_blocks_is_cut_and_counted(void **state)
 	assert_text(entry, all * TALLY_TEXT_BLOCK);
 	assert_int_equal(segment.header->texts_cut, 1);
 	assert_int_equal(segment.header->texts_used, all);
-	/* no block is left for another, which is entered all the same */
+	/* no block is left for another, which is entered nevertheless */
 	entry = enter(2, 10, 10);
 	assert_int_equal(entry->text, 0);
 	assert_int_equal(entry->text_bytes, 0);
 	assert_int_equal(entry->text_whole, 10);
 	assert_int_equal(segment.header->texts_cut, 2);
 	assert_blocks_add_up(0);
-	/* nobody makes its text as long as there is no space */
+	/* nobody prepares its text as long as there is no space */
 	assert_int_equal(tally_statement_known(&segment, &second), test_entry_of(&segment, 2));
-	/* with the first text's blocks freed there is space again, for the second one too */
+	/* after the first text's blocks are freed, there is space again, for the second text, too */
 	assert_int_equal(tally_statements_reset(&segment, &filter), 1);
 	assert_int_equal(tally_statement_known(&segment, &second), TALLY_NONE);
 	assert_text(enter(3, 10000, 10000), 10000);
@@ -224,7 +224,7 @@ enter_many(void *argument)
 		for (int w = 0; w < 75; w++)
 			words[w] = key.id;
 		text.length = (uint32_t) (key.id % 75 + 1) * 8;
-		/* in so small a table a count may be lost while others keep the locks; here texts matter */
+		/* in such a small table a count may be lost while others hold the locks; this test is about texts */
 		if (tally_cache_find(&crowded, &key) == NULL)
 			(void) tally_cache_enter(&crowded, &key, &text, TALLY_NONE);
 	}
@@ -261,7 +261,7 @@ many_processes_that_take_and_free_blocks_mix_no_texts(void **state)
 
 static uint32_t taken_between[2];
 
-/* Another takes two blocks and frees the first one: the head is the same, its next is not. */
+/* Another process takes two blocks and frees the first: the head is the same, its next is not. */
 static void
 take_two_give_one(const char *where)
 {
@@ -336,7 +336,7 @@ damaged_chains_end(void **state)
 
 		next[i] = &((tally_text_block *) tally_at(&segment, &segment.header->texts, entry->text))->next;
 	}
-	*next[0] = 1;					/* round and round */
+	*next[0] = 1;					/* a cycle */
 	*next[1] = count + 7;
 	*next[2] = UINT32_MAX;
 	for (uint32_t n = 0; n < segment.header->statements.count; n++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_threads.c
- *	  Every protocol of the segment between threads over one mapping, where ThreadSanitizer sees both
- *	  sides: `make tsan`. The other tests have processes, whose races it cannot see.
+ *	  Runs every protocol of the segment between threads with one mapping, so that ThreadSanitizer sees
+ *	  both sides (`make tsan`). The other tests use processes, whose races it cannot see.
  *
- * Writers run in threads and keep an oracle of what they counted. The main thread reads meanwhile and
- * compares at the end. Words that a seq guards are copied where ThreadSanitizer does not look
- * (tally_copy_words): whether a copy is of one instant is checked by its contents.
+ * Writers run in threads and keep an oracle of their counts. The main thread reads meanwhile and
+ * compares at the end. Words guarded by a seq are copied in a function that ThreadSanitizer does not
+ * check (tally_copy_words), so the tests check the consistency of a copy by its contents.
  */
 #include "statement_support.h"
 #include "tally_read.h"
@@ -48,7 +48,7 @@ setup(void **state)
 	*state = &segment;
 	test_options(&options);
 	options.slots = 12;
-	options.events = 4096;			/* two writers a whole ring apart may mix their texts */
+	options.events = 4096;			/* writers a whole ring apart could mix their texts */
 	options.statements = 1000;
 	options.relations = 60;
 	options.files = 64;
@@ -139,7 +139,7 @@ live_and_retire(writer *me)
 	}
 }
 
-/* 7 for each count, in each consistent copy of a book; and no sum less than the one before. */
+/* In each consistent copy of a book, the total is 7 per count; and no sum decreases. */
 static void
 read_sevens(void)
 {
@@ -166,7 +166,7 @@ read_sevens(void)
 				tally_read_name(&segment, heads[i].stat - 1, &name) == TALLY_READ_ABSENT ||
 				strcmp(name.name, "sevens") != 0)
 				continue;
-			/* a slot that is being cleared, or claimed anew, is not of this reading */
+			/* a slot that is being cleared, or was claimed again, is not part of this reading */
 			if (tally_read_is_same(&segment, s, &entry) && tally_read_books_end(&segment, &mark))
 				assert_int_equal(heads[i].total, 7 * heads[i].count);
 			sum += heads[i].count;
@@ -251,7 +251,7 @@ read_statements(void)
 		assert_memory_equal(text, "select $1", bytes);
 }
 
-/* Nothing is dropped but what was refused at once, whoever has lost its CPU with a lock. */
+/* Only executions refused at once are dropped, even if a thread is preempted while holding a lock. */
 static void
 assert_none_dropped(void)
 {
@@ -276,7 +276,7 @@ statements_are_cached_flushed_and_read(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-/* Forget one statement again and again, while others count it. */
+/* Resets one statement again and again, while others count it. */
 static void
 read_and_reset(void)
 {
@@ -451,7 +451,7 @@ register_names(writer *me)
 		tally_dir_entry found;
 		uint32_t	number;
 
-		/* another number than another thread's where that one lost its processor while it registered */
+		/* the number differs from another thread's if that thread was preempted while registering */
 		snprintf(name, sizeof(name), "name::%d", i);
 		number = tally_register(&segment, name, TALLY_TIMER, "ticks");
 		me->failed |= tally_read_name(&segment, number, &found) != TALLY_READ_CONSISTENT ||
@@ -485,7 +485,7 @@ names_are_registered_and_probes_reported_by_many_at_once(void **state)
 
 /* ---------------------------------------------------------------- who blocks whom */
 
-/* Every field says the same number. */
+/* Every field holds the same number. */
 static void
 wait_for_locks(writer *me)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_trace.c
- *	  Rings for traces: who takes them, what a writer stores, and that it believes nothing in them.
+ *	  Tests rings for traces: who takes them, what a writer stores, and that it does not trust their content.
  */
 #include "support.h"
 #include "internal.h"
@@ -30,7 +30,7 @@ setup(void **state)
 	return 0;
 }
 
-/* As a reader does it. */
+/* Like a reader. */
 static tally_trace *
 arm(uint32_t ring, uint32_t generation, int32_t pid, const char *application)
 {
@@ -131,7 +131,7 @@ a_writer_sees_that_it_is_wanted_no_longer(void **state)
 	trace->until = 9;
 	assert_false(tally_trace_wanted(&tracer, 10));
 	trace->until = 11;
-	/* armed anew: leaving changes nothing of it */
+	/* armed again: leaving does not change it */
 	trace = arm(0, 4, 5, "");
 	assert_false(tally_trace_wanted(&tracer, 10));
 	assert_true(tally_trace_take(&slot, &who, &other));

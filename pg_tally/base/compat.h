@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * compat.h
- *	  What differs between PostgreSQL's major versions, and nothing else.
+ *	  Differences between PostgreSQL's major versions, and nothing else.
  */
 #ifndef PG_TALLY_COMPAT_H
 #define PG_TALLY_COMPAT_H
@@ -46,7 +46,7 @@
 #error "pg_tally supports PostgreSQL 15 to 19"
 #endif
 
-/* Bit of an LWLock's state: somebody waits for it (LW_FLAG_HAS_WAITERS, lwlock.c). Nothing exported tells it. */
+/* Bit of an LWLock's state that says that it has waiters: LW_FLAG_HAS_WAITERS, private to lwlock.c. */
 #define COMPAT_LWLOCK_HAS_WAITERS ((uint32) 1 << COMPAT_LWLOCK_FLAG)
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_LWLOCK_FLAG 31		/* LW_FLAG_RELEASE_OK and LW_FLAG_LOCKED became one bit each below it */
@@ -54,7 +54,7 @@
 #define COMPAT_LWLOCK_FLAG 30
 #endif
 
-/* In 18 alone, a process may give up a lock that it holds, which another one then releases (LWLockDisown). */
+/* Only in 18, a process may give up a lock that it holds, and another process then releases it (LWLockDisown). */
 #if PG_VERSION_NUM >= 180000 && PG_VERSION_NUM < 190000
 #define COMPAT_LWLOCK_DISOWN 1
 #else
@@ -62,14 +62,14 @@
 #endif
 
 /*
- * From 19 on, the lock on a buffer's content is part of the buffer's state, and no lightweight lock. We name
- * and number it as one, BufferContent, by a number that no tranche has: those of the server end far below it.
+ * Since 19, the lock on a buffer's content is part of the buffer's state instead of a lightweight lock. We still treat
+ * it as one: BufferContent, with a number far above those of the server's tranches.
  */
 #if PG_VERSION_NUM >= 190000
 #define COMPAT_BUFFER_LOCKS 1
 #define COMPAT_BUFFER_TRANCHE PG_UINT16_MAX
 
-/* Its state's address, the same in all processes. */
+/* The address of the buffer's state, the same in all processes. */
 static inline uintptr_t
 compat_buffer_lock(Buffer buffer)
 {
@@ -85,7 +85,7 @@ compat_buffer_awaited(uintptr_t lock)
 #define COMPAT_BUFFER_LOCKS 0
 #endif
 
-/* Is this the wait event of a process that sleeps in the queue of such a lock, if it sleeps at its semaphore? */
+/* Is this the wait event of a process that sleeps at its semaphore in the queue of such a lock? */
 static inline bool
 compat_queues_for_lock(uint32 event)
 {
@@ -107,17 +107,17 @@ compat_tranche_name(uint32 tranche)
 	return GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) tranche);
 }
 
-/* Exported by the server, declared in none of its headers (xlog.c). */
+/* Exported by the server (xlog.c), but not declared in any header. */
 extern int	CommitDelay;
 
-/* How often this process found the WAL's buffers full; up to 17, since it last reported to the server's statistics. */
+/* How often this process found the WAL buffers full; before 18, since it last reported to the statistics system. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_WAL_BUFFERS_FULL pgWalUsage.wal_buffers_full
 #else
 #define COMPAT_WAL_BUFFERS_FULL PendingWalStats.wal_buffers_full
 #endif
 
-/* Does it only ever rise, so that a statement's share of it is a difference? */
+/* Is that counter monotonic, so that a statement's share is a difference? */
 #define COMPAT_WAL_BUFFERS_FULL_RISES (PG_VERSION_NUM >= 180000)
 
 #if PG_VERSION_NUM < 160000
@@ -128,7 +128,7 @@ compat_compare_setting(const void *name, const void *setting)
 }
 #endif
 
-/* A setting by its name, or NULL. Up to 15 the table is sorted, without regard to case (guc.c). */
+/* Find a setting by name, or return NULL. Up to 15, the table is sorted, ignoring case (guc.c). */
 static inline struct config_generic *
 compat_find_setting(const char *name)
 {
@@ -142,7 +142,7 @@ compat_find_setting(const char *name)
 #endif
 }
 
-/* What only settings of type string have: 19 keeps it within the setting. */
+/* The fields that only string settings have; 19 keeps them within the setting. */
 static inline struct config_string *
 compat_string_setting(struct config_generic *setting)
 {
@@ -153,7 +153,7 @@ compat_string_setting(struct config_generic *setting)
 #endif
 }
 
-/* Append what a file of the configuration sets; with a file that must be there or not. */
+/* Append the settings of a configuration file. `must_be`: the file must exist. */
 static inline bool
 compat_parse_configuration(const char *file, bool must_be, ConfigVariable **first,
 						   ConfigVariable **last)
@@ -161,7 +161,7 @@ compat_parse_configuration(const char *file, bool must_be, ConfigVariable **firs
 	return ParseConfigFile(file, must_be, NULL, 0, 0, DEBUG1, first, last);
 }
 
-/* Free what ParseLongOption has allocated: up to 15 by malloc. */
+/* Free memory allocated by ParseLongOption, which uses malloc up to 15. */
 static inline void
 compat_free_option(char *part)
 {
@@ -173,7 +173,7 @@ compat_free_option(char *part)
 #endif
 }
 
-/* Is what is written to the WAL on disk when the write is over (wal_sync_method)? */
+/* Is WAL on disk when its write returns (wal_sync_method)? */
 static inline bool
 compat_wal_writes_are_synced(void)
 {
@@ -184,7 +184,7 @@ compat_wal_writes_are_synced(void)
 #endif
 }
 
-/* The times of BufferUsage. From 17 on, shared and local blocks are timed apart. */
+/* The times in BufferUsage. Since 17, shared and local blocks are timed separately. */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_FIRST_IO_TIME shared_blk_read_time
 #else
@@ -202,8 +202,8 @@ compat_nanoseconds(instr_time time)
 }
 
 /*
- * The process's sums, in nanoseconds: blocks read, written, temporary blocks read, written; of the first two, local ones, 0 where
- * the server does not time them apart.
+ * The process's totals in nanoseconds: blocks read and written, temporary blocks read and written, then the local blocks included
+ * in the first two, which are 0 if the server does not time them separately.
  */
 static inline void
 compat_io_nanoseconds(uint64 sums[6])
@@ -222,7 +222,7 @@ compat_io_nanoseconds(uint64 sums[6])
 	sums[3] = compat_nanoseconds(pgBufferUsage.temp_blk_write_time);
 }
 
-/* Of the time of generating code, that for the deforming of tuples, which 17 and later tell. */
+/* The part of the JIT generation time spent on tuple deforming, known since 17. */
 static inline uint64
 compat_deform_nanoseconds(const JitInstrumentation *jit)
 {
@@ -233,7 +233,7 @@ compat_deform_nanoseconds(const JitInstrumentation *jit)
 #endif
 }
 
-/* Parallel workers that a query was to have, and had; 18 and later tell. */
+/* Parallel workers planned and launched for a query, known since 18. */
 #define COMPAT_WORKERS (PG_VERSION_NUM >= 180000)
 
 static inline uint64
@@ -256,10 +256,10 @@ compat_workers_launched(const EState *estate)
 #endif
 }
 
-/* Where a plan comes from, which 19 and later tell. */
+/* The origin of a plan, known since 19. */
 typedef enum compat_plan_origin
 {
-	COMPAT_PLAN_OTHER,				/* or not known */
+	COMPAT_PLAN_OTHER,				/* or unknown */
 	COMPAT_PLAN_GENERIC,			/* of a cached statement */
 	COMPAT_PLAN_CUSTOM				/* made for an execution of a cached statement */
 } compat_plan_origin;
@@ -277,7 +277,7 @@ compat_origin_of(const PlannedStmt *planned)
 #endif
 }
 
-/* Buffers that the checkpoint wrote, those of SLRUs included; from 18 on, they are counted separately. */
+/* Buffers written by the checkpoint, including SLRU buffers, which are counted separately since 18. */
 static inline uint64
 compat_checkpoint_buffers(const CheckpointStatsData *stats)
 {
@@ -288,7 +288,7 @@ compat_checkpoint_buffers(const CheckpointStatsData *stats)
 #endif
 }
 
-/* From 18 on, ExecutorRun has no parameter that says whether it is called once. */
+/* Since 18, ExecutorRun has no parameter execute_once. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_ONCE_PARAMETER
 #define COMPAT_ONCE true
@@ -307,7 +307,7 @@ compat_run(ExecutorRun_hook_type run, QueryDesc *query, ScanDirection direction,
 #endif
 }
 
-/* From 19 on, the planner has a parameter for the EXPLAIN that it plans for. */
+/* Since 19, the planner has a parameter for the state of EXPLAIN. */
 #if PG_VERSION_NUM >= 190000
 #define COMPAT_EXPLAIN_PARAMETER , ExplainState *explain
 #define COMPAT_EXPLAIN , explain
@@ -319,8 +319,8 @@ typedef JumbleState compat_jumble_state;
 #endif
 
 /*
- * As in pg_stat_statements, from 17 on: what the planner executes is within the statement that it plans, and what a
- * utility statement executes is within that one, counted or not.
+ * As in pg_stat_statements since 17: a statement executed by the planner is nested in the statement being planned, and one
+ * executed by a utility statement is nested in that, whether the outer one is counted or not.
  */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_PLANNING_NESTS true
@@ -328,21 +328,21 @@ typedef JumbleState compat_jumble_state;
 #define COMPAT_PLANNING_NESTS false
 #endif
 
-/* What these execute is what the client asked for. */
+/* Statements executed by these are the client's own. */
 static inline bool
 compat_utility_nests(const Node *utility)
 {
 	return !IsA(utility, ExecuteStmt) && !IsA(utility, PrepareStmt);
 }
 
-/* EXECUTE counts as what it executes. Up to 16, DEALLOCATE does not count either, as in pg_stat_statements. */
+/* EXECUTE counts as the statement it executes. Up to 16, DEALLOCATE is not counted either, as in pg_stat_statements. */
 static inline bool
 compat_utility_counts(const Node *utility)
 {
 	return compat_utility_nests(utility) && (PG_VERSION_NUM >= 170000 || !IsA(utility, DeallocateStmt));
 }
 
-/* Rows so far. Up to 15, a portal that is fetched in parts knows those of the last part only. */
+/* Rows so far. Up to 15, a portal that is fetched in parts only knows the rows of the last part. */
 static inline uint64
 compat_rows(const EState *estate)
 {
@@ -354,8 +354,8 @@ compat_rows(const EState *estate)
 }
 
 /*
- * The id that the server gives a utility statement when it analyses it: from 16 on by its tree, before by its text.
- * Allocates and frees memory. IsQueryIdEnabled() holds.
+ * The query id that the server gives a utility statement when it analyses it: computed from its tree since 16, from its
+ * text before. Allocates and frees memory. IsQueryIdEnabled() must be true.
  */
 static inline uint64
 compat_utility_id(Node *statement, const char *source, int location, int length)
@@ -382,7 +382,7 @@ compat_utility_id(Node *statement, const char *source, int location, int length)
 #endif
 }
 
-/* From 18 on, a list of constants is one place in the text, of known length ... */
+/* Since 18, a list of constants is one location in the text, with a known length ... */
 static inline bool
 compat_is_list(const LocationLen *place)
 {
@@ -393,7 +393,7 @@ compat_is_list(const LocationLen *place)
 #endif
 }
 
-/* ... and parameters have places too: they are numbered anew where there is a list, else they stay as they are. */
+/* ... and parameters have locations, too. They are renumbered if there is a list, and unchanged otherwise. */
 static inline bool
 compat_is_replaced(const JumbleState *jumble, const LocationLen *place)
 {
@@ -404,7 +404,7 @@ compat_is_replaced(const JumbleState *jumble, const LocationLen *place)
 #endif
 }
 
-/* A lock's holders and waiters, one after the other: the one after `at`, or the first. The caller holds the partition. */
+/* Iterate over a lock's holders and waiters: returns the one after `at`, or the first. The caller holds the partition lock. */
 static inline PROCLOCK *
 compat_next_proclock(LOCK *lock, PROCLOCK *at)
 {
@@ -419,7 +419,7 @@ compat_next_proclock(LOCK *lock, PROCLOCK *at)
 #endif
 }
 
-/* The queue of a lock, in its order: the process that waits behind `at`, or the first. The caller holds the partition. */
+/* Iterate over a lock's queue: returns the process that waits behind `at`, or the first. The caller holds the partition lock. */
 static inline PGPROC *
 compat_next_waiter(LOCK *lock, PGPROC *at)
 {
@@ -450,7 +450,7 @@ compat_lock_held(const LOCKTAG *tag, LOCKMODE mode)
 #endif
 }
 
-/* Checkpoints by time that the checkpointer has counted, but not sent to the server's statistics. */
+/* Timed checkpoints that the checkpointer has counted but not yet reported to the statistics system. */
 static inline PgStat_Counter
 compat_timed_checkpoints(void)
 {
@@ -461,7 +461,7 @@ compat_timed_checkpoints(void)
 #endif
 }
 
-/* Do backslashes in plain strings escape? From 19 on, they never do. */
+/* Are backslashes in plain strings escapes? Since 19, they never are. */
 static inline bool
 compat_strings_have_escapes(void)
 {
@@ -472,12 +472,12 @@ compat_strings_have_escapes(void)
 #endif
 }
 
-/* From 18 on, blocks may be read by io_uring, if the server was built with liburing. */
+/* Since 18, blocks may be read with io_uring, if the server was built with liburing. */
 #define COMPAT_IO_URING (PG_VERSION_NUM >= 180000)
 
 /*
- * From 17 on, extensions and injection points may name wait events of their own. pgstat_get_wait_event finds
- * these names under a lightweight lock, and raises an error if there is none.
+ * Since 17, extensions and injection points may define custom wait events. pgstat_get_wait_event looks up
+ * their names under a lightweight lock, and raises an error if there is none.
  */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_CUSTOM_WAITS 1
@@ -497,7 +497,7 @@ compat_is_custom_wait(uint32 event)
 }
 #endif
 
-/* Types of process, in the words of pg_stat_activity's backend_type. */
+/* Process types, named as in pg_stat_activity.backend_type. */
 static inline const char *
 compat_process_kind(BackendType type)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * helper_process.c
- *	  Work that the postmaster has done by a child, which it can afford to lose.
+ *	  Runs work for the postmaster in a child process, which it can afford to lose.
  *
- * Damaged contents of the segment must not stop or delay the postmaster, so it never maps the file. What
- * must be read or changed at start and stop is done by a short-lived child. The child has no shared memory
- * slot, takes no lock and skips the server's exit code.
+ * Damaged contents of the segment must not stop or delay the postmaster, so it never maps the file. A
+ * short-lived child reads or changes the contents at startup and shutdown. The child has no PGPROC, takes
+ * no lock and skips the server's exit code.
  *
- * The callers have blocked the postmaster's signals (at start, in its signal handlers, at exit), so only
- * this file waits for the child.
+ * The callers run with the postmaster's signals blocked (at startup, in its signal handlers, at exit), so
+ * only this file waits for the child.
  */
 #include "base/compat.h"
 
@@ -27,7 +27,7 @@
 #define DONE 0
 #define NOT_DONE 1
 
-/* How often to try to make the child. */
+/* Attempts to fork. */
 #define HELPER_FORKS 3
 
 static bool is_helper = false;
@@ -59,12 +59,12 @@ be_the_helper(pid_t parent, bool (*work) (void *argument), void *argument)
 	is_helper = true;
 	MyProcPid = getpid();
 	IsUnderPostmaster = true;
-	/* an error must not run the postmaster's exit callbacks */
+	/* an error must not trigger the postmaster's exit callbacks */
 	on_exit_reset();
 	_exit(work(argument) ? DONE : NOT_DONE);
 }
 
-/* 0: it has ended, its status is there; ETIME; or why that is unknown. */
+/* Returns 0 when the child has ended, with its status; ETIME after a timeout; another errno if waiting failed. */
 static int
 wait_for(pid_t pid, int seconds, int *status)
 {
@@ -85,12 +85,12 @@ wait_for(pid_t pid, int seconds, int *status)
 		if (now.tv_sec - begun.tv_sec > seconds)
 			return ETIME;
 		nanosleep(&pause, NULL);
-		/* most are over in a few ms */
+		/* most helpers finish within a few ms */
 		pause.tv_nsec = Min(pause.tv_nsec * 2, 20000000);
 	}
 }
 
-/* A lack of processes or memory may be over soon. */
+/* A shortage of processes or memory may be temporary. */
 static pid_t
 fork_patiently(void)
 {
@@ -133,9 +133,9 @@ helper_run(const char *what, int seconds, bool (*work) (void *argument), void *a
 		return HELPER_FAILED;
 	}
 	if (error == 0 && WIFSIGNALED(status))
-		ereport(LOG, (errmsg("pg_tally could not %s: its process was terminated by signal %d: %s",
+		ereport(LOG, (errmsg("pg_tally could not %s: its helper process was terminated by signal %d: %s",
 							 what, WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));
 	else if (error != 0)
-		ereport(LOG, (errmsg("pg_tally could not %s: its process was lost: %s", what, strerror(error))));
+		ereport(LOG, (errmsg("pg_tally could not %s: lost track of its helper process: %s", what, strerror(error))));
 	return error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == DONE ? HELPER_DONE : HELPER_FAILED;
 }

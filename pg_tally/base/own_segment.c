@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * own_segment.c
- *	  The segment that this process has open, and where its file is (own_segment.h).
+ *	  The segment that this process has open, and the path of its file (own_segment.h).
  */
 #include "base/compat.h"
 

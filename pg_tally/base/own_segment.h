@@ -3,7 +3,7 @@
  * own_segment.h
  *	  The segment that this process has open, and how the library was loaded.
  *
- * Children inherit it from the postmaster, which does not map the file.
+ * Child processes inherit it from the postmaster, which itself does not map the file.
  */
 #ifndef PG_TALLY_OWN_SEGMENT_H
 #define PG_TALLY_OWN_SEGMENT_H
@@ -17,11 +17,11 @@ typedef struct own_segment_state
 	tally_segment segment;
 	char		path[MAXPGPATH];
 	pid_t		opener;				/* process that opened it; 0: none */
-	bool		shared;				/* by shared_preload_libraries */
-	char		failure[256];		/* why there is none; else empty */
-	const char *remedy;				/* what helps against that; NULL: not known */
-	bool		messages_installed;	/* the probe on the reading of messages */
-	const char *view_only;			/* why this session is not instrumented; NULL: it is */
+	bool		shared;				/* loaded by shared_preload_libraries */
+	char		failure[256];		/* why there is no segment; else empty */
+	const char *remedy;				/* hint for that failure, or NULL */
+	bool		messages_installed;	/* the probe on reading messages is installed */
+	const char *view_only;			/* why this session is not instrumented; NULL if it is */
 } own_segment_state;
 
 extern own_segment_state own;
@@ -33,14 +33,14 @@ extern own_segment_state own;
 
 /* The segment that this process has mapped, or NULL. */
 extern tally_segment *pg_tally_segment(void);
-/* That it has open; the postmaster's is not mapped. Or NULL. */
+/* The segment that this process has open, mapped or (in the postmaster) not; or NULL. */
 extern tally_segment *pg_tally_opened(void);
-/* Where the segment of this server is in a folder; 0 or an errno. */
+/* Compose the path of this server's segment in a directory. Returns 0 or an errno value. */
 extern int	pg_tally_path_in(const char *directory, char *path, size_t size);
-/* Does this process report for the server: the postmaster, or a session that loaded the library? */
+/* Does this process report for the server? The postmaster does, and sessions that loaded the library themselves. */
 extern bool pg_tally_reports(void);
 
-/* The name of a statistic as a head gives it, 1 + its number; "unknown" for none. */
+/* The name of a statistic, given 1 + its number, as in a tally_head; "unknown" if there is none. */
 static inline const char *
 pg_tally_stat_name(tally_segment *segment, uint32 stat)
 {
@@ -50,36 +50,36 @@ pg_tally_stat_name(tally_segment *segment, uint32 stat)
 
 /* ---------------------------------------------------------------- helper_process.c */
 
-/* Work that the postmaster has done by a child, which it can afford to lose. */
+/* Runs work for the postmaster in a child process, which it can afford to lose. */
 
 typedef enum helper_result
 {
 	HELPER_DONE,				/* work returned true */
-	HELPER_FAILED,				/* it returned false, or its process was killed or lost */
-	HELPER_NOT_STARTED,			/* no process could be made: this says nothing about what it works on */
+	HELPER_FAILED,				/* work returned false, or its process was killed or lost */
+	HELPER_NOT_STARTED,			/* fork failed, which says nothing about the segment */
 } helper_result;
 
 /*
- * Run work(argument) in a child, which is killed after that many seconds. If it was killed or lost or could not be
- * made, the server's log says that pg_tally could not do `what`, and why.
+ * Run work(argument) in a child process, which is killed after that many seconds. If it is killed, lost or cannot be
+ * forked, logs that pg_tally could not do `what`, and why.
  */
 extern helper_result helper_run(const char *what, int seconds, bool (*work) (void *argument), void *argument);
 
-/* Is this process such a child? */
+/* Is this process such a child process? */
 extern bool helper_is_one(void);
 
-/* Memory that both see, of zeros, until the caller unmaps it; NULL: there is none. */
+/* Zeroed memory shared by parent and child until the caller unmaps it; NULL if out of memory. */
 extern void *helper_shared_memory(size_t size);
 
 /* ---------------------------------------------------------------- view_session.c */
 
 /* A session that views the segment without being instrumented. */
 
-/* The segment of this server's instrumented sessions as it is now, or NULL and why not. */
+/* The current segment of this server's instrumented sessions, or NULL with the reason. */
 extern tally_segment *view_session_segment(const char **reason);
-/* Where it is. */
+/* Its path. */
 extern const char *view_session_path(void);
-/* Is that process in it? */
+/* Does that process have a slot in it? */
 extern bool view_session_finds(pid_t pid);
 /* Close it. */
 extern void view_session_end(void);

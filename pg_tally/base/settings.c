@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * settings.c
- *	  The values of the settings, and their texts in a session that defines few of them.
+ *	  The values of the settings, and their texts in a session that defines only some of them.
  */
 #include "base/compat.h"
 
@@ -30,18 +30,18 @@
 /* ---------------------------------------------------------------- configuration */
 
 /*
- * The configured value of a setting, ignoring what a client has set.
+ * The configured value of a setting, ignoring values set by clients.
  *
- * A setting that no library has defined is a placeholder, which any user may set: by SET, in a function's
- * definition, or in the options of a connection. The server remembers the source of a value (GucSource),
- * so a session's value is taken if its source is the configuration. SET keeps the configured value for
- * RESET, but options of a connection overwrite both. Only then is the configuration read again, in the
- * server's order: role and database, the postmaster's command line, the files.
+ * A setting that no library has defined is a placeholder, which any user may set: with SET, in a function's
+ * definition, or in connection options. The server remembers the source of a value (GucSource), so a
+ * session's value is used if it comes from the configuration. SET preserves the configured value for RESET,
+ * but connection options overwrite both. Only in that case is the configuration read again, in the server's
+ * order: role and database, the postmaster's command line, the configuration files.
  */
 
 #define COMMAND_LINE_MAX 65536
 
-/* Is a value of that source, set in that context, within the scope? */
+/* Is a value from that source, set in that context, within the scope? */
 static bool
 counts(GucSource source, GucContext context, configuration_scope scope)
 {
@@ -50,7 +50,7 @@ counts(GucSource source, GucContext context, configuration_scope scope)
 		case CONFIGURATION_SERVER:
 			return source <= PGC_S_ARGV;
 		case CONFIGURATION_SESSION:
-			/* The server lets nobody but superusers set a placeholder for a role or a database. */
+			/* Only superusers can set a placeholder for a role or a database. */
 			return source <= PGC_S_DATABASE_USER;
 		case CONFIGURATION_SUPERUSER:
 			return source <= PGC_S_DATABASE_USER ||
@@ -59,7 +59,7 @@ counts(GucSource source, GucContext context, configuration_scope scope)
 	return false;
 }
 
-/* The value in "name=value", allocated, if the name is this one. */
+/* An allocated copy of the value in "name=value", if the name matches. */
 static char *
 value_in(const char *assignment, const char *name)
 {
@@ -75,7 +75,7 @@ value_in(const char *assignment, const char *name)
 	return copy;
 }
 
-/* What is set for a role in a database; InvalidOid stands for all roles or databases. */
+/* The value set for a role in a database; InvalidOid stands for all roles or databases. */
 static char *
 value_for(Relation relation, Oid database, Oid role, const char *name)
 {
@@ -111,7 +111,7 @@ value_for(Relation relation, Oid database, Oid role, const char *name)
 	return value;
 }
 
-/* What ALTER ROLE and ALTER DATABASE have set for this session. */
+/* The value set by ALTER ROLE or ALTER DATABASE for this session. */
 static char *
 value_of_role(const char *name)
 {
@@ -135,7 +135,7 @@ value_of_role(const char *name)
 	return value;
 }
 
-/* What the postmaster's command line sets: -c name=value or --name=value, of several the last. */
+/* The value on the postmaster's command line: -c name=value or --name=value; the last one wins. */
 static bool
 value_of_command_line(const char *name, char **value)
 {
@@ -169,7 +169,7 @@ value_of_command_line(const char *name, char **value)
 	return true;
 }
 
-/* What the files set. */
+/* The value in the configuration files. */
 static bool
 value_of_files(const char *name, char **value)
 {
@@ -185,7 +185,7 @@ value_of_files(const char *name, char **value)
 	return true;
 }
 
-/* The configuration itself, read anew. */
+/* Read the configuration itself again. */
 static bool
 read_again(const char *name, configuration_scope scope, const char **text)
 {
@@ -276,7 +276,7 @@ settings_directory_of_session(void)
 	return text != NULL ? text : SETTINGS_DIRECTORY;
 }
 
-/* Allocates nothing: it is asked at exit, too. */
+/* Allocates nothing, because it is also called at exit. */
 bool
 settings_names_library(const char *list)
 {

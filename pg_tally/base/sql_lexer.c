@@ -3,7 +3,7 @@
  * sql_lexer.c
  *	  See sql_lexer.h.
  *
- * All encodings of a server have bytes below 128 only for ASCII characters, so characters need not be decoded.
+ * In all server encodings, bytes below 128 are always ASCII characters, so characters need not be decoded.
  */
 #include <string.h>
 
@@ -58,7 +58,7 @@ line_comment_end(const sql_lexer *l, uint32_t i)
 	return i;
 }
 
-/* They nest. */
+/* Comments nest. */
 static uint32_t
 block_comment_end(const sql_lexer *l, uint32_t i, bool *ended)
 {
@@ -86,7 +86,7 @@ block_comment_end(const sql_lexer *l, uint32_t i, bool *ended)
 
 /* ---------------------------------------------------------------- strings */
 
-/* Where the string is continued, after blanks with a line break and comments; 0: it is not. */
+/* Where the string continues, after white space with a line break and comments; 0 if it does not. */
 static uint32_t
 continuation(const sql_lexer *l, uint32_t i)
 {
@@ -108,7 +108,7 @@ continuation(const sql_lexer *l, uint32_t i)
 	}
 }
 
-/* `i` is after the opening quote. A quote within is doubled. */
+/* `i` is after the opening quote. Quotes inside are doubled. */
 static uint32_t
 quoted_end(const sql_lexer *l, uint32_t i, char quote, bool escapes, sql_token *token)
 {
@@ -146,14 +146,14 @@ string_end(const sql_lexer *l, uint32_t i, bool plain, bool escapes, sql_token *
 		i = quoted_end(l, next + 1, '\'', escapes || (plain && l->backslashes), token);
 		next = token->ended ? continuation(l, i) : 0;
 	} while (next != 0);
-	/* what is unclear with escapes off is unclear with escapes on */
+	/* a string whose end is unclear without escapes is unclear with them, too */
 	if (plain && l->backslashes && !token->unclear)
 		token->unclear = memmem(l->text + token->at, i - token->at, "\\'", 2) != NULL;
 	token->unclear = token->unclear && plain;
 	return i;
 }
 
-/* Bytes of the tag of dollar quotes, both dollars included; 0: there is none. */
+/* Length of a dollar quote's tag in bytes, including both dollars; 0 if there is none. */
 static uint32_t
 tag_length(const sql_lexer *l, uint32_t i)
 {
@@ -192,7 +192,7 @@ number_end(const sql_lexer *l, uint32_t i)
 	}
 	while (is_digit(at(l, i)) || at(l, i) == '_')
 		i++;
-	/* 1..2 is a range of PL/pgSQL */
+	/* 1..2 is a range in PL/pgSQL */
 	if (at(l, i) == '.' && at(l, i + 1) != '.')
 		for (i++; is_digit(at(l, i)) || at(l, i) == '_';)
 			i++;
@@ -207,7 +207,7 @@ number_end(const sql_lexer *l, uint32_t i)
 	return i;
 }
 
-/* An operator ends before a comment, and with a sign only where it has a character that SQL's own operators lack. */
+/* An operator ends before a comment. It may end with a sign only if it contains a character that SQL's own operators lack. */
 static uint32_t
 operator_end(const sql_lexer *l, uint32_t from)
 {

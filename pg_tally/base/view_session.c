@@ -3,8 +3,8 @@
  * view_session.c
  *	  A session that views the segment without being instrumented.
  *
- * Calling one of the views' functions loads the library, in any session and by any role. Such a session
- * is not instrumented: it maps the segment of the others, takes no slot and installs no probe.
+ * Any role can load the library into its session by calling one of the views' functions. Such a session
+ * is not instrumented: it maps the other sessions' segment, takes no slot and installs no probes.
  */
 #include "base/compat.h"
 
@@ -21,7 +21,7 @@ static tally_segment seen;
 static char path[MAXPGPATH];
 static char why_not[160];
 
-/* All sessions may have ended since, and a new segment may have been created. */
+/* Is the mapped segment still current? All sessions may have ended since, and created a new one. */
 static bool
 still_there(void)
 {
@@ -50,7 +50,7 @@ view_session_segment(const char **reason)
 	if (error == ENOENT)
 		snprintf(why_not, sizeof(why_not), "no session of this server is instrumented");
 	else
-		snprintf(why_not, sizeof(why_not), "the segment cannot be opened: %s", strerror(error));
+		snprintf(why_not, sizeof(why_not), "could not open the segment: %s", strerror(error));
 	*reason = why_not;
 	return NULL;
 }

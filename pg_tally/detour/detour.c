@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour.c
- *	  What does not depend on the processor: finding functions to redirect, and the clock of handlers
- *	  where the time stamp counter cannot be used.
+ *	  The processor-independent parts: finding functions to redirect, and the clock of handlers if the time
+ *	  stamp counter cannot be used.
  */
 #include "base/compat.h"
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_aarch64.c
- *	  What detours (detour_engine.c) need to know of aarch64.
+ *	  The aarch64 part of detours (detour_engine.c).
  *
- * One instruction of the function is replaced by a jump to the stub (detour_plan_aarch64.h). Jumps between the function
- * and its stub are direct, so they need no landing pad (BTI) and no register. Handlers are called through x16, which a
+ * A jump to the stub replaces one instruction of the function (detour_plan_aarch64.h). Jumps between the function and
+ * its stub are direct, so they need no landing pad (BTI) and no register. Handlers are called through x16, which a
  * linker's veneer may change at any call anyway.
  *
- * There is no stack slot of the return address here: it arrives in x30. The stub saves it just below the caller's
- * stack, where a call on x86-64 would have put it, and that is the slot that handlers get. A function that was
- * called from another has a slot below the other's, because the other had to save its own x30. A function that signs
- * its return address (paciasp) does it with the x30 that the stub gave it and the stack pointer of its caller, and
- * checks it with the same two. Calls that are followed to their return are made from return pads (detour_return_aarch64.c).
+ * The return address arrives in x30, without a stack slot. The stub saves it just below the caller's stack, where a
+ * call on x86-64 would have put it, and passes that slot to the handlers. The slot of a called function is always
+ * below its caller's, because the caller had to save its own x30. A function that signs its return address (paciasp)
+ * uses the x30 from the stub and the caller's stack pointer, and checks it with the same two. Calls that are followed
+ * to their return are made from return pads (detour_return_aarch64.c).
  *
  * Handlers are ordinary functions compiled without vector registers. The stub saves all other registers that a
- * function may change, since callers in the original's own source file may count on them (gcc -fipa-ra).
+ * function may change, because callers in the original function's source file may rely on them (gcc -fipa-ra).
  */
 #include "base/compat.h"
 
@@ -49,7 +49,7 @@ put_branch(stub *s, uint32 opcode, uintptr_t target)
 
 #define BL 0x94000000
 
-/* The same to the stub's beginning, which does what the function does. */
+/* The same to the beginning of the stub, which does the function's work. */
 static void
 put_to_original(stub *s, uint32 opcode)
 {
@@ -98,7 +98,7 @@ mentions(uint32 instruction, uint32 reg)
 		(instruction >> 10 & 31) == reg || (instruction >> 16 & 31) == reg;
 }
 
-/* A load from a distance becomes one from an address. `kept`: the instruction before it. */
+/* A PC-relative load becomes one from an address. `kept`: the instruction before it. */
 static void
 put_load(stub *s, uint32 instruction, uintptr_t from, uint32 kept)
 {
@@ -125,7 +125,7 @@ put_load(stub *s, uint32 instruction, uintptr_t from, uint32 kept)
 	}
 }
 
-/* Put an instruction that was at `from` into the stub, so that it does there what it did. */
+/* Put the instruction at `from` into the stub, so that it has the same effect there. */
 static void
 move(stub *s, uint32 instruction, uintptr_t from, uint32 kept)
 {
@@ -168,7 +168,7 @@ move(stub *s, uint32 instruction, uintptr_t from, uint32 kept)
 	s->failed = true;
 }
 
-/* What does the same as the function. */
+/* Code that does the function's work. */
 static void
 put_original(stub *s, const detour_plan *plan, const uint8 *function)
 {
@@ -211,7 +211,7 @@ put_restore(stub *s)
 	put_instruction(s, 0xa8c00000 | PAIR(0, 1, FRAME));		/* ldp x0, x1, [sp], #FRAME */
 }
 
-/* The same, but x0 stays: the result. */
+/* The same, except that x0, the result, stays. */
 static void
 put_restore_with_result(stub *s)
 {
@@ -226,7 +226,7 @@ put_return(stub *s)
 	put_instruction(s, 0xd65f03c0);
 }
 
-/* Did the handler return false? Then only the function is left to do. */
+/* If the handler returned false, only the function remains to be called. */
 static void
 put_if_false_original(stub *s)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_aside_aarch64.c
- *	  What handlers need in assembly: calling an ordinary function with the vector registers kept,
- *	  and reading a jump buffer.
+ *	  Assembly code for handlers: calling an ordinary function with the vector registers preserved, and
+ *	  reading a jump buffer.
  */
 #include "base/compat.h"
 
@@ -16,9 +16,9 @@ detour_prepare_aside(void)
 }
 
 /*
- * detour_aside(fn, arg): x0, x1. The stub keeps the general registers (detour_aarch64.c). Of the scalable vectors
- * (SVE) only what they share with v0 .. v31 is kept: no caller can count on more, unless a compiler kept a scalable
- * vector over a call of a function that it saw to use none.
+ * detour_aside(fn, arg): x0, x1. The stub preserves the general registers (detour_aarch64.c). Of the scalable vectors
+ * (SVE), only the part shared with v0 .. v31 is preserved. No caller can rely on more, unless a compiler kept a
+ * scalable vector across a call of a function that it saw to use none.
  */
 __asm__(
 		".text\n"
@@ -99,7 +99,7 @@ stack_now(void)
 	return stack;
 }
 
-/* The stack moves only at the start and the end of a function here. */
+/* On this processor, the stack pointer moves only at the start and the end of a function. */
 static pg_noinline uintptr_t
 secret_of_a_buffer(void)
 {
@@ -110,7 +110,7 @@ secret_of_a_buffer(void)
 	return stack_word(here) ^ stack_now();
 }
 
-/* The same from another depth: is it so in this C library? */
+/* The same from a different depth, to check whether this holds for this C library. */
 static pg_noinline bool
 secret_is(uintptr_t secret)
 {

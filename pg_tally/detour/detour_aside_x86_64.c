@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_aside_x86_64.c
- *	  What handlers need in assembly: calling an ordinary function with every register kept,
- *	  and reading a jump buffer.
+ *	  Assembly code for handlers: calling an ordinary function with every register preserved, and reading a
+ *	  jump buffer.
  */
 #include "base/compat.h"
 
@@ -13,7 +13,7 @@
 
 #define FXSAVE_SIZE 512
 
-/* Bytes that XSAVE may write, and which parts of the state: all but AMX's tiles. The code below names them. */
+/* Number of bytes that XSAVE may write, and the saved parts of the state: all except AMX tiles. Named in the code below. */
 extern uint32 detour_state_size __attribute__((visibility("hidden")));
 extern uint32 detour_state_parts __attribute__((visibility("hidden")));
 uint32		detour_state_size = FXSAVE_SIZE;
@@ -22,8 +22,8 @@ uint32		detour_state_parts = 0;
 #define STATE_PARTS 0xe7			/* x87, SSE, AVX, AVX-512 (Intel SDM vol. 1, 13.1) */
 
 /*
- * Before the first handler calls detour_call_aside; ordinary code may call it before. Without XSAVE the older FXSAVE
- * does.
+ * To be called by ordinary code before the first handler calls detour_call_aside. Without XSAVE, the older FXSAVE is
+ * used.
  */
 void
 detour_prepare_aside(void)
@@ -43,7 +43,7 @@ detour_prepare_aside(void)
 	detour_state_parts = enabled & STATE_PARTS;
 }
 
-/* detour_aside(fn, arg): %rdi, %rsi; everything but the flags is as before afterwards. */
+/* detour_aside(fn, arg): %rdi, %rsi; preserves everything except the flags. */
 __asm__(
 		".text\n"
 		".globl detour_aside\n"
@@ -120,7 +120,7 @@ demangle(const sigjmp_buf target)
 	return stack;
 }
 
-/* Is it so in this C library? */
+/* Does this hold for this C library? */
 static bool
 can_demangle(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_decode_aarch64.c
- *	  Making a detour_plan from the instructions of an aarch64 function.
+ *	  Makes a detour_plan from the instructions of an aarch64 function.
  *
- * Knows nothing of PostgreSQL. Encodings: Arm Architecture Reference Manual for A-profile, chapter C4; hints and
- * landing pads C6.2 (BTI, PACIASP).
+ * Independent of PostgreSQL. Encodings: Arm Architecture Reference Manual for A-profile, chapter C4; hints and
+ * landing pads in C6.2 (BTI, PACIASP).
  */
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "detour/detour_plan.h"
 
 #define FUNCTION_MAX 65536
-#define SP 31						/* or the zero register, by instruction */
+#define SP 31						/* or the zero register, depending on the instruction */
 
 static uint32_t
 instruction_at(const uint8_t *code, size_t at)
@@ -24,7 +24,7 @@ instruction_at(const uint8_t *code, size_t at)
 	return instruction;
 }
 
-/* `width` bits from bit `low` on. */
+/* `width` bits, starting at bit `low`. */
 static uint32_t
 bits(uint32_t instruction, int low, int width)
 {
@@ -91,7 +91,7 @@ detour_decode(uint32_t i, uint64_t at, uint64_t *target)
 	return DETOUR_ANYWHERE;
 }
 
-/* blr and its signed forms: what it leaves in x30 is where it lies. */
+/* blr and its signed forms, which put their own address into x30. */
 static bool
 is_indirect_call(uint32_t i)
 {
@@ -105,7 +105,7 @@ is_indirect_jump(uint32_t i)
 	return (i & 0xfefff000) == 0xd61f0000;
 }
 
-/* Does it sign the return address with its own address too (paciasppc and its like; pacm before a paciasp)? */
+/* Does it also sign the return address with its own address (paciasppc and the like; pacm before a paciasp)? */
 static bool
 signs_with_its_address(uint32_t i)
 {
@@ -114,14 +114,14 @@ signs_with_its_address(uint32_t i)
 
 /* ---------------------------------------------------------------- the first instruction */
 
-/* bti in its four forms, paciasp, pacibsp: where an indirect call may arrive. */
+/* Landing pads of indirect calls: bti in its four forms, paciasp, pacibsp. */
 static bool
 is_landing_pad(uint32_t i)
 {
 	return (i & 0xffffff3f) == 0xd503241f || i == 0xd503233f || i == 0xd503237f;
 }
 
-/* Does it store below the stack and move it there? Then by how many bytes; else 0. */
+/* Number of bytes by which a pre-indexed store moves the stack down; 0 for other instructions. */
 static uint32_t
 pushes(uint32_t i)
 {
@@ -140,7 +140,7 @@ pushes(uint32_t i)
 	return (int64_t) offset < 0 ? (uint32_t) -offset : 0;
 }
 
-/* Is it one whose repetition makes no difference: writes one register, from others? */
+/* Is it idempotent: does it write one register from others? */
 static bool
 may_be_repeated(uint32_t i)
 {
@@ -170,7 +170,7 @@ may_be_repeated(uint32_t i)
 	return false;
 }
 
-/* Which register it writes is known of those that may be repeated. */
+/* The register it writes, known for those that may be repeated. */
 static uint16_t
 written_arguments(uint32_t i)
 {
@@ -200,9 +200,9 @@ may_stay(uint32_t i, detour_plan *plan)
 	return true;
 }
 
-/* ---------------------------------------------------------------- what leads into it */
+/* ---------------------------------------------------------------- branches into the moved instructions */
 
-/* Does it save what the function must keep, or set up its frame: mov x29, sp; stp x19, x20, [sp, #n] ... */
+/* Does it save registers that the function must preserve, or set up its frame: mov x29, sp; stp x19, x20, [sp, #n] ... */
 static bool
 is_prologue(uint32_t i)
 {
@@ -217,7 +217,7 @@ is_prologue(uint32_t i)
 	return false;
 }
 
-/* Does every path through the instruction at `at` come from the function's start: is it followed by the rest of a prologue? */
+/* Do all paths through the instruction at `at` come from the function's start, because the rest of a prologue follows? */
 static bool
 within_prologue(const uint8_t *function, size_t size, size_t at)
 {
@@ -238,7 +238,7 @@ within_prologue(const uint8_t *function, size_t size, size_t at)
 }
 
 /*
- * Does the jump at `at` go where a pointer in memory leads: is it a tail call? The target of a switch is computed, from
+ * Is the jump at `at` a tail call, to an address loaded from a pointer in memory? The target of a switch is computed from
  * its table and the address of its cases. A load with an index may be from a table of addresses.
  */
 static bool
@@ -253,10 +253,10 @@ is_tail_call(const uint8_t *function, size_t at)
 		detour_kind kind = detour_decode(i, at, &ignored);
 
 		if (kind == DETOUR_CONDITIONAL || kind == DETOUR_SHORT)
-			continue;				/* not taken here */
+			continue;				/* not on this path */
 		if (kind == DETOUR_BRANCH || kind == DETOUR_CALL || (i & 0xfe000000) == 0xd6000000)
 			return false;
-		/* Of a pair a load writes a second register. What writes no register looks as if it did. */
+		/* A pair load writes a second register. Instructions that write none are treated as if they did. */
 		if (RD(i) != reg && ((i & 0x3a000000) != 0x28000000 || bits(i, 10, 5) != reg))
 			continue;
 		if ((i & 0xffe0ffe0) == 0xaa0003e0)		/* mov x, x */
@@ -268,9 +268,9 @@ is_tail_call(const uint8_t *function, size_t at)
 }
 
 /*
- * Does any instruction branch to the replaced one, or to what is before it? A call of the function itself is none. A
- * jump through a register is a switch, whose table's address is taken somewhere in the function, or a tail
- * call. A switch never leads into a prologue, which runs once.
+ * Does any instruction branch to the replaced one, or to one before it? A call of the function itself does not count. A
+ * jump through a register is either a switch, whose table's address is taken somewhere in the function, or a tail
+ * call. A switch never leads into a prologue, which runs only once.
  */
 static bool
 branches_into(const uint8_t *function, size_t size, size_t replaced)
@@ -308,7 +308,7 @@ branches_into(const uint8_t *function, size_t size, size_t replaced)
 
 /* ---------------------------------------------------------------- the plan */
 
-/* Can it be done elsewhere? */
+/* Can the instruction be executed elsewhere? */
 static bool
 may_move(uint32_t i, char *reason, size_t reason_size)
 {
@@ -323,8 +323,8 @@ may_move(uint32_t i, char *reason, size_t reason_size)
 }
 
 /*
- * Is there a jump at `at` already, behind a landing pad or not: b, or a jump through x16 or x17, which linkers and other
- * tools use to get further?
+ * Is there already a jump at `at`, possibly after a landing pad: b, or a jump through x16 or x17, which linkers and other
+ * tools use for larger distances?
  */
 static bool
 begins_with_jump(const uint8_t *function, size_t size, size_t at)

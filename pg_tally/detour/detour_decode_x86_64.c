@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_decode_x86_64.c
- *	  Making a detour_plan by decoding a function with Zydis.
+ *	  Makes a detour_plan by decoding a function with Zydis.
  *
- * Knows nothing of PostgreSQL; shared by the extension and by detour_prove.c. The decoder's
- * library is opened when it is first needed: its relocation and its tables cost more than
- * half a millisecond, and most sessions have a plan that was proven at build time.
+ * Independent of PostgreSQL; shared by the extension and detour_prove.c. The decoder's library is opened
+ * only when it is needed, because its relocation and tables cost more than half a millisecond, and most
+ * sessions use plans that were proven at build time.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE				/* link.h */
@@ -22,7 +22,7 @@
 
 #define FUNCTION_MAX 65536
 
-/* Its minor versions change structures: only the one that we are compiled for will do. */
+/* Minor versions change structures, so only the version that we are compiled for can be used. */
 #define ZYDIS_MAJOR ((unsigned) ZYDIS_VERSION_MAJOR(ZYDIS_VERSION))
 #define ZYDIS_MINOR ((unsigned) ZYDIS_VERSION_MINOR(ZYDIS_VERSION))
 
@@ -42,7 +42,7 @@ open_decoder(ZydisDecoder *decoder)
 {
 	static bool opened = false;
 
-	/* Once: each time would count it as opened once more, under a lock of the loader's. */
+	/* Only once, because each time increments its open count, under a lock of the loader. */
 	if (!opened)
 	{
 		char		file[40];
@@ -62,12 +62,12 @@ open_decoder(ZydisDecoder *decoder)
 		ZYAN_SUCCESS(zydis.init(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64));
 }
 
-/* Where a relative branch at `at` goes, from the start of the function. */
+/* Target of a relative branch at `at`, relative to the start of the function. */
 static bool
 branch_target(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, size_t at,
 			  int64_t *target)
 {
-	/* As if the function lay far from both ends of the address space. */
+	/* Decode as if the function were far from both ends of the address space. */
 	const ZyanU64 base = (ZyanU64) 1 << 40;
 	ZyanU64		address;
 
@@ -77,7 +77,7 @@ branch_target(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *ope
 	return *target >= INT32_MIN && *target <= INT32_MAX;
 }
 
-/* `size`: of the function. */
+/* `size` is that of the function. */
 static bool
 plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, size_t at, size_t size,
 		  detour_step *step)
@@ -95,7 +95,7 @@ plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operand
 	}
 	if (!ins->raw.imm[0].is_relative)
 	{
-		/* An operand in memory, addressed from the instruction pointer. */
+		/* A memory operand relative to the instruction pointer. */
 		if (ins->raw.disp.size != 32)
 			return false;
 		step->kind = DETOUR_RIP;
@@ -120,13 +120,13 @@ plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operand
 	if (ins->mnemonic == ZYDIS_MNEMONIC_CALL && ins->length == DETOUR_JUMP_SIZE)
 	{
 		step->kind = DETOUR_CALL;
-		/* A call into the function itself asks where it is: call 1f; 1: pop %rax */
+		/* A call into the function itself determines its address: call 1f; 1: pop %rax */
 		return target <= 0 || target >= (int64_t) size;
 	}
 	return false;					/* loop, jrcxz */
 }
 
-/* Does the instruction read that register, other than as the value that it is to become? */
+/* Does the instruction read that register, other than to copy its own new value? */
 static bool
 reads(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, ZydisRegister whole)
 {
@@ -146,7 +146,7 @@ reads(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, Z
 	return false;
 }
 
-/* Does doing it twice to one register do no more than doing it once? */
+/* Is it idempotent on one register? */
 static bool
 may_read_its_own(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands)
 {
@@ -171,9 +171,8 @@ may_read_its_own(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *
 }
 
 /*
- * May the first instruction stay in front of the jump and be done once more by the
- * trampoline? What moves the stack must be undone in between; anything else must be one that
- * makes no difference the second time.
+ * May the first instruction stay in front of the jump and be repeated by the trampoline? An instruction
+ * that moves the stack must be undone in between; any other must be idempotent.
  */
 static bool
 may_stay(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, detour_plan *plan)
@@ -214,7 +213,7 @@ may_stay(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands
 	return true;
 }
 
-/* Addresses that a function takes: each may be the table of a switch. */
+/* Addresses taken in a function, each of which may be the table of a switch. */
 #define TABLES 64
 #define TABLE_ENTRIES 4096
 
@@ -222,18 +221,18 @@ typedef struct bounds
 {
 	const uint8_t *function;
 	size_t		size;
-	const executable *module;		/* NULL: the function alone can be read */
+	const executable *module;		/* NULL: only the function itself can be read */
 	int64_t		from;				/* nothing may branch into (from, to), */
 	int64_t		to;
-	int64_t		jump;				/* but a loop to where our jump will be */
-	bool		loops;				/* there is one */
+	int64_t		jump;				/* except a loop to the location of our jump */
+	bool		loops;				/* there is such a loop */
 } bounds;
 
 /*
- * The table of a switch holds distances from itself to its cases (gcc and clang for position-
- * independent code). Read as one, does it lead into the bytes that would be moved? It ends
- * where a distance leads out of the function's segment, or its own segment ends; what is read beyond its
- * true end does no harm but to refuse a function too many. Between segments nothing can be read.
+ * The table of a switch contains distances from the table to the cases (gcc and clang, in position-independent
+ * code). Read as such a table, does the memory lead into the bytes to be moved? The table ends when a distance
+ * leads out of the function's segment, or at the end of its own segment. Reading beyond its true end may at
+ * worst refuse a function needlessly. Between segments nothing can be read.
  */
 static bool
 table_leads_into(const bounds *b, int64_t table)
@@ -261,10 +260,10 @@ table_leads_into(const bounds *b, int64_t table)
 }
 
 /*
- * Does any instruction branch into (from, to), except to the jump? What cannot be read counts as yes. A jump
- * through a register is a switch, whose table's address is taken somewhere in the function,
- * or a tail call, which goes to the beginning of another function. The cold
- * part that a compiler may have split off is not searched: it does not return to a prologue.
+ * Does any instruction branch into (from, to), except to the jump? Unreadable memory counts as yes. A jump
+ * through a register is either a switch, whose table's address is taken somewhere in the function, or a
+ * tail call to the beginning of another function. A cold part that the compiler may have split off is not
+ * searched, because it does not return to a prologue.
  */
 static bool
 branches_into(const ZydisDecoder *decoder, bounds *b)
@@ -290,7 +289,7 @@ branches_into(const ZydisDecoder *decoder, bounds *b)
 		}
 		else if (ins.mnemonic == ZYDIS_MNEMONIC_JMP)
 		{
-			/* A table of addresses rather than distances: not position-independent. */
+			/* A table of addresses instead of distances, in code that is not position-independent. */
 			if (operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				operands[0].mem.index != ZYDIS_REGISTER_NONE)
 				return true;
@@ -299,7 +298,7 @@ branches_into(const ZydisDecoder *decoder, bounds *b)
 		else if (ins.mnemonic == ZYDIS_MNEMONIC_LEA &&
 				 operands[1].mem.base == ZYDIS_REGISTER_RIP)
 		{
-			/* Without a jump through a register, none of them is a table. */
+			/* They are tables only if there is a jump through a register. */
 			if (table_count < TABLES)
 				tables[table_count] = (int64_t) (at + ins.length) + operands[1].mem.disp.value;
 			table_count++;
@@ -329,7 +328,7 @@ detour_plan_make(const uint8_t *function, size_t size, const struct executable *
 		return DETOUR_REFUSE(reason, reason_size, "the function is too %s (%zu bytes)",
 				 size > FUNCTION_MAX ? "long" : "short", size);
 	if (!open_decoder(&decoder))
-		return DETOUR_REFUSE(reason, reason_size, "the decoder is missing: install libzydis%u.%u",
+		return DETOUR_REFUSE(reason, reason_size, "the instruction decoder is missing; install libzydis%u.%u",
 				 ZYDIS_MAJOR, ZYDIS_MINOR);
 	while (plan->moved < plan->kept + DETOUR_JUMP_SIZE)
 	{
@@ -338,7 +337,7 @@ detour_plan_make(const uint8_t *function, size_t size, const struct executable *
 		size_t		at = (size_t) plan->skip + plan->moved;
 
 		if (!ZYAN_SUCCESS(zydis.decode(&decoder, function + at, size - at, &ins, operands)))
-			return DETOUR_REFUSE(reason, reason_size, at < size ? "an instruction at its start cannot be read"
+			return DETOUR_REFUSE(reason, reason_size, at < size ? "an instruction at its start cannot be decoded"
 					 : "the function is too short (%zu bytes)", size);
 		if (ins.mnemonic == ZYDIS_MNEMONIC_INT3)
 			return DETOUR_REFUSE(reason, reason_size, DETOUR_HAS_BREAKPOINT);
@@ -347,7 +346,7 @@ detour_plan_make(const uint8_t *function, size_t size, const struct executable *
 		if (plan->steps == 0)
 		{
 			if (!may_stay(&ins, operands, plan))
-				return DETOUR_REFUSE(reason, reason_size, "its first instruction cannot stay in place for other tools");
+				return DETOUR_REFUSE(reason, reason_size, "its first instruction cannot stay in place, as other tools require");
 			plan->kept = ins.length;
 		}
 		plan->moved = (uint8_t) (plan->moved + ins.length);

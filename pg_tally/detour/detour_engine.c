@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_engine.c
- *	  Detours (detour.h): where stubs lie, which are prepared, on and off, and when one can be released.
+ *	  The engine of detours (detour.h): allocates stubs, prepares detours, switches them and releases stubs.
  *
- * What depends on the processor's instructions is in detour_<processor>.c (detour_stub.h).
+ * Code that depends on the processor's instructions is in detour_<processor>.c (detour_stub.h).
  *
- * Stubs lie in arenas within reach of the code they serve. Arenas are mapped executable and
- * never writable; everything is written through /proc/self/mem, which gives this process a
- * private copy of a page without changing its protection. If that fails, nothing has changed.
+ * Stubs are in arenas within reach of the code they serve. Arenas are mapped executable and never
+ * writable. Everything is written through /proc/self/mem, which gives this process a private copy of a
+ * page without changing its protection. If that fails, nothing has changed.
  */
 #include "base/compat.h"
 
@@ -35,13 +35,13 @@ typedef struct code_writer
 	sigset_t	before;
 } code_writer;
 
-/* No handler may run a function while its detour is half written. */
+/* No signal handler may run a function while its detour is half written. */
 static int
 begin_writing(code_writer *writer)
 {
 	sigset_t	all;
 
-	/* A descriptor of the parent's would write the parent's memory: open it each time. */
+	/* Opened each time, because a descriptor inherited from the parent would write the parent's memory. */
 	writer->fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	if (writer->fd < 0)
 		return errno;
@@ -57,7 +57,7 @@ end_writing(code_writer *writer)
 	close(writer->fd);
 }
 
-/* All of it, or nothing. */
+/* Writes everything or nothing. */
 static int
 write_code(code_writer *writer, uint8 *at, const uint8 *bytes, size_t size)
 {
@@ -70,7 +70,7 @@ write_code(code_writer *writer, uint8 *at, const uint8 *bytes, size_t size)
 	error = written < 0 ? errno : EIO;
 	if (written == (ssize_t) size && memcmp(at, bytes, size) == 0)
 	{
-		/* Where instructions have a cache of their own (nothing on x86-64). */
+		/* For processors with a separate instruction cache (does nothing on x86-64). */
 		__builtin___clear_cache((char *) at, (char *) at + size);
 		return 0;
 	}
@@ -81,14 +81,14 @@ write_code(code_writer *writer, uint8 *at, const uint8 *bytes, size_t size)
 
 /* ---------------------------------------------------------------- arenas */
 
-/* Divided into stubs of one size, so that a released one fits the next. */
+/* Divided into stubs of equal size, so that a released one can be reused. */
 #define STUBS (ARENA_SIZE / STUB_SIZE)
 
 static struct arena
 {
 	uint8	   *base;
 	bool		taken[STUBS];
-	int			used;				/* stubs taken */
+	int			used;				/* number of stubs in use */
 }			arenas[ARENAS];
 static int	arena_count = 0;
 
@@ -101,7 +101,7 @@ within_reach(uintptr_t address, uintptr_t base)
 	return high - low < REACH - 2 * ARENA_SIZE;
 }
 
-/* Map one there, if nothing is. */
+/* Map an arena at that address, if it is free. */
 static struct arena *
 map_at(uintptr_t at)
 {
@@ -118,7 +118,7 @@ map_at(uintptr_t at)
 	return NULL;
 }
 
-/* Lines of /proc/self/maps, one by one: read without the C library's streams, which allocate. */
+/* Reads the lines of /proc/self/maps without the C library's streams, which allocate memory. */
 typedef struct map_reader
 {
 	int			fd;
@@ -127,7 +127,7 @@ typedef struct map_reader
 	char		text[4096];
 } map_reader;
 
-/* The next line, ended by a zero; a line that does not fit is cut. NULL at the end. */
+/* The next line, terminated; a line that does not fit is truncated. NULL at the end. */
 static const char *
 next_line(map_reader *reader)
 {
@@ -156,8 +156,8 @@ next_line(map_reader *reader)
 }
 
 /*
- * A new arena between two mappings, where all places that are tried blindly are taken: near a library. The heap grows
- * upwards and the stack downwards: what they border on is theirs.
+ * A new arena between two mappings, if all addresses tried blindly are in use, as near a library. The gaps next to the
+ * heap and the stack are left for them to grow.
  */
 static struct arena *
 map_in_gap(uintptr_t address)
@@ -166,7 +166,7 @@ map_in_gap(uintptr_t address)
 	map_reader	reader = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
 	struct arena *arena = NULL;
 	const char *line;
-	uintptr_t	end = UINTPTR_MAX;	/* of the mapping before */
+	uintptr_t	end = UINTPTR_MAX;	/* of the previous mapping */
 	unsigned long low,
 				high;
 
@@ -192,7 +192,7 @@ map_arena(uintptr_t address)
 
 	if (arena_count == ARENAS)
 		return NULL;
-	/* Below the module first: above the executable lies the heap, which wants to grow. */
+	/* Below the module first, because above the executable is the heap, which may grow. */
 	for (uintptr_t distance = step; distance < REACH - (step << 1); distance += step)
 	{
 		uintptr_t	tries[2] = {address > distance ? address - distance : 0, address + distance};
@@ -247,7 +247,7 @@ static const uint32 no_depth = 0;
 detour_caller_stack detour_callers = {NULL, &no_depth};
 detour_return detour_returns[DETOUR_RETURNS];
 
-/* A return pad that no detour has; DETOUR_RETURNS: there is none. */
+/* A return pad not used by any detour; DETOUR_RETURNS if there is none. */
 static uint32
 free_return(void)
 {
@@ -260,7 +260,7 @@ free_return(void)
 
 /* ---------------------------------------------------------------- detours */
 
-/* Those that are prepared, so that no function is redirected twice. */
+/* The list of prepared detours, so that no function is redirected twice. */
 static detour *prepared = NULL;
 
 static bool
@@ -268,18 +268,18 @@ find_plan(const detour_function *f, detour_way way, detour_plan *plan, char *rea
 {
 	for (const detour *e = prepared; e != NULL; e = e->next)
 		if (e->function == f->code)
-			return DETOUR_REFUSE(reason, size, "pg_tally redirects it already, for its own use or by "
+			return DETOUR_REFUSE(reason, size, "pg_tally already redirects it, for its own use or under "
 					 "another name");
 	if (f->module != NULL && executable_segment(f->module, f->code, f->size) == NULL)
-		return DETOUR_REFUSE(reason, size, "it does not lie in what is loaded of its library");
+		return DETOUR_REFUSE(reason, size, "it lies outside the loaded part of its library");
 	if (!detour_plan_for(f, plan, reason, size))
 		return false;
-	/* What tells a loop from a call takes stack, and there arguments may lie. */
+	/* Telling a loop from a call takes stack space, where arguments may be. */
 	if (plan->loops && way == DETOUR_AROUND)
 		return DETOUR_REFUSE(reason, size, DETOUR_BRANCHES_INTO);
-	/* Nothing describes the stub to what walks the stack. The server itself is C, which no exception may pass. */
+	/* Unwinders have no description of the stub. In the server itself this is no problem: no exception may pass through C. */
 	if (way == DETOUR_AROUND && detour_moves_call(plan) && (f->module == NULL || f->module->low != executable_self()->low))
-		return DETOUR_REFUSE(reason, size, "it begins with a call, which an exception could not leave");
+		return DETOUR_REFUSE(reason, size, "it begins with a call, which an exception could not unwind");
 	return true;
 }
 
@@ -291,7 +291,7 @@ detour_can(const detour_function *function, char *reason, size_t size)
 	return find_plan(function, DETOUR_AROUND, &plan, reason, size);
 }
 
-/* A library with a function that is redirected stays loaded, whoever closes it. The handle is kept. */
+/* A library with a redirected function stays loaded even if it is closed, because the handle is kept. */
 static bool
 pin(const executable *module)
 {
@@ -313,14 +313,14 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 		return DETOUR_REFUSE(reason, size, "no memory for new code within reach of the function");
 	e->call = hook->way == DETOUR_AROUND ? free_return() : DETOUR_RETURNS;
 	if (hook->way == DETOUR_AROUND && e->call == DETOUR_RETURNS)
-		return DETOUR_REFUSE(reason, size, "%d functions are redirected already", DETOUR_RETURNS);
+		return DETOUR_REFUSE(reason, size, "%d functions are already redirected", DETOUR_RETURNS);
 	number = free_stub(arena);
 	s.at = (uintptr_t) arena->base + (size_t) number * STUB_SIZE;
 	detour_assemble(&s, f, plan, hook, e);
 	memcpy(e->saved, e->target, DETOUR_JUMP_SIZE);
 	e->original = (void *) s.at;
 	if (s.failed)
-		return DETOUR_REFUSE(reason, size, "an operand of its first instructions is out of reach");
+		return DETOUR_REFUSE(reason, size, "its first instructions refer to an address out of reach");
 	error = begin_writing(&writer);
 	if (error == 0)
 	{
@@ -329,7 +329,7 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 	}
 	if (error != 0)
 	{
-		snprintf(reason, size, "the machine forbids new code: %s", strerror(error));
+		snprintf(reason, size, "the system forbids new executable code: %s", strerror(error));
 		errno = error;
 		return false;
 	}
@@ -344,7 +344,7 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 	return true;
 }
 
-/* The same for a function of which everything is known beforehand. */
+/* The same for a function about which everything is known in advance. */
 static bool
 prepare_test(const detour_function *f, const detour_hook *hook, detour *e, char *reason, size_t size)
 {
@@ -352,8 +352,8 @@ prepare_test(const detour_function *f, const detour_hook *hook, detour *e, char 
 }
 
 /*
- * The self-test redirects a function of our own. It is copied into an arena near the server's functions: this library
- * may lie between large mappings, with no memory for new code within reach.
+ * The self-test redirects one of our own functions. It is copied into an arena near the server's functions, because this
+ * library may lie between large mappings, with no memory for new code within reach.
  */
 static uint8 *
 copy_test_function(uintptr_t near, char *reason, size_t size)
@@ -403,7 +403,7 @@ bool
 detour_prepare(const detour_function *function, const detour_hook *hook, detour *e, char *reason,
 			  size_t size)
 {
-	static int	tested = 0;			/* 1: it works here; -1: it does not */
+	static int	tested = 0;			/* 1: passed; -1: failed */
 	static char failure[80];
 	detour_plan	plan;
 
@@ -442,7 +442,7 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 	return true;
 }
 
-/* A folder for each thread, "." and "..". */
+/* The directory has an entry for each thread, "." and "..". */
 static bool
 has_one_thread(void)
 {
@@ -453,14 +453,14 @@ has_one_thread(void)
 
 /* ---------------------------------------------------------------- releasing stubs */
 
-#define STACK_MOST ((uintptr_t) 64 << 20)	/* a larger one is not searched */
+#define STACK_MOST ((uintptr_t) 64 << 20)	/* a larger stack is not searched */
 
-/* An address as it is on the stack: aarch64 may have signed it (pointer authentication). */
+/* Strips the signature from an address on the stack (aarch64 pointer authentication). */
 static inline uintptr_t
 unsigned_address(uintptr_t word)
 {
 #if defined(__aarch64__)
-	/* xpaclri: takes the signature out of x30; does nothing on a processor without signatures */
+	/* xpaclri: strips the signature from x30; does nothing on a processor without pointer authentication */
 	register uintptr_t lr __asm__("x30") = word;
 
 	__asm__("hint #7" : "+r"(lr));
@@ -471,9 +471,9 @@ unsigned_address(uintptr_t word)
 }
 
 /*
- * May this process be running in that stub, or return to it or to its return pad? Then the stack has an address within one of
- * them, so each word of it is checked. The kernel's random bytes lie above all frames of the main stack. The
- * stacks of other threads are not known.
+ * May this process be running in that stub, or return to it or to its return pad? Then the stack contains an address within one
+ * of them, so each word is checked. The kernel's random bytes are above all frames of the main stack. The stacks of other
+ * threads are unknown.
  */
 static pg_noinline bool
 may_run_in(const detour *e)
@@ -481,7 +481,7 @@ may_run_in(const detour *e)
 	const uintptr_t low = (uintptr_t) e->original;
 	const uintptr_t pad = e->call < DETOUR_RETURNS ? (uintptr_t) detour_return_pad(e->call) : low;
 	const uintptr_t top = getauxval(AT_RANDOM) & ~(uintptr_t) (sizeof(uintptr_t) - 1);
-	/* The end of this function's frame: what lies in it may be left from earlier calls. */
+	/* Start at the end of this function's frame, which may contain leftovers from earlier calls. */
 #if defined(__aarch64__)
 	const uintptr_t here = (uintptr_t) __builtin_dwarf_cfa();
 #else
@@ -522,7 +522,7 @@ detour_release(detour *e)
 
 /* ---------------------------------------------------------------- switching */
 
-/* Switch one. If another tool has changed the bytes meanwhile, they are left alone. */
+/* Switch one detour. If another tool has changed the bytes meanwhile, they are left alone. */
 static int
 switch_one(code_writer *writer, detour *e, bool on)
 {
@@ -565,7 +565,7 @@ detour_switch(detour *const *detours, int count, bool on)
 		done[i] = error == 0;
 		first = first != 0 ? first : error;
 	}
-	/* On, all or none. What was on before stays. */
+	/* Switch on all or none. Detours that were on before stay on. */
 	for (int i = 0; on && first != 0 && i < count; i++)
 		if (done[i])
 			(void) switch_one(&writer, detours[i], false);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_other.c
- *	  Detours on processors without an engine: always refused.
+ *	  Detours on unsupported processors: always refused.
  */
 #include "base/compat.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_plan.h
- *	  How the first instructions of a function can be moved elsewhere. What a plan consists of depends on the
- *	  processor. Knows nothing of PostgreSQL.
+ *	  A plan for moving the first instructions of a function elsewhere. Its contents depend on the processor.
+ *	  Independent of PostgreSQL.
  */
 #ifndef PG_TALLY_DETOUR_PLAN_H
 #define PG_TALLY_DETOUR_PLAN_H
@@ -13,7 +13,7 @@
 #include "detour/detour_plan_aarch64.h"
 #endif
 
-/* The value of a function that cannot redirect: false, with the reason. Needs <stdio.h>. */
+/* For functions that refuse to redirect: sets the reason, and is false. Needs <stdio.h>. */
 #define DETOUR_REFUSE(reason, size, ...) (snprintf(reason, size, __VA_ARGS__), false)
 
 #define DETOUR_BEGINS_WITH_JUMP "it begins with a jump: something else may have redirected it"
@@ -24,9 +24,9 @@
 struct executable;
 
 /*
- * Make the plan for the function of that size, which is a part of `module`; NULL: nothing but the function can be read. False, with a reason, when it
- * is too short, an instruction in the way cannot be moved, or any instruction of the function
- * branches into the bytes that would be moved.
+ * Make the plan for a function of that size, which is part of `module` (NULL if only the function itself can be read). Returns
+ * false, with a reason, if it is too short, an instruction to be moved cannot be moved, or any instruction of the function
+ * branches into the bytes to be moved.
  */
 extern bool detour_plan_make(const uint8_t *function, size_t size, const struct executable *module,
 							detour_plan *plan, char *reason, size_t reason_size);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_plan_x86_64.h
- *	  How the first instructions of an x86-64 function can be moved elsewhere.
+ *	  A plan for moving the first instructions of an x86-64 function elsewhere.
  *
- * A plan depends on the bytes of the function alone, not on where it is loaded. It is made by decoding them
+ * A plan depends only on the bytes of the function, not on its address. It is made by decoding them
  * (detour_decode_x86_64.c), in the server or at build time (detour_prove.c): a server with the same bytes needs no
  * decoder.
  *
@@ -11,16 +11,15 @@
  *		endbr64		push	mov		sub		...
  *					|------ moved ------|
  *
- * A call among them is always the last: it is as long as the jump. Its copy in the stub is a call too, so its callee
- * returns to the stub: to push the function's own address instead would be found out by a shadow stack, and each
- * return would be mispredicted. Debuggers see what they see of any wrapped function: an address without a name.
- * For the same reasons calls through a register or memory are not moved: they can be shorter than the jump, and
- * then a callee that is running when the detour is switched on would return into the middle of the jump.
+ * A call among them is always the last instruction, because it is as long as the jump. Its copy in the stub is a call,
+ * too, so its callee returns to the stub. Pushing the function's own address instead would violate a shadow stack, and
+ * each return would be mispredicted. Debuggers see an address without a name, as for any wrapped function. Calls
+ * through a register or memory are not moved, because they can be shorter than the jump; then a callee that is running
+ * when the detour is switched on would return into the middle of the jump.
  *
- * The first instruction stays as it is. A uprobe replaces a function's first byte and
- * carries out the instruction that it knows from the file: so it must meet what it expects,
- * or the process would go on in the middle of our jump. The trampoline does it once more; the
- * stub undoes it before, if it is a push or reserves stack.
+ * The first instruction stays in place. A uprobe replaces a function's first byte and executes the instruction that it
+ * knows from the file. So it must find that instruction, or the process would continue in the middle of our jump. The
+ * trampoline repeats the instruction; before, the stub undoes it if it is a push or reserves stack space.
  */
 #ifndef PG_TALLY_DETOUR_PLAN_X86_64_H
 #define PG_TALLY_DETOUR_PLAN_X86_64_H
@@ -29,13 +28,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DETOUR_JUMP_SIZE 5			/* what is overwritten: jmp rel32 */
-#define DETOUR_STEPS (1 + DETOUR_JUMP_SIZE)	/* an instruction takes a byte at least */
+#define DETOUR_JUMP_SIZE 5			/* bytes overwritten: jmp rel32 */
+#define DETOUR_STEPS (1 + DETOUR_JUMP_SIZE)	/* an instruction has at least one byte */
 #define DETOUR_KEPT_MAX 12			/* bytes of the first instruction */
 
 typedef enum detour_step_kind
 {
-	DETOUR_COPY,						/* does the same anywhere */
+	DETOUR_COPY,						/* does not depend on its address */
 	DETOUR_RIP,						/* has a 32-bit displacement from its own end at `field` */
 	DETOUR_JMP,						/* jumps to `target` */
 	DETOUR_CALL,					/* calls `target` */
@@ -53,18 +52,18 @@ typedef struct detour_step
 
 typedef struct detour_plan
 {
-	uint8_t		skip;				/* bytes before what is moved: an endbr64 */
+	uint8_t		skip;				/* bytes before the moved ones: an endbr64 */
 	uint8_t		kept;				/* bytes of the first instruction; the jump follows it */
-	uint8_t		moved;				/* bytes that the trampoline does, from skip on */
+	uint8_t		moved;				/* bytes executed by the trampoline, from skip on */
 	uint8_t		steps;
 	bool		push;				/* the first instruction is a push */
 	uint8_t		arguments;			/* bit i: it writes the register of argument i, 0 .. 2 */
-	bool		loops;				/* the function branches back to what follows the first instruction */
-	int32_t		stack;				/* bytes of stack that it takes */
+	bool		loops;				/* the function branches back to the instruction after the first */
+	int32_t		stack;				/* bytes of stack that the first instruction takes */
 	detour_step	step[DETOUR_STEPS];
 } detour_plan;
 
-/* A plan made at build time, good for exactly these bytes. */
+/* A plan made at build time, valid for exactly these bytes. */
 typedef struct detour_proof
 {
 	const char *name;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_prove.c
- *	  Build tool: plans for functions of the server that is built against.
+ *	  Build tool: makes plans for functions of the server that the extension is built for.
  *
- *	  detour_prove SERVER FUNCTION...	writes detour_proven.h to its output
+ *	  detour_prove SERVER FUNCTION...	writes detour_proven.h to standard output
  *
- * A function that is not there, or cannot be planned, is left out, with the reason in a comment: the
- * extension decodes it when it is loaded, and says why if it cannot.
+ * A function that does not exist, or has no plan, is left out, with the reason in a comment. The extension
+ * then decodes it when it is loaded, and reports the reason if that fails.
  */
 
 #include <elf.h>
@@ -21,7 +21,7 @@
 
 #define FUNCTIONS_MOST 32
 
-/* The bytes of an exported function within the mapped file; NULL if it is not there. */
+/* The bytes of an exported function in the mapped file; NULL if it does not exist. */
 static const uint8_t *
 find_function(const uint8_t *file, size_t file_size, const char *name, size_t *size)
 {

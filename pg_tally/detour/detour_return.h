@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_return.h
- *	  Calls that are followed to their return (DETOUR_AROUND): where they are made, and what unwinders know of them.
+ *	  Calls that are followed to their return (DETOUR_AROUND): the code that makes them, and its description for unwinders.
  *
- * Such a call has no return address of its own on the stack: handlers keep it. Whatever walks the stack (a C++ or Rust
- * exception, pthread_exit, backtrace(), gdb) would therefore end at the call, and an exception the process with it. So the
- * call is made from a *return pad*, which lies in this library and not in the stub: there every unwinder finds its
- * description, in .eh_frame, even one that a program or library has linked into itself.
+ * The return address of such a call is not on the stack, because handlers have saved it. A stack walk (by a C++ or Rust
+ * exception, pthread_exit, backtrace(), gdb) would therefore stop at the call, and an exception would end the process. So the
+ * call is made from a *return pad*, which is in this library instead of the stub. There every unwinder finds its description in
+ * .eh_frame, even one that is statically linked into a program or library.
  *
- * The description says that the return address is the result of a search: in detour_callers, for the stack position that
- * the pad returns to. A tail call has two calls in one position; the outer one's address is the real one, and is found
- * first. What is not there any more has been put back in its position.
+ * The description says that the return address is the result of a search in detour_callers for the stack position that the
+ * pad returns to. With a tail call, two calls have the same position; the address of the outer one is the real one, and is
+ * found first. An address that is no longer there has been put back into its position.
  *
- * The canonical frame address (CFA) is what unwinders know a frame by, and libgcc ends the process if two frames of one
- * stack have the same. Pad and function leave the stack alike, so the pad's is 4 bytes off: the stack pointer that it
- * restores is given by a rule of its own.
+ * Unwinders identify a frame by its canonical frame address (CFA), and libgcc ends the process if two frames of a stack have
+ * the same CFA. Pad and function leave the stack alike, so the pad's CFA is 4 bytes off, and a separate rule gives the stack
+ * pointer that it restores.
  *
- * The search is one expression in both processors' descriptions, so it is defined here, for the assembler. It finds
- * this library's data by its own place: the page of the pad. Hence pads do not cross pages.
+ * The search is the same expression for both processors, so it is defined here, for the assembler. It finds this library's
+ * data relative to its own location, the page of the pad. That is why pads do not cross pages.
  */
 #ifndef PG_TALLY_DETOUR_RETURN_H
 #define PG_TALLY_DETOUR_RETURN_H
 
 #include "detour/detour_stub.h"
 
-#define DETOUR_PAGE 4096			/* no processor has smaller ones */
+#define DETOUR_PAGE 4096			/* no processor has smaller pages */
 #define DETOUR_PAD 32				/* bytes of a return pad */
 #if defined(__x86_64__)
 #define DETOUR_PADS_OF_PAGE 128
 #define DETOUR_PAD_PAGES 8
 #elif defined(__aarch64__)
-#define DETOUR_PADS_OF_PAGE 124		/* behind them is what they share */
+#define DETOUR_PADS_OF_PAGE 124		/* followed by their shared code */
 #define DETOUR_PAD_PAGES 9
 #endif
 
@@ -45,7 +45,7 @@ detour_return_pad(uint32 number)
 	return detour_return_code + number / DETOUR_PADS_OF_PAGE * DETOUR_PAGE + number % DETOUR_PADS_OF_PAGE * DETOUR_PAD;
 }
 
-/* Is that in a return pad? */
+/* Is that address in a return pad? */
 static inline bool
 detour_in_return_pads(uintptr_t address)
 {
@@ -56,9 +56,9 @@ detour_in_return_pads(uintptr_t address)
 #define DETOUR_TEXT(number) DETOUR_TEXT_OF(number)
 
 /*
- * detour_return_fde PAGE, RA, BREG: the beginning of the description (DWARF 5, 6.4.1) of a page of pads, up to where its
- * rows are put. RA: DWARF's number of the return address's column; BREG: DW_OP_breg for it. It is the address in the pad, which
- * may be signed. detour_return_fde_end PAGE ends it.
+ * detour_return_fde PAGE, RA, BREG: the beginning of the description (DWARF 5, 6.4.1) of a page of pads, before its rows.
+ * RA: DWARF's number of the return address column; BREG: DW_OP_breg for it, which is the address in the pad and may be signed.
+ * detour_return_fde_end PAGE ends it.
  */
 __asm__(
 		".macro detour_return_fde page, ra, breg\n"
@@ -120,7 +120,7 @@ __asm__(
 		".Ldetour_fde_end_\\page:\n"
 		".endm\n"
 
-		/* detour_return_cie RA, SP: what all have in common; both are columns */
+		/* detour_return_cie RA, SP: the common part of the descriptions; both are columns */
 		".macro detour_return_cie ra, sp\n"
 		"	.section .eh_frame, \"a\", %progbits\n"
 		"	.balign 8\n"

@@ -3,10 +3,10 @@
  * detour_return_aarch64.c
  *	  Return pads of aarch64 (detour_return.h).
  *
- * The stub has made x30 free, and the function is called with its caller's stack: so arguments on the stack are where it expects
- * them, and each return meets the call that the processor expects it to. A pad changes x16 alone, which a linker's
- * veneer may change at any call anyway. What follows a return is the same for all pads, and stands once in each page. There is
- * no C function in this file, whose description the compiler would add.
+ * The stub has freed x30, and the function is called with its caller's stack. So arguments on the stack are where it expects
+ * them, and each return matches the call that the processor predicts. A pad changes only x16, which a linker's veneer may change
+ * at any call anyway. The code after a return is the same for all pads, and exists once per page. This file has no C functions,
+ * because the compiler would add their descriptions.
  */
 #include "base/compat.h"
 
@@ -33,7 +33,7 @@ __asm__(
 		"	udf #0\n"
 		"	.set detour_at, detour_at + 16\n"
 		"	.endr\n"
-		/* what handlers may change, as the stub keeps it (detour_aarch64.c); the stack slot is x30's place */
+		/* save what handlers may change, as the stub does (detour_aarch64.c); x30 is saved in the stack slot */
 		"1:	stp x0, x1, [sp, #-144]!\n"
 		"	stp x2, x3, [sp, #16]\n"
 		"	stp x4, x5, [sp, #32]\n"

@@ -3,9 +3,9 @@
  * detour_return_x86_64.c
  *	  Return pads of x86-64 (detour_return.h).
  *
- * The stub has taken the return address off the stack, and the call here pushes the pad's to the very same position: so
- * arguments on the stack are where the function expects them, and each return meets the call that the processor
- * expects it to. There is no C function in this file, whose description the compiler would add.
+ * The stub has popped the return address, and the call here pushes the pad's address to the same position. So arguments
+ * on the stack are where the function expects them, and each return matches the call that the processor predicts. This
+ * file has no C functions, because the compiler would add their descriptions.
  */
 #include "base/compat.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_selftest.c
- *	  Before the server's functions are redirected, a function of our own is.
+ *	  Self-test: redirects a function of our own before any of the server's.
  *
- * It adds its first two arguments and one that is on the stack. Through each kind of stub it must
- * give the same sum and keep every register but that of the result, and the handlers must see the right arguments.
- * The function and its call are in detour_selftest_<processor>.c.
+ * The function adds its first two arguments and one on the stack. With each kind of stub it must return the same sum and
+ * preserve every register except that of the result, and the handlers must see the right arguments. The function and
+ * the code that calls it are in detour_selftest_<processor>.c.
  */
 #include "base/compat.h"
 
@@ -41,7 +41,7 @@ test_leave(uintptr_t *stack_slot)
 	*stack_slot = seen.back;
 }
 
-/* Stands for an ordinary function, which uses vector registers. */
+/* Represents an ordinary function that uses vector registers. */
 static void
 test_aside(void *arg)
 {
@@ -101,12 +101,12 @@ detour_selftest(detour_preparer prepare, detour_switcher switch_all, uint8 *copy
 	if (!detour_test_call(copy, &sum) || sum != 3010 || seen.calls != 2 || seen.number != 42)
 	{
 		switch_all(&on, 1, false);
-		snprintf(reason, size, "a call was not followed as it should");
+		snprintf(reason, size, "a redirected call did not behave as expected");
 		return false;
 	}
 	switch_all(&on, 1, false);
 
-	/* A wrap is for functions without arguments on the stack: the sum is of no use here. */
+	/* DETOUR_WRAP is for functions without arguments on the stack, so the sum is not checked. */
 	memset(&seen, 0, sizeof(seen));
 	on = &detours[1];
 	if (!switch_on(switch_all, on, reason, size))
@@ -115,12 +115,12 @@ detour_selftest(detour_preparer prepare, detour_switcher switch_all, uint8 *copy
 		seen.arguments != UINT64CONST(1001) * 2002 + 3003)
 	{
 		switch_all(&on, 1, false);
-		snprintf(reason, size, "a call was not wrapped as it should");
+		snprintf(reason, size, "a wrapped call did not behave as expected");
 		return false;
 	}
 	switch_all(&on, 1, false);
 	memset(&seen, 0, sizeof(seen));
 	if (!detour_test_call(copy, &sum) || sum != 3010 || seen.calls != 0)
-		return DETOUR_REFUSE(reason, size, "a function could not be put back");
+		return DETOUR_REFUSE(reason, size, "a function could not be restored");
 	return true;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_selftest_aarch64.c
- *	  The function that the self-test redirects (detour_selftest.c), and calling it: its third argument is the ninth.
+ *	  The function that the self-test redirects (detour_selftest.c), and its call. The argument on the stack is the ninth.
  */
 #include "base/compat.h"
 
 #include "detour/detour_stub.h"
 
-/* As a compiler begins one that signs its return address. */
+/* Begins like a compiled function that signs its return address. */
 __asm__(
 		".text\n"
 		".balign 16\n"
@@ -34,7 +34,7 @@ detour_test_use_vectors(void)
 	__asm__ volatile ("fmov d0, xzr\n\tfmov d31, xzr");
 }
 
-/* Call it with a value in each register; is each still there? */
+/* Call it with a value in each register, and check that each is preserved. */
 bool
 detour_test_call(const uint8 *function, uint64 *result)
 {
@@ -42,7 +42,7 @@ detour_test_call(const uint8 *function, uint64 *result)
 	uint64		changed;
 	register const uint8 *x23 __asm__("x23") = function;
 
-	/* x19 gathers the differences: each register has its number times 1001, two vector registers one and two. */
+	/* x19 collects the differences. Each register contains its number times 1001, two vector registers one and two. */
 	__asm__ volatile ("mov x20, #1001\n\t"
 					  "mov x0, x20\n\t"
 					  ".irp r, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18\n\t"

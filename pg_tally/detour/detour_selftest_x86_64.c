@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_selftest_x86_64.c
- *	  The function that the self-test redirects (detour_selftest.c), and calling it: its third argument is the seventh.
+ *	  The function that the self-test redirects (detour_selftest.c), and its call. The argument on the stack is the seventh.
  */
 #include "base/compat.h"
 
@@ -38,7 +38,7 @@ detour_test_use_vectors(void)
 	__asm__ volatile ("pxor %xmm0, %xmm0\n\tpxor %xmm1, %xmm1");
 }
 
-/* Call it with a value in each register; is each still there? */
+/* Call it with a value in each register, and check that each is preserved. */
 bool
 detour_test_call(const uint8 *function, uint64 *result)
 {
@@ -53,7 +53,7 @@ detour_test_call(const uint8 *function, uint64 *result)
 	register const uint8 *r13 __asm__("r13") = function;
 	uint64		sum;
 
-	/* A vector register that has changed shows as a zero in %rdi: this file may not name it. */
+	/* A changed vector register results in a zero in %rdi, because this file cannot declare vector registers. */
 	__asm__ volatile ("mov %%rsp, %%rbx\n\t"
 					  "sub $256, %%rsp\n\t"
 					  "and $-16, %%rsp\n\t"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_stub.h
- *	  Between the engine of detours (detour_engine.c) and the processor's part of it
- *	  (detour_<processor>.c): what the engine asks of it, and the stub that it fills.
+ *	  The interface between the engine of detours (detour_engine.c) and its processor-dependent part
+ *	  (detour_<processor>.c).
  *
- * The engine knows where stubs lie, which functions are redirected, and how code is written. The processor's part
- * knows instructions: which can be moved, what a stub consists of, and the jump to it.
+ * The engine allocates stubs, tracks which functions are redirected, and writes code. The processor-dependent part
+ * knows the instructions: which can be moved, what a stub consists of, and the jump to it.
  */
 #ifndef PG_TALLY_DETOUR_STUB_H
 #define PG_TALLY_DETOUR_STUB_H
@@ -18,8 +18,8 @@
 #include "detour/detour_plan.h"
 
 #if defined(__x86_64__)
-#define JUMP_IS_ATOMIC false		/* it replaces several instructions: a thread may be between them */
-#define STUB_SIZE 256				/* no stub is longer */
+#define JUMP_IS_ATOMIC false		/* it replaces several instructions, and a thread may be between them */
+#define STUB_SIZE 256				/* maximum size of a stub */
 #define REACH ((uintptr_t) 1 << 31)	/* of a jump */
 #elif defined(__aarch64__)
 #define JUMP_IS_ATOMIC true			/* it replaces one instruction, an aligned word */
@@ -27,16 +27,16 @@
 #define REACH ((uintptr_t) 1 << 27)
 #endif
 
-/* A stub being made. Addresses of far functions stand behind its code. */
+/* A stub under construction. Addresses of far functions follow its code. */
 typedef struct stub
 {
 	uint8		bytes[STUB_SIZE];
 	size_t		used;
-	uintptr_t	at;					/* where it will lie */
+	uintptr_t	at;					/* its final address */
 	bool		failed;
 	struct
 	{
-		size_t		field;			/* what leads to it */
+		size_t		field;			/* that refers to it */
 		uintptr_t	target;
 	}			far[8];
 	int			far_count;
@@ -54,7 +54,7 @@ put(stub *s, const void *bytes, size_t size)
 	}
 }
 
-/* What is put next leads to `target`. */
+/* The next field put refers to `target`. */
 static inline void
 note_far(stub *s, uintptr_t target)
 {
@@ -69,22 +69,22 @@ note_far(stub *s, uintptr_t target)
 
 /* ---------------------------------------------------------------- detour_<processor>.c */
 
-/* How the function's first instructions can be moved; false, with a reason, if they cannot. */
+/* Plan how to move the function's first instructions. False, with a reason, if they cannot be moved. */
 extern bool detour_plan_for(const detour_function *f, detour_plan *plan, char *reason, size_t size);
 
-/* Is a call among them? It is the last. */
+/* Is there a call among them? It is always the last. */
 extern bool detour_moves_call(const detour_plan *plan);
 
 /*
- * Fill the stub: first what does the same as the function, then what the jump leads to. Sets e->target, the jump
- * and e->exit. s->failed afterwards: an operand is out of reach.
+ * Fill the stub: first the code that does the function's work, then the target of the jump. Sets e->target, the jump
+ * and e->exit. s->failed is set if an operand is out of reach.
  */
 extern void detour_assemble(stub *s, const detour_function *f, const detour_plan *plan,
 							const detour_hook *hook, detour *e);
 
 /*
- * A call that is followed to its return is made from a return pad (detour_return.h), which calls `original`, and `after` when that
- * returns.
+ * A call that is followed to its return is made from a return pad (detour_return.h), which calls `original`, and then
+ * `after`.
  */
 typedef struct detour_return
 {
@@ -96,7 +96,7 @@ extern detour_return detour_returns[DETOUR_RETURNS] __attribute__((visibility("h
 
 /* ---------------------------------------------------------------- the self-test */
 
-/* In detour_selftest_<processor>.c: a function of our own, which can be copied, and calling a copy; see detour_selftest.c. */
+/* In detour_selftest_<processor>.c: a function of our own that can be copied, and the call of a copy; see detour_selftest.c. */
 extern uint8 detour_test_function[] __attribute__((visibility("hidden")));
 extern uint8 detour_test_end[] __attribute__((visibility("hidden")));
 extern const detour_plan detour_test_plan;
@@ -107,15 +107,15 @@ typedef bool (*detour_preparer) (const detour_function *function, const detour_h
 								char *reason, size_t size);
 
 /*
- * Redirect a copy of that function in both ways: are arguments, results and registers kept?
- * After a failure errno is what the machine refused, or 0: it will fail again.
+ * Redirect a copy of that function in both ways, and check that arguments, results and registers are preserved.
+ * After a failure, errno is that of the system, or 0 if the test would fail again.
  */
 /* detour_switch of the engine, which uses the self-test. */
 typedef int (*detour_switcher) (detour *const *detours, int count, bool on);
 extern bool detour_selftest(detour_preparer prepare, detour_switcher switch_all, uint8 *function, char *reason,
 							size_t size);
 
-/* What detour_call_aside needs to know of the processor. */
+/* Prepare detour_call_aside for this processor. */
 extern void detour_prepare_aside(void);
 
 #endif							/* PG_TALLY_DETOUR_STUB_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_x86_64.c
- *	  What detours (detour_engine.c) need to know of x86-64.
+ *	  The x86-64 part of detours (detour_engine.c).
  *
- * The jump that replaces a function's first instructions takes five bytes. The instructions
- * it covers go to the stub by a plan (detour_plan_x86_64.h), with their relative operands adjusted,
- * followed by a jump to the rest.
+ * The jump that replaces a function's first instructions takes five bytes. The instructions that it
+ * overwrites are moved to the stub according to a plan (detour_plan_x86_64.h), with their relative operands
+ * adjusted, followed by a jump to the rest of the function.
  */
 #include "base/compat.h"
 
@@ -32,7 +32,7 @@ put_far(stub *s, uintptr_t target)
 	put(s, &later, sizeof(later));
 }
 
-/* jmp *target(%rip), call *target(%rip): reach anywhere and touch no register */
+/* jmp *target(%rip), call *target(%rip): reach any address without changing a register */
 static void
 put_jump(stub *s, uintptr_t target)
 {
@@ -61,7 +61,7 @@ finish(stub *s)
 	}
 }
 
-/* Move one instruction from `from` into the stub, so that it does there what it did. */
+/* Move one instruction from `from` into the stub, so that it has the same effect there. */
 static void
 move(stub *s, const detour_step *step, const uint8 *function, const uint8 *from)
 {
@@ -86,7 +86,7 @@ move(stub *s, const detour_step *step, const uint8 *function, const uint8 *from)
 			return;
 
 		case DETOUR_JCC:
-			/* The opposite condition skips the far jump's six bytes. */
+			/* The inverse condition skips the far jump's six bytes. */
 			PUT(s, (uint8) (0x70 | (step->condition ^ 1)), 6);
 			put_jump(s, (uintptr_t) (function + step->target));
 			return;
@@ -96,7 +96,7 @@ move(stub *s, const detour_step *step, const uint8 *function, const uint8 *from)
 			return;
 
 		case DETOUR_CALL:
-			/* Not through memory: what only direct calls lead to may begin without an endbr64. */
+			/* Not through memory, because a target of direct calls only may lack an endbr64. */
 			distance = (int64_t) (uintptr_t) (function + step->target) - (int64_t) (s->at + s->used + step->length);
 			displacement = (int32_t) distance;
 			s->failed = s->failed || displacement != distance;
@@ -107,7 +107,7 @@ move(stub *s, const detour_step *step, const uint8 *function, const uint8 *from)
 	s->failed = true;
 }
 
-/* What does the same as the function. */
+/* Code that does the function's work. */
 static void
 put_original(stub *s, const detour_plan *plan, const uint8 *function)
 {
@@ -121,7 +121,7 @@ put_original(stub *s, const detour_plan *plan, const uint8 *function)
 	put_jump(s, (uintptr_t) from);
 }
 
-/* Bytes by which the stack has been moved where the jump is. */
+/* Bytes by which the stack pointer has moved at the jump. */
 static uint32
 depth_at_jump(const detour_plan *plan)
 {
@@ -129,9 +129,9 @@ depth_at_jump(const detour_plan *plan)
 }
 
 /*
- * The function loops to where the jump is, so its arrival there need not be a call. What does the same as the
- * function is therefore called from one place, and the address behind that is above a loop's frame.
- * Returns where in the stub that is.
+ * The function loops back to the location of the jump, so reaching it does not always mean a call. The code that does
+ * the function's work is therefore called from a single place, whose return address is above the frame of a loop.
+ * Returns the offset of that address in the stub.
  */
 static size_t
 put_call_of_original(stub *s)
@@ -145,7 +145,7 @@ put_call_of_original(stub *s)
 	return back;
 }
 
-/* A loop goes on in the copy, which begins at `copy`, behind the first instruction. Every register and flag is kept. */
+/* A loop continues in the copy, which begins at `copy`, after the first instruction. Preserves all registers and flags. */
 static void
 put_loop(stub *s, const detour_plan *plan, size_t back, size_t copy)
 {
@@ -167,7 +167,7 @@ put_loop(stub *s, const detour_plan *plan, size_t back, size_t copy)
 	PUT(s, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);	/* popf; lea 128(%rsp),%rsp */
 }
 
-/* Undo what stays in front of the jump, if it has moved the stack. */
+/* Undo the instruction in front of the jump, if it has moved the stack. */
 static void
 put_undo(stub *s, const detour_plan *plan, const uint8 *function)
 {
@@ -187,7 +187,7 @@ put_undo(stub *s, const detour_plan *plan, const uint8 *function)
 #define CALL 0xe8
 #define JUMP 0xe9
 
-/* call rel32 or jmp rel32, five bytes each, to the stub's beginning, which does what the function does */
+/* call rel32 or jmp rel32, five bytes each, to the beginning of the stub, which does the function's work */
 static void
 put_to_original(stub *s, uint8 opcode)
 {
@@ -197,7 +197,7 @@ put_to_original(stub *s, uint8 opcode)
 	put(s, &distance, sizeof(distance));
 }
 
-/* At a function's detour and at a stub's the stack is 8 bytes past a multiple of 16. */
+/* At a function's detour and in a stub, the stack pointer is 8 bytes past a multiple of 16. */
 static void
 put_wrap(stub *s, const detour_hook *hook)
 {
@@ -213,14 +213,14 @@ put_wrap(stub *s, const detour_hook *hook)
 	if (hook->before != NULL)
 		put_call(s, hook->before);
 	put_to_original(s, CALL);
-	/* What the caller left in them: it may count on the function not to change them. */
+	/* Restore these registers, because the caller may rely on the function not to change them. */
 	PUT(s, 0x5a, 0x5e, 0x5f);		/* pop %rdx; pop %rsi; pop %rdi */
 	PUT(s, 0x52, 0x89, 0xc2);		/* push %rdx; mov %eax,%edx */
 	put_call(s, hook->after);
 	PUT(s, 0x5a, 0xc3);				/* pop %rdx; ret */
 }
 
-/* The return address is taken off the stack, and the return pad calls the function. */
+/* The return address is popped, and the return pad calls the function. */
 static void
 put_around(stub *s, const detour_hook *hook, detour *e)
 {
@@ -241,8 +241,8 @@ put_around(stub *s, const detour_hook *hook, detour *e)
 /* ---------------------------------------------------------------- for the engine */
 
 /*
- * May a call of that function be made from the stub? Not if it only leads to a library: there is sigsetjmp, whose
- * caller is returned to once more later, unseen by detour_release.
+ * May the stub call that function? Not if it is a jump into a library, such as to sigsetjmp, which may later return a
+ * second time, unnoticed by detour_release.
  */
 static bool
 may_be_called(const detour_function *f, int32 target)
@@ -256,7 +256,7 @@ may_be_called(const detour_function *f, int32 target)
 		at += sizeof(endbr64);
 	if (at[0] == 0xf2)				/* bnd */
 		at++;
-	/* jmp, jmp *memory; push $number, with which the linker's table of functions goes on */
+	/* jmp, jmp *memory; push $number, the next instruction in an entry of the procedure linkage table */
 	return !(at[0] == 0xe9 || at[0] == 0xeb || at[0] == 0x68 || (at[0] == 0xff && (at[1] & 0x38) == 0x20));
 }
 
@@ -275,7 +275,7 @@ detour_moves_call(const detour_plan *plan)
 	return plan->steps > 0 && plan->step[plan->steps - 1].kind == DETOUR_CALL;
 }
 
-/* The plan proven at build time, if the bytes are the same; else by decoding them now. */
+/* Use the plan proven at build time if the bytes are the same, and decode them otherwise. */
 bool
 detour_plan_for(const detour_function *f, detour_plan *plan, char *reason, size_t size)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * executable.c
- *	  Reading the running executable's dynamic section (ELF specification, gABI chapter 5;
- *	  DT_GNU_HASH as the GNU linker writes it).
+ *	  Reads the running executable's dynamic section (ELF specification, gABI chapter 5; DT_GNU_HASH as the
+ *	  GNU linker writes it).
  *
- * The dynamic loader's own calls would do, but dladdr1, the only way to a function's size,
- * checks every one of the server's 10,000 exports (0.1 ms of a session's start).
+ * The dynamic loader's own calls would suffice, but dladdr1, the only way to get a function's size, checks
+ * each of the server's 10,000 exports (0.1 ms of a session's start).
  */
 
 #include <elf.h>
@@ -16,9 +16,9 @@
 #include "detour/executable.h"
 
 /*
- * An address in the dynamic section. The file has it from where the object is loaded. glibc
- * adds that address when it loads an object whose dynamic section can be written; musl, and
- * glibc where it cannot, leave it as it is. NULL if it leads out of what can be read of the object.
+ * An address in the dynamic section. In the file, it is relative to the load address. glibc adds the load
+ * address if the dynamic section is writable; musl, and glibc otherwise, leave it unchanged. NULL if it is
+ * outside the readable part of the object.
  */
 static const void *
 table_at(const executable *exe, uintptr_t address)
@@ -28,7 +28,7 @@ table_at(const executable *exe, uintptr_t address)
 	return executable_segment(exe, (const void *) address, 1) != NULL ? (const void *) address : NULL;
 }
 
-/* The value of a tag in the dynamic section; 0: it has none. */
+/* The value of a tag in the dynamic section; 0 if the tag is missing. */
 static size_t
 dynamic_value(const ElfW(Dyn) *dyn, ElfW(Sxword) tag)
 {
@@ -93,7 +93,7 @@ executable_read(const struct dl_phdr_info *info, executable *exe)
 		return;
 	exe->jumps = exe->jump != NULL ? dynamic_value(dyn, DT_PLTRELSZ) / sizeof(ElfW(Rela)) : 0;
 	exe->relas = exe->rela != NULL ? dynamic_value(dyn, DT_RELASZ) / sizeof(ElfW(Rela)) : 0;
-	/* The linker sorts relative relocations to the front; they name no symbol. */
+	/* The linker puts relative relocations, which name no symbol, at the front. */
 	relative = dynamic_value(dyn, DT_RELACOUNT);
 	if (relative > exe->relas)
 		relative = exe->relas;
@@ -129,7 +129,7 @@ executable_import_version(const executable *exe, size_t symbol)
 
 	if (exe->versions == NULL || need == NULL)
 		return NULL;
-	version = exe->versions[symbol] & 0x7fff;	/* the bit above: not for who names no version */
+	version = exe->versions[symbol] & 0x7fff;	/* the top bit marks hidden versions */
 	for (size_t n = 0; n < exe->needs; n++)
 	{
 		const ElfW(Verneed) *of_library = (const void *) need;
@@ -148,7 +148,7 @@ executable_import_version(const executable *exe, size_t symbol)
 	return NULL;
 }
 
-/* ---------------------------------------------------------------- what is loaded */
+/* ---------------------------------------------------------------- loaded objects */
 
 typedef struct object_list
 {
@@ -178,13 +178,13 @@ add_object(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /*
- * dl_iterate_phdr holds a lock of the loader, which a siglongjmp or a fork out of the callback would never
- * release. So the callback does nothing else.
+ * dl_iterate_phdr holds a lock of the loader, which a siglongjmp or fork in the callback would never
+ * release. So the callback only collects the objects.
  */
 const executable *
 executable_objects(int *count)
 {
-	static object_list list;		/* kept, so that an error of the caller's loses nothing */
+	static object_list list;		/* static, so that an error in the caller does not leak it */
 
 	list.count = 0;
 	dl_iterate_phdr(add_object, &list);
@@ -198,7 +198,7 @@ executable_objects(int *count)
 typedef struct hash_table
 {
 	uint32_t	bucket_count;
-	uint32_t	first;				/* index of the first symbol that is hashed */
+	uint32_t	first;				/* index of the first hashed symbol */
 	const uint32_t *buckets;
 	const uint32_t *chain;
 } hash_table;
@@ -250,7 +250,7 @@ executable_function(const char *name)
 	}
 }
 
-/* The hash table holds every exported symbol, in chains: one to a bucket. True: end the walk. */
+/* The hash table contains every exported symbol, in one chain per bucket. Returns true to end the walk. */
 static bool
 walk_functions(const executable *exe, executable_visitor visitor, void *data)
 {
@@ -275,7 +275,7 @@ walk_functions(const executable *exe, executable_visitor visitor, void *data)
 	return false;
 }
 
-/* Are its functions among those that may be probed? */
+/* May functions of this object be probed? */
 static bool
 is_walked(const executable *exe)
 {
@@ -283,12 +283,12 @@ is_walked(const executable *exe)
 	const char *file = strrchr(exe->path, '/');
 
 	file = file != NULL ? file + 1 : exe->path;
-	/* libc, libm, libpthread, the loader, and what the kernel provides */
+	/* libc, libm, libpthread, the loader, and the kernel's vDSO */
 	if (strncmp(file, "libc.so", 7) == 0 || strncmp(file, "libm.so", 7) == 0 ||
 		strncmp(file, "libpthread.so", 13) == 0 || strncmp(file, "ld-", 3) == 0 ||
 		strncmp(file, "linux-vdso", 10) == 0 || strncmp(file, "libZydis", 8) == 0)
 		return false;
-	/* The executable is not "this module", though a test may be linked into it. */
+	/* The executable is never "this module", even if a test is linked into it. */
 	return exe->path[0] == '\0' || own < exe->low || own >= exe->high;
 }
 

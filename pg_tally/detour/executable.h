@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * executable.h
- *	  What the dynamic sections of the running executable and its libraries say: imports and
- *	  exports. No server is needed: client/libpq uses this, too.
+ *	  Imports and exports of the running executable and its libraries, from their dynamic sections.
+ *	  Independent of the server; client/libpq uses this, too.
  */
 #ifndef PG_TALLY_EXECUTABLE_H
 #define PG_TALLY_EXECUTABLE_H
@@ -30,27 +30,27 @@ typedef struct executable
 	const uint32_t *gnu_hash;
 	const ElfW(Rela) *jump;			/* DT_JMPREL */
 	size_t		jumps;
-	const ElfW(Rela) *rela;			/* DT_RELA past the relative ones */
+	const ElfW(Rela) *rela;			/* DT_RELA without the relative relocations */
 	size_t		relas;
 	uintptr_t	relro_start;		/* pages that are read-only after relocation */
 	uintptr_t	relro_end;
-	uintptr_t	low;				/* it lies from here ... */
-	uintptr_t	high;				/* ... to before this; what lies between its segments cannot be read */
-	loaded_segment segments[EXECUTABLE_SEGMENTS];	/* further ones are not read */
+	uintptr_t	low;				/* it extends from here ... */
+	uintptr_t	high;				/* ... to here, exclusive; gaps between segments cannot be read */
+	loaded_segment segments[EXECUTABLE_SEGMENTS];	/* further segments are ignored */
 	int			segment_count;
-	const ElfW(Half) *versions;		/* DT_VERSYM: of each symbol; NULL: there are none */
-	const ElfW(Verneed) *needed;	/* DT_VERNEED: what the numbers in it stand for */
+	const ElfW(Half) *versions;		/* DT_VERSYM: version number of each symbol, or NULL */
+	const ElfW(Verneed) *needed;	/* DT_VERNEED: names of these versions */
 	size_t		needs;
 	const char *path;				/* empty for the executable itself */
 } executable;
 
 /*
- * What the program headers and the dynamic section of one object say. found is false if it
- * cannot be read: a table that it needs is missing, or lies outside of what is loaded.
+ * Reads the program headers and the dynamic section of one object. found is false if it
+ * cannot be read, because a required table is missing or outside the loaded segments.
  */
 extern void executable_read(const struct dl_phdr_info *info, executable *exe);
 
-/* The segment that has all of those bytes; NULL: none, so they may not be read. */
+/* The segment that contains all of those bytes; NULL if none does, and they must not be read. */
 static inline const loaded_segment *
 executable_segment(const executable *exe, const void *bytes, size_t size)
 {
@@ -62,10 +62,10 @@ executable_segment(const executable *exe, const void *bytes, size_t size)
 	return NULL;
 }
 
-/* Of this process; the same every time. found is false if it cannot be read. */
+/* The executable of this process; the same every time. found is false if it cannot be read. */
 extern const executable *executable_self(void);
 
-/* An exported function of the executable; NULL if it is not there. Its address is base + st_value. */
+/* An exported function of the executable, or NULL. Its address is base + st_value. */
 extern const ElfW(Sym) *executable_function(const char *name);
 
 /* The version of an imported symbol, e.g. "GLIBC_2.2.5"; NULL if it has none. */
@@ -79,8 +79,8 @@ typedef bool (*executable_visitor) (const executable *module, const ElfW(Sym) *s
 									const char *name, void *data);
 
 /*
- * Every function that the executable and its libraries export, the executable's first, but not those of
- * the C library and of this module, which probes call. No lock of the loader is held, so the visitor may
+ * Visit every function exported by the executable and its libraries, starting with the executable, except those
+ * of the C library and of this module, which probes call. No lock of the loader is held, so the visitor may
  * raise an error.
  */
 extern void executable_each_function(executable_visitor visitor, void *data);
@@ -89,24 +89,24 @@ extern void executable_each_function(executable_visitor visitor, void *data);
 
 /* ---------------------------------------------------------------- import_table.c */
 
-/* The slots of an object's import table, and which function each leads to. */
+/* The slots of an object's import table, and the function that each refers to. */
 
-/* An imported function. Called by the PLT and called by address it may have a slot each. */
+/* An imported function. It may have one slot for calls through the PLT, and one for its address. */
 typedef struct import_slots
 {
-	void	  **slot[2];			/* as many as there are, then NULL */
+	void	  **slot[2];			/* the slots, terminated by NULL if fewer */
 	size_t		symbol;				/* in the object's table */
 } import_slots;
 
-/* Which of its imports does the caller want? Returns where to note the slots, or NULL. */
+/* Selects imports. Returns where to store the slots, or NULL. */
 typedef import_slots *(*import_wanted) (const char *name, void *data);
 
-/* Note the slots of all imports that are wanted. */
+/* Find the slots of all selected imports. */
 extern void import_table_scan(const executable *exe, import_wanted wanted, void *data);
 
 /*
- * The function that the import leads to. Where the loader has not bound it yet (lazy binding),
- * this is what it would bind; nothing is changed. NULL, with a reason, if that is unknown.
+ * The function that an import refers to. If the loader has not bound it yet (lazy binding), this is the
+ * function that it would bind; nothing is changed. NULL, with a reason, if that is unknown.
  */
 extern void *import_function(const executable *exe, const import_slots *import,
 							 const char **reason);

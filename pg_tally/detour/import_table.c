@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * import_table.c
- *	  The slots of the executable's import table, and which function each leads to.
+ *	  The slots of the executable's import table, and the function that each refers to.
  *
- * An executable that is not linked with -z now is bound lazily: until its first call a slot leads to an
- * entry of the executable's own procedure linkage table, which asks the loader to write the function's
- * address into the slot. A probe that called this entry would be overwritten by the loader. So the
- * function is looked up beforehand as the loader does: by name and version, in the loader's order.
+ * An executable that is not linked with -z now is bound lazily: until the first call, a slot refers to an
+ * entry in the executable's own procedure linkage table, which makes the loader write the function's
+ * address into the slot. If a probe called this entry, the loader would overwrite the probe. So the
+ * function is looked up in advance as the loader does it: by name and version, in the loader's order.
  */
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 
 #include "detour/executable.h"
 
-/* Relocations by which a function's address gets into the table. */
+/* Relocation types for function addresses in the table. */
 static bool
 is_import(ElfW(Xword) info)
 {
@@ -37,7 +37,7 @@ scan(const executable *exe, const ElfW(Rela) *rela, size_t count, import_wanted 
 		void	  **slot = (void **) (exe->base + rela[i].r_offset);
 		import_slots *import;
 
-		/* One that is defined is the executable's own, not an import. */
+		/* A defined symbol is the executable's own, not an import. */
 		if (!is_import(rela[i].r_info) || symbol->st_shndx != SHN_UNDEF)
 			continue;
 		import = wanted(exe->strings + symbol->st_name, data);
@@ -66,7 +66,7 @@ is_within(const executable *exe, const void *address)
 	return executable_segment(exe, address, sizeof(void *)) != NULL;
 }
 
-/* `handle` is what dlopen gives, or RTLD_DEFAULT. A function chosen at run time is chosen. */
+/* `handle` is from dlopen, or RTLD_DEFAULT. Resolves functions that are selected at run time (IFUNC). */
 static void *
 find_symbol(void *handle, const char *name, const char *version)
 {
@@ -77,7 +77,7 @@ find_symbol(void *handle, const char *name, const char *version)
 	return dlsym(handle, name);
 }
 
-/* In the objects after the executable, one by one. */
+/* Searches the objects after the executable, one by one. */
 static void *
 search_objects(const executable *exe, const char *name, const char *version)
 {
@@ -92,7 +92,7 @@ search_objects(const executable *exe, const char *name, const char *version)
 		if (handle == NULL)
 			continue;
 		found = find_symbol(handle, name, version);
-		/* It may come from what the object itself needs, of which the loader asks later. */
+		/* It may come from a dependency of the object, which the loader searches later. */
 		if (found != NULL && !is_within(&objects[i], found))
 			found = NULL;
 		dlclose(handle);
@@ -101,7 +101,7 @@ search_objects(const executable *exe, const char *name, const char *version)
 }
 
 /*
- * In an executable at a fixed address the loader's search may return an entry of the executable's own
+ * In an executable at a fixed address, the loader's search may return an entry of the executable's own
  * table, so an address within the executable is not the function.
  */
 static void *
@@ -125,7 +125,7 @@ import_function(const executable *exe, const import_slots *import, const char **
 	{
 		function = resolve(exe, import->symbol);
 		if (function == NULL)
-			*reason = "its import slot is not bound yet, and the function cannot be found";
+			*reason = "its import slot is not bound yet, and the function was not found";
 	}
 	else if (function == NULL)
 		*reason = "its import slot is not bound";

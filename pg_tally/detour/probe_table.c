@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * probe_table.c
- *	  Which probes are installed, and why others were left out.
+ *	  Records which probes are installed, and why others were left out.
  *
- * Probes are installed once and may outlive their segment: when the server restarts after a crash and
- * finds the segment damaged, it makes another one. So the postmaster keeps the table for itself, too.
+ * Probes are installed once and may outlive their segment: if the server restarts after a crash and finds
+ * the segment damaged, it creates a new one. So the postmaster also keeps its own copy of the table.
  */
 #include "base/compat.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * file_names.c
- *	  From a file's name to its kind and its relation.
+ *	  Derives the kind of a file, and its relation, from its name.
  *
- * The server names its files relative to the data directory, in which it works, and those in a
- * tablespace by way of the link to it. The path in /proc of a descriptor has no links in it, and
- * is brought back to the server's name.
+ * The server names its files relative to the data directory, its working directory, and files in a
+ * tablespace through the link to it. A descriptor's path in /proc has all links resolved, and is
+ * translated back to the server's name.
  */
 #include "base/compat.h"
 
@@ -23,11 +23,11 @@
 #include "file/file_names.h"
 
 #define TABLESPACES "pg_tblspc"
-#define DELETED " (deleted)"		/* what /proc says of a file that was unlinked */
+#define DELETED " (deleted)"		/* suffix in /proc of an unlinked file's path */
 
 static const char *const forks[] = {"main", "fsm", "vm", "init"};
 
-/* The path relative to a folder; NULL: it is not in it. */
+/* The path relative to a directory; NULL if it is outside. */
 static const char *
 within(const char *path, const char *folder)
 {
@@ -47,7 +47,7 @@ file_names_inside(const char *path)
 		return strncmp(path, "./", 2) == 0 ? path + 2 : path;
 	if (DataDir != NULL && (inside = within(path, DataDir)) != NULL)
 		return inside;
-	/* without links, as /proc has it */
+	/* with links resolved, as in /proc */
 	if (working[0] == '\0' && getcwd(working, sizeof(working)) == NULL)
 		working[0] = '\0';
 	inside = within(path, working);
@@ -68,7 +68,7 @@ file_names_path(int fd, char *path, size_t size)
 	return true;
 }
 
-/* "pg_tblspc/16385" for the folder of a tablespace. */
+/* "pg_tblspc/16385" for the directory of a tablespace. */
 static bool
 find_tablespace(const char *folder, char *link, size_t size)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * files.c
- *	  Which kind of file a descriptor is, and what was done with it: file::<kind>::<operation>::<phase>.
+ *	  Records file operations by kind of file, as statistics file::<kind>::<operation>::<phase>.
  *
- * Descriptors that were open before us (a library loaded into a session) are asked for once, of
- * /proc. What is no file (a pipe, a socket) is not counted, but for the one to the server's log.
+ * Descriptors opened before the library was loaded are looked up once in /proc. Pipes and sockets are
+ * ignored, except the pipe to the server's log.
  */
 #include "base/compat.h"
 
@@ -22,10 +22,10 @@
 #include "ledger/names.h"
 #include "ledger/server.h"
 
-#define DESCRIPTORS 4096			/* those above are "other" */
-#define KINDS 250					/* different ones in a process; more are "other" */
+#define DESCRIPTORS 4096			/* higher descriptors are "other" */
+#define KINDS 250					/* different kinds in a process; further ones are "other" */
 #define KIND_UNKNOWN 0
-#define KIND_NONE 1					/* no file */
+#define KIND_NONE 1					/* not a file */
 #define KIND_OTHER 2
 #define KIND_LOG_PIPE 3
 #define KIND_SIZE 40
@@ -35,11 +35,11 @@ typedef struct descriptor
 {
 	uint8		kind;
 	bool		slru;
-	uint32		unsynced;			/* where its writes are counted, or TALLY_NONE */
+	uint32		unsynced;			/* entry that counts its writes, or TALLY_NONE */
 	uint64		name;				/* hash; 0: its writes are not counted */
-	int64		read_end;			/* where the last read ended */
+	int64		read_end;			/* offset at which the last read ended */
 	int64		write_end;
-	relation_name relation;			/* that it is a part of */
+	relation_name relation;			/* that the file belongs to */
 } descriptor;
 
 typedef struct file_kind
@@ -51,7 +51,7 @@ typedef struct file_kind
 
 typedef struct file_account
 {
-	uint32		key;				/* KEY and phase; 0 empty */
+	uint32		key;				/* KEY and phase; 0: empty */
 	uint32		index;				/* in the book */
 } file_account;
 
@@ -73,18 +73,18 @@ file_note	files_note HOT_DATA;
 
 uint64		files_slru_ticks = 0;
 
-/* Of a checkpointer: since it was last asked for. */
+/* In the checkpointer: the longest sync since the last call of files_longest_sync. */
 static uint64 longest_sync = 0;
 static char longest_path[128];
 
-/* Of the sync that has begun: what was written since the one before. */
+/* For the current sync: the writes since the previous one. */
 static uint64 syncing_writes = 0;
 static uint64 syncing_bytes = 0;
 
-/* Of a noted operation that has a path and no descriptor. */
+/* The relation of a noted operation on a path instead of a descriptor. */
 static relation_name path_relation;
 
-/* Noted operations that were submitted with the one in files_note. */
+/* Operations submitted together with the one in files_note. */
 static file_note submitted[SUBMISSIONS];
 
 static descriptor descriptors[DESCRIPTORS];
@@ -119,7 +119,7 @@ files_retry_names(void)
 
 /* ---------------------------------------------------------------- kinds */
 
-/* Nobody waits for what was written to these. */
+/* Kinds whose files are never synced. */
 static bool
 is_never_synced(const char *kind)
 {
@@ -148,7 +148,7 @@ kind_number(const char *path)
 	return (uint8) kind_count++;
 }
 
-/* What is known of a file by its name, and by how it was opened. */
+/* Initialise a descriptor from the file's name and the flags it was opened with. */
 static void
 describe(descriptor *d, const char *path, int flags)
 {
@@ -163,7 +163,7 @@ describe(descriptor *d, const char *path, int flags)
 		.write_end = -1,
 		.unsynced = TALLY_NONE,
 	};
-	/* with O_DSYNC each write is a sync */
+	/* with O_DSYNC, each write is a sync */
 	if (!kinds[d->kind].never_synced && (flags & O_DSYNC) == 0)
 		d->name = tally_file_hash(name);
 	relations_of(name, &d->relation);
@@ -191,7 +191,7 @@ learn(int fd)
 		};
 }
 
-/* Every process writes its messages there. When the log collector, or whoever reads it, stops, so do they all. */
+/* Every process writes its log messages to this pipe. If its reader (mostly the log collector) stops, all processes stop. */
 bool
 files_is_log_pipe(void)
 {
@@ -206,7 +206,7 @@ files_is_log_pipe(void)
 /* ---------------------------------------------------------------- writes until the next sync */
 
 /*
- * The file is about to be synced, with all writes of all processes until now. A write just before the sync
+ * The file is about to be synced, with all previous writes of all processes. A write just before the sync
  * itself may be counted for the next sync.
  */
 void
@@ -223,7 +223,7 @@ files_syncing(int fd)
 	errno = saved_errno;
 }
 
-/* What was taken for the sync that has ended; it is still to be synced if that has failed. */
+/* Take the writes of the sync that has ended. If it failed, they are still unsynced. */
 static void
 synced(descriptor *d)
 {
@@ -239,7 +239,7 @@ synced(descriptor *d)
 #define KEY(kind, operation, failed) \
 	(1 + ((uint32) (kind) << 16 | (uint32) (operation) << 9 | (uint32) (failed) << 8))
 
-/* 1 + what is counted for the file's relation. */
+/* For each operation: 1 + the operation counted for the file's relation. */
 static const uint8 kept[FILE_OPERATIONS] = {
 	[FILE_READ] = 1 + TALLY_RELATION_READ,
 	[FILE_WRITE] = 1 + TALLY_RELATION_WRITE,
@@ -267,7 +267,7 @@ note(file_operation operation, uint8 kind, int fd, int64 result, int error)
 	};
 }
 
-/* An operation on a known file that did not fail: nearly all are such. All else is for files_done. */
+/* A successful operation on a known file, as nearly all are. files_done handles the others. */
 static pg_attribute_always_inline void
 note_plain(int fd, file_operation operation, uint8 kept_as, uint64 writes, uint64 bytes)
 {
@@ -371,8 +371,8 @@ files_done(int fd, file_operation operation, int64 result, int64 offset)
 }
 
 /*
- * Reads begin that the kernel does meanwhile. They are noted as done, with the bytes that they are asked
- * for: the results may be taken by another process.
+ * Reads are submitted that the kernel executes asynchronously. They are noted as done, with the requested number
+ * of bytes, because another process may collect the results.
  */
 void
 files_submitting(const void *ring)
@@ -417,7 +417,7 @@ files_closed(int fd, int result)
 {
 	uint8		kind = fd >= 0 && fd < DESCRIPTORS ? descriptors[fd].kind : KIND_OTHER;
 
-	/* one that was never used: it is too late to ask */
+	/* a descriptor that was never used: it is too late to look it up */
 	note(FILE_CLOSE, kind == KIND_UNKNOWN ? KIND_NONE : kind, -1, result, errno);
 	if (fd >= 0 && fd < DESCRIPTORS)
 		descriptors[fd] = (descriptor) {.kind = KIND_UNKNOWN};
@@ -442,7 +442,7 @@ files_path_done(const char *path, file_operation operation, int result)
 		relations_of(file_names_inside(path), &path_relation);
 	else if (operation == FILE_UNLINK && result == 0)
 	{
-		/* it will not be synced, and another file may get its name */
+		/* it will not be synced, and a new file may get its name */
 		tally_unsynced_take(tally.slot.segment, tally_file_hash(file_names_inside(path)), &writes,
 							&bytes);
 		relations_unlinked(file_names_inside(path));
@@ -462,7 +462,7 @@ files_renamed(const char *from, const char *to, int result)
 	errno = saved_errno;
 }
 
-/* A path that is too long is cut at its beginning: the end has the file's name. */
+/* A path that is too long is truncated at its beginning, because its end has the file's name. */
 static void
 fit(const char *whole, char *path, size_t size)
 {
@@ -554,7 +554,7 @@ record(uint64 ticks)
 	tally_seq_publish(&tally.slot.book->seq, seq);
 }
 
-/* The time of a submission is shared out evenly. */
+/* The time of a submission is divided evenly among its operations. */
 static pg_noinline void
 record_submitted(uint64 ticks)
 {

@@ -3,9 +3,9 @@
  * relations.c
  *	  Counts operations on the files of each relation, in the local entries of this process's slot.
  *
- * A descriptor knows its relation's entry in the segment's table since it was opened, and in which
- * local entry the relation was when it was last used; that may be out of date, so the
- * relation's tag decides.
+ * When a file is opened, its descriptor gets the relation's entry in the segment's table. It also remembers
+ * the local entry that the relation had at its last use. That may be outdated, so the relation's tag is
+ * compared.
  */
 #include "base/compat.h"
 
@@ -47,7 +47,7 @@ relations_of(const char *name, relation_name *relation)
 	relation->tag = relation->entry == 0 ? TALLY_RELATION_OTHERS : tally_relation_hash(&key);
 }
 
-/* A fork has ended with its first file. */
+/* A fork ends when its first file is unlinked. */
 void
 relations_unlinked(const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * relations.h
- *	  What was done to the files of each relation (pg_tally.max_relations).
+ *	  Operations on the files of each relation (pg_tally.max_relations).
  */
 #ifndef PG_TALLY_RELATIONS_H
 #define PG_TALLY_RELATIONS_H
@@ -12,21 +12,21 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A relation's fork, as a descriptor keeps it. */
+/* A relation's fork, as stored for a descriptor. */
 typedef struct relation_name
 {
-	uint64		tag;				/* 0: of no relation, or none are kept */
+	uint64		tag;				/* 0: not a relation, or relations are not tracked */
 	uint32		entry;				/* in the segment's table */
-	uint32		local;				/* of this process, in which it may lie */
+	uint32		local;				/* local entry of this process, possibly outdated */
 } relation_name;
 
-/* A new slot: it has no local entries yet. */
+/* A new slot: there are no local entries yet. */
 extern void relations_begin(void);
-/* The relation that the file of that name is a part of. For a claimed slot. */
+/* The relation that the file with that name belongs to. For a claimed slot. */
 extern void relations_of(const char *name, relation_name *relation);
 /* That file was unlinked. */
 extern void relations_unlinked(const char *name);
-/* Of this process; no tag while it has none. */
+/* The local entries of this process; no tag matches while there are none. */
 extern tally_relations relations_local;
 
 extern void relations_record_other(relation_name *relation, tally_relation_operation operation,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * submissions.c
- *	  Reads a ring of liburing before its entries are submitted (file_names.h).
+ *	  Reads a liburing ring before its entries are submitted (file_names.h).
  *
- * A ring is filled by functions that are inline in liburing's header, so the executable itself depends on
- * where these fields are: they can only move in a liburing of another name. Entries from sqe_head to sqe_tail
- * are new; io_uring_submit moves sqe_head, also where the kernel then wants to be asked once more (EINTR).
- * So each is seen once.
+ * Inline functions in liburing's header fill a ring, so the offsets of these fields are compiled into the
+ * executable: they can only change in a liburing with another name. Entries from sqe_head to sqe_tail are new.
+ * io_uring_submit advances sqe_head even if the system call must be repeated (EINTR), so each entry is seen once.
  */
 #include "base/compat.h"
 
@@ -32,7 +31,7 @@ typedef struct ring_head
 	unsigned int sqe_tail;
 } ring_head;
 
-/* False: neither a read nor a write. */
+/* False if it is neither a read nor a write. */
 static bool
 understand(const struct io_uring_sqe *sqe, submission *s)
 {

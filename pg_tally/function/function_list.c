@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * function_list.c
- *	  pg_tally.functions: from names and globs to functions that are probed.
+ *	  Applies pg_tally.functions: finds the functions with these names and globs, and probes them.
  *
- * Called where settings are assigned, so it must not raise an error: what cannot be probed is
- * reported and the rest is. Nor may it take long: the list has so many names, each is so long, and the walk over all
- * functions ends when the statement is cancelled or the process is to end.
+ * This is called when settings are assigned, so it must not raise an error: it reports functions that cannot be probed,
+ * and probes the others. Nor may it take long: the number and length of names are limited, and the walk over all functions
+ * stops when the statement is cancelled or the process is terminated.
  */
 #include "base/compat.h"
 
@@ -22,9 +22,9 @@
 #include "function/functions.h"
 #include "function/glob.h"
 
-#define REFUSALS (PROBES_CUSTOM_WAITS - PROBES_REFUSED)	/* that fit in the probe table */
-#define PROBE_NS 40					/* what a probe takes, about */
-#define NAMES_MAX FUNCTIONS_MAX		/* names and globs of a list: no more functions are probed anyway */
+#define REFUSALS (PROBES_CUSTOM_WAITS - PROBES_REFUSED)	/* space for them in the probe table */
+#define PROBE_NS 40					/* approximate duration of a probe */
+#define NAMES_MAX FUNCTIONS_MAX		/* names and globs in a list; no more functions are probed anyway */
 
 /* One pattern of the list, and the functions that match it. */
 typedef struct search
@@ -33,7 +33,7 @@ typedef struct search
 	bool		glob;
 	bool		interrupted;
 	detour_function found[FUNCTIONS_MAX];
-	int			count;				/* that match; the first FUNCTIONS_MAX are in found */
+	int			count;				/* number of matches; the first FUNCTIONS_MAX are in found */
 } search;
 
 typedef struct outcome
@@ -41,7 +41,7 @@ typedef struct outcome
 	bool		publish;
 	int			elevel;
 	int			probed;
-	const uint8 *code[FUNCTIONS_MAX];	/* of each that is */
+	const uint8 *code[FUNCTIONS_MAX];	/* of each probed function */
 	int			refused;
 } outcome;
 
@@ -59,7 +59,7 @@ visit(const executable *module, const ElfW(Sym) *symbol, const char *name, void 
 	found = detour_function_of(module, symbol, name);
 	for (int i = 0; i < Min(s->count, FUNCTIONS_MAX); i++)
 		if (s->found[i].code == found.code)
-			return false;			/* the same by another name */
+			return false;			/* the same function under another name */
 	if (s->count < FUNCTIONS_MAX)
 		s->found[s->count] = found;
 	s->count++;
@@ -71,7 +71,7 @@ find(search *s)
 {
 	char		reason[120];
 
-	/* A plain name is mostly the executable's own, which has a hash table. */
+	/* A plain name is mostly in the executable, which has a hash table. */
 	if (!s->glob && detour_find(s->pattern, &s->found[0], reason, sizeof(reason)))
 		s->count = 1;
 	else
@@ -81,7 +81,7 @@ find(search *s)
 static void
 refuse(outcome *o, const char *name, const char *reason)
 {
-	ereport(o->elevel, (errmsg("pg_tally does not probe function \"%s\": %s", name, reason)));
+	ereport(o->elevel, (errmsg("pg_tally could not probe function \"%s\": %s", name, reason)));
 	if (o->publish && o->refused < REFUSALS)
 		probe_table_set((uint32) (PROBES_REFUSED + o->refused), "function", name, reason);
 	o->refused++;
@@ -117,7 +117,7 @@ probe(outcome *o, const char *pattern)
 		refuse(o, pattern, "no library of the server exports it");
 	else if (o->probed + s->count > FUNCTIONS_MAX)
 	{
-		snprintf(reason, sizeof(reason), "%d functions match, and at most %d are probed at a time",
+		snprintf(reason, sizeof(reason), "%d functions match, but at most %d can be probed at a time",
 				 s->count, FUNCTIONS_MAX);
 		refuse(o, pattern, reason);
 	}
@@ -136,7 +136,7 @@ probe(outcome *o, const char *pattern)
 	free(s);
 }
 
-/* What could be probed and is not, after all: the machine refused to change code. */
+/* Report functions that could have been probed, but the system refused to change their code. */
 static void
 report_switch_failed(outcome *o, const char *reason)
 {
@@ -186,7 +186,7 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 		refuse(&o, list, why);
 	}
 
-	/* What the last list has left in the table. */
+	/* Remove leftovers of the previous list from the table. */
 	for (int i = o.probed; publish && i < FUNCTIONS_MAX; i++)
 		probe_table_set((uint32) (PROBES_FUNCTIONS + i), NULL, NULL, NULL);
 	for (int i = o.refused; publish && i < REFUSALS; i++)

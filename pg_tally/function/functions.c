@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * functions.c
- *	  What happens at the start and the return of a probed function.
+ *	  Times probed functions, at their start and return.
  *
- * A shadow stack keeps the return addresses that the stubs have taken off the real stack, with the start
- * of each call and the time spent in probed functions below. Each frame has the position of its return
- * address on the real stack: siglongjmp ends the frames below its target (imports.c).
+ * A shadow stack has the return addresses that the stubs have removed from the real stack, with the start of each
+ * call and the time spent in probed functions called from it. Each frame has the position of its return address on
+ * the real stack, so that siglongjmp can end the frames below its target (imports.c).
  *
- * Tail calls: a function that ends by jumping to another leaves its own exit as the other's return
- * address, in the same stack slot. So a frame in the stack slot of a new one has ended unless its own exit
- * stands there.
+ * Tail calls: a function that ends by jumping to another leaves its own exit as the other's return address, in the
+ * same stack slot. So a frame in the stack slot of a new frame has ended, unless its own exit is there.
  *
- * Frames are left without a return, too: by exceptions, which find their way by the shadow stack (detour_return.h), and by
- * jumps that are not the server's. The next frame at or above their place ends them. A coroutine whose stack is a
- * part of the main stack comes back after that, so the return addresses of the last frames that were left are kept.
+ * Frames can also end without returning: by exceptions, which are unwound with the help of the shadow stack
+ * (detour_return.h), and by jumps outside the server. The next frame at or above their position ends them. A coroutine
+ * whose stack is a part of the main stack may resume after that, so the return addresses of the most recent of these
+ * frames are kept.
  *
- * Changing the list, the level, a reset and a fork end the timing of open calls, but their frames stay until
- * they return.
+ * A change of the list or the level, a reset and a fork end the timing of open calls, but their frames stay until they
+ * return.
  *
- * Only the process's main stack is followed, not threads of libraries or alternate signal stacks.
+ * Only the main stack of the process is followed, not threads of libraries or alternate signal stacks.
  */
 #include "base/compat.h"
 
@@ -35,16 +35,16 @@
 #include "ledger/ledger.h"
 #include "ledger/names.h"
 
-#define FRAMES 1024					/* deeper calls are counted and not timed */
-#define LEFT 1024					/* frames that were left, whose return addresses are kept */
+#define FRAMES 1024					/* deeper calls are counted but not timed */
+#define LEFT 1024					/* frames left without return whose addresses are kept */
 #define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase */
-#define KEPT 1000					/* functions that are, or were, probed and keep their stubs */
+#define KEPT 1000					/* functions that are or were probed and keep their stubs */
 #define EDGES 1024					/* power of two; (caller, callee) pairs */
-#define HOT_SHARE_PERCENT 5		/* of the time, spent in one probe: more is too hot */
+#define HOT_SHARE_PERCENT 5		/* if a function's probe takes a larger share of the time, it is too hot */
 
 typedef struct function_account
 {
-	uint32		inclusive;			/* in the book; TALLY_NONE: neither could be registered */
+	uint32		inclusive;			/* in the book; TALLY_NONE: could not be registered */
 	uint32		exclusive;
 } function_account;
 
@@ -54,8 +54,8 @@ typedef struct function
 	const uint8 *code;
 	detour		detour;
 	bool		wanted;
-	bool		untimed;			/* too hot to be timed, so it is only counted, or unwanted and not removed */
-	uint32		active;				/* frames of it that are being timed */
+	bool		untimed;			/* only counted, because it is too hot, or unwanted but not yet removed */
+	uint32		active;				/* number of its frames being timed */
 	uint32		window_calls;
 	uint64		window_start;
 	function_account accounts[PHASE_COUNT];
@@ -64,20 +64,20 @@ typedef struct function
 
 typedef struct frame
 {
-	uintptr_t  *stack_slot;		/* where the return address lies on the real stack */
+	uintptr_t  *stack_slot;		/* position of the return address on the real stack */
 	uintptr_t	back;				/* that address */
 	uint64		start;				/* tick */
 	uint64		below;				/* ticks in probed functions called from it */
 	uint32		number;				/* of the function */
 	bool		timed;				/* false: the slot or the list has changed since */
-	bool		outermost;			/* of this function's frames */
+	bool		outermost;			/* the outermost frame of this function */
 } frame;
 
 StaticAssertDecl(sizeof(frame) == DETOUR_CALLER_SIZE && offsetof(frame, stack_slot) == 0 &&
 				 offsetof(frame, back) == sizeof(uintptr_t), "unwinders read frames");
 StaticAssertDecl(KEPT < DETOUR_RETURNS, "the self-test has one, too");
 
-/* Of a frame that was left. */
+/* A frame left without return. */
 typedef struct left_frame
 {
 	uintptr_t  *stack_slot;
@@ -87,23 +87,23 @@ typedef struct left_frame
 /* Calls from one function to another. */
 typedef struct edge
 {
-	uint32		key;				/* 1 + (caller, callee); 0 empty */
+	uint32		key;				/* 1 + (caller, callee); 0: empty */
 	uint32		index;				/* in the book; TALLY_NONE: not registered */
 } edge;
 
 static struct
 {
-	uint32		depth;				/* of frames: the last is frames[depth] */
-	bool		busy;				/* within a handler */
-	bool		interleaved;		/* coroutines on the main stack: no more calls are followed */
+	uint32		depth;				/* the last frame is frames[depth] */
+	bool		busy;				/* inside a handler */
+	bool		interleaved;		/* coroutines run on the main stack, so no more calls are followed */
 	bool		edges;
-	uint64		window_ticks;		/* what FUNCTIONS_WINDOW probes take, about */
+	uint64		window_ticks;		/* approximate duration of FUNCTIONS_WINDOW probes */
 	uintptr_t	stack_top;			/* of the main stack */
-	int			count;				/* items of functions[] that have been used */
-	int			oldest;				/* of those that keep a stub, about: the next to lose it */
-	frame		frames[1 + FRAMES];	/* the first is above all stacks */
+	int			count;				/* number of items of functions[] used so far */
+	int			oldest;				/* the next item to lose its stub, approximately the oldest */
+	frame		frames[1 + FRAMES];	/* the first is a sentinel above all stacks */
 	left_frame	left[LEFT];
-	uint32		lefts;				/* how many there have been */
+	uint32		lefts;				/* number so far */
 	function	functions[KEPT];
 	int			edge_count;
 	edge		edge[EDGES];
@@ -162,14 +162,14 @@ report_hot(void *arg)
 	char		text[160];
 	int			saved_errno = errno;
 
-	snprintf(text, sizeof(text), "function %s is called so often that its probe took more than "
-			 "%d %% of a processor: from now on it is only counted", fn->name,
+	snprintf(text, sizeof(text), "function %s is called too often to be timed: its probe took more than "
+			 "%d %% of a CPU; from now on its calls are only counted", fn->name,
 			 HOT_SHARE_PERCENT);
 	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 	errno = saved_errno;
 }
 
-/* Every FUNCTIONS_WINDOW calls: was the probe's share of the time between too large? */
+/* Every FUNCTIONS_WINDOW calls, check whether the probe took too large a share of the time. */
 DETOUR_HANDLER static pg_noinline void
 check_heat(function *fn, uint64 now)
 {
@@ -184,7 +184,7 @@ check_heat(function *fn, uint64 now)
 	fn->window_start = now;
 }
 
-/* A call is over; the caller has cleared tally.on. */
+/* A call has ended; the caller has cleared tally.on. */
 static inline void
 record(function *fn, const frame *fr, uint64 elapsed)
 {
@@ -203,7 +203,7 @@ record(function *fn, const frame *fr, uint64 elapsed)
 	if (likely(fr->outermost))
 		tally_add(&tally.slot, account->inclusive, elapsed);
 	else
-		handler_add_count(account->inclusive);	/* its time is within the outer call's */
+		handler_add_count(account->inclusive);	/* its time is part of the outer call's */
 	tally_add_plain(&tally.slot, account->exclusive, own);
 	tally_seq_publish(&tally.slot.book->seq, seq);
 }
@@ -232,7 +232,7 @@ record_edge(uint32 caller, uint32 callee, uint64 elapsed)
 	}
 }
 
-/* Take the last frame off and count its call, which ended at `now`. */
+/* Pop the last frame and count its call, which ended at `now`. */
 static inline void
 end_frame(uint64 now)
 {
@@ -271,24 +271,25 @@ report_interleaved(void *unused)
 {
 	int			saved_errno = errno;
 
-	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, "coroutines run on the main stack of a process: it does not "
-					"time functions any more");
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, "coroutines run on the main stack of a process, which "
+					"stops timing functions");
 	errno = saved_errno;
 }
 
 static void
 report_lost(void *unused)
 {
-	static const char text[] = "pg_tally: a timed function returns from a stack that was put aside\n";
+	static const char text[] = "pg_tally: a timed function returned on a stack that had been switched away\n";
 
 	(void) !write(STDERR_FILENO, text, sizeof(text) - 1);
 	abort();
 }
 
 /*
- * A function returns whose frame is not the last. Either frames above it were left, or it was itself taken to have been
- * left: the process changes between stacks that lie within its main stack. Returns where it goes on. What is on
- * the stack now returns as it should; new calls are not followed, since it would not be known which were left.
+ * A function returns whose frame is not the last one. Either frames above it were left without return, or the frame itself
+ * was mistaken for one of these, because the process switches between stacks that lie within its main stack. Returns the
+ * address at which to continue. Calls that are on the stack now return normally; new calls are not followed, because
+ * frames left without return could no longer be recognised.
  */
 DETOUR_HANDLER static pg_noinline uintptr_t
 return_out_of_order(uintptr_t *stack_slot, uint64 now)
@@ -355,7 +356,7 @@ function_enter(uint32 number, uintptr_t *stack_slot)
 		f.busy = false;
 		return false;
 	}
-	/* Frames left behind by an exception or by a jump whose target is unknown. */
+	/* Frames left by an exception, or by a jump whose target is unknown. */
 	while (unlikely(f.frames[f.depth].stack_slot <= stack_slot))
 	{
 		fr = &f.frames[f.depth];
@@ -366,7 +367,7 @@ function_enter(uint32 number, uintptr_t *stack_slot)
 	fr = &f.frames[f.depth + 1];
 	fr->stack_slot = stack_slot;
 	fr->back = *stack_slot;
-	pg_compiler_barrier();			/* an unwinder in a signal handler finds the frame whole */
+	pg_compiler_barrier();			/* an unwinder in a signal handler must find a complete frame */
 	f.depth++;
 	fr->below = 0;
 	fr->number = number;
@@ -393,7 +394,7 @@ function_leave(uintptr_t *stack_slot)
 	f.busy = false;
 }
 
-/* ---------------------------------------------------------------- what may happen meanwhile */
+/* ---------------------------------------------------------------- events during calls */
 
 /* Calls in progress are not counted; their return addresses stay. */
 static void
@@ -405,7 +406,7 @@ drop_open_calls(void)
 		f.functions[i].active = 0;
 }
 
-/* Another slot, or none: accounts and calls in progress are forgotten. */
+/* A new slot, or none: forget accounts and calls in progress. */
 void
 functions_begin(void)
 {
@@ -433,7 +434,7 @@ functions_retry_names(void)
 	f.edge_count = 0;
 }
 
-/* The level word has changed: calls that saw a reset or the level off are not whole. */
+/* The level word has changed: calls that saw a reset or level off are incomplete. */
 void
 functions_follow(uint32 before, uint32 word, uint64 now)
 {
@@ -442,13 +443,13 @@ functions_follow(uint32 before, uint32 word, uint64 now)
 		drop_open_calls();
 }
 
-/* The process ends: so do the calls that it is in. */
+/* The process ends, and with it its calls in progress. */
 void
 functions_end(uint64 now)
 {
 	if (f.depth == 0)
 		return;
-	/* Their frames stay: exit handlers may yet return through them. */
+	/* Their frames stay, because exit handlers may still return through them. */
 	for (uint32 depth = f.depth; depth > 0; depth--)
 	{
 		uint32		whole = f.depth;
@@ -460,7 +461,7 @@ functions_end(uint64 now)
 	}
 }
 
-/* siglongjmp: the stack shrinks to where the jump goes. */
+/* siglongjmp: the stack shrinks to the jump's target. */
 void
 functions_jump(sigjmp_buf target, uint64 now)
 {
@@ -475,7 +476,7 @@ functions_jump(sigjmp_buf target, uint64 now)
 
 /* ---------------------------------------------------------------- the list */
 
-/* Are edges kept; what do FUNCTIONS_WINDOW probes take, about, in ticks? */
+/* Set whether edges are counted, and the approximate duration of FUNCTIONS_WINDOW probes in ticks. */
 void
 functions_configure(bool edges, uint64 window_ticks)
 {
@@ -501,8 +502,8 @@ has_frame(int number)
 }
 
 /*
- * An item for a function that was not probed before; -1: there is none. When all have been
- * used, a function that is not probed any more, and that no call will return to, loses its item.
+ * An item for a function that was not probed before; -1 if there is none. When all are in use, a function that is no
+ * longer probed, and that no call will return to, loses its item.
  */
 static int
 take_function(void)
@@ -517,7 +518,7 @@ take_function(void)
 		if (fn->wanted || has_frame(number) || !detour_release(&fn->detour))
 			continue;
 		f.oldest = (number + 1) % KEPT;
-		/* Calls from one function to another are kept by their numbers. */
+		/* Edges refer to functions by number. */
 		if (f.edge_count > 0)
 			memset(f.edge, 0, sizeof(f.edge));
 		f.edge_count = 0;
@@ -527,8 +528,8 @@ take_function(void)
 }
 
 /*
- * Probe this function from the next functions_switch on; false, with a reason, if it cannot
- * be. One that was probed before is taken up again, with the stub that it had.
+ * Probe this function from the next functions_switch on. Returns false, with a reason, if that is impossible. A
+ * function that was probed before gets its previous stub.
  */
 bool
 functions_add(const detour_function *wanted, char *reason, size_t size)
@@ -552,14 +553,14 @@ functions_add(const detour_function *wanted, char *reason, size_t size)
 		number = take_function();
 		if (number < 0)
 		{
-			snprintf(reason, size, "%d functions that were probed before are in calls that have "
-					 "not returned: try again, or in a new session", KEPT);
+			snprintf(reason, size, "%d previously probed functions have calls that have "
+					 "not returned; try again, or use a new session", KEPT);
 			return false;
 		}
 		fn = &f.functions[number];
 		memset(fn, 0, sizeof(*fn));
 		hook.number = (uint32) number;
-		/* An item that was not used is the first to be taken again. */
+		/* An unused item is the first to be reused. */
 		if (!detour_prepare(wanted, &hook, &fn->detour, reason, size))
 		{
 			if (number == f.count - 1)
@@ -597,12 +598,12 @@ functions_is_on(const uint8 *code, const char **name)
 	return false;
 }
 
-/* Install the probes that are wanted and remove the others. Returns 0 or an errno. */
+/* Install the requested probes and remove the others. Returns 0 or an errno value. */
 int
 functions_switch(void)
 {
 	detour	   *on[FUNCTIONS_MAX];
-	detour	   *off[KEPT];			/* some may not have come off before */
+	detour	   *off[KEPT];			/* including any that could not be removed before */
 	int			ons = 0;
 	int			offs = 0;
 	int			error = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * functions.h
- *	  Timing the functions that the user names.
+ *	  Times the functions named in pg_tally.functions.
  */
 #ifndef PG_TALLY_FUNCTIONS_H
 #define PG_TALLY_FUNCTIONS_H
@@ -26,15 +26,15 @@ extern void functions_jump(sigjmp_buf target, uint64 now);
 extern void functions_configure(bool edges, uint64 window_ticks);
 extern void functions_drop_all(void);
 extern bool functions_add(const detour_function *function, char *reason, size_t size);
-/* Install and remove; 0, an errno value or DETOUR_THREADS. */
+/* Install and remove probes. Returns 0, an errno value or DETOUR_THREADS. */
 extern int	functions_switch(void);
 extern bool functions_is_on(const uint8 *code, const char **name);
 
 /* function_list.c: the setting */
 
 /*
- * Probe what the comma-separated list of names and globs (* and ?) says and nothing else.
- * What cannot be probed is reported at elevel, and in the probe table if `publish`.
+ * Probe the functions in the comma-separated list of names and globs (* and ?), and no others.
+ * Functions that cannot be probed are reported at elevel, and in the probe table if `publish`.
  */
 extern void function_list_apply(tally_segment *segment, const char *list, int elevel,
 								bool publish);

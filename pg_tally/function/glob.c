@@ -3,8 +3,8 @@
  * glob.c
  *	  See glob.h.
  *
- * Of several * only the last one before a mismatch needs to take more characters: what the earlier ones took is the shortest
- * that fits, so more of it cannot help.
+ * After a mismatch, only the most recent * needs to match more characters: earlier ones have matched the shortest possible
+ * text, so matching more there cannot help.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ glob_is(const char *text)
 	return strpbrk(text, "*?[\\") != NULL;
 }
 
-/* Is c in the set that follows a '['? *end: after its ']'; NULL: it has none, so '[' stands for itself. */
+/* Is c in the set that follows a '['? *end is set after its ']', or to NULL if there is none and '[' stands for itself. */
 static bool
 in_set(const char *set, unsigned char c, const char **end)
 {
@@ -24,7 +24,7 @@ in_set(const char *set, unsigned char c, const char **end)
 	bool		found = false;
 	const char *at = set + negated;
 
-	/* a ']' at the beginning is in the set */
+	/* a ']' at the beginning belongs to the set */
 	do
 	{
 		unsigned char low = (unsigned char) *at;
@@ -47,7 +47,7 @@ in_set(const char *set, unsigned char c, const char **end)
 	return found != negated;
 }
 
-/* Does the glob's next item, which is no *, stand for c? Then *glob is after it. */
+/* Does the glob's next item, which is not *, match c? If so, *glob is moved after it. */
 static bool
 take_one(const char **glob, char c)
 {
@@ -80,8 +80,8 @@ take_one(const char **glob, char c)
 bool
 glob_matches(const char *glob, const char *name)
 {
-	const char *after_star = NULL;	/* of the glob */
-	const char *taken = NULL;		/* of the name: the * has the characters before */
+	const char *after_star = NULL;	/* in the glob */
+	const char *taken = NULL;		/* in the name: end of the text matched by the * */
 
 	for (;;)
 	{

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * account_class.c
- *	  The class of an account (ledger.h). The types of wait events are those of pg_stat_activity.wait_event_type;
- *	  "Call" is ours, for calls that may block and that the server does not announce.
+ *	  The class of an account (ledger.h). Wait event types are those of pg_stat_activity.wait_event_type, and our own
+ *	  type "Call", for calls that may block although the server announces no wait event.
  */
 #include "base/compat.h"
 
@@ -26,13 +26,13 @@ static const struct
 	{"Timeout:", TALLY_CLASS_TIMEOUT},
 	{"Activity:", TALLY_CLASS_ACTIVITY},
 	{"BufferPin:", TALLY_CLASS_BUFFER_PIN},
-	/* from 19 on: others' pins, and content locks, which are lightweight locks before */
+	/* since 19: buffer pins of others, and content locks, which were lightweight locks before */
 	{"Buffer:BufferCleanup", TALLY_CLASS_BUFFER_PIN},
 	{"Buffer:", TALLY_CLASS_LWLOCK},
 	{"Extension:", TALLY_CLASS_EXTENSION},
 };
 
-/* Calls that are no operations on files. */
+/* Calls that are not file operations. */
 static const char *const other_calls[] = {
 	"commit_delay", "epoll_wait", "getaddrinfo", "getnameinfo", "ldap_", "nanosleep", "pam_", "pclose",
 	"popen", "select", "sem_wait", "system",
@@ -86,7 +86,7 @@ account_class(const tally_segment *segment, uint32_t stat)
 
 	if (stat == 0 || tally_read_name(segment, stat - 1, &entry) == TALLY_READ_ABSENT)
 		return TALLY_CLASS_OTHER;
-	/* named by an earlier version, and no process has used it since */
+	/* registered by an earlier version, and not used by any process since */
 	if (entry.account_class == TALLY_CLASS_UNKNOWN)
 		return account_class_of(entry.name);
 	return (tally_account_class) entry.account_class;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * custom_waits.c
- *	  Names of wait events that extensions and injection points have made (names.h).
+ *	  Names of custom wait events, defined by extensions and injection points (names.h).
  *
- * The server keeps them in a hash table under a lightweight lock, where a probe must not look them up. But
- * whoever uses such an event has asked for its number by its name, in the same process or in the postmaster
- * before the fork: detours on these two functions keep what they answer.
+ * The server keeps the names in a hash table protected by a lightweight lock, so a probe must not look them up. But code
+ * that uses such an event has requested its number by name before, in the same process or in the postmaster before the
+ * fork. Detours on the two functions for this store their results.
  */
 #include "base/compat.h"
 
@@ -15,10 +15,10 @@
 
 #if COMPAT_CUSTOM_WAITS
 
-#define CUSTOM_WAITS 128			/* the server has no more (WAIT_EVENT_CUSTOM_HASH_MAX_SIZE) */
+#define CUSTOM_WAITS 128			/* the server's limit (WAIT_EVENT_CUSTOM_HASH_MAX_SIZE) */
 #define ID(event) ((event) & 0xFFFF)	/* from 1, whatever the class */
 
-/* By ID - 1. The postmaster's are its children's. */
+/* Indexed by ID - 1. Child processes inherit the postmaster's. */
 static char names[CUSTOM_WAITS][NAMEDATALEN];
 
 /* uint32 WaitEventExtensionNew(const char *name) */

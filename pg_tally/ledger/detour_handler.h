@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * detour_handler.h
- *	  What handlers of redirected functions share. Only for files that are compiled as
- *	  detour.h asks.
+ *	  Shared code of the handlers of redirected functions. Only for files that are compiled as detour.h
+ *	  demands.
  *
- * A handler may run anywhere: with locks held, in a critical section, in a signal handler that interrupted
- * a probe. It writes this process's slot only if tally.on is set, and clears it meanwhile (ledger.h).
+ * A handler may run anywhere: with locks held, in a critical section, or in a signal handler that interrupted
+ * a probe. It writes to this process's slot only if tally.on is set, and clears tally.on meanwhile (ledger.h).
  */
 #ifndef PG_TALLY_DETOUR_HANDLER_H
 #define PG_TALLY_DETOUR_HANDLER_H
@@ -26,14 +26,14 @@ handler_now(void)
 	return handler_monotonic_now;
 }
 
-/* May the slot be written? A change of the level is followed at the next wait or message. */
+/* May the slot be written? A level change takes effect at the next wait or message. */
 static inline bool
 handler_on(void)
 {
 	return tally.on && *(const volatile uint32 *) tally.level_word == tally.word_seen;
 }
 
-/* Has the level an end that has passed? */
+/* Has the level expired? */
 static inline bool
 handler_level_ended(uint64 now)
 {
@@ -43,7 +43,7 @@ handler_level_ended(uint64 now)
 }
 
 /*
- * Count without a time: what is not timed, or whose time is counted elsewhere. The caller is
+ * Count an event without its time, which is not measured or counted elsewhere. The caller is
  * between tally_seq_begin and tally_seq_publish.
  */
 static inline void
@@ -55,7 +55,7 @@ handler_add_count(uint32 index)
 	head->min = 0;
 }
 
-/* The same as an update of its own; TALLY_NONE is ignored. */
+/* The same as a separate update of the book; TALLY_NONE is ignored. */
 static inline void
 handler_count(uint32 index)
 {

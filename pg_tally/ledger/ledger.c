@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * ledger.c
- *	  The state of this process's account, and the addresses of the server's variables (ledger.h, server.h).
+ *	  The state of this process's probes, and the addresses of the server's variables (ledger.h, server.h).
  *
- * Concurrency contract: ledger.h has it.
+ * Concurrency contract: see ledger.h.
  */
 #include "base/compat.h"
 
@@ -17,7 +17,7 @@ const uint32 ledger_no_level = 0;
 
 probe_state tally HOT_DATA __attribute__((aligned(4096))) = {.level_word = &ledger_no_level};
 
-/* Not constant: it is in the same section as what else is hot. */
+/* Not const, so that it lies in the same section as the other hot data. */
 server_addresses server HOT_DATA __attribute__((aligned(64))) = {
 	.buffers = &pgBufferUsage,
 	.wal = &pgWalUsage,

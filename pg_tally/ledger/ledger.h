@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * ledger.h
- *	  What a probe does: the running account of this process, and its switching.
+ *	  The core of the probes: the account that runs in this process, and how probes switch it.
  *
- * Concurrency contract: everything in `tally` belongs to this process alone; it is reset in
- * a child before the child does anything else (probe_forget). A signal handler may run
- * at any instruction: a probe clears tally.on before it touches the book and sets it again
- * when it is done, so a probe entered by a handler meanwhile passes straight through and
- * its time stays with the wait or the work that the signal interrupted.
+ * At any instant, the time of a process is charged to exactly one account, a pair of phase and activity. A probe
+ * closes the running account and opens the next one with a single clock reading.
  *
- * The hot path is private (one writer, plain stores), does no system call, takes no lock,
- * allocates nothing and raises nothing. The first touch of an account is the exception: it
- * registers a name by compare-and-swap and may reserve memory in the segment's file.
+ * Concurrency contract: everything in `tally` belongs to this process alone. A child process resets it
+ * before it does anything else (probe_forget). A signal handler may run at any instruction. A probe
+ * therefore clears tally.on before it touches the book and sets it again when it is done; a probe that
+ * is entered from a signal handler meanwhile does nothing, and its time stays with the wait or work that
+ * the signal interrupted.
+ *
+ * The hot path is private (one writer, plain stores). It makes no system call, takes no lock, allocates
+ * nothing and raises no error. The exception is the first touch of an account: it registers a name by
+ * compare-and-swap, and may reserve memory in the segment's file.
  */
 #ifndef PG_TALLY_LEDGER_H
 #define PG_TALLY_LEDGER_H
@@ -24,7 +27,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What a process is doing for its client. Names in phase_names, names.c. */
+/* What a process is doing for its client. Their names are phase_names in names.c. */
 typedef enum tally_phase
 {
 	PHASE_STARTUP = 0,
@@ -46,7 +49,7 @@ typedef enum tally_phase
 	PHASE_COUNT
 } tally_phase;
 
-/* Kinds of message that a client sends. Names in messages, message_kinds.c. */
+/* Kinds of client messages. Their names are in messages[] in message_kinds.c. */
 typedef enum tally_message
 {
 	MESSAGE_QUERY = 0,
@@ -66,35 +69,35 @@ typedef enum tally_message
 	MESSAGE_COUNT
 } tally_message;
 
-/* calls[] of the book: the probes' counters in the order of the probe table. */
+/* Indexes in calls[] of the book: the probes' counters, in the order of the probe table. */
 #define CALLS_MESSAGES 0			/* messages read by the main loop, at every level */
-#define CALLS_DETOUR 1				/* the entry probe on the message read */
-#define CALLS_IMPORTS 2				/* the imports begin here */
+#define CALLS_DETOUR 1				/* the detour on reading messages */
+#define CALLS_IMPORTS 2				/* first of the imports */
 
 /*
- * Wait events are 32 bits: class in the top byte. Classes 0xF0 and up are ours, for blocking
- * calls that the server makes outside any wait event.
+ * Wait events are 32-bit numbers with the class in the top byte. Classes 0xF0 and up are ours, for blocking
+ * calls that the server makes without announcing a wait event.
  */
 #define CALL_CLASS 0xF0000000u
-#define CALL_COMMIT_DELAY 0xF2000000u	/* nor does a commit that sleeps for others to join it */
-#define CALL_LOG_PIPE 0xF3000000u	/* nor a message to the server's log while that takes no more */
+#define CALL_COMMIT_DELAY 0xF2000000u	/* nor is the sleep of commit_delay */
+#define CALL_LOG_PIPE 0xF3000000u	/* nor a log message that waits for the full pipe to the logger */
 
 /*
- * Of a statistic that is none of the ledger's: the index of one that probe_touch has not been asked for.
- * It gives TALLY_NONE where it cannot be registered, until the level word changes.
+ * Index of a statistic outside the ledger that has not been touched yet (probe_touch). If it cannot be registered,
+ * probe_touch returns TALLY_NONE until the level word changes.
  */
 #define PROBE_UNTOUCHED 0xFEFEFEFEu
 #define PROBE_UNTOUCHED_BYTE 0xFE	/* for memset */
 
-/* No book has more statistics (pg_tally.max_statistics). */
+/* Maximum number of statistics in a book (pg_tally.max_statistics). */
 #define BOOK_INDEXES 4096			/* power of two */
 
-/* Accounts of waits that this process has touched: two to a set, the latest first. */
+/* Cache of the wait accounts that this process has touched: two per set, the most recent first. */
 #define ACCOUNT_SETS 128			/* power of two */
 
 typedef struct cached_account
 {
-	uint32		event;				/* 0: empty; waits never have event 0 */
+	uint32		event;				/* 0: empty; no wait has event 0 */
 	uint32		phase;
 	uint32		index;				/* in the book */
 } cached_account;
@@ -104,7 +107,7 @@ typedef struct account_set
 	cached_account way[2];
 } account_set;
 
-/* The account that a phase's waits of one event had last; the commonest are found here. */
+/* The most recent accounts, by phase and event; the most frequent waits are found here. */
 #define RECENT_ACCOUNTS 8			/* power of two */
 
 typedef struct recent_account
@@ -115,10 +118,10 @@ typedef struct recent_account
 
 #define RECENT_NONE UINT32_MAX
 
-/* The ways of a wait, by probe_state.gate. All other values: probe_begin_wait. */
+/* Values of probe_state.gate that allow a plain wait. With all others, probe_begin_wait handles the wait. */
 #ifdef WORDS_BIGENDIAN
 #define GATE_PLAIN 0x01000000u		/* on, and nothing else */
-#define GATE_READ 0x01000100u		/* on, and the main loop reads a message */
+#define GATE_READ 0x01000100u		/* on, and the main loop is reading a message */
 #define GATE_READ_AFTER_COMMIT 0x01000101u
 #else
 #define GATE_PLAIN 0x00000001u
@@ -126,11 +129,11 @@ typedef struct recent_account
 #define GATE_READ_AFTER_COMMIT 0x01010001u
 #endif
 
-/* Per kind of message: its phase, and its statistics' indexes in the book. */
+/* For each kind of message, its phase and the indexes of its statistics in the book. */
 typedef struct message_kind
 {
 	uint32		phase;				/* tally_phase */
-	uint32		cpu;				/* (phase, cpu); TALLY_NONE until touched, as all here */
+	uint32		cpu;				/* (phase, cpu); TALLY_NONE until touched, as are all of these */
 	uint32		read;
 	uint32		handle;
 } message_kind;
@@ -138,34 +141,34 @@ typedef struct message_kind
 /* The state of this process's probes. Hot fields first: the first two lines. */
 typedef struct probe_state
 {
-	const uint32 *level_word;		/* in the segment, or at no_level */
-	uint32		word_seen;			/* what the slot follows now */
+	const uint32 *level_word;		/* in the segment, or no_level */
+	uint32		word_seen;			/* the level word that the slot follows now */
 	union
 	{
 		struct
 		{
-			bool		on;			/* a slot, a level, and not inside a probe */
-			bool		special;	/* the next wait may have to do what is rarely done, or reads a slow clock */
-			bool		read_begun; /* the main loop reads a message, and has not waited for it yet */
-			bool		commit_pends;	/* a commit is over and not recorded yet (commits.c) */
+			bool		on;			/* has a slot, the level is not off, and no probe is active */
+			bool		special;	/* the next wait has rare work to do, or the clock is slow to read */
+			bool		read_begun; /* the main loop is reading a message, but has not waited for it yet */
+			bool		commit_pends;	/* a commit has ended but is not recorded yet (commits.c) */
 		};
-		uint32		gate;			/* all of them: GATE_* */
+		uint32		gate;			/* the four flags as one word: GATE_* */
 	};
 	bool		read_waited;		/* ... and has waited for it */
-	bool		settled;			/* the pending wait is passed on already, or was for a message (pending_wait.h) */
-	bool		guessing;			/* no detour on the reading of messages, or not yet seen to work */
-	bool		checkpointer;		/* this process makes checkpoints */
-	bool		checks_state;		/* it checks its state at each wait: checkpointer, walsender */
-	bool		identified;			/* only the application can still change */
-	bool		claimed;			/* slot is ours */
-	bool		reads_messages;		/* ... and its main loop has begun, and was seen to call the detour */
+	bool		settled;			/* the pending wait has been passed on, or was for a message (pending_wait.h) */
+	bool		guessing;			/* there is no detour on reading messages, or it has not been seen to work */
+	bool		checkpointer;		/* this process is the checkpointer */
+	bool		checks_state;		/* its state is checked at each wait: checkpointer, walsender */
+	bool		identified;			/* all but application_name is final */
+	bool		claimed;			/* this process has a slot */
+	bool		reads_messages;		/* ... and its main loop has started, and was seen to call the detour */
 	tally_phase phase;
 	uint32		cpu;				/* index of (phase, cpu) */
-	uint8		message;			/* tally_message that is being handled */
+	uint8		message;			/* the tally_message being handled */
 	uint8		clock;				/* tally_clock_kind */
-	uint32		waits;				/* that have begun, ever, but for the next message */
-	uint64		handle_start;		/* tick of its arrival; 0 unknown */
-	const char *application;		/* as copied to the slot */
+	uint32		waits;				/* number of waits begun, except those for the next message */
+	uint64		handle_start;		/* tick at which the message arrived; 0: unknown */
+	const char *application;		/* application_name as copied to the slot */
 	tally_slot	slot;
 	uint32		kind_seen;			/* BackendType of the last identification */
 	uint32		off_index;			/* account "off::uninstrumented" */
@@ -178,9 +181,9 @@ typedef struct probe_state
 extern probe_state tally;
 
 /*
- * Code and data of all probes lie together: fewer pages miss in the TLB. What the server does between two probes takes
- * most of ours out of the first-level cache, so that what counts is how few lines a probe fetches: what it uses together
- * lies together, small variables of all modules side by side (HOT_SMALL: up to 32 bytes).
+ * Code and data of all probes lie together, to reduce TLB misses. Between two probes the server evicts most of our lines
+ * from the first-level cache, so the cost depends on the number of cache lines that a probe fetches. Data used together
+ * therefore lies together, and small variables of all modules lie side by side (HOT_SMALL: up to 32 bytes).
  */
 #define HOT_CODE __attribute__((hot))
 #define HOT_DATA __attribute__((section("tally_hot")))
@@ -188,12 +191,12 @@ extern probe_state tally;
 
 /* The level word of a process without a slot. */
 extern const uint32 ledger_no_level;
-/* This process's main loop has called the detour on the reading of messages. */
+/* This process's main loop has called the detour on reading messages. */
 extern bool messages_are_read;
-/* Was that detour reached? */
+/* Has that detour been called? */
 extern bool messages_seen(void);
 
-/* The tick at which the level ends by itself, 0: never. It is next to the level word. For a claimed slot. */
+/* The tick at which the level expires, 0 for never. It is next to the level word. For a claimed slot. */
 static inline uint64
 probe_level_until(void)
 {
@@ -202,7 +205,7 @@ probe_level_until(void)
 										offsetof(tally_header, level_word)));
 }
 
-/* TALLY_PAUSE_* in force; also next to the level word. */
+/* The TALLY_PAUSE_* bits in force, also next to the level word. */
 static inline uint32
 probe_pause(void)
 {
@@ -217,7 +220,7 @@ probe_now(void)
 	return tally_now(tally.clock);
 }
 
-/* Is the clock the processor's counter? Others take so long to read that the general way serves them as well. */
+/* Is the clock the CPU's counter? Other clocks take so long to read that the general path is good enough. */
 static inline bool
 probe_clock_is_counter(void)
 {
@@ -228,7 +231,7 @@ probe_clock_is_counter(void)
 #endif
 }
 
-/* probe_now, where probe_clock_is_counter. */
+/* The same as probe_now, if probe_clock_is_counter. */
 static inline uint64
 probe_counter(void)
 {
@@ -239,7 +242,7 @@ probe_counter(void)
 #endif
 }
 
-/* For handlers (detour_handler.h): where a clock that must be called leaves its answer. */
+/* For handlers (detour_handler.h): the result of a clock that must be called. */
 extern uint64 handler_monotonic_now;
 extern void handler_read_monotonic(void *unused);
 
@@ -253,39 +256,39 @@ probe_recent(uint32 event)
 
 /* ---------------------------------------------------------------- message_kinds.c */
 
-/* A new slot: no statistic of a kind of message is touched yet. */
+/* A new slot: no statistic of messages has been touched yet. */
 extern void messages_begin(void);
-/* Names that could not be registered are tried again. */
+/* Try again to register the names that could not be registered. */
 extern void messages_retry_names(void);
 /* First touch of a kind of message: its statistics, command::<Kind>::read and ::handle. */
 extern void message_kind_touch(tally_message message);
 
 /* ---------------------------------------------------------------- account_class.c */
 
-/* Decided when an account's name enters the directory, from which readers take it. */
+/* The class is determined when an account's name enters the directory, where readers find it. */
 
 /* The class of the account of that name, "execute::wait::IO:DataFileRead". */
 extern tally_account_class account_class_of(const char *name);
-/* The number of the account of that name in the directory, as tally_register. */
+/* The number of the account with that name in the directory, as from tally_register. */
 extern uint32_t account_register(tally_segment *segment, const char *name);
-/* The class of an account as a head or a statement names it: 1 + its number. */
+/* The class of an account given as 1 + its number, as in a head or a statement. */
 extern tally_account_class account_class(const tally_segment *segment, uint32_t stat);
 
 /* ---------------------------------------------------------------- own_session.c */
 
 /*
- * Is this session tally's own? Readers leave what such sessions do out of diagnoses (crates/segment/src/own.rs). Any client
- * can give its session the name, and its statements the comment. So the role counts as well: who is a superuser or has the
- * privileges of pg_read_all_stats sees everything, and has nothing to hide from those who ask what is wrong.
+ * Is this a session of the tally command? Readers exclude the work of such sessions from diagnoses (crates/segment/src/own.rs).
+ * Any client could set its application_name and add the comment to its statements. So the role must be a superuser or have the
+ * privileges of pg_read_all_stats: such a role sees everything anyway, and gains nothing by hiding its own work.
  */
 
-/* As far as it is known: of a superuser at once, of another role once it was asked. Needs no transaction. */
+/* As far as known: for a superuser at once, for other roles after own_session_ask. Needs no transaction. */
 extern bool own_session(void);
 
-/* Ask, if the session has the name. In a transaction; else nothing happens. */
+/* Check the role, if the session has the name. Does nothing outside a transaction. */
 extern void own_session_ask(void);
 
-/* Bytes at the beginning of this session's text that only those of own sessions have; 0: of an own session, or there are none. */
+/* Length of the marks of own sessions at the start of a text, if this session is not one and they are false; else 0. */
 extern uint32 own_session_false_mark(const char *text, uint32 length);
 
 #pragma GCC visibility pop

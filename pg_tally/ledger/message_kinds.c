@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * message_kinds.c
- *	  The kinds of message: their phases and statistics.
+ *	  The kinds of client messages: their phases and statistics.
  */
 #include "base/compat.h"
 
@@ -11,7 +11,7 @@
 static const struct
 {
 	const char *name;
-	tally_phase phase;				/* which handles it */
+	tally_phase phase;				/* in which it is handled */
 }			messages[MESSAGE_COUNT] = {
 	[MESSAGE_QUERY] = {"Query", PHASE_SIMPLE_QUERY},
 	[MESSAGE_PARSE] = {"Parse", PHASE_PARSE},

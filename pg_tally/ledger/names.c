@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * names.c
- *	  Names of statistics: composed, registered at their first use, tried again.
+ *	  Names of statistics: composing them, registering them at first use, and retrying.
  */
 #include "base/compat.h"
 
@@ -14,7 +14,7 @@
 
 /* ---------------------------------------------------------------- names that could not be registered */
 
-/* A set of names' hashes. Names that the set cannot hold are tried again. */
+/* A set of hashes of names. Names that do not fit into it are tried again each time. */
 
 #define NAMES 2048					/* power of two */
 #define NAMES_MOST (NAMES * 3 / 4)
@@ -31,7 +31,7 @@ failed_names_begin(void)
 	failed_names_count = 0;
 }
 
-/* Where that name is, or would be. */
+/* The position of that name in the set, or where it would be. */
 static uint64 *
 find_slot(const char *name, tally_stat_kind kind, uint64 *hash)
 {
@@ -91,7 +91,7 @@ probe_phase_name(tally_phase phase)
 	return phase < PHASE_COUNT ? phase_names[phase] : "unknown";
 }
 
-/* First touch of a statistic: its index in the book, or none where it could not be registered. Keeps errno. */
+/* First touch of a statistic: returns its index in the book, or none if it could not be registered. Preserves errno. */
 uint32
 probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit)
 {
@@ -115,7 +115,7 @@ probe_touch(const char *name, tally_stat_kind kind)
 	return probe_touch_unit(name, kind, "ticks");
 }
 
-/* Register a name that explains a number to readers. Keeps errno. */
+/* Register a name that explains a number to readers. Preserves errno. */
 void
 probe_name(const char *name)
 {
@@ -127,7 +127,7 @@ probe_name(const char *name)
 	errno = saved_errno;
 }
 
-/* The name of a statistic from its parts, the last one NULL; snprintf would take five times as long. */
+/* Compose the name of a statistic from its parts, terminated by NULL. snprintf would take five times as long. */
 void
 probe_compose(char *name, ...)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * names.h
- *	  Names of statistics: composed, registered at their first use, tried again.
+ *	  Names of statistics: composing them, registering them at first use, and retrying.
  *
  * A statistic is touched when it is first needed: its name enters the segment's directory, and it gets an index in this
  * process's book.
@@ -16,13 +16,13 @@
 #pragma GCC visibility push(hidden)
 
 /*
- * Names of statistics that could not be registered, in the directory or in this process's book. A search in a
- * full directory reads all of it, so each name is searched for once until the level word changes: then memory may have
- * become free.
+ * Names of statistics that could not be registered, because the directory or this process's book is full. Searching a
+ * full directory means reading all of it, so each name is searched for only once until the level word changes. Then memory
+ * may have become free.
  */
 extern int	failed_names_count;
 
-/* A new slot, or another try: none is known. */
+/* Forget them, for a new slot or another attempt. */
 extern void failed_names_begin(void);
 extern void failed_names_add(const char *name, tally_stat_kind kind);
 extern bool failed_names_search(const char *name, tally_stat_kind kind);
@@ -41,7 +41,7 @@ extern void probe_name(const char *name);
 extern void probe_compose(char *name, ...) __attribute__((sentinel));
 extern const char *probe_phase_name(tally_phase phase);
 
-/* Run another phase from now on; the caller has cleared tally.on. */
+/* Change the phase. The caller has cleared tally.on. */
 static inline void
 probe_set_phase(tally_phase phase)
 {
@@ -53,11 +53,11 @@ probe_set_phase(tally_phase phase)
 
 /* ---------------------------------------------------------------- custom_waits.c */
 
-/* Names of wait events that extensions and injection points have made, from PostgreSQL 17 on. */
+/* Names of custom wait events, defined by extensions and injection points, since PostgreSQL 17. */
 
 /* Install the probes, and enter them in the segment's probe table. */
 extern void custom_waits_install(void);
-/* The event's name, or NULL if this process has not seen it made. Takes no lock. */
+/* The event's name, or NULL if this process has not seen its definition. Takes no lock. */
 extern const char *custom_waits_name(uint32 event);
 
 #pragma GCC visibility pop

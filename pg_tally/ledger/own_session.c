@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * own_session.c
- *	  Is this session tally's own? (ledger.h)
+ *	  Recognises sessions of the tally command (ledger.h).
  */
 #include "base/compat.h"
 
@@ -17,7 +17,7 @@
 
 #define MARK "/* tally */"
 
-/* That is known to see everything; InvalidOid: none. */
+/* A role known to see everything, or InvalidOid. */
 static Oid	trusted = InvalidOid;
 
 static bool
@@ -26,7 +26,7 @@ has_name(void)
 	return MyBackendType == B_BACKEND && application_name != NULL && strcmp(application_name, "tally") == 0;
 }
 
-/* The server keeps the answer in a variable, so that no catalog is read. */
+/* The server caches the answer in a variable, so this reads no catalog. */
 static bool
 is_superuser(void)
 {
@@ -48,12 +48,12 @@ own_session_ask(void)
 
 	if (!has_name() || !IsTransactionState())
 		return;
-	/* not that of a function with SECURITY DEFINER */
+	/* not the owner of a SECURITY DEFINER function */
 	role = GetOuterUserId();
 	if (role == trusted || !has_privs_of_role(role, ROLE_PG_READ_ALL_STATS))
 		return;
 	trusted = role;
-	/* shown as what it is from the next wait on */
+	/* its kind is updated at the next wait */
 	tally.identified = false;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * server.h
- *	  The server's variables and functions that the hot path uses.
+ *	  Addresses of the server's variables and functions that the hot path uses.
  *
- * The linker scatters what a library takes from the executable over all of its global offset table, so that each
- * use would fetch a cache line that holds nothing else of ours. Here the addresses lie side by side.
+ * The linker scatters a library's references to the executable all over its global offset table, so each use
+ * would fetch a cache line with nothing else that we need. Here the addresses lie side by side.
  */
 #ifndef PG_TALLY_SERVER_H
 #define PG_TALLY_SERVER_H
@@ -19,7 +19,7 @@
 
 typedef struct server_addresses
 {
-	/* the first line: statements, and the beginning of a message */
+	/* first cache line: statements, and the beginning of a message */
 	BufferUsage *buffers;
 	WalUsage   *wal;
 	const Oid  *database;
@@ -28,7 +28,7 @@ typedef struct server_addresses
 	const char *const *query;		/* debug_query_string */
 	char	  **application;
 
-	/* the second: waits, and the end of a transaction */
+	/* second cache line: waits, and the end of a transaction */
 	bool		(*in_transaction) (void);
 	uint32	  **wait_event;
 	const XLogRecPtr *latest_record;	/* XactLastRecEnd */
@@ -38,7 +38,7 @@ typedef struct server_addresses
 
 extern server_addresses server;
 
-/* The event that this process waits for, as others see it; 0: none. */
+/* The wait event that this process has announced, 0 if none. */
 static pg_attribute_always_inline uint32
 server_wait_event(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * wait_class.c
- *	  Running sums of waits, for statements and commits.
+ *	  Classes of waits, and their running sums for statements and commits.
  */
 #include "base/compat.h"
 
@@ -15,14 +15,14 @@
 wait_sums	pending_sums HOT_DATA __attribute__((aligned(64)));
 uint8		pending_classes[BOOK_INDEXES];
 
-/* A new slot: indexes stand for other statistics. */
+/* A new slot: the same indexes belong to different statistics. */
 void
 pending_begin(void)
 {
 	memset(pending_classes, 0, sizeof(pending_classes));
 }
 
-/* Which class a wait is of, the first time that it is met. From 17 on, the server writes "WalSync", "BuffileRead". */
+/* Determine the class of a wait at its first occurrence. Since 17, the server's spelling is "WalSync", "BuffileRead". */
 pg_noinline wait_class
 pending_learn(uint32 index)
 {
@@ -34,7 +34,7 @@ pending_learn(uint32 index)
 		wait_class	class;
 	}			events[] = {
 		{EVENT("IO:DataFileRead"), WAITS_BLOCK_READ},
-		/* from 18 on, of reads that a worker or the kernel does meanwhile; only blocks are read so */
+		/* since 18: waits for reads done by an I/O worker or the kernel; only blocks are read that way */
 		{EVENT("IO:AioIoCompletion"), WAITS_BLOCK_READ},
 		{EVENT("IO:AioIoUringExecution"), WAITS_BLOCK_READ},
 		{EVENT("IO:AioIoUringSubmit"), WAITS_BLOCK_READ},
@@ -46,7 +46,7 @@ pending_learn(uint32 index)
 		{EVENT("IO:WALWrite"), WAITS_WAL_WRITE},
 		{EVENT("IO:WALSync"), WAITS_WAL_SYNC},
 		{EVENT("Call:commit_delay"), WAITS_COMMIT_DELAY},
-		{EVENT("Timeout:CommitDelay"), WAITS_COMMIT_DELAY},	/* from 19 on */
+		{EVENT("Timeout:CommitDelay"), WAITS_COMMIT_DELAY},	/* since 19 */
 		{EVENT("IPC:SyncRep"), WAITS_REPLICATION},
 	};
 #undef EVENT
@@ -72,7 +72,7 @@ void
 slow_set_threshold(int ms)
 {
 	slow_threshold_ms = ms;
-	/* no processor's counter is slower than 1 GHz; the rest is checked where it matters */
+	/* no CPU's counter is slower than 1 GHz; waits beyond this minimum are checked exactly later */
 	slow_min_ticks = watch_all ? 0 : ms < 0 ? UINT64_MAX : (uint64) ms * 1000000u;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * blockers.c
- *	  Reports which process held a lightweight lock for which this one waited.
+ *	  Reports which process held the lightweight lock that this process waited for.
  *
- * Reads other slots without a lock, for waits beyond the threshold, when no lock is held. Words that it
- * reads from a slot may not fit together; the text is for people.
+ * After waits beyond the threshold, when this process holds no lock, it reads other slots without locking
+ * them. Words read from a slot may be inconsistent; the resulting text is for human readers.
  */
 #include "base/compat.h"
 
@@ -22,7 +22,7 @@
 
 #define TEXT_SIZE 232				/* of an event */
 
-/* Copy it if it is of that lock, and whole (lwlocks.c, publish_release). */
+/* Copy the record if it belongs to that lock and is complete (lwlocks.c, publish_release). */
 static bool
 read_freed(const tally_freed *from, uint64 lock, tally_freed *freed)
 {

@@ -3,17 +3,17 @@
  * blocking.c
  *	  A process that waits for a heavyweight lock looks up who blocks it, and publishes that in its slot.
  *
- * It sleeps in epoll_wait, called by ProcSleep, which holds no lightweight lock then. The probe of that call cuts
- * the sleep into slices. After a slice in which nothing happened it looks into the lock's entry in the lock
- * manager, as pg_blocking_pids() does for another process (GetBlockerStatusData, lock.c), and sleeps on. The server
- * sees one sleep, with its own timeout and result; the ledger has one wait. A wait that is shorter than the first
- * slice costs nothing.
+ * The process sleeps in epoll_wait, called from ProcSleep, which holds no lightweight lock at that time. The probe on
+ * that call divides the sleep into slices. After a slice in which nothing happened, it inspects the lock's entry in
+ * the lock manager, as pg_blocking_pids() does for another process (GetBlockerStatusData, lock.c), and continues to
+ * sleep. The server sees a single sleep with its own timeout and result, and the ledger has a single wait. A wait
+ * shorter than the first slice costs nothing.
  *
- * The look-up holds the lock's partition in shared mode, and only if that is to be had at once: else it tries
- * again after the next slice. It follows pointers, allocates nothing and raises nothing. The table has all holders:
- * before a process waits for a relation, the fast-path locks that conflict have been moved there.
+ * The look-up takes the lock's partition lock in shared mode, but only if it is free; otherwise it tries again after
+ * the next slice. It follows pointers, allocates nothing and raises no error. The lock table has all holders, because
+ * conflicting fast-path locks are moved there before a process waits for a relation.
  *
- * Concurrency contract: the state here is this process's own, and the slot's entry has one writer.
+ * Concurrency contract: the state here is private to this process, and the slot's entry has one writer.
  */
 #include "base/compat.h"
 
@@ -36,7 +36,7 @@
 #include "wait/trace_ring.h"
 #include "tally_read.h"
 
-/* ---------------------------------------------------------------- the names of what a blocked process waits for */
+/* ---------------------------------------------------------------- names of locks */
 
 void
 blocking_object(const tally_blocked *blocked, char *text, size_t size)
@@ -52,7 +52,7 @@ blocking_object(const tally_blocked *blocked, char *text, size_t size)
 			snprintf(text, size, "%u/%u", field[0], field[1]);
 			break;
 		case LOCKTAG_ADVISORY:
-			/* field4 is 1 for one key of 64 bits, 2 for two of 32 */
+			/* field4 is 1 for one 64-bit key, 2 for two 32-bit keys */
 			if (blocked->field4 == 1)
 				snprintf(text, size, INT64_FORMAT, (int64) ((uint64) field[1] << 32 | field[2]));
 			else
@@ -96,7 +96,7 @@ blocking_lock(const tally_blocked *blocked, char *text, size_t size)
 	}
 }
 
-/* What the segment holds need not be what the server knows. */
+/* The mode in the segment need not be one that the server knows. */
 const char *
 blocking_mode(const tally_blocked *blocked)
 {
@@ -108,7 +108,7 @@ blocking_mode(const tally_blocked *blocked)
 
 /* ---------------------------------------------------------------- events about sessions that keep others waiting */
 
-/* They read other slots without a lock, while this process sleeps: words from different slots may not fit together. */
+/* These functions read other slots without a lock, while this process sleeps, so words from different slots may be inconsistent. */
 
 #define TEXT_SIZE 232				/* of an event */
 #define FIRST_REPORT_MS 1000
@@ -116,9 +116,9 @@ blocking_mode(const tally_blocked *blocked)
 
 static struct
 {
-	uint64		next;				/* ticks of waiting until the next report; 0: not set yet */
+	uint64		next;				/* ticks of waiting at which the next report is due; 0: not set yet */
 	bool		reported;
-	int32		root;				/* as reported last; 0: a prepared transaction */
+	int32		root;				/* the root reported last; 0: a prepared transaction */
 }			events;
 
 static void
@@ -139,7 +139,7 @@ blockers_of(const tally_blocked *blocked)
 	return Min(blocked->count, TALLY_BLOCKERS);
 }
 
-/* The blocked entry of a process; false: it is not blocked. */
+/* Read the blocked entry of a process. False if it is not blocked. */
 static bool
 read_blocked_of(int32 pid, tally_blocked *blocked)
 {
@@ -148,7 +148,7 @@ read_blocked_of(int32 pid, tally_blocked *blocked)
 	return slot != TALLY_NONE && read_blocked(slot, blocked);
 }
 
-/* The first blocker that is not blocked itself. */
+/* Find the first blocker that is not blocked itself. */
 static bool
 find_root(const tally_blocked *blocked, int32 *root)
 {
@@ -163,7 +163,7 @@ find_root(const tally_blocked *blocked, int32 *root)
 	return false;
 }
 
-/* Has another one waited longer for this root? */
+/* Has another process waited longer for this root? */
 static bool
 is_reported_by_another(const tally_blocked *own, int32 root)
 {
@@ -214,7 +214,7 @@ seconds_since(uint64 since, uint64 now)
 	return now > since ? (double) (now - since) * tally_seconds_per_tick(tally.slot.segment) : 0.0;
 }
 
-/* Since when it is between two messages, or else since when it handles this one. */
+/* Since when the process has been between two messages, or else has been handling the current one. */
 static uint64
 state_since(uint32 slot, const tally_book *book, bool between)
 {
@@ -263,7 +263,7 @@ report_root(const tally_blocked *own, int32 root, uint64 now)
 	uint32		count = count_waiters(root, &more);
 	size_t		used;
 
-	/* its own entry may be the only one that can be read as yet */
+	/* so far, this process's entry may be the only readable one */
 	count = Max(count, 1);
 	snprintf(text, sizeof(text), "%s%u session%s for ", more ? "at least " : "", count, count == 1 ? " waits" : "s wait");
 	used = strlen(text);
@@ -306,7 +306,7 @@ blocking_events_end(uint64 since, uint64 now)
 	if (!events.reported)
 		return;
 	events.reported = false;
-	snprintf(text, sizeof(text), "waits no longer for ");
+	snprintf(text, sizeof(text), "no longer waits for ");
 	used = strlen(text);
 	name_session(events.root, text + used, sizeof(text) - used);
 	used = strlen(text);
@@ -316,18 +316,18 @@ blocking_events_end(uint64 since, uint64 now)
 
 /* ---------------------------------------------------------------- a wait */
 
-/* Look-ups are after 0.1, 0.3, 0.6, 1.0 s, ...: each slice is longer than the one before by this, up to a second. */
+/* Look-ups happen after 0.1, 0.3, 0.6, 1.0 s, ...: each slice is this much longer than the previous one, up to a second. */
 #define SLICE_MS 100
 #define LAST_SLICE_MS 1000
 
-/* The wait in progress; a wake-up that does not end it, as by deadlock_timeout, begins another sleep of the same wait. */
+/* The wait in progress. After a wake-up that does not end it, such as deadlock_timeout, the same wait sleeps again. */
 static struct
 {
-	const LOCK *lock;				/* NULL: none is known */
-	uint64		start;				/* the server's time of its beginning: which wait it is */
-	uint64		since;				/* tick */
+	const LOCK *lock;				/* NULL: unknown */
+	uint64		start;				/* the server's start time of the wait, which identifies it */
+	uint64		since;				/* tick at which it began */
 	uint64		next;				/* tick of the next look-up */
-	int			slice;				/* ms, which end there */
+	int			slice;				/* length of the slice that ends then, in ms */
 	bool		published;
 }			waiting;
 
@@ -340,7 +340,7 @@ blocking_begin(void)
 
 /* ---------------------------------------------------------------- the look-up */
 
-/* False: the partition is taken, or the wait is over. */
+/* False if the partition lock is not free, or the wait has ended. */
 static bool
 look_up(LOCK *lock, tally_blocked *found)
 {
@@ -363,12 +363,12 @@ look_up(LOCK *lock, tally_blocked *found)
 		lock_queue_blockers(lock, GetLocksMethodTable(lock)->conflictTab[MyProc->waitLockMode], MyProc, found);
 	}
 	LWLockRelease(partition);
-	/* at level locks: the server did not ask for this one */
+	/* at level locks, do not count this acquisition, which is ours and not the server's */
 	lwlocks_forget_noted(noted);
 	return waits;
 }
 
-/* After a slice. The lock's entry stays as long as this process waits for the lock, or holds it. */
+/* Called after a slice. The lock's entry exists as long as this process waits for the lock or holds it. */
 static void
 publish(void)
 {
@@ -401,7 +401,7 @@ set_next(uint64 from)
 	waiting.next = from + ticks_of(waiting.slice);
 }
 
-/* Until the next look-up, ms, rounded up; 0: it is due. A wake-up does not put it off, a clock that goes back not for long. */
+/* Time until the next look-up in ms, rounded up; 0 if it is due. Wake-ups do not delay it, and a clock that goes back not for long. */
 static int
 until_next(uint64 now)
 {
@@ -423,7 +423,7 @@ end_wait(void)
 	blocking_begin();
 }
 
-/* A sleep begins, of this wait or another one. */
+/* A sleep begins, of the same wait or a new one. */
 static void
 begin_sleep(const LOCK *lock)
 {
@@ -444,7 +444,7 @@ blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int 
 	LOCK	   *lock = MyProc != NULL ? *(LOCK *volatile *) &MyProc->waitLock : NULL;
 	int			result;
 
-	/* granted already, or of another kind: hot standby waits for the end of conflicting sessions */
+	/* already granted, or a different kind of wait: hot standby waits for conflicting sessions to end */
 	if (lock == NULL)
 		return sleep(ep, ev, n, ms);
 	begin_sleep(lock);
@@ -468,7 +468,7 @@ blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int 
 	return result;
 }
 
-/* An error ends the wait, or one that ended long ago: nobody is blocked across it. */
+/* An error ends the wait, if there is one: nobody is blocked beyond it. */
 void
 blocking_jump(sigjmp_buf target, uint64 now)
 {

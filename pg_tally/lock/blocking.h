@@ -15,7 +15,7 @@
 
 typedef int (*epoll_function) (int ep, struct epoll_event *ev, int n, int ms);
 
-/* epoll_wait() in such a wait, which has begun: sleeps in slices, and looks up between them who blocks it. */
+/* epoll_wait() in such a wait, which has begun: sleeps in slices, and looks up the blockers between them. */
 extern int	blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int ms);
 
 /* Callbacks of the module. */
@@ -23,13 +23,13 @@ extern void blocking_begin(void);
 extern void blocking_jump(sigjmp_buf target, uint64 now);
 extern void blocking_process_exit(uint64 now);
 
-/* ---------------------------------------------------------------- what a blocked process waits for */
+/* ---------------------------------------------------------------- the lock that a blocked process waits for */
 
-/* Relations are numbers: names of them are for who may look them up. */
+/* Relations appear as OIDs; their names are only for roles that may look them up. */
 
-/* What a tag of another type than relation, page or tuple says: "742" of a transaction, "1, 2" of an advisory lock. */
+/* The object of a lock other than of a relation, page or tuple: "742" for a transaction, "1, 2" for an advisory lock. */
 extern void blocking_object(const tally_blocked *blocked, char *text, size_t size);
-/* "ShareLock"; NULL: the server knows no such mode. */
+/* "ShareLock", or NULL if the server knows no such mode. */
 extern const char *blocking_mode(const tally_blocked *blocked);
 
 #pragma GCC visibility pop

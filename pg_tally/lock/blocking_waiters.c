@@ -3,8 +3,8 @@
  * blocking_waiters.c
  *	  See blocking_waiters.h.
  *
- * Each process that waits is read once. To look for a slot by its process id at each step of each chain would take time that
- * grows with the square of the number of slots.
+ * Each waiting process is read once. Looking up a slot by process id at each step of each chain would take time quadratic in
+ * the number of slots.
  */
 #include "base/compat.h"
 
@@ -12,7 +12,7 @@
 
 #include "lock/blocking_waiters.h"
 
-#define MOST_STEPS 16				/* from a waiter to a root: entries of different processes may be of different times, and form a ring */
+#define MOST_STEPS 16				/* from a waiter to a root: entries read at different times may form a cycle */
 
 void
 waiters_begin(waiters *all, int32 root)
@@ -21,7 +21,7 @@ waiters_begin(waiters *all, int32 root)
 	all->root = root;
 }
 
-/* The entry of that process, or the free one in which it belongs. */
+/* The entry of that process, or the free entry for it. */
 static struct waiter *
 entry_of(waiters *all, int32 pid)
 {

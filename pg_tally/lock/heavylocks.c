@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * heavylocks.c
- *	  Heavyweight locks: waits by type and mode, and deadlock checks; and spinlocks that were found taken.
+ *	  Measures waits for heavyweight locks by type and mode, deadlock checks, and contended spinlocks.
  *
- * All of these functions return with a lock held: ProcSleep and DeadLockCheck with the lock manager's
- * partition locks, s_lock with the spinlock. So their times are only noted, and recorded when no
- * lightweight lock is held.
+ * All of the probed functions return with a lock held: ProcSleep and DeadLockCheck with the lock manager's
+ * partition locks, s_lock with the spinlock. So their times are only noted, and recorded when this process
+ * holds no lightweight lock.
  */
 #include "base/compat.h"
 
@@ -32,17 +32,17 @@ typedef enum heavy_kind
 } heavy_kind;
 
 #define ACCOUNTS 64
-#define SPINS 16					/* noted before they are settled; more are one with the last */
+#define SPINS 16					/* waits noted before settling; further ones are added to the last */
 
 typedef struct heavy_account
 {
-	uint32		key;				/* 0 empty */
+	uint32		key;				/* 0: empty */
 	uint32		index;
 } heavy_account;
 
 static struct
 {
-	/* in progress; start 0: it began before the probes were installed or the slot claimed */
+	/* in progress; start 0: it began before the probes were installed or the slot was claimed */
 	bool		waiting;			/* in ProcSleep */
 	uint64		wait_start;
 	uint8		type;				/* LockTagType */
@@ -67,7 +67,7 @@ heavylocks_begin(void)
 	heavylocks_pending = false;
 }
 
-/* Ticks since then, one at least; a processor's clock may be behind another's. */
+/* Ticks since then, at least one, because one CPU's clock may lag behind another's. */
 static inline uint64
 since(uint64 start, uint64 now)
 {
@@ -82,7 +82,7 @@ key_of(heavy_kind kind, uint8 type, uint8 mode)
 	return (uint32) kind << 24 | (uint32) type << 16 | (uint32) mode << 8 | (uint32) tally.phase;
 }
 
-/* The statistic of that key; rare, so found by its name when the table is full. */
+/* The statistic for that key. It is used rarely, so it is looked up by name if the table is full. */
 static uint32
 index_of(uint32 key)
 {
@@ -119,7 +119,7 @@ index_of(uint32 key)
 
 /* ---------------------------------------------------------------- settling */
 
-/* The slot is ours to write. */
+/* The caller may write to the slot. */
 static void
 settle(void *unused)
 {
@@ -138,14 +138,14 @@ settle(void *unused)
 	errno = saved_errno;
 }
 
-/* From a handler that has cleared tally.on. */
+/* Called from a handler that has cleared tally.on. */
 DETOUR_HANDLER void
 heavylocks_settle(void)
 {
 	detour_call_aside(settle, NULL);
 }
 
-/* An error ends a wait: ProcSleep does not return. */
+/* An error ends a wait, because ProcSleep does not return. */
 void
 heavylocks_jump(sigjmp_buf target, uint64 now)
 {

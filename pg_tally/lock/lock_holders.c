@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * lock_holders.c
- *	  Which holds of a lightweight lock explain a wait for it, and the sentence that says so.
+ *	  Finds the holds of a lightweight lock that explain a wait for it, and describes them.
  *
- * A process remembers only its last TALLY_FREED holds that others waited for, so what is seen may be other holds than the one
- * that was waited for. A holder is named if its hold makes at least half of the wait.
+ * A process remembers only its last TALLY_FREED holds that others waited for, so the hold that was waited for may be missing. A
+ * holder is named if its hold makes up at least half of the wait.
  */
 #include "postgres.h"
 
@@ -12,7 +12,7 @@
 
 #include "lock/lock_holders.h"
 
-/* Of the wait; 0: it was over before, or began after. */
+/* The part of the wait that the hold covers; 0 if it ended before, or began after. */
 static uint64
 ticks_within(const lock_holders *holders, const tally_freed *hold)
 {
@@ -64,14 +64,14 @@ lock_holders_text(const lock_holders *holders, double seconds_per_tick, const ch
 
 	if (holders->holds == 0)
 	{
-		snprintf(text, size, "no hold of it was seen: its holder has no slot, has ended, or has released other locks since");
+		snprintf(text, size, "holder unknown: it has no slot, has exited, or has released other locks since");
 		return;
 	}
 	duration_text((double) (holders->most.until - holders->most.since) * seconds_per_tick, longest, sizeof(longest));
 	if (holders->most_ticks >= (holders->granted - holders->first) / 2)
 		snprintf(text, size, "process %d held it for %s, in %s", holders->most_pid, longest, account);
 	else
-		snprintf(text, size, "a queue: %u hold%s of %u process%s seen, %s of that time; the longest %s, by process %d in %s",
+		snprintf(text, size, "a queue: %u hold%s by %u process%s, %s of that time; the longest %s, by process %d in %s",
 				 holders->holds, holders->holds == 1 ? "" : "s", holders->processes,
 				 holders->processes == 1 ? "" : "es", duration_text((double) holders->ticks * seconds_per_tick, all, sizeof(all)),
 				 longest, holders->most_pid, account);

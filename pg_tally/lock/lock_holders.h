@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * lock_holders.h
- *	  Which holds of a lightweight lock explain a wait for it, and the sentence that says so.
+ *	  Finds the holds of a lightweight lock that explain a wait for it, and describes them.
  */
 #ifndef PG_TALLY_LOCK_HOLDERS_H
 #define PG_TALLY_LOCK_HOLDERS_H
@@ -12,26 +12,26 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Of one wait. */
+/* The holds that explain one wait. */
 typedef struct lock_holders
 {
-	uint64		first;				/* ticks: it began ... */
+	uint64		first;				/* tick at which the wait began ... */
 	uint64		granted;			/* ... and ended */
-	uint32		holds;				/* seen within it ... */
-	uint32		processes;			/* ... of so many ... */
-	uint64		ticks;				/* ... for so long */
-	int32		last;				/* pid of the last one */
-	tally_freed most;				/* the hold that lasted longest within it ... */
+	uint32		holds;				/* number of holds seen within it */
+	uint32		processes;			/* ... and of their processes */
+	uint64		ticks;				/* part of the wait that they cover */
+	int32		last;				/* pid of the last process added */
+	tally_freed most;				/* the hold that covers most of the wait ... */
 	uint64		most_ticks;
-	int32		most_pid;			/* ... and whose it was */
+	int32		most_pid;			/* ... and its process */
 } lock_holders;
 
-/* A hold by that process; those of one process come one after another. */
+/* Add a hold by that process. The holds of one process must be added one after another. */
 extern void lock_holders_add(lock_holders *holders, int32 pid, const tally_freed *hold);
-/* "process 123 held it for 350 ms"; `account`: what its holder did. */
+/* "process 123 held it for 350 ms"; `account` is the holder's activity. */
 extern void lock_holders_text(const lock_holders *holders, double seconds_per_tick, const char *account,
 							  char *text, size_t size);
-/* "1.23 s", "12.3 ms", "40.0 us": no duration vanishes in its unit. */
+/* "1.23 s", "12.3 ms", "40.0 us": in a unit that suits the duration. */
 extern const char *duration_text(double seconds, char *text, size_t size);
 
 #define DURATION_SIZE 32
@@ -40,7 +40,7 @@ extern const char *duration_text(double seconds, char *text, size_t size);
 
 /* Reports which processes blocked this one, as events of the segment. */
 
-/* A lightweight lock was waited for from tick `first` on, for `waited` ticks: report who released it. */
+/* This process waited for a lightweight lock from tick `first`, for `waited` ticks: report the processes that held it. */
 extern void blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first,
 								 uint64 waited);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * lock_queue.c
- *	  Who holds a heavyweight lock, or is ahead in its queue (blocking_waiters.h).
+ *	  Finds the holders of a heavyweight lock and the waiters ahead in its queue (blocking_waiters.h).
  */
 #include "base/compat.h"
 
@@ -12,7 +12,7 @@
 
 #include "lock/blocking_waiters.h"
 
-/* A bit for each backend that is in the answer. The table is for any server; pages of it that none needs are never touched. */
+/* A bit for each backend in the result. The table is large enough for any server; its unused pages are never touched. */
 static uint64 counted[MAX_BACKENDS / 64 + 1];
 
 static const PGPROC *
@@ -28,8 +28,8 @@ wants(const PGPROC *waiter, LOCKMASK conflicts)
 }
 
 /*
- * Only members of a parallel query, and who holds one lock and wants another, are met twice. A prepared transaction is none of these, and
- * its number is behind those of backends.
+ * Only members of a parallel query, and processes that hold the lock in one mode and wait for another, occur twice. This does not
+ * apply to prepared transactions, whose numbers follow those of backends.
  */
 static bool
 is_counted(const PGPROC *leader)

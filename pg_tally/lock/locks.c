@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * locks.c
- *	  Which functions level `locks` redirects, and when.
+ *	  Decides which functions level `locks` redirects, and when.
  *
- * Each process redirects them itself when it follows the level (at a message, or at a call that may
- * block), so lower levels pay nothing. A forked process inherits them as they are.
+ * Each process redirects the functions itself when it follows the level (at a message, or at a call that
+ * may block), so lower levels pay nothing. A forked process inherits the redirections.
  *
- * Switching needs a file descriptor and permission to write code. If it fails, it is tried again after 1,
- * 2, 4 ... waits of the process.
+ * Switching needs a file descriptor and permission to write code. If it fails, it is retried after 1, 2,
+ * 4 ... waits of the process.
  */
 #include "base/compat.h"
 
@@ -33,14 +33,14 @@ bool		locks_installed HOT_SMALL = false;
 static detour detours[DETOURS];
 static bool prepared = false;
 static bool usable[LOCK_GROUPS];	/* can this group be redirected? */
-static int	refusal = 0;			/* errno of what the machine refused for now; 0: nothing */
+static int	refusal = 0;			/* errno of a temporary failure; 0: none */
 
-/* A switch that failed and is to be tried again. */
-#define RETRY_MOST 65536			/* waits between two tries */
+/* A failed switch, to be retried. */
+#define RETRY_MOST 65536			/* waits between two attempts */
 static struct
 {
-	uint32		after;				/* this many waits; 0: none failed */
-	uint32		waits;				/* since the last try */
+	uint32		after;				/* number of waits; 0: no switch failed */
+	uint32		waits;				/* since the last attempt */
 }			retry;
 
 static void
@@ -55,7 +55,7 @@ detour_number(int i)
 	return i < LWLOCKS_DETOURS ? &lwlocks_detours[i] : &heavylocks_detours[i - LWLOCKS_DETOURS];
 }
 
-/* Make the stubs and fill the probe table. Redirects nothing yet. */
+/* Make the stubs and fill the probe table. Does not redirect anything yet. */
 void
 locks_prepare(void)
 {
@@ -85,7 +85,7 @@ locks_prepare(void)
 		const lock_detour *e = detour_number(i);
 
 		if (missing[e->group] && reason[i][0] == '\0')
-			snprintf(reason[i], sizeof(reason[i]), "another function of %s locks was left out",
+			snprintf(reason[i], sizeof(reason[i]), "another function for %s locks could not be probed",
 					 missing[LOCKS_LIGHTWEIGHT] ? "lightweight" : "buffer");
 		probe_table_set(PROBES_LOCKS + i, "detour", e->name, reason[i]);
 	}
@@ -94,7 +94,7 @@ locks_prepare(void)
 	prepared = true;
 }
 
-/* A new slot, or none any more. */
+/* A new slot, or none. */
 void
 locks_begin(void)
 {
@@ -123,7 +123,7 @@ switch_all(bool on)
 		if (detours[i].prepared && (!on || usable[detour_number(i)->group]))
 			all[count++] = &detours[i];
 	error = detour_switch(all, count, on);
-	/* all or none: some alone would see locks acquired and not released */
+	/* all or none, because some of them would see locks acquired but not released */
 	if (error != 0 && !on && any_on())
 		(void) switch_all(true);
 	return error;
@@ -138,8 +138,8 @@ try_again_later(bool wanted, int error)
 	retry.after = Min(Max(2 * retry.after, 1), RETRY_MOST);
 	if (retry.after > 1 || !tally.claimed)
 		return;
-	snprintf(text, sizeof(text), "level locks is %s in force in this process, and will be tried "
-			 "again: " DETOUR_FORBIDDEN, wanted ? "not" : "still",
+	snprintf(text, sizeof(text), "could not turn level locks %s in this process, will retry: "
+			 DETOUR_FORBIDDEN, wanted ? "on" : "off",
 			 strerror(error));
 	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 }
@@ -169,7 +169,7 @@ switch_to(bool wanted)
 
 /* ---------------------------------------------------------------- balance */
 
-/* Another process has found that a group does not balance: then it does not here, where the code is the same. */
+/* If another process has found that a group does not balance, it does not balance here, where the code is the same. */
 static void
 follow_others(void)
 {
@@ -185,7 +185,7 @@ follow_others(void)
 	}
 }
 
-/* Stop counting that group. */
+/* Stop counting locks of that group. */
 static void
 locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
 {
@@ -198,8 +198,8 @@ locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
 	usable[group] = false;
 	if (group == LOCKS_LIGHTWEIGHT)
 		usable[LOCKS_BUFFER] = usable[LOCKS_OTHER] = false;
-	snprintf(reason, sizeof(reason), "calls do not balance: %u locks were not seen to be %s by an idle process",
-			 unreleased > 0 ? unreleased : unacquired, unreleased > 0 ? "released" : "acquired");
+	snprintf(reason, sizeof(reason), "calls do not balance: %u locks lack their %s in an idle process",
+			 unreleased > 0 ? unreleased : unacquired, unreleased > 0 ? "release" : "acquisition");
 	for (int i = 0; i < DETOURS && first; i++)
 		if (detours[i].prepared && !usable[detour_number(i)->group])
 			probe_table_set(PROBES_LOCKS + i, "detour", detour_number(i)->name, reason);
@@ -207,7 +207,7 @@ locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
 	{
 		char		text[200];
 
-		snprintf(text, sizeof(text), "%s locks are not counted any more: %s",
+		snprintf(text, sizeof(text), "%s locks are no longer counted: %s",
 				 group == LOCKS_BUFFER ? "buffer" : "lightweight", reason);
 		tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 	}
@@ -222,7 +222,7 @@ locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
 
 /* ---------------------------------------------------------------- following */
 
-/* Follow the slot's level. Keeps errno. */
+/* Follow the slot's level. Preserves errno. */
 void
 locks_follow(void)
 {
@@ -253,7 +253,7 @@ locks_follow(void)
 	errno = saved_errno;
 }
 
-/* Record what is still in the log. */
+/* Record the rest of the log. */
 void
 locks_process_exit(uint64 now)
 {
@@ -268,7 +268,7 @@ locks_process_exit(uint64 now)
 	tally.on = on;
 }
 
-/* An error leaves functions without returning from them. */
+/* An error unwinds functions without returning from them. */
 void
 locks_jump(sigjmp_buf target, uint64 now)
 {

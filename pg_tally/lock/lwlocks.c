@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * lwlocks.c
- *	  Lightweight locks: how long each was held, waited for, and by whom others were kept. From
- *	  PostgreSQL 19 on, the same for the locks on buffers' contents, which are of another kind.
+ *	  Measures lightweight locks: how long each was held and waited for, and who kept others waiting. Since
+ *	  PostgreSQL 19, it does the same for locks on buffer contents, which are a separate kind of lock.
  *
- * Neither clock reading lies within the hold, so that nobody waits longer for a lock because it is measured. The
- * first is taken, and the hold written down, before the acquisition, where nothing more happens; the second after
- * the release, with an entry in a log. What lies between the readings and the hold is the same each time: it is
- * measured once in each process, on a lock of its own that nobody waits for, and subtracted (measure_window).
- * Where an acquisition had to wait, its hold begins at the end of its last sleep. Where a release wakes others, it
- * ends just before that (lwlocks_waking).
+ * Both clock readings are outside the hold, so that nobody waits longer for a lock because it is measured. The first
+ * is taken, and the hold entered, before the acquisition, after which nothing else happens; the second after the
+ * release, together with an entry in a log. The time between the readings and the hold is the same each time. Each
+ * process measures it once, on a private lock that nobody waits for, and subtracts it (measure_window). If an
+ * acquisition had to wait, its hold begins at the end of its last sleep. If a release wakes others, the hold ends just
+ * before that (lwlocks_waking).
  *
- * The log is recorded when no lock is held: before a wait, and when it is nearly full. So no other process waits
- * for the bookkeeping, and its code and data are fetched once for many locks. An acquisition that found the lock
- * free is counted but not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
+ * The log is recorded when no lock is held: before a wait, and when it is nearly full. So no other process waits for
+ * our bookkeeping, whose code and data are fetched once for many locks. An acquisition that found the lock free is
+ * counted but not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
  *
- * A killed process loses its log: at most RELEASES since its last wait.
+ * A killed process loses its log: at most RELEASES entries since its last wait.
  *
- * Where the server's compiler has put a copy of a function into another one, a detour misses calls. So a
- * process that waits for its client, or for work, must hold nothing, and must not have released what it had not
- * acquired since the last such wait. Otherwise the detours are taken off (locks_unbalanced).
+ * If the server's compiler has inlined a function into another one, the detour misses calls. So a process that waits
+ * for its client, or for work, must hold no lock, and must not have released a lock since the last such wait that it
+ * was not seen to acquire. Otherwise the detours are removed (locks_unbalanced).
  *
- * Concurrency contract: the holds belong to this process. The first TALLY_HOLDS of them are in its slot
- * for readers. Garbage written there can spoil a figure only, since the number of holds is kept here.
+ * Concurrency contract: the holds belong to this process. The first TALLY_HOLDS of them are in its slot for readers.
+ * Garbage written there can only spoil figures, because the number of holds is stored here.
  */
 #include "base/compat.h"
 
@@ -44,28 +44,28 @@
 #include "tally.h"
 
 #define MAX_HOLDS 200				/* MAX_SIMUL_LWLOCKS, lwlock.c */
-#define MAX_SLEEPS 6				/* of one acquisition; the time of more is the last one's */
+#define MAX_SLEEPS 6				/* of one acquisition; further sleeps are added to the last */
 
-/* Modes: what a name ends in. */
+/* Modes, the last part of a statistic's name. */
 enum
 {
 	MODE_EXCLUSIVE,
 	MODE_SHARED,
 	MODE_VARIABLE,					/* stands for LWLockWaitForVar */
-	MODE_SHARE_EXCLUSIVE			/* of buffers */
+	MODE_SHARE_EXCLUSIVE			/* of buffer locks */
 };
 
 static const char *const mode_names[] = {"exclusive", "shared", "variable", "share-exclusive"};
 
 StaticAssertDecl(LW_EXCLUSIVE == (int) MODE_EXCLUSIVE && LW_SHARED == (int) MODE_SHARED, "modes are numbered alike");
 
-/* What an acquisition went through before it had the lock. */
+/* The waits of an acquisition before it got the lock. */
 typedef struct trouble
 {
-	uint64		first;				/* tick of the first sleep; 0: there was none */
+	uint64		first;				/* tick of the first sleep; 0: did not sleep */
 	uint64		granted;			/* tick */
-	uint64		asleep;				/* in this stay in the queue, so far */
-	uint32		count;				/* stays in the queue that ended */
+	uint64		asleep;				/* ticks slept so far in the current stay in the queue */
+	uint32		count;				/* number of ended stays in the queue */
 	uint64		sleeps[MAX_SLEEPS]; /* ticks of each */
 } trouble;
 
@@ -73,12 +73,12 @@ typedef struct trouble
 typedef struct lock_account
 {
 	uint64		key;				/* NO_KEY: empty */
-	tally_head *held;				/* what every release updates; in `nowhere` if it could not be registered */
+	tally_head *held;				/* updated by every release; points to `nowhere` if not registered */
 	uint64	   *histogram;			/* of held */
 	tally_head *acquire;
 } lock_account;
 
-/* The rest of it: indexes in the book. */
+/* The rest of an account: indexes in the book. */
 typedef struct lock_account_rest
 {
 	uint32		acquire;
@@ -88,41 +88,41 @@ typedef struct lock_account_rest
 
 #define ACCOUNT_BITS 10
 #define ACCOUNTS (1 << ACCOUNT_BITS)
-#define PROBES 8					/* positions at which a key may be */
+#define PROBES 8					/* number of positions for a key */
 
 /* A hold that has ended. */
 typedef struct release
 {
-	uint64		ticks;				/* between its readings */
+	uint64		ticks;				/* between its clock readings */
 	uint64		key;				/* of its account; KEY_WAITED: its acquisition has been recorded */
 } release;
 
-#define RELEASES 256				/* noted at most: then settled, whatever is held */
-#define RELEASES_MANY 240			/* settled at the next release that leaves none held */
+#define RELEASES 256				/* capacity; when full, settled even if locks are held */
+#define RELEASES_MANY 240			/* from here on, settled at the next release that leaves no lock held */
 
 uint64		locks_block_ticks = UINT64_MAX;
 lock_imbalance lwlocks_imbalance;
 
 /*
- * The hot part. Holds form a stack as in the server (held_lwlocks); the first TALLY_HOLDS of
- * them lie in the slot. The last one may not have begun yet (acquiring).
+ * The hot part of the state. Holds form a stack, as in the server (held_lwlocks); the first TALLY_HOLDS of
+ * them are in the slot. The last one may not have begun yet (acquiring).
  */
 static struct
 {
-	uint32		plain;				/* with fewer holds than this an acquisition, a release needs no attention */
-	uint32		count;				/* holds */
-	uint32		logged;				/* releases in the log */
-	uint32		troubled;			/* holds that had to be waited for */
-	uintptr_t	releasing;			/* lock; 0: none */
-	uint64		until;				/* tick at which the release going on ended the hold; 0: not known before it returns */
-	uint64		asked;				/* tick before an acquisition that may fail; 0: none is going on */
-	trouble		trouble;			/* of that one */
+	uint32		plain;				/* with fewer holds than this, acquisitions and releases are simple */
+	uint32		count;				/* number of holds */
+	uint32		logged;				/* number of releases in the log */
+	uint32		troubled;			/* number of holds that had to be waited for */
+	uintptr_t	releasing;			/* the lock being released; 0: none */
+	uint64		until;				/* tick at which the current release ended the hold; 0: unknown until it returns */
+	uint64		asked;				/* tick before an acquisition that may fail; 0: none in progress */
+	trouble		trouble;			/* its waits */
 	uint64		all_released;		/* tick before LWLockReleaseAll */
-	bool		within;				/* a function that locks a buffer, and calls others for it */
-	/* Has the process been seen to hold nothing? What it released since without having acquired it. */
+	bool		within;				/* inside a function that locks a buffer by calling others */
+	/* Has the process been seen to hold nothing? And the releases since then without acquisition. */
 	bool		balanced;
 	uint32		unacquired;
-	bool		unknown;			/* it has released a lock that was not known, since it was last seen to balance */
+	bool		unknown;			/* has released an unknown lock since it last balanced */
 }			lwlocks HOT_DATA __attribute__((aligned(64)));
 
 static release releases[RELEASES];
@@ -133,16 +133,16 @@ static struct
 	tally_head	head;
 	uint64		histogram[TALLY_CHUNK_BUCKETS];
 }			nowhere;
-static tally_hold others[MAX_HOLDS];	/* past the first TALLY_HOLDS */
-static trouble troubles[MAX_HOLDS]; /* of the holds; first is 0 where there was none */
-static trouble done;				/* of the hold or the failure being settled */
-static uint32 insertions[PHASE_COUNT];	/* held times of the locks on inserting WAL; by phase */
+static tally_hold others[MAX_HOLDS];	/* after the first TALLY_HOLDS */
+static trouble troubles[MAX_HOLDS]; /* waits of the holds; first is 0 if there were none */
+static trouble done;				/* waits of the hold or failure being settled */
+static uint32 insertions[PHASE_COUNT];	/* statistics of held WAL insertion locks, by phase */
 
-/* Ticks between the two readings of a lock that is released as soon as it is acquired. */
+/* Ticks between the two clock readings for a lock that is released at once. */
 static uint64 window HOT_DATA = 0;
 static bool window_measured = false;
 
-/* Has this process, or one that it was forked from, counted locks? The others need not fill the tables. */
+/* Has this process, or its parent, counted locks? If not, the tables need not be filled. */
 static bool used = false;
 
 static void measure_window(void *unused);
@@ -166,14 +166,14 @@ reads_counter(void)
 #endif
 }
 
-/* The short way is for a clock that is read by one instruction, and where nothing is special. */
+/* The fast path needs a clock that is read by one instruction, and nothing special. */
 static inline void
 choose_way(void)
 {
 	lwlocks.plain = tally.claimed && reads_counter() && lwlocks.troubled == 0 && lwlocks.until == 0 ? TALLY_HOLDS : 0;
 }
 
-/* A new slot or none, or the probes are installed again: no lock is known to be held. */
+/* A new slot or none, or the probes have been installed again: no locks are known to be held. */
 void
 lwlocks_begin(void)
 {
@@ -198,7 +198,7 @@ lwlocks_forget_noted(uint32 noted)
 	lwlocks.logged = Min(lwlocks.logged, noted);
 }
 
-/* The process has taken a slot, or follows the level: locks will be counted. */
+/* The process has claimed a slot, or follows the level: locks will be counted. */
 void
 lwlocks_ready(void)
 {
@@ -218,7 +218,7 @@ hold_at(uint32 i)
 
 /* ---------------------------------------------------------------- statistics */
 
-/* As a hold has tranche and mode, side by side; then the phase. */
+/* A key has tranche and mode side by side, like a hold, and then the phase. */
 #define KEY(tranche, phase, mode) ((uint64) (uint32) (tranche) | (uint64) (mode) << 32 | (uint64) (phase) << 34)
 #define KEY_TRANCHE(key) ((uint32) (key))
 #define KEY_MODE(key) ((uint32) ((key) >> 32) & 3)
@@ -229,7 +229,7 @@ hold_at(uint32 i)
 StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its bits of the key");
 StaticAssertDecl(offsetof(tally_hold, mode) == offsetof(tally_hold, tranche) + 4, "a key takes both at once");
 
-/* For the phase in which the lock is released. */
+/* The key for the phase in which the lock is released. */
 static inline uint64
 key_of(const tally_hold *hold)
 {
@@ -256,7 +256,7 @@ rest_of(const lock_account *account)
 	return &rests[account - accounts];
 }
 
-/* First use of an account: what every release updates. */
+/* First use of an account: look up the statistic that every release updates. */
 static void
 touch_account(void *arg)
 {
@@ -296,7 +296,7 @@ touch_failed(void *arg)
 	rest_of(account)->failed = touch("failed", account->key);
 }
 
-/* The account is not at its first position: search the next ones, or create it there, evicting another. */
+/* The account is not at its first position: search the next positions, or create it there, evicting another account. */
 DETOUR_HANDLER static pg_noinline lock_account *
 find_account(uint64 key, uint32 first)
 {
@@ -332,7 +332,7 @@ account_of(uint64 key)
 	return find_account(key, first);
 }
 
-/* Stays in the queue, each a wait. */
+/* Record the stays in the queue, each as a wait. */
 DETOUR_HANDLER static pg_noinline void
 record_sleeps(lock_account *account, const trouble *t)
 {
@@ -351,8 +351,8 @@ record_sleeps(lock_account *account, const trouble *t)
 /* ---------------------------------------------------------------- waiting */
 
 /*
- * Does a process that sleeps with this wait event acquire the lock of the last hold, which has not begun then? Not
- * if it may come back without the lock, or waits for others to unpin a buffer; nor if it was asleep already when
+ * Is a process that sleeps with this wait event acquiring the lock of its last hold, which has not begun yet? Not if
+ * the function may return without the lock, or waits for others to unpin a buffer, nor if it was already asleep when
  * the probes were installed.
  */
 static inline bool
@@ -386,8 +386,8 @@ begin_trouble(trouble *t, uint64 begin)
 }
 
 /*
- * sem_wait has returned after a sleep for a lightweight lock. The server sleeps again
- * without leaving the queue if the wake-up was meant for something else (LWLockAcquire).
+ * sem_wait has returned after a sleep for a lightweight lock. If the wake-up was meant for something
+ * else, the server sleeps again without leaving the queue (LWLockAcquire).
  */
 void
 lwlocks_slept(uint64 begin, uint64 end)
@@ -433,11 +433,11 @@ report_blocker(void *arg)
 						 done.granted > done.first ? done.granted - done.first : 0);
 }
 
-/* What `done` says of an acquisition of `lock`; granted or not. */
+/* Record the waits in `done` for an acquisition of `lock`, granted or not. */
 DETOUR_HANDLER static pg_noinline void
 record_done(tally_hold *lock, lock_account *account, bool granted)
 {
-	/* the clock may have begun anew in between */
+	/* the clock may have been reset in between */
 	uint64		ticks = done.granted > done.first ? done.granted - done.first : 0;
 
 	if (granted)
@@ -447,14 +447,14 @@ record_done(tally_hold *lock, lock_account *account, bool granted)
 		detour_call_aside(report_blocker, lock);
 }
 
-/* The lock is released while others wait for it: publish how long it was held. */
+/* The lock is being released while others wait for it: publish how long it was held. */
 DETOUR_HANDLER static pg_noinline void
 publish_release(const tally_hold *hold, uint64 until)
 {
 	tally_book *book = tally.slot.book;
 	tally_freed *freed = &book->freed[book->freed_next++ % TALLY_FREED];
 
-	/* others read it (blockers.c): without a lock's address while the rest changes */
+	/* others read it (blockers.c), so it has no lock address while the rest changes */
 	__atomic_store_n(&freed->lock, 0, __ATOMIC_RELAXED);
 	tally_fence_stores();
 	freed->since = hold->since;
@@ -466,17 +466,17 @@ publish_release(const tally_hold *hold, uint64 until)
 
 /* ---------------------------------------------------------------- settling */
 
-/* The hold of two readings. */
+/* The length of a hold, given the ticks between its clock readings. */
 static inline uint64
 hold_of(uint64 ticks)
 {
 	int64		held = (int64) (ticks - window);
 
-	/* the clocks of two processors may differ slightly */
+	/* the clocks of two CPUs may differ slightly */
 	return likely(held > 0) ? (uint64) held : 0;
 }
 
-/* Record what is in the log; the caller has cleared tally.on. */
+/* Record the log; the caller has cleared tally.on. */
 DETOUR_HANDLER void
 lwlocks_settle(void)
 {
@@ -513,7 +513,7 @@ lwlocks_settle(void)
 	lwlocks.logged = 0;
 }
 
-/* From reserving space in the WAL to the end of the copying a process holds one of the locks WALInsert. */
+/* A process holds one of the WALInsert locks from reserving space in the WAL until its data is copied. */
 void
 lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 {
@@ -538,7 +538,7 @@ lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 		}
 }
 
-/* The level word has changed: what was noted before a reset is not to be counted after it. */
+/* The level word has changed: notes made before a reset must not be counted after it. */
 void
 lwlocks_follow(uint32 before, uint32 word, uint64 now)
 {
@@ -546,7 +546,7 @@ lwlocks_follow(uint32 before, uint32 word, uint64 now)
 		lwlocks.logged = 0;
 }
 
-/* The process waits for something to do: do acquisitions and releases balance? */
+/* The process waits for work: check that acquisitions and releases balance. */
 static pg_noinline void
 check_balance(void)
 {
@@ -597,7 +597,7 @@ lwlocks_before_wait(uint32 event)
 		tally.slot.book->holding = lwlocks.count - 1;
 }
 
-/* An error: functions are left without returning. */
+/* An error unwinds functions without returning from them. */
 DETOUR_HANDLER void
 lwlocks_jump(void)
 {
@@ -609,7 +609,7 @@ lwlocks_jump(void)
 
 /* ---------------------------------------------------------------- handlers */
 
-/* The tick now, where the short way is taken. */
+/* The current tick, on the fast path. */
 static inline uint64
 plain_now(void)
 {
@@ -628,11 +628,11 @@ write_hold(tally_hold *hold, uintptr_t lock, uint64 since, uint32 tranche, uint3
 	hold->tranche = tranche;
 	hold->mode = mode;
 	lwlocks.count++;
-	/* a reader that sees the number sees the hold */
+	/* a reader that sees the number must see the hold */
 	__atomic_store_n(&tally.slot.book->holding, lwlocks.count, __ATOMIC_RELEASE);
 }
 
-/* Since then, or from now on if that is 0. */
+/* Begin a hold at that tick, or now if it is 0. */
 DETOUR_HANDLER static pg_noinline void
 begin_hold_at(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
 {
@@ -640,7 +640,7 @@ begin_hold_at(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
 		write_hold(hold_at(lwlocks.count), lock, since != 0 ? since : handler_now(), tranche, mode);
 }
 
-/* The lock is about to be acquired, without fail. False: by begin_hold_at, since something is special. */
+/* The lock is about to be acquired unconditionally. False if something is special; then begin_hold_at must be used. */
 static inline bool
 begin_hold(uintptr_t lock, uint32 tranche, uint32 mode)
 {
@@ -650,7 +650,7 @@ begin_hold(uintptr_t lock, uint32 tranche, uint32 mode)
 	return true;
 }
 
-/* Before what may come back without the lock. */
+/* Before a function that may return without the lock. */
 static inline void
 begin_attempt(void)
 {
@@ -659,7 +659,7 @@ begin_attempt(void)
 	lwlocks.trouble.count = 0;
 }
 
-/* It was acquired, `since` then unless it had to be waited for. */
+/* The lock was acquired: at `since`, unless it had to be waited for. */
 DETOUR_HANDLER static pg_noinline void
 attempt_succeeded(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
 {
@@ -676,7 +676,7 @@ attempt_succeeded(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
 	choose_way();
 }
 
-/* It was not acquired: count a failure, and its sleeps. */
+/* The lock was not acquired: count a failure, and its sleeps. */
 DETOUR_HANDLER static pg_noinline void
 record_failure(uintptr_t lock, uint32 tranche, uint32 mode, bool failed)
 {
@@ -705,7 +705,7 @@ acquire_with_care(LWLock *lock, LWLockMode mode)
 	begin_hold_at((uintptr_t) lock, lock->tranche, mode, 0);
 }
 
-/* Before LWLockAcquire, which sooner or later has the lock. */
+/* Before LWLockAcquire, which always gets the lock. */
 DETOUR_HANDLER HOT_CODE static void
 before_acquire(LWLock *lock, LWLockMode mode)
 {
@@ -713,7 +713,7 @@ before_acquire(LWLock *lock, LWLockMode mode)
 		acquire_with_care(lock, mode);
 }
 
-/* What a function of the server that gives a bool has left in its register: only the low byte is defined. */
+/* The bool that a server function has returned in a register, of which only the low byte is defined. */
 static inline bool
 is_true(int result)
 {
@@ -748,7 +748,7 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 	return result;
 }
 
-/* The lock is not the last one acquired. Moves its hold to the end; false: it has none. */
+/* The lock is not the last one acquired. Moves its hold to the end; false if it has none. */
 DETOUR_HANDLER static pg_noinline bool
 find_hold(uintptr_t lock)
 {
@@ -776,7 +776,7 @@ find_hold(uintptr_t lock)
 	return true;
 }
 
-/* Is the lock held, as far as we know? Then its hold is the last one. */
+/* Is the lock known to be held? If so, makes its hold the last one. */
 static inline bool
 has_hold(uintptr_t lock)
 {
@@ -784,7 +784,7 @@ has_hold(uintptr_t lock)
 		(likely(hold_at(lwlocks.count - 1)->lock == lock) || find_hold(lock));
 }
 
-/* Does anybody wait for it? */
+/* Does anybody wait for the lock? */
 static inline bool
 is_awaited(uintptr_t lock, uint32 tranche)
 {
@@ -795,7 +795,7 @@ is_awaited(uintptr_t lock, uint32 tranche)
 	return (pg_atomic_read_u32(&((LWLock *) lock)->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0;
 }
 
-/* So long a hold is published also if its end woke nobody: others may hold the lock still, in shared mode. */
+/* A hold of this length is published even if its end woke nobody, because others may still hold the lock in shared mode. */
 #define LONG_HOLD (UINT64CONST(1) << 16)	/* ticks */
 
 static void
@@ -804,7 +804,7 @@ end_level(void *unused)
 	tally_end_level(tally.slot.segment, tally_now(tally.clock));
 }
 
-/* No process waits for this one now: do what has waited for that. The caller has cleared tally.on. */
+/* No process waits for this one now: do the postponed work. The caller has cleared tally.on. */
 static inline void
 catch_up(void)
 {
@@ -819,7 +819,7 @@ catch_up(void)
 	}
 }
 
-/* The last hold, of this lock, has ended in any way. The slot's copy of the address leads nowhere: others may write it. */
+/* The last hold, of this lock, has ended. The address in the slot is not dereferenced, because others may have written it. */
 DETOUR_HANDLER static pg_noinline void
 end_last_hold(uintptr_t lock, uint64 until, bool published)
 {
@@ -863,7 +863,7 @@ end_hold_with_care(uintptr_t lock, uint64 now)
 	else if (!reads_counter())
 		now = handler_now();
 	lwlocks.until = 0;
-	/* One that is not known was acquired before the probes were installed, or unseen. */
+	/* An unknown lock was acquired before the probes were installed, or unseen. */
 	if (has_hold(lock))
 		end_last_hold(lock, now, woke);
 	else
@@ -884,7 +884,7 @@ end_hold(uintptr_t lock)
 	release    *r;
 
 	lwlocks.releasing = 0;
-	/* The list does not hold all that a process may hold; what is plain is in it. */
+	/* The slot's list does not contain all possible holds, but it contains the simple ones. */
 	if (unlikely(last >= lwlocks.plain || (hold = &tally.slot.book->holds[last])->lock != lock ||
 				 lwlocks.logged >= RELEASES_MANY ||
 				 *(const volatile uint32 *) tally.level_word != tally.word_seen))
@@ -900,8 +900,8 @@ end_hold(uintptr_t lock)
 }
 
 /*
- * Before LWLockRelease. The same before LWLockDisown: what is held ends where it is given up, since its releaser is
- * another process.
+ * Before LWLockRelease, and before LWLockDisown: a hold ends when the lock is given up, because another process
+ * releases it.
  */
 DETOUR_HANDLER HOT_CODE static void
 before_release(LWLock *lock, uint64 ignored)
@@ -916,7 +916,7 @@ after_release(LWLock *lock, uint64 ignored, int result)
 	return result;
 }
 
-/* The process wakes another one. Does it release a lock, and is this the first that it wakes? */
+/* This process wakes another one. Is it releasing a lock, and is this the first process that it wakes? */
 void
 lwlocks_waking(void)
 {
@@ -929,11 +929,11 @@ lwlocks_waking(void)
 		return;
 	lwlocks.until = now;
 	choose_way();
-	/* now, since the other one will look for who held it */
+	/* now, because the other process will look for the holder */
 	publish_release(hold_at(lwlocks.count - 1), now);
 }
 
-/* Before LWLockReleaseAll, by which an error ends. */
+/* Before LWLockReleaseAll, which error recovery calls. */
 DETOUR_HANDLER static void
 before_release_all(uint64 ignored, uint64 ignored_too)
 {
@@ -942,8 +942,8 @@ before_release_all(uint64 ignored, uint64 ignored_too)
 }
 
 /*
- * After it. If it did not call LWLockRelease (18 has a copy of that in it), the holds are still there. The locks
- * on buffers are released a little later, by the resource owner, and unseen.
+ * After it. If it did not call LWLockRelease (which 18 inlines), the holds are still there. Buffer locks are released
+ * a little later by the resource owner, unseen.
  */
 DETOUR_HANDLER static int
 after_release_all(uint64 ignored, uint64 ignored_too, int result)
@@ -959,12 +959,12 @@ after_release_all(uint64 ignored, uint64 ignored_too, int result)
 
 /* ---------------------------------------------------------------- the window */
 
-#define WINDOWS 16					/* of which the shortest counts */
+#define WINDOWS 16					/* measurements, of which the shortest counts */
 
 /*
- * How long is it from reading to reading if a lock is released as soon as it is acquired? Measured with a lock of
- * our own, so nobody is kept waiting, when the first holds are to be recorded: then both functions are known to be
- * seen. Where an error would do harm, it is measured later.
+ * Measures the time between the two clock readings if a lock is released at once. This uses a private lock, so nobody is
+ * kept waiting. It runs when the first holds are to be recorded, because then both functions are known to be seen. Where
+ * an error would do harm, it is postponed.
  */
 static void
 measure_window(void *unused)
@@ -1010,7 +1010,7 @@ mode_of(BufferLockMode mode)
 		: mode == BUFFER_LOCK_EXCLUSIVE ? MODE_EXCLUSIVE : MODE_SHARE_EXCLUSIVE;
 }
 
-/* Before LockBufferInternal, which LockBuffer calls to lock. */
+/* Before LockBufferInternal, which LockBuffer calls to acquire a lock. */
 DETOUR_HANDLER HOT_CODE static void
 before_lock_buffer(Buffer buffer, BufferLockMode mode)
 {
@@ -1038,7 +1038,7 @@ after_try_buffer(Buffer buffer, uint64 ignored, int result)
 	return result;
 }
 
-/* Before LockBufferForCleanup and ConditionalLockBufferForCleanup: only whether they end with the lock counts. */
+/* Before LockBufferForCleanup and ConditionalLockBufferForCleanup, of which only the result counts. */
 DETOUR_HANDLER static void
 before_cleanup(Buffer buffer, uint64 ignored)
 {
@@ -1073,8 +1073,8 @@ before_unlock_buffer(Buffer buffer, uint64 ignored)
 }
 
 /*
- * After UnlockBuffer and UnlockReleaseBuffer. A lock that is not known was taken by the buffer manager itself, for a
- * page that it has made.
+ * After UnlockBuffer and UnlockReleaseBuffer. An unknown lock was taken by the buffer manager itself, for a page that
+ * it has created.
  */
 DETOUR_HANDLER HOT_CODE static int
 after_unlock_buffer(Buffer buffer, uint64 ignored, int result)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * import_list.h
- *	  The server's calls into other libraries that are probed (imports.c), in one list.
+ *	  The list of the server's calls into other libraries that are probed (imports.c).
  */
 #ifndef PG_TALLY_IMPORT_LIST_H
 #define PG_TALLY_IMPORT_LIST_H
@@ -14,8 +14,8 @@
 #pragma GCC visibility push(hidden)
 
 /*
- * Every probed call: return type, name, timed outside wait events too (or as which event), parameters, arguments,
- * and what is noted of it as an operation on a file.
+ * For each probed call: return type, name, whether it is timed outside wait events, too (or the event to use), parameters,
+ * arguments, and what is noted of it as a file operation.
  * The position in this list is the call's number in the segment's probe table.
  */
 #define NOT_A_FILE ((void) 0)
@@ -96,14 +96,14 @@
 	X(int, __lxstat, true, (int v, const char *p, struct stat *s), (v, p, s), NOT_A_FILE)
 
 /*
- * Hands the kernel a batch of reads. They count here, in the process that asks for them, and with the bytes
- * that it asks for: whoever waits next takes the results, on its behalf.
+ * Submits a batch of reads to the kernel. They are counted here, in the submitting process, with the requested number of
+ * bytes, because any process that waits next may collect the results.
  */
 #define SUBMIT_IMPORTS(X) \
 	X(int, io_uring_submit, true, (void *ring), (ring), files_submitting(ring))
 #define TIMED_IMPORTS(X) SLEEP_IMPORTS(X) HOT_IMPORTS(X) SYNC_IMPORTS(X) OTHER_IMPORTS(X) SUBMIT_IMPORTS(X)
 
-/* Probed in ways of their own. */
+/* Calls with their own kinds of probes. */
 #define PLAIN_IMPORTS(X) \
 	X(sem_wait) X(select) X(nanosleep) X(open) X(close) X(fread) X(fgets) X(fwrite) X(fork) X(exit) X(siglongjmp) X(__longjmp_chk) \
 	X(sem_post)

@@ -3,17 +3,17 @@
  * imports.c
  *	  Probes on the server's calls into other libraries.
  *
- * The executable calls libc through its import table. The entries of calls that can block are replaced by
- * probes, which charge the time of the call to the wait event that the server has announced. Only data is
- * changed, so this works on every processor.
+ * The executable calls libc through its import table. We replace the entries of calls that can block by
+ * probes, which charge the time of the call to the wait event that the server has announced. This changes
+ * only data, so it works on every processor architecture.
  *
- * Calls that may sleep at any time (files, processes, name lookups, authentication) are always timed:
- * outside any wait event as "Call:<name>". So is sem_wait: a process that queued for a lightweight lock and
- * then got it takes the pending wake-up without announcing it (LWLockDequeueSelf). Calls that do not block
+ * Calls that may sleep at any time (files, processes, name lookups, authentication) are always timed, outside
+ * any wait event as "Call:<name>". So is sem_wait: a process that had queued for a lightweight lock and then
+ * got it consumes the pending wake-up without announcing a wait (LWLockDequeueSelf). Calls that do not block
  * outside wait events (sockets are non-blocking, epoll_wait is always announced) cost two loads and a
  * branch there.
  *
- * The table is read-only after relocation (RELRO): its pages are made writable, changed, and put back.
+ * The table is read-only after relocation (RELRO), so its pages are made writable and then read-only again.
  */
 #include "base/compat.h"
 
@@ -70,7 +70,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 
 #define UNNAMED(call) (CALL_CLASS | (call))
 
-/* The event of a call outside any wait event: by its name, or another, or none (0). */
+/* The event for a call outside any wait event: named after the call, another one, or none (0). */
 static pg_attribute_always_inline uint32
 unnamed_event(uint32 always, uint32 call)
 {
@@ -80,7 +80,7 @@ unnamed_event(uint32 always, uint32 call)
 #define PROBE(heat_code, heat_data, ret, name, always, params, args, before, note) \
 	static ret (*real_##name) params heat_data = NULL; \
 	PROBE_AS(probe_##name, real_##name, heat_code, ret, name, always, params, args, before, note)
-/* With that function instead of the real one where the call is timed. */
+/* A probe that calls that function instead of the real one when the call is timed. */
 #define PROBE_AS(function, timed, heat_code, ret, name, always, params, args, before, note) \
 	heat_code static pg_noinline ret function params \
 	{ \
@@ -95,8 +95,8 @@ unnamed_event(uint32 always, uint32 call)
 	}
 
 /*
- * The commonest calls: the common case of a wait is straight through, without a call but the real one (plain_wait.h).
- * `read`: what a wait for a message goes to; `other`: what is no plain wait.
+ * The most frequent calls: the common case of a wait is straight-line code with no call except the real one (plain_wait.h).
+ * `read` handles a wait for a message, `other` any wait that is not plain.
  */
 #define GENERAL(timed, ret, name, always, params, args, before, note) \
 	PROBE_AS(general_##name, timed, HOT_CODE, ret, name, always, params, args, before, note)
@@ -105,7 +105,7 @@ unnamed_event(uint32 always, uint32 call)
 	{ \
 		ret result; \
 		uint32		event = server_wait_event(); \
-		/* before it, what was inserted into the WAL is counted */ \
+		/* first, count the WAL inserted so far */ \
 		if (CALL_##name == CALL_pwrite && unlikely(event == WAIT_EVENT_WAL_WRITE)) \
 			plain_wal_write(); \
 		if (unlikely(!plain_wait_begin(event, CALL_##name))) \
@@ -116,7 +116,7 @@ unnamed_event(uint32 always, uint32 call)
 		end; \
 		return result; \
 	} \
-	/* without a stack frame for those that are not timed */ \
+	/* no stack frame for calls that are not timed */ \
 	HOT_CODE static ret probe_##name params \
 	{ \
 		if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen)) \
@@ -142,7 +142,7 @@ unnamed_event(uint32 always, uint32 call)
 
 static int	(*real_epoll_wait) (int ep, struct epoll_event *ev, int n, int ms) HOT_SMALL = NULL;
 
-/* Nearly all sleeps for which there is time to be timed are others, and go straight through. */
+/* A timed sleep. Waits for heavyweight locks are sliced to look up the blockers; nearly all others go straight through. */
 static inline int
 sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 {
@@ -151,7 +151,7 @@ sleep_in_epoll(int ep, struct epoll_event *ev, int n, int ms)
 	return real_epoll_wait(ep, ev, n, ms);
 }
 
-/* A sleep that may be interrupted by a signal, or goes on after one was. */
+/* A sleep that a signal may interrupt, or that resumes an interrupted one. */
 HOT_CODE static pg_noinline int
 general_epoll_wait(int ep, struct epoll_event *ev, int n, int ms)
 {
@@ -176,7 +176,7 @@ plain_sleep_end(int result, const struct epoll_event *ev)
 		plain_wait_end();
 }
 
-/* Most sleeps are those for a message; after a commit, that is recorded first. A signal does not end those (tally_book.between). */
+/* Most sleeps are for a message. After a commit, the commit is recorded first. Signals do not split them (tally_book.between). */
 #define SLEEP(ret, name, always, params, args, note) \
 	HOT_CODE static pg_noinline ret read_##name params \
 	{ \
@@ -205,7 +205,7 @@ SUBMIT_IMPORTS(SUBMIT)
 
 static int	(*real_sem_wait) (sem_t *s) HOT_SMALL = NULL;
 
-/* A sleep in the queue of a lightweight lock, as one wait, and for the lock's own account. */
+/* A sleep in the queue of a lightweight lock: counted as one wait, and for the lock's own account. */
 HOT_CODE static int
 probe_sem_wait(sem_t *s)
 {
@@ -225,7 +225,7 @@ probe_sem_wait(sem_t *s)
 
 static int	(*real_sem_post) (sem_t *s) HOT_SMALL = NULL;
 
-/* Wakes a process, perhaps because a lightweight lock is released. */
+/* Wakes a process, possibly because a lightweight lock is being released. */
 HOT_CODE static int
 probe_sem_post(sem_t *s)
 {
@@ -237,8 +237,8 @@ probe_sem_post(sem_t *s)
 static int	(*real_select) (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t);
 
 /*
- * pg_usleep, from 16 on by nanosleep. The server announces few of its sleeps: up to 18 not that for
- * commit_delay, up to 15 not those at a spinlock that stays taken.
+ * pg_usleep, which uses nanosleep since 16. The server announces few of its sleeps: not that of commit_delay
+ * up to 18, and not those at a contended spinlock up to 15.
  */
 static int
 probe_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
@@ -273,7 +273,7 @@ probe_nanosleep(const struct timespec *t, struct timespec *left)
 
 static int	(*real_open) (const char *path, int flags, ...);
 
-/* The mode is passed on whether there is one or not: an unused register is harmless. */
+/* The mode is always passed on; an unused register is harmless. */
 static int
 probe_open(const char *path, int flags, ...)
 {
@@ -314,7 +314,7 @@ probe_close(int fd)
 	return result;
 }
 
-/* Bytes that can be read from a stream without a system call. */
+/* Number of bytes that can be read from a stream without a system call. */
 static inline size_t
 buffered(const FILE *file)
 {
@@ -325,7 +325,7 @@ buffered(const FILE *file)
 #endif
 }
 
-/* Are that many there? */
+/* Does the buffer contain that many bytes? */
 static inline bool
 has_bytes(const FILE *file, size_t size)
 {
@@ -336,7 +336,7 @@ has_bytes(const FILE *file, size_t size)
 #endif
 }
 
-/* Has the buffer the next line, or `size` bytes? */
+/* Does the buffer contain the next line, or `size` bytes? */
 static inline bool
 has_line(const FILE *file, int size)
 {
@@ -350,8 +350,8 @@ has_line(const FILE *file, int size)
 }
 
 /*
- * A call that may block, unless `at_once`: a stream's buffer has what it needs, or space for it. That is the
- * common case, so it needs no stack frame.
+ * A call that may block unless `at_once` holds: the stream's buffer contains the data, or has space for it. That is
+ * the common case, so it gets no stack frame.
  */
 #define PROBE_STREAM(ret, name, at_once, params, args) \
 	static ret (*real_##name) params HOT_SMALL = NULL; \
@@ -371,11 +371,11 @@ has_line(const FILE *file, int size)
 		return timed_##name args; \
 	}
 
-/* A session begins with 3,000 reads of the relation cache's file; nearly all find it in the buffer. */
+/* A session begins with 3,000 reads of the relation cache file; nearly all of them are satisfied by the buffer. */
 PROBE_STREAM(size_t, fread, has_bytes(file, size * count),
 			 (void *data, size_t size, size_t count, FILE *file), (data, size, count, file))
 PROBE_STREAM(char *, fgets, has_line(file, size), (char *line, int size, FILE *file), (line, size, file))
-/* COPY TO a file or program writes row by row: only what leaves the buffer can block. */
+/* COPY TO a file or program writes row by row; it can only block when the buffer is flushed. */
 PROBE_STREAM(size_t, fwrite, __fpending(file) + size * count < __fbufsize(file),
 			 (const void *data, size_t size, size_t count, FILE *file), (data, size, count, file))
 
@@ -391,7 +391,7 @@ probe_fork(void)
 	return pid;
 }
 
-/* An error leaves frames: what is timed in them ends here. */
+/* An error unwinds stack frames; this ends timed functions in them. */
 static void
 before_jump(sigjmp_buf target)
 {
@@ -413,7 +413,7 @@ before_jump(sigjmp_buf target)
 	}
 
 PROBE_JUMP(siglongjmp)
-/* What it is called in a server built with _FORTIFY_SOURCE. */
+/* Its name in a server built with _FORTIFY_SOURCE. */
 PROBE_JUMP(__longjmp_chk)
 
 static void (*real_exit) (int status) __attribute__((noreturn));
@@ -444,7 +444,7 @@ static import imports[CALL_COUNT] = {
 
 /* ---------------------------------------------------------------- the import table */
 
-/* Names to numbers: chains by the first two letters keep the scan of the whole table short. */
+/* Maps names to numbers. Chains by the first two letters speed up the scan of the whole table. */
 static inline int
 chain_of(const char *name)
 {
@@ -474,7 +474,7 @@ find_import(const char *name, void *data)
 	return NULL;
 }
 
-/* Put the probe in its slots; NULL, or why it is left out. */
+/* Put the probe into the slots of its import. Returns NULL, or the reason why it is left out. */
 static const char *
 install(import *imp, const executable *exe)
 {
@@ -503,7 +503,7 @@ imports_install(void)
 	bool		unlocked = false;
 
 	if (!exe->found)
-		reason = "the executable has no dynamic section that can be read";
+		reason = "the executable has no readable dynamic section";
 	else
 	{
 		import_table_scan(exe, find_import, NULL);
@@ -513,7 +513,7 @@ imports_install(void)
 								PROT_READ | PROT_WRITE) == 0;
 			if (!unlocked)
 			{
-				snprintf(text, sizeof(text), "the import table cannot be made writable: %s",
+				snprintf(text, sizeof(text), "could not make the import table writable: %s",
 						 strerror(errno));
 				reason = text;
 			}

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * messages.c
- *	  The phase, from the boundaries of the client's messages.
+ *	  Determines the phase from the boundaries of the client's messages.
  *
- * The main loop (PostgresMain, tcop/postgres.c) reads a message's type by pq_getbyte, which
- * nothing else calls but authentication and COPY FROM STDIN. So one detour there sees
- * both boundaries: the call ends the handling of the message before, its return begins the
- * handling of the next.
+ * The main loop (PostgresMain, tcop/postgres.c) reads a message's type with pq_getbyte, which is otherwise
+ * called only by authentication and COPY FROM STDIN. So one detour there sees both boundaries: the call ends
+ * the handling of the previous message, and its return begins that of the next.
  *
- * Clock reads: none for a message that was waited for. It arrived at the end of the wait for the client,
- * and the message before was handled until that wait began. A message that was in the buffer already (a
- * pipeline, or Parse-Bind-Execute in one packet) costs one.
+ * No clock is read for a message that was waited for: it arrived at the end of the wait for the client, and
+ * the previous message was handled until that wait began. A message that was already in the buffer (a
+ * pipeline, or Parse-Bind-Execute in one packet) costs one clock reading.
  *
- * Where the server's compiler has put copies of pq_getbyte into its callers (link-time optimisation), the detour is
- * never reached. A session whose main loop waits for its client, although it was not seen to call pq_getbyte, notices.
+ * If the server's compiler has inlined pq_getbyte into its callers (link-time optimisation), the detour is never
+ * reached. A session notices that when its main loop waits for the client without having called pq_getbyte.
  */
 #include "base/compat.h"
 
@@ -36,7 +35,7 @@
 #include "wait/trace_ring.h"
 #include "tally_read.h"
 
-/* By the message's type byte (protocol.sgml, "Message Formats"), after that of EOF; what is not named is Other. */
+/* Indexed by the message's type byte (protocol.sgml, "Message Formats"), after EOF; bytes not listed are Other. */
 #define BYTE(byte) [(byte) - EOF]
 static uint8 message_by_byte[256 - EOF] HOT_DATA = {
 	[0 ... 255 - EOF] = MESSAGE_OTHER,
@@ -65,7 +64,7 @@ message_of(int byte)
 	return (tally_message) message_by_byte[byte - EOF];
 }
 
-/* What is handled from now on; the caller has cleared tally.on. */
+/* The message handled from now on; the caller has cleared tally.on. */
 static inline message_kind *
 begin_kind(tally_message message)
 {
@@ -77,8 +76,8 @@ begin_kind(tally_message message)
 }
 
 /*
- * A read within COPY FROM STDIN: counted, and timed by its last wait, which ended after `before`. The
- * message that began the COPY is still being handled.
+ * A read within COPY FROM STDIN. It is counted, and its time is that of its last wait, which ended after `before`. The
+ * message that started the COPY is still being handled.
  */
 static void
 after_copy_read(int byte, uint64 before)
@@ -103,7 +102,7 @@ before_read(void)
 		tally_end_level(tally.slot.segment, probe_now());
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();
-	/* the message before may have been SET application_name; the read of the next one has it shown */
+	/* the previous message may have been SET application_name; reading the next one updates the slot */
 	if (unlikely(*server.application != tally.application))
 	{
 		tally.identified = false;
@@ -113,7 +112,7 @@ before_read(void)
 	tally.read_waited = false;
 }
 
-/* The pending wait is not all of the read: what came before the message is no part of its statement, but counts otherwise. */
+/* The pending wait is not the whole read: time before the message's arrival is not its statement's, but counts otherwise. */
 static pg_noinline void
 pass_on(void)
 {
@@ -124,9 +123,9 @@ pass_on(void)
 }
 
 /*
- * It was waited for: since the end of the wait the time was the new message's, so rename it. Returns its
- * arrival. A transaction begins if the session was idle. Not seen: one that begins in the message that ends the one
- * before, as by COMMIT AND CHAIN.
+ * The message was waited for. The time since the end of the wait belongs to it, so rename the account. Returns its
+ * arrival. If the session was idle, a transaction begins. A transaction that begins in the message that ends the previous
+ * one (COMMIT AND CHAIN) is not detected.
  */
 static pg_attribute_always_inline uint64
 after_wait(const message_kind *kind)
@@ -138,24 +137,24 @@ after_wait(const message_kind *kind)
 	book->run = kind->cpu;
 	if (tally.phase == PHASE_IDLE)
 		book->transaction = arrival;
-	/* it began no later: the end of a wait is never before its beginning */
+	/* a wait never ends before it begins */
 	if (likely(book->between != 0 && kind->read != TALLY_NONE))
 		tally_add_plain(&tally.slot, kind->read, arrival - book->between);
 	tally_seq_publish(&book->seq, seq);
-	/* nearly always the one wait was for the client; not if the message had come, and only an invalidation closed a file */
+	/* nearly always the only wait was for the client, unless the message was already there and an invalidation closed a file */
 	if (unlikely(book->pend_ticks != arrival - book->between || files_note.pending))
 		pass_on();
 	tally.settled = true;
 	return arrival;
 }
 
-/* It was in the buffer. */
+/* The message was already in the buffer. */
 static pg_noinline uint64
 after_no_wait(const message_kind *kind)
 {
 	uint64		arrival;
 
-	/* a session whose client is always faster would not be seen to have another name, nor be traced, before its end */
+	/* otherwise a session whose client is always faster would never update its name nor be traced */
 	if (unlikely(!tally.identified))
 		probe_identify();
 	arrival = probe_now();
@@ -170,7 +169,7 @@ after_no_wait(const message_kind *kind)
 	return arrival;
 }
 
-/* What is handled from now on. */
+/* The message handled from now on. */
 static pg_attribute_always_inline void
 set_kind(tally_message message, const message_kind *kind)
 {
@@ -179,7 +178,7 @@ set_kind(tally_message message, const message_kind *kind)
 	tally.message = message;
 }
 
-/* It has its type, while the level is off: only the phase is kept, for when it is raised. */
+/* The message's type has been read while the level is off: only keep the phase, for when the level is raised. */
 static pg_attribute_always_inline void
 after_read_off(int byte)
 {
@@ -191,7 +190,7 @@ after_read_off(int byte)
 	set_kind(message, begin_kind(message));
 }
 
-/* It has its type, while the level is not off. */
+/* The message's type has been read while the level is not off. */
 static pg_attribute_always_inline void
 after_read_on(int byte)
 {
@@ -208,7 +207,7 @@ after_read_on(int byte)
 	statements_message(message, arrival);
 }
 
-/* It has its type; the level may have changed while it was waited for. */
+/* The message's type has been read; the level may have changed during the wait for it. */
 static pg_noinline void
 after_read(int byte)
 {
@@ -221,14 +220,14 @@ after_read(int byte)
 static int	(*original_getbyte) (void) HOT_SMALL = NULL;
 static bool installed = false;
 
-/* Does this process run its main loop, outside any statement? */
+/* Is this process in its main loop, outside any statement? */
 static inline bool
 in_main_loop(void)
 {
 	return debug_query_string == NULL && !ClientAuthInProgress && MyProcPort != NULL;
 }
 
-/* Does the main loop call, of a process that has a slot? Then it does from now on, or a COPY from the client. */
+/* In a process with a slot: is the caller the main loop? If so, all later callers are the main loop or a COPY from the client. */
 static pg_noinline bool
 begin_main_loop(void)
 {
@@ -253,7 +252,7 @@ copy_getbyte(void)
 	return byte;
 }
 
-/* An interrupted wait of the message that ends: the next one may have come already, and then nothing is waited for. */
+/* End an interrupted wait of the ending message: if the next message is already there, there is no wait that would end it. */
 static pg_noinline void
 give_up_wait(void)
 {
@@ -265,8 +264,9 @@ give_up_wait(void)
 }
 
 /*
- * The level is off, or the process is not yet seen to read messages, or reads within COPY FROM STDIN; or it is traced, or
- * has an interrupted wait: to this function alone it looks as if it had not been seen to read messages (begin_main_loop).
+ * The rare cases: the level is off, the process has not yet been seen to read messages, it reads within COPY FROM STDIN, it is
+ * traced, or it has an interrupted wait. In the last two cases reads_messages is false, as if it had not been seen to read
+ * messages, which leads here (begin_main_loop).
  */
 static pg_noinline int
 other_getbyte(void)
@@ -296,8 +296,8 @@ other_getbyte(void)
 }
 
 /*
- * Instead of pq_getbyte. It need not keep the registers that a caller saves, as other handlers do: pq_getbyte itself
- * loses them all, because it may call libc.
+ * Replaces pq_getbyte. Unlike other handlers it need not preserve caller-saved registers, because pq_getbyte itself
+ * does not: it may call libc.
  */
 HOT_CODE static int
 probe_getbyte(void)
@@ -315,11 +315,11 @@ probe_getbyte(void)
 	return byte;
 }
 
-/* The detour is there, and the main loop reads without it: say so, the first time in this server. */
+/* The detour is installed, but the main loop reads without it. Report that, once per server. */
 static pg_noinline void
 report_unseen(void)
 {
-	static const char reason[] = "the main loop does not call it: the compiler has put copies of it into its callers";
+	static const char reason[] = "the main loop does not call it: the compiler inlined it into its callers";
 	tally_probe probe;
 	bool		first = tally_read_probe(tally.slot.segment, CALLS_DETOUR, &probe) == TALLY_READ_CONSISTENT &&
 		probe.state == TALLY_PROBE_INSTALLED;
@@ -334,9 +334,9 @@ report_unseen(void)
 }
 
 /*
- * Without the detour: a wait for the client outside any statement is the main loop's.
- * What was read then is not known ("Other", handled as a simple query), and messages that
- * were not waited for are not seen.
+ * Without the detour, a wait for the client outside any statement is taken to be the main loop's. The type
+ * of the message read is unknown ("Other", handled as a simple query), and messages that were not waited
+ * for are not seen.
  */
 void
 messages_guess_begin(void)
@@ -357,7 +357,7 @@ messages_guess_end(void)
 	tally.read_waited = false;
 }
 
-/* Install the probe; false, with a reason, if it was left out. */
+/* Install the probe. Returns false, with a reason, if it was left out. */
 bool
 messages_install(char *reason, size_t size)
 {

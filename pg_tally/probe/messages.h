@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * messages.h
- *	  Messages of the client: the probe on their reading, and the end of one, where the main loop waits for the next or has
+ *	  Client messages: the probe on reading them, and the end of a message, when the main loop waits for the next one or has
  *	  found it.
  */
 #ifndef PG_TALLY_MESSAGES_H
@@ -16,26 +16,26 @@
 #include "ledger/server.h"
 #include "wait/statement_time.h"
 
-/* Its handling, from its arrival to `now`. The caller is between tally_seq_begin and tally_seq_publish. */
+/* Record the handling of a message, from its arrival to `now`. The caller is between tally_seq_begin and tally_seq_publish. */
 static pg_attribute_always_inline void
 message_add_handle(uint64 now)
 {
 	uint64		start = tally.handle_start;
 	uint32		handle = tally.kinds[tally.message].handle;
 
-	/* the clocks of two processors may differ slightly */
+	/* the clocks of two CPUs may differ slightly */
 	if (likely(start != 0 && handle != TALLY_NONE))
 		tally_add(&tally.slot, handle, now > start ? now - start : 0);
 }
 
-/* The phase while the next one is waited for. */
+/* The phase while waiting for the next message. */
 static pg_attribute_always_inline tally_phase
 message_phase_between(void)
 {
 	return server.in_transaction() ? PHASE_IDLE_IN_TRANSACTION : PHASE_IDLE;
 }
 
-/* The message being handled is done, at `now`. The caller has cleared tally.on. */
+/* The current message has been handled, at `now`. The caller has cleared tally.on. */
 static inline void
 message_end(uint64 now)
 {
@@ -47,7 +47,7 @@ message_end(uint64 now)
 	statement_time_message_ends(tally.message, now);
 }
 
-/* The first wait of the main loop's read: the message before has been handled. */
+/* The first wait of the main loop's read: the previous message has been handled. */
 static inline void
 message_begin_read_wait(uint64 now)
 {

@@ -20,9 +20,9 @@
 #include "wal/wal_usage.h"
 
 const module modules[] = {
-	/* first: the others may register names when they try again */
+	/* must be first, because the others may register names when they retry */
 	{.name = "failed names",.begin = failed_names_begin,.retry_names = failed_names_begin},
-	/* before those that record the pending wait */
+	/* must come before the modules that record the pending wait */
 	{.name = "interrupted wait",.begin = interrupted_begin,.follow = interrupted_follow,.jump = interrupted_jump,
 	.process_exit = interrupted_process_exit},
 	{.name = "messages",.claimed = messages_begin,.retry_names = messages_retry_names},

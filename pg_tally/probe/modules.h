@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * modules.h
- *	  What the parts of the extension do when a process's slot or level changes: a row each.
+ *	  Callbacks of the extension's modules for when a process's slot or level changes.
  *
- * A new module is one row in modules.c. The callbacks are for rare occasions. A wait, a message and
- * a statement call the modules directly (waits.h, pending_wait.h), so that the hot path has no
- * indirect call and what is inline stays inline.
+ * A module is one row in modules.c. The callbacks are for rare events. Waits, messages and statements
+ * call the modules directly (waits.h, pending_wait.h), so that the hot path has no indirect calls and
+ * functions can be inlined.
  */
 #ifndef PG_TALLY_MODULES_H
 #define PG_TALLY_MODULES_H
@@ -14,30 +14,30 @@
 
 #include <setjmp.h>
 
-/* Each callback may be NULL. None raises an error; errno is kept by the callers. */
+/* Each callback may be NULL. None raises an error. The callers preserve errno. */
 typedef struct module
 {
 	const char *name;
-	/* This process has another slot or none: forget everything known of the last one. */
+	/* This process has a new slot or none: forget everything about the previous slot. */
 	void		(*begin) (void);
 	/* The slot is claimed. */
 	void		(*claimed) (void);
-	/* The level word changed from `before` to `word`; the book follows it since `now`. */
+	/* The level word changed from `before` to `word`, which the book follows since `now`. */
 	void		(*follow) (uint32 before, uint32 word, uint64 now);
-	/* The slot follows its level word, or there is no slot: install what the level asks for. */
+	/* The slot follows its level word, or there is no slot: install what the level needs. */
 	void		(*apply_level) (void);
 	/* Statistics that could not be registered may be tried again. */
 	void		(*retry_names) (void);
-	/* siglongjmp to `target` at `now`: frames below it end. For a claimed slot. */
+	/* siglongjmp to `target` at `now`: the frames below it end. For a claimed slot. */
 	void		(*jump) (sigjmp_buf target, uint64 now);
-	/* The process exits; its slot is still written. */
+	/* The process exits; its slot can still be written. */
 	void		(*process_exit) (uint64 now);
 } module;
 
 extern const module modules[];
 extern const int modules_count;
 
-/* Call that callback of every module that has it, in the order of the table. */
+/* Call that callback of every module, in the order of the table. */
 #define MODULES_CALL(callback, ...) \
 	do { \
 		for (int module_ = 0; module_ < modules_count; module_++) \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * plain_wait.h
- *	  A wait that is nothing but a wait, straight through: what most waits are.
+ *	  The common case of a wait, as straight-line code.
  *
- * The same as probe_begin_wait and probe_end_wait, without what is rarely to be done (probe_state.gate). What
- * is here is inlined into the probes of the commonest calls, so that their arguments stay in registers.
+ * The same as probe_begin_wait and probe_end_wait without the rare cases (probe_state.gate). These functions are
+ * inlined into the probes of the most frequent calls, so that their arguments stay in registers.
  */
 #ifndef PG_TALLY_PLAIN_WAIT_H
 #define PG_TALLY_PLAIN_WAIT_H
@@ -20,7 +20,7 @@
 #include "wal/wal_usage.h"
 
 /*
- * The caller has compared the level word. False: nothing was done, and the wait is one for
+ * The caller has compared the level word. Returns false if nothing was done, and the caller must use
  * probe_begin_wait.
  */
 static pg_attribute_always_inline bool
@@ -40,8 +40,8 @@ plain_wait_begin(uint32 event, uint32 call)
 }
 
 /*
- * The same for the main loop's first wait for a message, which ends the one before: its handling is recorded in the
- * same change of the book. The gate is GATE_READ, and the event ClientRead.
+ * The same for the main loop's first wait for a message, which ends the previous one: the handling of that message is recorded
+ * in the same update of the book. The gate is GATE_READ, and the event ClientRead.
  */
 static pg_attribute_always_inline void
 plain_read_begin(uint32 call)
@@ -68,7 +68,7 @@ plain_read_begin(uint32 call)
 	tally_seq_publish(&book->seq, seq);
 }
 
-/* What a commit leaves to be done before the next message is waited for. The gate is GATE_READ_AFTER_COMMIT, then GATE_READ. */
+/* Finish a commit before waiting for the next message. The gate is GATE_READ_AFTER_COMMIT, and then GATE_READ. */
 static inline void
 plain_read_after_commit(void)
 {
@@ -78,7 +78,7 @@ plain_read_after_commit(void)
 	tally.on = true;
 }
 
-/* Before a write of WAL, what was inserted is counted. */
+/* Before a write of WAL, count the WAL inserted so far. */
 static inline void
 plain_wal_write(void)
 {
@@ -89,7 +89,7 @@ plain_wal_write(void)
 	tally.on = true;
 }
 
-/* After either. A process that guesses its messages has no plain wait (probe_state.special). */
+/* After either wait. A process that guesses its messages has no plain waits (probe_state.special). */
 static pg_attribute_always_inline void
 plain_wait_end(void)
 {

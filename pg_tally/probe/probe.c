@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * probe.c
- *	  The slot of this process: claim, identity, phases, levels, retirement.
+ *	  The life of this process's slot: claiming it, identity, phases, levels, retirement.
  *
- * See ledger.h for the rules of the hot path; here is what happens rarely.
+ * This file has the rare events; ledger.h has the rules of the hot path.
  */
 #include "base/compat.h"
 
@@ -35,7 +35,7 @@
 #include "wait/statement_time.h"
 #include "wal/wal_usage.h"
 
-/* Forget the slot without touching it: it is another process's, or has ended. */
+/* Forget the slot without touching it, because it belongs to another process or has ended. */
 void
 probe_forget(void)
 {
@@ -45,9 +45,9 @@ probe_forget(void)
 }
 
 /*
- * Take a slot. Without one (all taken, or the file system is full) this process runs
- * uninstrumented, and tries again when a slot is given back: until then its level word is the
- * segment's free_slot_signal. The segment counts the refusals. 0, or tally_claim's error.
+ * Claim a slot. Without one (all are in use, or the file system is full) this process runs
+ * uninstrumented, and tries again when a slot becomes free: until then its level word is the
+ * segment's free_slot_signal. The segment counts the refusals. Returns 0, or tally_claim's error.
  */
 static int
 claim(tally_segment *segment, tally_phase phase)
@@ -89,7 +89,7 @@ claim(tally_segment *segment, tally_phase phase)
 	return 0;
 }
 
-/* At the beginning of a process, or when it loads the module. The server's log says once that slots are short. */
+/* Called when a process starts or loads the library. A lack of slots is logged once. */
 void
 probe_claim(tally_segment *segment, tally_phase phase)
 {
@@ -100,15 +100,15 @@ probe_claim(tally_segment *segment, tally_phase phase)
 		__atomic_compare_exchange_n(&segment->header->refusal_logged, &logged, 1, false,
 									__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		ereport(LOG,
-				(errmsg("pg_tally does not see process %d, and perhaps others: %s", (int) getpid(),
-						error == ENOSPC ? "all slots are taken" : "there is no memory for a slot"),
+				(errmsg("pg_tally could not instrument process %d, and possibly others: %s", (int) getpid(),
+						error == ENOSPC ? "all slots are in use" : "no memory for a slot"),
 				 error == ENOSPC
-				 ? errhint("Raise pg_tally.max_slots (now %u); processes that are not seen take a slot when one is given back.",
+				 ? errhint("Increase pg_tally.max_slots (currently %u). Processes without a slot take one as soon as it becomes free.",
 						   segment->cold.slots)
-				 : errhint("Free space in the file system of \"%s\".", own.path)));
+				 : errhint("Free space in the file system that contains \"%s\".", own.path)));
 }
 
-/* A slot was given back since this process was refused one. At a wait or a message, so nothing is raised. */
+/* A slot has become free since this process was refused one. Called at a wait or a message, so it must not raise errors. */
 static pg_noinline void
 claim_again(void)
 {
@@ -132,7 +132,7 @@ probe_retire(void)
 	bool		claimed = tally.claimed;
 	tally_slot	slot;
 
-	/* record a commit that ended before a reset, as elsewhere */
+	/* record a commit that ended before a reset */
 	if (claimed && *(const volatile uint32 *) tally.level_word != tally.word_seen)
 		probe_follow();
 	MODULES_CALL(process_exit, probe_now());
@@ -146,12 +146,12 @@ probe_retire(void)
 		statement_time_end_process(now);
 		if (IsParallelWorker())
 		{
-			/* its statement has its time; the rest is the end of the process */
+			/* its time so far went to its statement; the rest is process exit */
 			probe_set_phase(PHASE_TERMINATE);
 			tally_switch_plain(&tally.slot, tally.cpu, now);
 		}
 	}
-	/* what else there is to forget goes with the process */
+	/* all other state ends with the process */
 	slot = tally.slot;
 	memset(&tally.slot, 0, sizeof(tally.slot));
 	tally.on = false;
@@ -163,7 +163,7 @@ probe_retire(void)
 		tally_retire(&slot);
 }
 
-/* Names that could not be registered are tried again at their next use. */
+/* Try again, at their next use, to register the names that could not be registered. */
 static void
 retry(void)
 {
@@ -178,8 +178,8 @@ retry(void)
 }
 
 /*
- * The level word has changed: follow it at `now`. After a reset the book begins where its running
- * account does, or at the reset if that is later, and has nothing pending.
+ * The level word has changed: follow it at `now`. After a reset, the book starts with its running
+ * account, or at the reset if that is later, and has no pending wait.
  */
 void
 probe_follow_at(uint64 now)
@@ -188,7 +188,7 @@ probe_follow_at(uint64 now)
 	bool		on = probe_counts(*(const volatile uint32 *) tally.level_word);
 
 	tally_follow(&tally.slot, on ? tally.cpu : tally.off_index, now);
-	/* it may have changed once more since it was read */
+	/* it may have changed again since it was read */
 	if (unlikely(probe_counts(tally.slot.word) != on))
 		tally_switch_plain(&tally.slot, on ? tally.off_index : tally.cpu, now);
 	tally.word_seen = tally.slot.word;
@@ -199,8 +199,8 @@ probe_follow_at(uint64 now)
 }
 
 /*
- * What is in progress counts when it ends, over a reset too, but not if the level was off in between: then
- * it was not seen whole.
+ * Work in progress counts when it ends, even across a reset, but not if the level was off in between, because then
+ * it was not measured completely.
  */
 void
 probe_carry_over(uint32 before)
@@ -239,7 +239,7 @@ probe_follow(void)
 	else
 		wal_skip();
 	probe_follow_at(probe_now());
-	/* Recorded just now, or dropped by a reset: either way it is checked first. */
+	/* Check the wait that was just recorded, or dropped by a reset. */
 	if (tally.slot.book->pend == TALLY_NONE)
 	{
 		if (wait < tally.slot.limit)
@@ -252,8 +252,8 @@ probe_follow(void)
 }
 
 /*
- * Where the client connects from: what log_line_prefix has as %h, so a name if log_hostname is on; "local" for a
- * Unix socket, whatever language the server's messages have.
+ * The client's address, as %h in log_line_prefix: a host name if log_hostname is on; "local" for a Unix socket,
+ * independently of the language of the server's messages.
  */
 static const char *
 client_address(void)
@@ -263,10 +263,10 @@ client_address(void)
 	return MyProcPort->remote_host;
 }
 
-/* The kind of tally's own sessions. */
+/* The kind of process of tally's own sessions. */
 #define OWN_SESSION "client backend (tally)"
 
-/* Texts shown for this process; what is not known yet stays as it is. */
+/* Update the slot's description of this process; values not known yet stay unchanged. */
 void
 probe_identify(void)
 {
@@ -274,7 +274,7 @@ probe_identify(void)
 	tally_identity identity = {0};
 	bool		complete;
 
-	/* From 17 on a new process closes the postmaster's sockets before it says that it is another one. */
+	/* Since 17, a new process closes the postmaster's sockets before it sets its own identity. */
 	if (IsPostmasterEnvironment && (!IsUnderPostmaster || MyBackendType == B_INVALID))
 		return;
 
@@ -308,7 +308,7 @@ probe_identify(void)
 
 	tally.checkpointer = MyBackendType == B_CHECKPOINTER;
 	tally.checks_state = tally.checkpointer || MyBackendType == B_WAL_SENDER;
-	/* Without a client the kind of process determines the phase. */
+	/* Without a client, the kind of process determines the phase. */
 	if (tally.kind_seen != (uint32) MyBackendType)
 	{
 		tally.kind_seen = MyBackendType;
@@ -347,7 +347,7 @@ probe_identify(void)
 
 /* ---------------------------------------------------------------- how a process begins and ends */
 
-/* In a child, first thing: the probes' state is its parent's. */
+/* First thing in a child process: the probes' state is the parent's. */
 void
 lifecycle_forked(void)
 {
@@ -363,10 +363,10 @@ lifecycle_forked(void)
 		probe_claim(&own.segment, PHASE_STARTUP);
 	else
 		snprintf(own.failure, sizeof(own.failure), "%s: %s", own.path,
-				 error == EINVAL ? "the file was cut short" : strerror(error));
+				 error == EINVAL ? "the file was truncated" : strerror(error));
 }
 
-/* Remove the segment's file if it is still ours. Who has it open reads when this run ended; the postmaster maps nothing. */
+/* Remove the segment's file if it is still ours, after writing the end of this run for readers. The postmaster maps nothing. */
 static void
 unlink_segment(void)
 {
@@ -377,13 +377,13 @@ unlink_segment(void)
 	if (own.path[0] == '\0' || stat(own.path, &st) != 0 ||
 		(uint64) st.st_dev != own.segment.device || (uint64) st.st_ino != own.segment.inode)
 		return;
-	/* if it fails, the run ends for a reader when that looks */
+	/* if this fails, a reader takes the time of its next look as the end of the run */
 	written = pwrite(own.segment.fd, &now, sizeof(now), offsetof(tally_header, ended_tick));
 	(void) written;
 	unlink(own.path);
 }
 
-/* Is the server being stopped? The postmaster writes that into its lock file, in the directory where all of its processes are. */
+/* Is the server stopping? The postmaster says so in its lock file, in the working directory of all its processes. */
 static bool
 server_stops(void)
 {
@@ -404,8 +404,8 @@ server_stops(void)
 }
 
 /*
- * exit(3): the last thing a process of the server does. Where sessions load the library themselves, the last of them removes
- * the segment: at a clean stop, when nobody comes after it, or when no session will load it any more.
+ * Called from exit(3), the last action of a server process. If sessions load the library themselves, the last of them removes
+ * the segment at a clean shutdown, or if no later session will load the library.
  */
 void
 lifecycle_exit(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * probe.h
- *	  A process's slot: claimed, followed, identified, retired; and where the probes are installed.
+ *	  The life of a process's slot, and the installation of the probes.
  */
 #ifndef PG_TALLY_PROBE_H
 #define PG_TALLY_PROBE_H
@@ -16,22 +16,22 @@ extern void probe_claim(tally_segment *segment, tally_phase phase);
 extern void probe_forget(void);
 extern void probe_retire(void);
 extern void probe_follow(void);
-/* Its parts: the slot follows the level word; what is in progress still counts if the level was on before and after. */
+/* The two parts of probe_follow: the slot follows the level word, and work in progress still counts if the level was on throughout. */
 extern void probe_follow_at(uint64 now);
 extern void probe_carry_over(uint32 before);
 extern void probe_identify(void);
 
 /*
- * Probes on the server's calls into other libraries (imports.c). Replace the import slots of the executable. Each probe is reported in the segment's probe
- * table, under its number there, and so is why one was left out.
+ * Probes on the server's calls into other libraries (imports.c): replace the entries of the executable's import table. Each probe
+ * is reported under its number in the segment's probe table, with the reason if it was left out.
  */
 extern void imports_install(void);
 
-/* A process passes through these when it has been forked and when it ends. */
+/* Called when a process has been forked and when it ends. */
 extern void lifecycle_forked(void);
 extern void lifecycle_exit(void);
 
-/* Is anything counted at the level of that word? */
+/* Is the level of that word other than off? */
 static inline bool
 probe_counts(uint32 word)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * waits.c
- *	  Before and after a call that may block: what is not a plain wait (plain_wait.h).
+ *	  Before and after a call that may block: the cases that are not a plain wait (plain_wait.h).
  *
- * Concurrency contract: ledger.h has it.
+ * Concurrency contract: see ledger.h.
  */
 #include "base/compat.h"
 
@@ -33,12 +33,12 @@
 #include "wal/wal_usage.h"
 
 /*
- * START_REPLICATION is a command up to the stream that it asks for.
+ * START_REPLICATION counts as a command only until its stream begins.
  *
- * A stream may last for months. As part of the command all its time would be counted when it ends. So the
- * command ends where the stream begins, and the phase is "replication" until the next message.
+ * A stream may last for months. As part of the command, all its time would be counted at its end. So the
+ * command ends when the stream begins, and the phase is "replication" until the next message.
  *
- * No probe of its own: a walsender changes its state before it streams, and waits soon after.
+ * This needs no separate probe: a walsender changes its state before it streams, and waits soon after.
  */
 
 static void
@@ -46,7 +46,7 @@ walsender_stream_check(void)
 {
 	uint64		now;
 
-	/* only this process writes its state */
+	/* no lock, because only this process writes its state */
 	if (tally.phase == PHASE_REPLICATION || MyWalSnd == NULL ||
 		(MyWalSnd->state != WALSNDSTATE_CATCHUP && MyWalSnd->state != WALSNDSTATE_STREAMING))
 		return;
@@ -75,8 +75,8 @@ import_name(uint32 call)
 }
 
 /*
- * A wait ends, and the level word has changed during it. It counts as any other, though at once and
- * not later; the accounts have the part since a reset, all else the whole.
+ * A wait ends during which the level word has changed. It counts like any other, but is recorded at once. After
+ * a reset, the accounts get the part since the reset; everything else gets the whole wait.
  */
 void
 probe_end_wait_changed(uint64 now)
@@ -103,7 +103,7 @@ probe_end_wait_changed(uint64 now)
 		messages_guess_end();
 }
 
-/* An event that an extension has named, by that name, or by its number where that name is unknown. */
+/* The name of a custom wait event, or its number if the name is unknown. */
 static void
 name_custom(char *name, size_t size, tally_phase phase, uint32 event)
 {
@@ -117,8 +117,8 @@ name_custom(char *name, size_t size, tally_phase phase, uint32 event)
 }
 
 /*
- * First touch of (phase, wait event), or its return to the cache. The names of the server's own wait
- * events are read without locks or allocation (wait_event.c, lwlock.c).
+ * First touch of (phase, wait event), or a cache miss. The names of the server's own wait events are
+ * looked up without locks or allocation (wait_event.c, lwlock.c).
  */
 static pg_noinline uint32
 touch_account(account_set *set, tally_phase phase, uint32 event)
@@ -162,13 +162,13 @@ probe_account(uint32 event)
 		index = set->way[1].index;
 	else
 		index = touch_account(set, tally.phase, event);
-	/* a wait for a heavyweight lock never goes straight through (blocking.c) */
+	/* a wait for a heavyweight lock is never plain (blocking.c) */
 	if (likely(!blocking_is_lock(event)))
 		*probe_recent(event) = (recent_account) {.event = event,.index = index};
 	return index;
 }
 
-/* For processes whose state has no hook: check it at each wait. */
+/* Check, at each wait, state that has no hook. */
 static pg_noinline void
 check_state(void)
 {
@@ -178,7 +178,7 @@ check_state(void)
 		walsender_stream_check();
 }
 
-/* What stays to be done at each wait; what is to be done once more has set tally.special already. */
+/* Work needed at each wait keeps tally.special set. Work needed once has set it already. */
 static inline void
 choose_special(void)
 {
@@ -195,7 +195,7 @@ watch_wait(uint32 event)
 	locks_before_wait(event);
 }
 
-/* probe_begin_wait(), where the level asks for it. */
+/* probe_begin_wait() when the level is not off. */
 HOT_CODE bool
 probe_begin_wait_on(uint32 unnamed, uint32 call)
 {
@@ -239,7 +239,7 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	return true;
 }
 
-/* Run another phase from now on, for a part of a command. Returns the phase that ends. */
+/* Change the phase for a part of a command. Returns the previous phase. */
 tally_phase
 probe_enter_phase(tally_phase phase)
 {
@@ -266,7 +266,7 @@ probe_enter_phase(tally_phase phase)
 	return before;
 }
 
-/* Main loops sleep between pieces of work; and a traced process has each part in its trace. */
+/* May the wait be resumed? Not in main loops, which sleep between pieces of work, nor in traced processes, which trace each part. */
 static bool
 may_go_on(uint32 event)
 {
@@ -277,14 +277,14 @@ may_go_on(uint32 event)
 		!(event == WAIT_EVENT_CLIENT_READ && tally.phase <= PHASE_IDLE_IN_TRANSACTION);
 }
 
-/* Has it only taken a signal, of this process or of another one that sets the latch? */
+/* Has the call only returned a signal that sets the latch, from this process or another one? */
 static bool
 is_signal(int result, const struct epoll_event *events)
 {
 	return result == 1 && ((const WaitEvent *) events[0].data.ptr)->events == WL_LATCH_SET;
 }
 
-/* The running wait may go on. */
+/* The running wait may be resumed. */
 static void
 interrupt(uint32 event, uint64 now)
 {
@@ -293,7 +293,7 @@ interrupt(uint32 event, uint64 now)
 	interrupted.identity = interrupted_identity(event);
 	interrupted.messages = tally.slot.book->calls[CALLS_MESSAGES];
 	tally_switch_interrupted(&tally.slot, tally.cpu, now);
-	/* the next wait, and the next message, look here */
+	/* makes the next wait and the next message check for it */
 	tally.special = true;
 	tally.reads_messages = false;
 	tally.on = true;
@@ -314,7 +314,7 @@ interrupted_end_sleep(int result, const struct epoll_event *events)
 	if (goes_on && may_go_on(event))
 		interrupt(event, now);
 	else
-		/* nothing has come that could be a message */
+		/* no message can have arrived */
 		probe_end_wait_at(now, !woken);
 	errno = saved_errno;
 }

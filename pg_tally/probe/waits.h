@@ -21,8 +21,8 @@ extern void probe_end_wait_changed(uint64 now);
 extern tally_phase probe_enter_phase(tally_phase phase);
 
 /*
- * Before a call that may block. True: the wait is timed, and the caller must call probe_end_wait().
- * `unnamed` is the event to charge when the server reports none, or 0: such a call does not block.
+ * Before a call that may block. Returns true if the wait is timed; then the caller must call probe_end_wait().
+ * `unnamed` is the event to charge if the server announces none, or 0 if such a call does not block.
  */
 static inline bool
 probe_begin_wait(uint32 unnamed, uint32 call)
@@ -34,7 +34,7 @@ probe_begin_wait(uint32 unnamed, uint32 call)
 	return probe_begin_wait_on(unnamed, call);
 }
 
-/* After a wait, at `now`. Only notes it: other processes may be waiting for this one. */
+/* After a wait, at `now`. Only notes the wait, because other processes may be waiting for this one. */
 static pg_attribute_always_inline void
 probe_end_wait_at(uint64 now, bool may_guess)
 {
@@ -49,12 +49,12 @@ probe_end_wait_at(uint64 now, bool may_guess)
 	}
 }
 
-/* Instead of probe_end_wait, after an epoll_wait with that result that may have been interrupted. */
+/* Instead of probe_end_wait after an epoll_wait that may have been interrupted, with its result. */
 extern void interrupted_end_sleep(int result, const struct epoll_event *events);
-/* Instead of the same, after a call within an interrupted wait. */
+/* Instead of probe_end_wait after a call within an interrupted wait. */
 extern void interrupted_end_other(uint64 now);
 
-/* After probe_begin_wait, of a call that is no sleep. */
+/* After probe_begin_wait, for a call that is not a sleep. */
 static inline void
 probe_end_wait(void)
 {

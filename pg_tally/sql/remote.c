@@ -101,8 +101,8 @@ read_all(remote_reading *r)
 			return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("pg_tally's segment could not be read at one instant in %d attempts", READINGS),
-			 errhint("Sessions begin and end, or statistics are reset, faster than they can be read. Try again.")));
+			 errmsg("could not take a consistent snapshot of the segment in %d attempts", READINGS),
+			 errhint("Sessions start and end, or statistics are reset, faster than the segment can be read. Try again.")));
 }
 
 /* Of each slot with a live owner: distance from the previous one, and its tick before `tick`. */
@@ -220,7 +220,7 @@ require_superuser(void)
 	if (!superuser())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("only a superuser may control pg_tally from a session")));
+				 errmsg("must be superuser to control pg_tally from a session")));
 }
 
 /*
@@ -235,7 +235,7 @@ SQL_FUNCTION(pg_tally_set_running)
 	require_superuser();
 	if (level < TALLY_LEVEL_OFF || level > TALLY_LEVEL_LOCKS)
 		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%d is not a level", level)));
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid level: %d", level)));
 	segment = views_any_segment(NULL);
 	if (segment == NULL)
 		PG_RETURN_BOOL(false);

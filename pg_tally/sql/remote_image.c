@@ -60,7 +60,7 @@ take_memory(remote_image *image, uint64 size)
 	if (size > image->limit - image->used)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("what pg_tally sends to a remote reader takes more than " UINT64_FORMAT " MB of memory",
+				 errmsg("the segment's image for a remote reader exceeds " UINT64_FORMAT " MB of memory",
 						image->limit >> 20),
 				 errhint("Read without statements and plans, or as a member of pg_read_all_stats.")));
 	image->used += size;
@@ -102,7 +102,7 @@ static void
 check_range(const remote_image *image, uint64 offset, uint64 size)
 {
 	if (offset % sizeof(uint64) != 0 || offset > image->size || size > image->size - offset)
-		elog(ERROR, "offset " UINT64_FORMAT " is outside of the segment", offset);
+		elog(ERROR, "offset " UINT64_FORMAT " is outside the segment", offset);
 }
 
 void

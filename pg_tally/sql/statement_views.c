@@ -348,7 +348,7 @@ find_columns(TupleDesc wanted, const statement_column **columns)
 {
 	if (wanted->natts > ROWS_COLUMNS)
 		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-						errmsg("tally.statement_rows has %d columns, more than this library knows", wanted->natts)));
+						errmsg("function tally.statement_rows has %d columns, more than this library supports", wanted->natts)));
 	for (int i = 0; i < wanted->natts; i++)
 	{
 		const Form_pg_attribute attribute = TupleDescAttr(wanted, i);
@@ -357,7 +357,7 @@ find_columns(TupleDesc wanted, const statement_column **columns)
 							 sizeof(statement_column), by_name);
 		if (columns[i] != NULL && columns[i]->type != attribute->atttypid)
 			ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-							errmsg("column \"%s\" of tally.statement_rows has another type than this library fills in",
+							errmsg("column \"%s\" of function tally.statement_rows has a type that this library does not return",
 								   NameStr(attribute->attname))));
 		if (columns[i] != NULL && !columns[i]->known)
 			columns[i] = NULL;
@@ -564,7 +564,7 @@ statement_status(row_set *rows, tally_segment *segment)
 					 psprintf("%u of %u", tally_statements_count(segment), segment->cold.statements.count));
 	views_status(rows, "plans kept", psprintf("%u of %u", tally_plans_count(segment), segment->cold.plans.count));
 	views_status(rows, "query ids", IsQueryIdEnabled() ? "computed"
-					 : "off: compute_query_id is off, no statement can be named");
+					 : "off: compute_query_id is off, so statements cannot be identified");
 	views_status_count(rows, "statements evicted", header->statements_evicted);
 	views_status_count(rows, "statement counts dropped", header->statements_dropped);
 	views_status_count(rows, "statements lost", header->statements_lost);

@@ -93,7 +93,7 @@ remedy(void)
 	if (!own.shared)
 		return "Run \"tally enable\", or LOAD 'pg_tally' as a superuser.";
 	if (own.remedy == NULL)
-		return "Look for the reason in the server's log, correct it, and restart the server.";
+		return "Look for the cause in the server log, correct it, and restart the server.";
 	return psprintf("%s Then restart the server.", own.remedy);
 }
 

@@ -151,7 +151,7 @@ read_totals(tally_segment *segment, bool by_group)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
 			 errmsg("could not read the segment: it changed during each of %d attempts", READ_TRIES),
-			 errhint("Sessions end too fast for a consistent reading; try again.")));
+			 errhint("Sessions end too quickly for a consistent reading. Try again.")));
 }
 
 /*
@@ -411,8 +411,8 @@ reset(const tally_statement_filter *filter)
 		errno = error;
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("could not reset: %m"),
-				 errhint("A process that is ending holds the segment; try again.")));
+				 errmsg("could not reset statistics: %m"),
+				 errhint("An exiting process holds a lock on the segment. Try again.")));
 	}
 }
 

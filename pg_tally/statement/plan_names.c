@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * plan_names.c
- *	  The line of a plan's node (plan_names.h).
+ *	  Formats the line of a plan node (plan_names.h).
  */
 #include "base/compat.h"
 
@@ -130,7 +130,7 @@ agg_name(const Agg *agg)
 	return "Aggregate";
 }
 
-/* Which part of an aggregate that is divided among parallel workers. */
+/* The part of an aggregate that is divided among parallel workers. */
 static const char *
 agg_part(const Agg *agg)
 {
@@ -272,14 +272,14 @@ node_name(const Plan *plan)
 	}
 }
 
-/* What comes before the name. */
+/* The prefix of the name. */
 static const char *
 prefix(const Plan *plan)
 {
 	return plan->parallel_aware ? "Parallel " : IsA(plan, Agg) ? agg_part((const Agg *) plan) : "";
 }
 
-/* What follows the name: the kind of set operation, the direction of a scan. */
+/* The suffix of the name: the kind of set operation, or the direction of a scan. */
 static const char *
 suffix(const Plan *plan)
 {
@@ -307,7 +307,7 @@ plan_line(const PlanState *state, char *text, size_t size)
 	char		table[64] = "";
 	int			length;
 
-	/* how much a scan of the whole has to read, as the last ANALYZE or VACUUM found it */
+	/* the table's rows as of the last ANALYZE or VACUUM: how much a full scan has to read */
 	if (relation != NULL && IsA(plan, SeqScan) && relation->rd_rel->reltuples >= 0)
 		snprintf(table, sizeof(table), " [table of %.0f rows]", (double) relation->rd_rel->reltuples);
 	length = snprintf(text, size, "%s%s%s%s%s%s%s%s  (cost=%.2f..%.2f rows=%.0f width=%d)%s%s",
@@ -320,7 +320,7 @@ plan_line(const PlanState *state, char *text, size_t size)
 					  plan->qual != NIL ? " [filter]" : "", table);
 	if (length >= 0)
 		return (size_t) length;
-	/* it could not be formatted: no line */
+	/* formatting failed: write no line */
 	if (size > 0)
 		text[0] = '\0';
 	return 0;

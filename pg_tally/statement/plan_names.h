@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * plan_names.h
- *	  The line of a plan's node, in the words of EXPLAIN.
+ *	  Formats the line of a plan node, as EXPLAIN does.
  */
 #ifndef PG_TALLY_PLAN_NAMES_H
 #define PG_TALLY_PLAN_NAMES_H
@@ -13,14 +13,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The relation that the node scans or changes, open; NULL: none. */
+/* The relation that the node scans or changes, which is open; NULL if there is none. */
 extern Relation plan_relation(const PlanState *state);
-/* The index that it uses, open; NULL: none, or it was not opened. */
+/* The index that it uses, which is open; NULL if there is none or it was not opened. */
 extern Relation plan_index(const PlanState *state);
-/* How the kind of a node is done, where that is a part of the shape: join type, strategy, command. */
+/* The variant of a node that is part of the shape: join type, strategy, command. */
 extern int	plan_variant(const Plan *plan);
 /*
- * "Hash Left Join  (cost=1.00..2.00 rows=3 width=4)", without an end of line, cut to fewer than `size` bytes and terminated.
+ * "Hash Left Join  (cost=1.00..2.00 rows=3 width=4)", without a line end, truncated to fewer than `size` bytes and terminated.
  * Returns the length of the whole line.
  */
 extern size_t plan_line(const PlanState *state, char *text, size_t size);

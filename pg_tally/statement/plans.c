@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * plans.c
- *	  Notes the shapes of statements' plans (plans.h).
+ *	  Records the shapes of statements' plans (plans.h).
  */
 #include "base/compat.h"
 
@@ -19,8 +19,8 @@
 #include "statement/plans.h"
 #include "tally_plans.h"
 
-#define REPEATED 2					/* a statement whose second execution ends is one that the session repeats */
-#define MOST_NODES 500				/* more of a plan, or deeper ones, are not looked at */
+#define REPEATED 2					/* at its second execution, a session is taken to repeat a statement */
+#define MOST_NODES 500				/* further or deeper nodes of a plan are ignored */
 #define MOST_DEPTH 50
 #define TEXT_SIZE 232				/* of an event */
 
@@ -49,17 +49,17 @@ plans_set_threshold(int ms)
 typedef struct walk
 {
 	const PlannedStmt *planned;
-	uint64		shape;				/* of the node's children so far, or at the end of the whole */
+	uint64		shape;				/* of the node's children so far, at the end of the whole plan */
 	uint64		last;				/* shape of the last child */
-	bool		collapse;			/* children that are alike count once: those of an Append */
+	bool		collapse;			/* identical children count once, as in an Append */
 	int			children;
-	bool		empty;				/* an Append has no children: the plan says nothing about the usual one */
+	bool		empty;				/* an Append has no children, so the plan is not typical */
 	int			depth;
 	int			nodes;
 	char	   *text;				/* NULL: only the shape */
 	size_t		size;
-	size_t		used;				/* written: whole lines */
-	size_t		whole;				/* of the whole text, which may be longer */
+	size_t		used;				/* length written, in complete lines */
+	size_t		whole;				/* length of the whole text, which may be longer */
 } walk;
 
 static uint64
@@ -69,7 +69,7 @@ mix(uint64 shape, uint64 word)
 	return shape ^ shape >> 29;
 }
 
-/* Writes the node's line. After the first that does not fit, lines are only counted: none follows a gap. */
+/* Writes the node's line. After the first line that does not fit, lines are only counted, so that there is no gap. */
 static void
 write_line(walk *w, const PlanState *state)
 {
@@ -86,7 +86,7 @@ write_line(walk *w, const PlanState *state)
 	w->used = w->whole;
 }
 
-/* The number in the range table of what the node scans or changes; 0: nothing there. */
+/* The range table index of the relation that the node scans or changes; 0 if there is none. */
 static Index
 number_of(const PlanState *state)
 {
@@ -123,7 +123,7 @@ entry_of(const PlannedStmt *planned, Index number)
 	return entry != NULL && entry->rtekind == RTE_RELATION ? entry : NULL;
 }
 
-/* The parent of a partition, or of another child; 0: it is none. */
+/* The parent of a partition or another child relation; 0 if it has none. */
 static Index
 parent_of(const PlannedStmt *planned, Index number)
 {
@@ -135,7 +135,7 @@ parent_of(const PlannedStmt *planned, Index number)
 	return 0;
 }
 
-/* The table that the query names: of a partition its root. */
+/* The table named in the query: for a partition, its root. */
 static Oid
 table_of(const PlannedStmt *planned, Index number)
 {
@@ -154,7 +154,7 @@ table_of(const PlannedStmt *planned, Index number)
 	return entry != NULL ? entry->relid : InvalidOid;
 }
 
-/* Which index: by itself, or that of a partition by its columns, which are alike in all of them. */
+/* Identifies an index: by its OID, or for a partition by its columns, which are the same in all partitions. */
 static uint64
 index_word(Relation index, bool of_child)
 {
@@ -168,7 +168,7 @@ index_word(Relation index, bool of_child)
 	return word;
 }
 
-/* The node by itself. */
+/* The shape of the node itself. */
 static uint64
 node_shape(const PlannedStmt *planned, const PlanState *state)
 {
@@ -189,8 +189,8 @@ is_append(const Plan *plan)
 }
 
 /*
- * Children that are alike count once in an Append, and one with only such children counts as the child: which partitions
- * a query reads depends on its parameters.
+ * Identical children of an Append count once, and an Append that has only such children counts as the child, because the
+ * partitions that a query reads depend on its parameters.
  */
 static bool
 visit(PlanState *state, void *context)
@@ -204,7 +204,7 @@ visit(PlanState *state, void *context)
 		return false;
 	if (w->nodes >= MOST_NODES || w->depth >= MOST_DEPTH)
 	{
-		w->whole++;					/* the text lacks it */
+		w->whole++;					/* the text is incomplete */
 		return false;
 	}
 	if (w->text != NULL)
@@ -223,7 +223,7 @@ visit(PlanState *state, void *context)
 	}
 	else
 		own = mix(node_shape(w->planned, state), w->shape);
-	/* back to the parent */
+	/* return to the parent */
 	w->depth = outer.depth;
 	w->shape = outer.shape;
 	w->last = outer.last;
@@ -237,14 +237,14 @@ visit(PlanState *state, void *context)
 	return false;
 }
 
-/* ---------------------------------------------------------------- noting it */
+/* ---------------------------------------------------------------- recording it */
 
 static void
 report_change(const tally_statement_key *key, uint64 before, uint64 shape)
 {
 	char		text[TEXT_SIZE];
 
-	snprintf(text, sizeof(text), "statement " INT64_FORMAT " has another plan: " UINT64_FORMAT " instead of " UINT64_FORMAT,
+	snprintf(text, sizeof(text), "statement " INT64_FORMAT " has a different plan: " UINT64_FORMAT " instead of " UINT64_FORMAT,
 			 (int64) key->id, shape, before);
 	tally_event_add(tally.slot.segment, TALLY_EVENT_NOTE, text);
 }
@@ -271,7 +271,7 @@ plans_note(const QueryDesc *query, const tally_statement_key *key, uint64 ticks)
 	walk		w = {.planned = query->plannedstmt};
 	tally_plan_use use = {.ticks = ticks,.rows = compat_rows(query->estate)};
 
-	/* what EXPLAIN does not execute has no indexes open */
+	/* a query that EXPLAIN does not execute has no open indexes */
 	if (query->planstate == NULL || key->id == 0 || (query->estate->es_top_eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
 		return;
 	(void) visit(query->planstate, &w);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * plans.h
- *	  The shapes of statements' plans: noted at the end of executions that took long, and of the second one of each
+ *	  Records the shapes of statements' plans: at the end of long executions, and of the second execution of each
  *	  statement that a session repeats.
  *
- * A shape is made of the plan's nodes: their kinds, order, relations and indexes, but no conditions, no constants and no
- * estimates; partitions count as their table. Names come from relations that the executor has open, so that no catalog is read.
+ * A shape consists of the plan's nodes: their kinds, order, relations and indexes, but not their conditions, constants and
+ * estimates. Partitions count as their table. Names come from relations that the executor has open, so no catalog is read.
  */
 #ifndef PG_TALLY_PLANS_H
 #define PG_TALLY_PLANS_H
@@ -18,20 +18,20 @@
 
 #pragma GCC visibility push(hidden)
 
-/* When an execution's plan is noted. Of this process. */
+/* When this process records the plan of an execution. */
 typedef struct plans_due
 {
-	uint64		ticks;				/* if it took at least that */
-	uint64		count;				/* if it is that one of its local entry; 0: none is */
+	uint64		ticks;				/* if it took at least this long, or */
+	uint64		count;				/* if it is this execution of its local entry; 0: never */
 } plans_due;
 
 extern plans_due plans_noted;
 
 /* Another slot, claimed or none. */
 extern void plans_begin(void);
-/* ms; -1: no plan is noted. */
+/* In ms; -1 records no plans. */
 extern void plans_set_threshold(int ms);
-/* The query has been executed and not ended yet. Allocates nothing, and raises no error that the executor would not. */
+/* The query has been executed but not ended. Allocates nothing, and raises no error that the executor would not. */
 extern void plans_note(const QueryDesc *query, const tally_statement_key *key, uint64 ticks);
 
 #pragma GCC visibility pop

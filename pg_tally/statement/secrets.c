@@ -3,8 +3,8 @@
  * secrets.c
  *	  See secrets.h.
  *
- * The tokens are read once. A value of a setting is whatever stands after SET name = or SET name TO, for it need not be a
- * string: SET app.password = hunter2. What cannot be divided with certainty is hidden to its end.
+ * The tokens are read in one pass. Everything after SET name = or SET name TO is the value of a setting, because it need not be
+ * a string: SET app.password = hunter2. Text that cannot be tokenised with certainty is hidden to its end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,18 +13,18 @@
 #include "base/sql_lexer.h"
 #include "statement/secrets.h"
 
-#define NAME_SIZE 160			/* of a setting: two names of 63 bytes, quotes, blanks */
+#define NAME_SIZE 160			/* of a setting: two names of 63 bytes, quotes, white space */
 #define HIDDEN_COMMENT "/* ... */"
 #define MORE " /*, ... */"			/* stands for a list's items after the first */
 #define MARK_SIZE (12 + sizeof(MORE))	/* "$", a number of 32 bits, MORE */
 
-/* How far a SET has come. */
+/* The state of parsing a SET. */
 typedef enum set_state
 {
 	SET_NONE,
-	SET_NAME,					/* after SET: a name, or parts of it */
-	SET_VALUE,					/* a value is next, which is hidden */
-	SET_MORE					/* after a value that was hidden */
+	SET_NAME,					/* after SET: in the name */
+	SET_VALUE,					/* a value follows, which is hidden */
+	SET_MORE					/* after a hidden value */
 } set_state;
 
 typedef struct walk
@@ -32,13 +32,13 @@ typedef struct walk
 	const secrets_text *text;
 	secrets_masked *to;
 	uint32_t	copied;
-	uint32_t	place;				/* next of the caller's */
-	bool		hidden;				/* a part of this statement was hidden */
+	uint32_t	place;				/* the next of the caller's constants */
+	bool		hidden;				/* a part of this statement has been hidden */
 	bool		done;
-	bool		within;				/* code in dollar quotes */
+	bool		within;				/* inside code in dollar quotes */
 	set_state	set;
 	char		name[NAME_SIZE];
-	uint32_t	name_length;		/* may be more than its size */
+	uint32_t	name_length;		/* may exceed the buffer's size */
 } walk;
 
 static void
@@ -50,7 +50,7 @@ append(secrets_masked *to, const char *from, uint32_t count)
 	to->length += count;
 }
 
-/* The text is copied up to this part, in whose place is the mark. */
+/* Copy the text up to this part, and replace the part by the mark. */
 static void
 hide(walk *w, uint32_t at, uint32_t length, const char *mark)
 {
@@ -63,7 +63,7 @@ hide(walk *w, uint32_t at, uint32_t length, const char *mark)
 	append(to, w->text->bytes + w->copied, at - w->copied);
 	append(to, mark, (uint32_t) strlen(mark));
 	w->copied = at + length;
-	/* what is past the size is not looked at */
+	/* nothing beyond the size is needed */
 	w->done = to->length > to->size;
 }
 
@@ -103,7 +103,7 @@ name_is_shown(walk *w)
 	return w->text->is_shown(w->name, w->text->kind == SECRETS_SETTING);
 }
 
-/* Follow a token that is neither blank nor comment. True: it is, or belongs to, a value that is hidden. */
+/* Process a token that is neither white space nor comment. True if it is, or belongs to, a hidden value. */
 static bool
 follow_set(walk *w, const sql_lexer *l, const sql_token *token)
 {
@@ -123,7 +123,7 @@ follow_set(walk *w, const sql_lexer *l, const sql_token *token)
 				w->set = SET_VALUE;
 				return false;
 			}
-			/* no statement of settings has anything after its value */
+			/* in a statement of settings, nothing follows the value */
 			if (w->text->kind == SECRETS_SETTING && !w->within)
 				return token->kind != SQL_OTHER || *bytes != ';';
 			w->set = SET_NONE;
@@ -156,7 +156,7 @@ follow_set(walk *w, const sql_lexer *l, const sql_token *token)
 
 /* ---------------------------------------------------------------- tokens */
 
-/* The caller's constant that begins here; NULL: none does. */
+/* The caller's constant that begins here, or NULL. */
 static const secrets_place *
 place_at(walk *w, const sql_token *token)
 {
@@ -174,7 +174,7 @@ place_end(const secrets_place *place, const sql_lexer *l, const sql_token *token
 
 	if (place->length != 0)
 		return place->at + place->length;
-	/* a negative number is located at its sign */
+	/* the location of a negative number is its sign */
 	if (token->kind == SQL_OPERATOR && l->text[token->at] == '-')
 	{
 		sql_token	number;
@@ -226,7 +226,7 @@ is_hidden(const walk *w, const sql_token *token)
 
 static void walk_tokens(walk *w, uint32_t from, uint32_t end);
 
-/* Code in dollar quotes: its quotes are shown, and of what is within only what is not hidden. */
+/* Code in dollar quotes: show the quotes and the harmless parts between them. */
 static void
 walk_code(walk *w, const sql_token *token)
 {
@@ -297,7 +297,7 @@ secrets_mask(const secrets_text *text, secrets_masked *masked)
 		append(masked, text->bytes + w.copied, text->length - w.copied);
 }
 
-/* ---------------------------------------------------------------- without a tree */
+/* ---------------------------------------------------------------- without a parse tree */
 
 secrets_kind
 secrets_kind_of_text(const secrets_text *text)
@@ -326,7 +326,7 @@ secrets_kind_of_text(const secrets_text *text)
 				kind = SECRETS_NONE;
 		if (!begun && memchr(bytes, ';', text->length) == NULL)
 			return kind;
-		/* what is behind it may be in it, and a statement of its own */
+		/* the text after it may belong to it, or be another statement */
 		if (token.unclear)
 			return SECRETS_ALL;
 		begun = true;
@@ -334,7 +334,7 @@ secrets_kind_of_text(const secrets_text *text)
 	}
 }
 
-/* Where the server's settings cannot be asked. */
+/* Used where the server's settings cannot be queried. */
 static bool
 none_is_shown(const char *name, bool sure)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement.h
- *	  Statements: the hooks that name and count them, their texts, the file of saved ones.
+ *	  Statements: the hooks that name and count them, their texts, and the file of saved statements.
  */
 #ifndef PG_TALLY_STATEMENT_H
 #define PG_TALLY_STATEMENT_H
@@ -18,33 +18,33 @@
 /* ---------------------------------------------------------------- statements.c */
 
 /*
- * What the server's own hooks report about statements: calls, rows, blocks, times. The figures are those of
- * pg_stat_statements, taken at the same points, so that both agree; they go to this slot's cache (tally_cache.h). The
- * time by account is statement_time.h's.
+ * Counts what the server's hooks report about statements: calls, rows, blocks, times. The figures are taken at the same
+ * points as those of pg_stat_statements, so that both agree. They go to this slot's cache (tally_cache.h). The time by
+ * account comes from statement_time.h.
  */
 
-/* Take the hooks. Once in a process, before or after others have taken them. */
+/* Install the hooks, once in a process, before or after other libraries install theirs. */
 extern void statements_install(void);
-/* Another slot, or none. */
+/* A new slot, or none. */
 extern void statements_begin(void);
-/* The level word has changed: what began before is not whole. A reset only empties it. */
+/* The level word has changed: statements that began before are incomplete. A reset only empties their figures. */
 extern void statements_follow(uint32 before, uint32 word, uint64 now);
-/* The main loop is about to handle a message, which arrived at that tick: no statement is going on. */
+/* The main loop is about to handle a message that arrived at that tick; no statement is in progress. */
 extern void statements_message(tally_message message, uint64 arrival);
-/* The setting changes, perhaps within a message. */
+/* The setting has changed, possibly within a message. */
 extern void statements_settings_change(void);
-/* Is the CPU time of statements that begin from now on measured? */
+/* Measure the CPU time of statements that begin from now on, or not. */
 extern void statements_measure_cpu(bool on);
-/* siglongjmp: what lies deeper than its target ends by an error. */
+/* siglongjmp: statements with stack frames deeper than its target end with an error. */
 extern void statements_jump(sigjmp_buf target, uint64 now);
 
 /* ---------------------------------------------------------------- statement_text.c */
 
 /*
- * The text under which a statement is shown: the part of `source` that it is, without blanks around it, at most `limit` bytes.
- * Constants are replaced by $n: those of which `jumble` has the positions (NULL: all), and in a utility statement all that may be a password (secrets.h). `utility`: NULL for
- * statements that are planned; &statement_text_unknown where the tree was freed. Allocates in the current memory
- * context if something is replaced; else it points into `source`.
+ * The text under which a statement is shown: its part of `source`, without surrounding white space, at most `limit` bytes.
+ * Constants are replaced by $n: those whose positions `jumble` has (NULL: all), and in a utility statement everything that may be
+ * a password (secrets.h). `utility` is NULL for planned statements, and &statement_text_unknown if the tree was freed. Allocates
+ * in the current memory context if something is replaced; otherwise points into `source`.
  */
 extern void statement_text_make(const char *source, int location, int length, const Node *utility,
 								const JumbleState *jumble, uint32 limit,
@@ -53,22 +53,22 @@ extern void statement_text_make(const char *source, int location, int length, co
 extern const Node statement_text_unknown;
 
 /*
- * Publishes what the message says, if it is not known which statement it is for. For a process that waits, and has done so for
+ * Publish the text of the message, if its statement is not known yet. For a process that has been waiting for
  * a while.
  */
 extern void statement_message_publish(void);
 
 /* ---------------------------------------------------------------- statement_file.c */
 
-/* Statements are kept over a clean restart, in a file of the data directory. */
+/* Statements are saved across a clean restart, in a file in the data directory. */
 
-/* At a clean stop, when no other process of the server is left. What fails is logged. */
+/* Called at a clean shutdown, when no other server process is left. Failures are logged. */
 extern void statement_file_save(tally_segment *segment);
-/* Into a new segment, before anybody can read it. A file that is damaged is set aside, and that is logged. */
+/* Load into a new segment, before anybody can read it. A damaged file is renamed, which is logged. */
 extern void statement_file_load(tally_segment *segment);
-/* The segment was found, so its statements are those of the file or newer ones. */
+/* The segment existed already, so its statements are those of the file or newer. */
 extern void statement_file_discard(const tally_segment *segment);
-/* Remove the file and what else was left of it, or raise an error. */
+/* Remove the file and its leftovers, or raise an error. */
 extern void statement_file_remove(void);
 
 #pragma GCC visibility pop

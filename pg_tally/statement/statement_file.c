@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_file.c
- *	  The table of statements, written at a clean stop and read at the next start.
+ *	  Saves the table of statements at a clean shutdown, and restores it at the next start.
  *
- *	  header, names of accounts, statements, CRC-32C of all that
+ *	  The file consists of the header, names of accounts, statements, and a CRC-32C of all that.
  *
- * A statement is a saved_statement, then its parts (stat: 1 + number of the name), the buckets
- * of its histogram that have updates, its text. Numbers are as the machine has them: the file
- * belongs to a data directory, which no other kind of machine can read either.
+ * A statement is a saved_statement, then its parts (stat: 1 + number of the name), the used buckets
+ * of its histogram, and its text. Numbers are in the machine's byte order, because the file belongs to a
+ * data directory, which other kinds of machines cannot use either.
  *
- * The file is there only while the server is down: a crash must not bring back old figures.
- * A helper of the postmaster writes and reads it, outside of transactions, so memory is malloc's.
+ * The file exists only while the server is down, because a crash must not bring back old figures.
+ * A helper of the postmaster writes and reads it, outside of transactions, so memory comes from malloc.
  */
 #include "base/compat.h"
 
@@ -33,27 +33,27 @@
 #define FILE_DAMAGED FILE_NAME ".damaged"
 #define FILE_MAGIC "TALLYSTM"
 #define FILE_VERSION 5
-#define UNREAD_VERSION 4		/* had no room for more counts; no release wrote it */
+#define UNREAD_VERSION 4		/* had no space for further counts; never released */
 #define MAJOR (PG_VERSION_NUM / 10000)
-#define CLOCK_PAUSE_US 20000		/* between the two instants that give a new clock's rate */
+#define CLOCK_PAUSE_US 20000		/* between the two instants that determine a new clock's rate */
 
 typedef struct saved_header
 {
-	char		magic[8];			/* FILE_MAGIC, no terminator */
+	char		magic[8];			/* FILE_MAGIC, not terminated */
 	uint32		version;
 	uint32		names;
 	uint32		statements;
 	uint32		clock_kind;
 	double		seconds_per_tick;
-	uint64		segment;			/* which one it was: when that was created */
+	uint64		segment;			/* creation time, which identifies the segment */
 	char		unused[40];
-	uint64		system_id;			/* of the cluster: databases and users have other numbers elsewhere */
-	uint32		major;				/* of PostgreSQL: query ids differ between major versions */
+	uint64		system_id;			/* of the cluster, because OIDs of databases and users differ elsewhere */
+	uint32		major;				/* of PostgreSQL, because query ids differ between major versions */
 	uint32		pad;
-	uint64		since;				/* statements_since_ns of the segment: the next one continues them */
+	uint64		since;				/* statements_since_ns of the segment, which the next one continues */
 } saved_header;
 
-/* Files of version 0.1, which end their header here and do not say whose they are. */
+/* Files of version 0.1, whose header ends here and does not identify the cluster. */
 #define FIRST_VERSION 2
 #define FIRST_HEADER offsetof(saved_header, system_id)
 
@@ -61,19 +61,19 @@ typedef struct saved_statement
 {
 	tally_statement_key key;
 	uint32		parts;
-	uint32		hist_low;			/* the first bucket that follows ... */
-	uint32		hist_count;			/* ... and how many */
+	uint32		hist_low;			/* first saved bucket */
+	uint32		hist_count;			/* number of saved buckets */
 	uint32		has_text;
-	uint32		text_bytes;			/* kept */
+	uint32		text_bytes;			/* bytes of text saved */
 	uint32		text_whole;
 	int32		encoding;
 	int32		usage;				/* tally_statement_usage */
 	tally_counts counts;
-	int64		since_us;			/* as of tally_statement */
-	tally_extremes extremes;		/* since_us 0: never reset alone */
+	int64		since_us;			/* as in tally_statement */
+	tally_extremes extremes;		/* since_us 0: never reset separately */
 } saved_statement;
 
-/* Up to this version, a statement ended with fewer counts. */
+/* Up to this version, a statement had fewer counts. */
 #define FEWER_VERSION 3
 
 typedef struct fewer_counts
@@ -102,11 +102,11 @@ typedef struct writer
 {
 	FILE	   *file;
 	pg_crc32c	crc;
-	bool		failed;				/* errno says why */
+	bool		failed;				/* with errno */
 	uint32		names;
-	uint32	   *name_of;			/* of each entry of the directory: 1 + number of its name, 0 none */
+	uint32	   *name_of;			/* for each directory entry: 1 + number of its name, or 0 */
 	char	   *text;				/* space for the longest text */
-	tally_statement_copy statement; /* being saved */
+	tally_statement_copy statement; /* the statement being saved */
 } writer;
 
 static void
@@ -117,7 +117,7 @@ put(writer *w, const void *data, size_t size)
 		w->failed = true;
 }
 
-/* Copy the statement of an entry; false: it is free, or was left half changed. */
+/* Copy the statement of an entry. False if it is free, or was left half changed. */
 static bool
 read_statement(tally_segment *segment, writer *w, uint32 number)
 {
@@ -153,7 +153,7 @@ survey(tally_segment *segment, writer *w, saved_header *header)
 	return w->text != NULL;
 }
 
-/* In the order of their numbers. */
+/* Write the names, in the order of their numbers. */
 static bool
 put_names(tally_segment *segment, writer *w, uint32 count)
 {
@@ -224,7 +224,7 @@ write_all(tally_segment *segment, writer *w)
 	header.segment = segment->cold.created_realtime_ns;
 	header.since = __atomic_load_n(&segment->header->statements_since_ns, __ATOMIC_RELAXED);
 	if (header.since == 0)
-		header.since = header.segment;	/* an earlier library's */
+		header.since = header.segment;	/* segment of an earlier library */
 	if (!survey(segment, w, &header))
 		return false;
 	put(w, &header, sizeof(header));
@@ -247,10 +247,10 @@ statement_file_save(tally_segment *segment)
 
 	if (segment->cold.sets.count == 0)
 		return;
-	/* after "tally disable" the file would not be read */
+	/* after "tally disable", nobody would read the file */
 	if ((__atomic_load_n(&segment->header->pause, __ATOMIC_RELAXED) & TALLY_PAUSE_SAVING) != 0)
 		return;
-	/* dead processes may have statements in their caches */
+	/* caches of dead processes may contain statements */
 	tally_sweep(segment);
 	INIT_CRC32C(w.crc);
 	w.file = AllocateFile(FILE_NEW, PG_BINARY_W);
@@ -280,7 +280,7 @@ statement_file_save(tally_segment *segment)
 
 typedef struct position
 {
-	size_t		offset;				/* of the statement in the file */
+	size_t		offset;				/* of the current statement in the file */
 	int32		usage;
 } position;
 
@@ -290,9 +290,9 @@ typedef struct reader
 	size_t		size;				/* without the CRC */
 	size_t		at;
 	saved_header header;
-	uint32	   *stats;				/* of each name: 1 + directory index */
+	uint32	   *stats;				/* for each name: 1 + directory index */
 	position   *positions;
-	double		ratio;				/* ticks of now to a tick of the file */
+	double		ratio;				/* current ticks per tick of the file */
 } reader;
 
 /* The next `size` bytes, or NULL. */
@@ -328,7 +328,7 @@ take_fewer_counts(const fewer_counts *from, tally_counts *to)
 	memcpy(to->jit, from->jit, sizeof(from->jit));
 }
 
-/* What comes before the parts. A statement counts from its first execution on where the file does not say since when. */
+/* The fields before the parts. If the file does not say since when a statement counts, it is its first execution. */
 static bool
 take_head(reader *r, saved_statement *saved)
 {
@@ -351,7 +351,7 @@ take_head(reader *r, saved_statement *saved)
 	return true;
 }
 
-/* The statement at the reader's position; the text's bytes stay the reader's. */
+/* The statement at the reader's position. The bytes of the text still belong to the reader. */
 static bool
 take_statement(reader *r, saved_statement *saved, tally_figures *figures,
 			   tally_statement_text *text)
@@ -384,7 +384,7 @@ take_statement(reader *r, saved_statement *saved, tally_figures *figures,
 	return text->bytes != NULL;
 }
 
-/* Read the file into memory. False: it is not there, or cannot be read, which is logged. */
+/* Read the file into memory. False if it does not exist, or cannot be read, which is logged. */
 static bool
 read_bytes(reader *r)
 {
@@ -410,7 +410,7 @@ read_bytes(reader *r)
 	return good;
 }
 
-/* Check magic, version, checksum and origin. NULL, or what is wrong. */
+/* Check magic, version, checksum and origin. Returns NULL, or the reason to reject the file. */
 static const char *
 check(const tally_segment *segment, reader *r)
 {
@@ -422,7 +422,7 @@ check(const tally_segment *segment, reader *r)
 	r->size -= sizeof(crc);
 	memcpy(&r->header, r->bytes, FIRST_HEADER);
 	if (memcmp(r->header.magic, FILE_MAGIC, sizeof(r->header.magic)) != 0)
-		return "not a file of statements";
+		return "not a statement file";
 	if (r->header.version == FIRST_VERSION)
 	{
 		(void) take(r, FIRST_HEADER);
@@ -442,13 +442,13 @@ check(const tally_segment *segment, reader *r)
 	if (!EQ_CRC32C(crc, stored))
 		return "wrong checksum";
 	if (r->header.system_id != segment->cold.system_id)
-		return "written by another cluster";
+		return "written by another database cluster";
 	if (r->header.major != MAJOR)
 		return "written by another major version of PostgreSQL";
 	return NULL;
 }
 
-/* The accounts of this segment that the file's names stand for. */
+/* Look up or register the accounts with the file's names in this segment. */
 static bool
 take_names(tally_segment *segment, reader *r)
 {
@@ -491,13 +491,13 @@ by_usage(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* ---------------------------------------------------------------- another clock */
+/* ---------------------------------------------------------------- a different clock */
 
-#define RATE_OFF 0.01				/* by more than this share no clock differs from itself, as measured in so short a time */
+#define RATE_OFF 0.01				/* relative difference beyond which two short measurements are of different clocks */
 
 /*
- * How many ticks of this segment a tick of the file was. A counter may be another one even within one boot of the machine,
- * which a hypervisor has moved; so the rate is measured, which a new segment does not know from its own time.
+ * The length of a tick of the file in ticks of this segment. The rate of the counter may change even without a reboot, if a
+ * hypervisor has moved the machine. So the rate is measured, because a new segment does not know it yet.
  */
 static double
 ticks_now(tally_segment *segment, const saved_header *header)
@@ -530,7 +530,7 @@ scale_moments(tally_moments *moments, double ratio)
 	moments->squares *= ratio * ratio;
 }
 
-/* Each bucket moves to where its middle is scaled to. */
+/* Move each bucket to the one that contains its scaled middle. */
 static void
 scale_hist(uint64 *hist, const tally_moments *exec, double ratio)
 {
@@ -569,7 +569,7 @@ scale_figures(tally_figures *figures, double ratio)
 
 /* ---------------------------------------------------------------- into the table */
 
-/* Load the most used ones that the table can hold, in ascending order, so that they evict the less used. */
+/* Load the most used statements that fit into the table, in ascending order, so that they evict less used ones. */
 static void
 load_statements(tally_segment *segment, reader *r)
 {
@@ -586,7 +586,7 @@ load_statements(tally_segment *segment, reader *r)
 
 		r->at = r->positions[i].offset;
 		if (!take_statement(r, &saved, &figures, &text))
-			return;					/* find_statements took it */
+			return;					/* find_statements has accepted it before */
 		for (uint32 p = 0; p < saved.parts; p++)
 			figures.parts[p].stat = r->stats[figures.parts[p].stat - 1];
 		if (r->ratio != 1)
@@ -624,7 +624,7 @@ statement_file_load(tally_segment *segment)
 			set_aside(why);
 		else
 		{
-			/* first, so that it is not read again after a crash */
+			/* before loading, so that it is not read again after a crash */
 			(void) durable_unlink(FILE_NAME, LOG);
 			r.ratio = ticks_now(segment, &r.header);
 			load_statements(segment, &r);
@@ -649,7 +649,7 @@ statement_file_discard(const tally_segment *segment)
 			set_aside(why);
 		else
 		{
-			/* one that could not be removed at the stop has the very figures that it was saved with */
+			/* a segment that could not be removed at shutdown still has the figures that were saved */
 			if (r.header.segment != segment->cold.created_realtime_ns)
 				ereport(LOG,
 						(errmsg("pg_tally removes file \"%s\": segment \"%s\" has newer statements",

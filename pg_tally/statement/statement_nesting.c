@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_nesting.c
- *	  Memory for levels and open queries, and what an error leaves behind (statement_nesting.h).
+ *	  Memory for levels and open queries, and cleaning up after an error (statement_nesting.h).
  */
 #include "base/compat.h"
 
@@ -19,7 +19,7 @@ nesting_state nesting HOT_DATA __attribute__((aligned(64))) = {
 	.queries = nesting.first_queries,
 };
 
-/* Double the array at *items. The first items are static and stay unused after that. */
+/* Double the array at *items. The first items are static, and unused after that. */
 static bool
 twice(void **items, const void *first, int *count, size_t size)
 {
@@ -80,7 +80,7 @@ nesting_search(const QueryDesc *query)
 	return NULL;
 }
 
-/* The two items are exchanged, so that each keeps its memory for parts. */
+/* The two items are swapped, so that each keeps its memory for parts. */
 void
 nesting_forget_other(open_query *ended, open_query *last)
 {
@@ -98,7 +98,7 @@ nesting_leave(bool all, uintptr_t stack, int sqlstate)
 	{
 		level	   *left = &nesting.levels[nesting.depth - 1];
 
-		/* one that the client asked for is counted once the error reaches the client; the first level is of such a one */
+		/* errors of top-level statements are counted when they reach the client; the first level is such a statement */
 		if (nesting.depth > 1 && left->key.id != 0 && left->key.toplevel == 0)
 			statements_count_error(&left->key, sqlstate);
 		level_forget();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_nesting.h
- *	  Which statements run within which, and whose executors are open.
+ *	  Tracks which statements are nested in which, and whose executors are open.
  *
- * Nesting works without setjmp: each level has the address of its stack frame, and an error removes those
+ * This needs no setjmp: each level has the address of its stack frame, and an error removes the levels
  * below its jump target.
  */
 #ifndef PG_TALLY_STATEMENT_NESTING_H
@@ -18,14 +18,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A query whose executor has started and not ended. */
+/* A query whose executor has started but not ended. */
 typedef struct open_query
 {
 	const QueryDesc *query;
-	bool		split;				/* nested: has parts of its own */
-	tally_part *parts;				/* memory for them; stays with the item of queries[] */
-	temp_file_sums temp_files;		/* at its start */
-	used		used;				/* of its runs so far */
+	bool		split;				/* nested, with its own parts */
+	tally_part *parts;				/* memory for the parts, which stays with the item of queries[] */
+	temp_file_sums temp_files;		/* when it started */
+	used		used;				/* by its runs so far */
 } open_query;
 
 typedef enum level_kind
@@ -34,20 +34,20 @@ typedef enum level_kind
 	LEVEL_PLANNER
 } level_kind;
 
-/* A level of nesting: an executor, utility or planner that is running. */
+/* A level of nesting: a running executor, utility statement or planner. */
 typedef struct level
 {
-	void	   *frame;				/* on the stack */
+	void	   *frame;				/* address on the stack */
 	level_kind	kind;
-	tally_statement_key key;		/* id 0: not one that is counted */
+	tally_statement_key key;		/* id 0: not counted */
 } level;
 
-/* Most sessions nest no deeper; these items share a page with the rest of the state. */
+/* Depth that suffices for most sessions; these items share a page with the rest of the state. */
 #define NESTING_FIRST 4
 
 typedef struct nesting_state
 {
-	int			executors;			/* of the levels */
+	int			executors;			/* number of levels that are executors */
 	int			planners;
 	int			depth;
 	uint32		jumping;			/* 1: an error's jump is being handled */
@@ -62,7 +62,7 @@ typedef struct nesting_state
 
 extern nesting_state nesting;
 
-/* In how many statements the one that begins now is. */
+/* The nesting depth of a statement that begins now. */
 static pg_attribute_always_inline int
 nesting_depth(void)
 {
@@ -71,15 +71,15 @@ nesting_depth(void)
 
 extern bool nesting_more_levels(void);
 extern bool nesting_more_queries(void);
-/* Memory for the parts of a nested query, empty; false: there is no memory. */
+/* Allocate empty parts for a nested query. False if out of memory. */
 extern bool nesting_split(open_query *o);
-/* All totals have begun again at zero: so do the parts of nested queries. */
+/* All totals were reset to zero: so reset the parts of nested queries. */
 extern void nesting_reset(void);
-/* The error of that SQLSTATE jumps: take away what is deeper than `stack`, or everything. */
+/* An error with that SQLSTATE jumps: remove levels and queries deeper than `stack`, or all of them. */
 extern void nesting_leave(bool all, uintptr_t stack, int sqlstate);
 extern void nesting_forget_other(open_query *ended, open_query *last);
 
-/* `frame`: something in the caller's frame. -1: no memory for it; the level is then not counted. */
+/* Enter a level. `frame` is an address in the caller's frame. Returns -1 if out of memory; the level is then not counted. */
 static pg_attribute_always_inline int
 level_push(level_kind kind, const tally_statement_key *key, void *frame)
 {
@@ -98,7 +98,7 @@ level_push(level_kind kind, const tally_statement_key *key, void *frame)
 	return nesting.depth++;
 }
 
-/* The first level, of a statement that the client asked for: its errors are counted when they reach the client. */
+/* Enter the first level, that of a top-level statement, whose errors are counted when they reach the client. */
 static pg_attribute_always_inline void
 level_push_first(level_kind kind, void *frame)
 {
@@ -113,7 +113,7 @@ level_push_first(level_kind kind, void *frame)
 	nesting.depth = 1;
 }
 
-/* It ends, and with it what an error has left above it. */
+/* Leave a level, and any levels that an error has left above it. */
 static pg_attribute_always_inline void
 level_pop_first(void)
 {
@@ -136,14 +136,14 @@ level_pop(int level)
 {
 	if (level < 0)
 		return;
-	/* what an error has left above it */
+	/* levels that an error has left above it */
 	while (unlikely(nesting.depth > level + 1))
 		level_forget();
 	if (nesting.depth > level)
 		level_forget();
 }
 
-/* No executor outlives its transaction; an error does not end them one by one. */
+/* No executor outlives its transaction, and an error does not end executors one by one. */
 static pg_attribute_always_inline void
 nesting_transaction_ends(void)
 {
@@ -174,7 +174,7 @@ open_begin(open_query *o, const QueryDesc *query)
 	used_nothing(&o->used);
 }
 
-/* NULL: there is no memory. */
+/* NULL if out of memory. */
 static pg_attribute_always_inline open_query *
 open_add(const QueryDesc *query)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_text.c
- *	  Texts of statements, normalised.
+ *	  Normalises the texts of statements.
  *
- * The server knows where constants begin; our lexer finds where they end. A constant is one
- * token, or a minus sign and one token. The replacements are numbered after the statement's own parameters.
- * Where the server joins the constants of a list (from 18 on), it knows the list's length, and parameters are
- * numbered anew.
+ * The server knows where constants begin; our lexer finds where they end. A constant is one token, or a
+ * minus sign and one token. The replacements are numbered after the statement's own parameters. If the server
+ * merges the constants of a list (since 18), it knows the list's length, and parameters are renumbered.
  *
- * Every text that is kept comes from here, so here is decided what is not kept (secrets.h): by the tree of a utility statement, and
- * by the text alone where a text is not only the statement's. Up to 17, that of a statement within EXPLAIN or CREATE TABLE AS is the
- * whole message, with the statements before.
+ * Every stored text comes from here, so this file also decides which parts are hidden (secrets.h): based on the tree of a utility
+ * statement, or on the text alone if it contains more than the statement. Up to 17, the text of a statement within EXPLAIN or
+ * CREATE TABLE AS is the whole message, including preceding statements.
  */
 #include "base/compat.h"
 
@@ -28,9 +27,9 @@
 
 const Node	statement_text_unknown = {T_Invalid};
 
-/* ---------------------------------------------------------------- what kind of statement it is */
+/* ---------------------------------------------------------------- the kind of statement */
 
-/* Code that is lexed as SQL is? Of other languages nothing is known. */
+/* Has the code SQL's tokens? Nothing is known about other languages. */
 static bool
 is_sql_language(const List *options)
 {
@@ -43,10 +42,10 @@ is_sql_language(const List *options)
 		if (strcmp(option->defname, "language") == 0 && option->arg != NULL && IsA(option->arg, String))
 			return strcmp(strVal(option->arg), "plpgsql") == 0 || strcmp(strVal(option->arg), "sql") == 0;
 	}
-	return true;					/* DO without a language is PL/pgSQL, a function with none SQL */
+	return true;					/* without a language, DO is PL/pgSQL and a function is SQL */
 }
 
-/* Statements whose strings are names, numbers or file names are listed; of those that are not, no string is kept. */
+/* Lists statements whose strings are names, numbers or file names; the strings of all others are hidden. */
 static secrets_kind
 kind_of_utility(const Node *utility)
 {
@@ -126,8 +125,8 @@ kind_of(const Node *utility, const JumbleState *jumble, const secrets_text *text
 }
 
 /*
- * Only strings may be secrets. What an extension's or an application's setting is for is not known; of the server's own those are
- * secret that are, or may contain, a password.
+ * Only strings can be secrets. The purpose of extensions' and applications' settings is unknown, so they count as secret; of the
+ * server's own settings, those are secret that are or may contain a password.
  */
 static bool
 setting_is_shown(const char *name, bool sure)
@@ -158,14 +157,14 @@ by_location(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Cut between characters. */
+/* Truncate between characters. */
 static uint32
 clip(const char *bytes, uint32 length, uint32 limit)
 {
 	return length <= limit ? length : (uint32) pg_mbcliplen(bytes, (int) length, (int) limit);
 }
 
-/* The server's constants that are replaced, each once. */
+/* The constants located by the server, without duplicates. */
 static uint32
 find_places(const JumbleState *jumble, LocationLen *constants, int location, int length, secrets_place *places)
 {
@@ -233,15 +232,15 @@ statement_text_make(const char *source, int location, int length, const Node *ut
 	text->length = clip(masked.bytes, (uint32) Min(masked.length, masked.size), limit);
 }
 
-/* ---------------------------------------------------------------- what a message says, while no hook has named its statement */
+/* ---------------------------------------------------------------- text of a message before a hook has named its statement */
 
 /*
- * A relation is locked in parse analysis, before the statement's id is computed, and those of a prepared statement in Bind,
- * before any hook. A session that waits there has no statement to show but the one before. So while it waits it publishes
- * its text. No tree says what kind of statement it is, so all that may be a secret in any is left out (secrets.h).
+ * Parse analysis locks relations before the query id is computed, and Bind locks the relations of a prepared statement before any
+ * hook is called. A session that waits for such a lock could only show its previous statement. So while it waits, it publishes the
+ * message's text. Without a tree, the kind of statement is unknown, so everything that may be a secret is hidden (secrets.h).
  */
 
-#define MOST_READ (64 * 1024)		/* bytes of a message that are looked at */
+#define MOST_READ (64 * 1024)		/* bytes of a message that are processed */
 
 void
 statement_message_publish(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_usage.c
- *	  What a stretch of a statement uses besides time and blocks found (statement_usage.h).
+ *	  Resource usage of a stretch of a statement other than time and blocks found (statement_usage.h).
  */
 #include "base/compat.h"
 
@@ -16,8 +16,8 @@
 #include "wait/statement_time.h"
 
 /*
- * Ticks of the last read of blocks if that is not recorded yet: whether it is does not matter. Records a wait of another
- * class that counts.
+ * Ticks of the last read of blocks if it is still pending, so that it need not be recorded first. Records a pending wait of
+ * any other class that counts.
  */
 static pg_attribute_always_inline uint64
 settle(void)
@@ -40,7 +40,7 @@ settle(void)
 	}
 }
 
-/* A word as it is now, for a constant `i`. */
+/* The current value of a word, for a constant `i`. */
 static pg_attribute_always_inline uint64
 word(int i, uint64 pending)
 {
@@ -54,7 +54,7 @@ word(int i, uint64 pending)
 		: pending_sums.of[WAITS_BLOCK_READ + i - USAGE_IO_FIRST].ticks + (i == USAGE_IO_FIRST ? pending : 0);
 }
 
-/* Those from `first` to `end`, which are constants. */
+/* The words from `first` to `end`, which are constants. */
 static pg_attribute_always_inline void
 read_words(usage *from, int first, int end, uint64 pending)
 {
@@ -63,7 +63,7 @@ read_words(usage *from, int first, int end, uint64 pending)
 		from->words[i] = word(i, pending);
 }
 
-/* The same, which have grown since: what a statement has used of them, unless that is not `counted`. */
+/* The words that have grown since: add the growth to the statement's usage if `counted`. */
 static pg_attribute_always_inline void
 grow_words(usage *from, used *to, int first, int end, uint64 pending, bool counted)
 {
@@ -82,7 +82,7 @@ grow_words(usage *from, used *to, int first, int end, uint64 pending, bool count
 	}
 }
 
-/* The words are as they are now. Few statements use temporary files, or wait: they are read only where these sums have grown. */
+/* Update the words. Few statements use temporary files or wait, so these words are read only if their sums have grown. */
 static pg_attribute_always_inline void
 note_sums(usage *from)
 {
@@ -104,7 +104,7 @@ usage_read(usage *from)
 		read_words(from, USAGE_IO_END, USAGE_WORDS, 0);
 	}
 	note_sums(from);
-	/* the times grow only while the server times its I/O */
+	/* these times grow only if the server times its I/O */
 	if (unlikely(track_io_timing || from->timed))
 		compat_io_nanoseconds(from->io_ns);
 	from->timed = track_io_timing;
@@ -125,7 +125,7 @@ grow_times(usage *from, used *to)
 	from->timed = track_io_timing;
 }
 
-/* By the server's own times of I/O where it takes them, else by the probes'. */
+/* Uses the server's own I/O times if it measures them, and those of the probes otherwise. */
 HOT_CODE static pg_noinline void
 usage_grow(usage *from, used *to)
 {
@@ -135,7 +135,7 @@ usage_grow(usage *from, used *to)
 	grow_words(from, to, USAGE_BLOCKS, USAGE_IO_FIRST, 0, true);
 	if (unlikely(from->rare != usage_rare()))
 		grow_words(from, to, USAGE_RARE, USAGE_BLOCKS, 0, true);
-	/* who finds the buffers of the WAL full writes them, which is a wait */
+	/* a process that finds the WAL buffers full writes them, which is a wait */
 	if (from->waits != tally.waits)
 	{
 		grow_words(from, to, USAGE_IO_FIRST, USAGE_IO_END, settle(), !timed);
@@ -174,7 +174,7 @@ read_with_cpu(usage *from)
 static void
 grow_with_cpu(usage *from, used *to)
 {
-	bool		begun = from->sum == USAGE_WITH_CPU;	/* and not before the setting was changed */
+	bool		begun = from->sum == USAGE_WITH_CPU;	/* not before the setting was changed */
 	cpu_time	now;
 
 	if (begun)
@@ -261,7 +261,7 @@ statement_time_settle_now(void)
 	tally.on = true;
 }
 
-/* Another statement in the same message: the time up to here is the first one's. */
+/* Another statement in the same message: the time up to here belongs to the first one. */
 static pg_noinline void
 end_named(void)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_usage.h
- *	  What a stretch of a statement uses: time, blocks, WAL, I/O.
+ *	  Measures the resource usage of a stretch of a statement: time, blocks, WAL, I/O.
  *
- * The server keeps running sums per process. Most stretches only find blocks, so the sums of all else are compared as
- * one number: none ever falls, so it is the same only if none has grown. Where one has, statement_usage.c adds those
- * that differ, word by word.
+ * The server keeps running totals per process. Most stretches only find blocks, so all other totals are compared as one
+ * sum: as none of them ever decreases, the sum is unchanged only if none has grown. If one has, statement_usage.c adds
+ * those that differ, word by word.
  *
- * CPU time is asked of the system, which takes longer than all else here, so it is measured on demand only
- * (usage_measure_cpu). Then a stretch begins with a sum that none has at its end, and other functions read and add.
+ * CPU time is queried from the system, which takes longer than everything else here, so it is measured only on demand
+ * (usage_measure_cpu). Then a stretch begins with a sum that cannot occur at its end, so that other functions do the work.
  */
 #ifndef PG_TALLY_STATEMENT_USAGE_H
 #define PG_TALLY_STATEMENT_USAGE_H
@@ -33,27 +33,27 @@ typedef struct temp_file_sums
 	uint64		bytes;
 } temp_file_sums;
 
-/* Those that were closed, ever, of this process. */
+/* Files of this process closed since its start. */
 extern temp_file_sums temp_files_ever;
 
 /* Install the probe, and enter it in the segment's probe table. */
 extern void temp_files_install(void);
-/* To a statement, those that were closed since. */
+/* Add the files closed since to a statement. */
 extern void temp_files_add(const tally_statement_key *key, const temp_file_sums *before);
 
-/* Of tally_counts, from the second of blocks on: the other blocks, the WAL, the I/O by the probes' times. */
+/* Words of tally_counts from the second of blocks on: the other blocks, the WAL, and the I/O times of the probes. */
 #define USAGE_BLOCKS 9
-#define USAGE_RARE 3				/* of these, from here on those of temporary tables and files */
+#define USAGE_RARE 3				/* from here on, words of temporary tables and files */
 #define USAGE_WAL 3
 #define USAGE_IO 4
 #define USAGE_IO_FIRST (USAGE_BLOCKS + USAGE_WAL)
 #define USAGE_IO_END (USAGE_IO_FIRST + USAGE_IO)
-#define USAGE_WORDS (USAGE_IO_END + COMPAT_WAL_BUFFERS_FULL_RISES)	/* and how often the WAL's buffers were full */
+#define USAGE_WORDS (USAGE_IO_END + COMPAT_WAL_BUFFERS_FULL_RISES)	/* ... and the number of times the WAL buffers were full */
 #define USAGE_TIMED (1 << USAGE_WORDS)
 #define USAGE_TIMES 6				/* of compat_io_nanoseconds */
 #define USAGE_CPU (USAGE_TIMED << 1)
 
-/* Instead of a sum, which never gets that high: nothing is known of the words; they are known, and CPU time is. */
+/* Special values of a sum, which never gets that high: the words are unknown; the words and CPU time are known. */
 #define USAGE_UNKNOWN UINT64_MAX
 #define USAGE_WITH_CPU (UINT64_MAX - 1)
 
@@ -65,32 +65,32 @@ StaticAssertDecl(offsetof(tally_counts, wal) == offsetof(tally_counts, blocks) +
 				 "blocks, WAL and I/O of tally_counts side by side");
 StaticAssertDecl(sizeof(((tally_counts *) NULL)->io_ns) == USAGE_TIMES * sizeof(uint64), "all times that the server takes");
 
-/* Running sums of this process where a stretch begins. May be used again: then only what has changed is read. */
+/* Totals of this process at the beginning of a stretch. When it is reused, only changed totals are read again. */
 typedef struct usage
 {
 	uint64		tick;
 	uint64		hits;				/* shared blocks found */
 	uint64		sum;				/* usage_sum() with these words, USAGE_UNKNOWN or USAGE_WITH_CPU ... */
-	uint64		rare;				/* ... and of these, usage_rare() */
+	uint64		rare;				/* ... and the part of it that is usage_rare() */
 	uint32		waits;				/* tally.waits then */
-	bool		timed;				/* the server timed its I/O, in io_ns */
+	bool		timed;				/* the server times its I/O, in io_ns */
 	uint64		words[USAGE_WORDS];
 	uint64		io_ns[USAGE_TIMES];
 	cpu_time	cpu;
 } usage;
 
-/* What a statement has used. */
+/* The resources that a statement has used. */
 typedef struct used
 {
 	uint64		ticks;
 	uint64		hits;
-	uint64		grown;				/* bit i: words[i] means something; USAGE_TIMED: io_ns does; USAGE_CPU: cpu does */
+	uint64		grown;				/* bit i: words[i] is valid; USAGE_TIMED: io_ns is; USAGE_CPU: cpu is */
 	uint64		words[USAGE_WORDS];
 	uint64		io_ns[USAGE_TIMES];
 	cpu_time	cpu;
 } used;
 
-/* What is to be done out of line, with or without CPU time. */
+/* The steps done out of line, with or without CPU time. */
 typedef struct usage_steps
 {
 	void		(*read) (usage *from);
@@ -100,7 +100,7 @@ typedef struct usage_steps
 
 extern usage_steps usage_now;
 
-/* Does this process measure the CPU time of statements from now on? What has begun stays without. */
+/* Measure the CPU time of statements that begin from now on, or not. */
 extern void usage_measure_cpu(bool on);
 
 static pg_attribute_always_inline void
@@ -111,7 +111,7 @@ used_nothing(used *to)
 	to->grown = 0;
 }
 
-/* Of temporary tables and files. */
+/* The sum for temporary tables and files. */
 static pg_attribute_always_inline uint64
 usage_rare(void)
 {
@@ -121,7 +121,7 @@ usage_rare(void)
 					 b->temp_blks_read + b->temp_blks_written);
 }
 
-/* Of all but the blocks found. Where WAL is written, its bytes grow; where I/O takes time, it is a wait. */
+/* The sum of everything except blocks found. Writing WAL increases its bytes, and I/O that takes time is a wait. */
 static pg_attribute_always_inline uint64
 usage_sum(void)
 {
@@ -133,7 +133,7 @@ usage_sum(void)
 		server.wal->wal_bytes + tally.waits;
 }
 
-/* Nothing is known of the sums, as before the first stretch. */
+/* Forget the totals, as before the first stretch. */
 static inline void
 usage_forget(usage *from)
 {
@@ -143,7 +143,7 @@ usage_forget(usage *from)
 	from->timed = true;
 }
 
-/* `from`: forgotten, or used before. */
+/* Begin a stretch. `from` has been forgotten, or used before. */
 static pg_attribute_always_inline void
 usage_begin(usage *from)
 {
@@ -153,7 +153,7 @@ usage_begin(usage *from)
 	from->tick = probe_now();
 }
 
-/* The same for one that was not used before. */
+/* The same for one that has not been used before. */
 static inline void
 usage_begin_first(usage *from)
 {
@@ -163,7 +163,7 @@ usage_begin_first(usage *from)
 	from->tick = probe_now();
 }
 
-/* The clocks of two processors may differ slightly. */
+/* The clocks of two CPUs may differ slightly. */
 static pg_attribute_always_inline uint64
 usage_ticks(uint64 start)
 {
@@ -172,7 +172,7 @@ usage_ticks(uint64 start)
 	return (uint64) (ticks < 0 ? 0 : ticks);
 }
 
-/* Add what was used since. Returns the ticks. */
+/* Add the usage since. Returns the ticks. */
 static pg_attribute_always_inline uint64
 usage_end(usage *from, used *to)
 {
@@ -195,8 +195,8 @@ usage_add(tally_local_statement *local, const used *from)
 }
 
 /*
- * What a nested statement finds in the message's parts when it begins: its own are the growth, or after
- * a reset all that there is.
+ * The message's parts when a nested statement begins. The nested statement's own parts are the growth, or after
+ * a reset everything.
  */
 typedef struct statement_time_nested
 {
@@ -205,22 +205,22 @@ typedef struct statement_time_nested
 	tally_part	parts[TALLY_PARTS];
 } statement_time_nested;
 
-/* What this message is for: another statement than before, or the first (statement_time_name). */
+/* Name the message's statement: a different one than before, or the first (statement_time_name). */
 extern void statement_time_name_new(const tally_statement_key *key);
 extern void statement_time_settle_now(void);
 extern void statement_time_nested_begin(statement_time_nested *before);
 
-/* It ended at `now`, after `elapsed` ticks. */
+/* The nested statement ended at `now`, after `elapsed` ticks. */
 extern void statement_time_nested_end(const statement_time_nested *before, uint64 now, uint64 elapsed, tally_part *parts);
 
-/* Is a wait of this message over and not recorded yet? */
+/* Has a wait of this message ended that is not recorded yet? */
 static pg_attribute_always_inline bool
 statement_time_owes(void)
 {
 	return statement_time.since != 0 && !tally.settled && tally.slot.book->pend != TALLY_NONE;
 }
 
-/* Record it now rather than at the next one: before the parts, or sums of waits, are read. */
+/* Record it now instead of at the next wait, before the parts or sums of waits are read. */
 static pg_attribute_always_inline void
 statement_time_settle(void)
 {
@@ -235,7 +235,7 @@ statement_time_is_for(uint64 id)
 	return statement_time.since == 0 || (statement_time.named && statement_time.owner.id == id);
 }
 
-/* What this message is for. From hooks, outside any other statement. */
+/* Name the message's statement. Called from hooks, outside any other statement. */
 static pg_attribute_always_inline void
 statement_time_name(const tally_statement_key *key)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statements.c
- *	  Calls, rows, blocks and times of statements, from the server's own hooks.
+ *	  Counts calls, rows, blocks and times of statements, in the server's own hooks.
  *
- * Counted as in pg_stat_statements: an execution when its executor ends (so a failed one does not count,
- * and a cursor counts once), time and blocks within ExecutorRun, and within ExecutorFinish where that has something to
- * do; a utility statement when it is done.
+ * They are counted as in pg_stat_statements: an execution when its executor ends (so a failed one does not count,
+ * and a cursor counts once), time and blocks in ExecutorRun, and in ExecutorFinish if that has something to
+ * do; a utility statement when it has been executed.
  *
- * This code runs at every statement, after other code has evicted it from the caches, so the common path
- * is short and straight, and the rest is out of line.
+ * This code runs at every statement, after other code has evicted it from the CPU caches. So the common path
+ * is short straight-line code, and everything else is out of line.
  */
 #include "base/compat.h"
 
@@ -27,12 +27,12 @@
 #include "statement/statement_usage.h"
 #include "wait/statement_time.h"
 
-static const tally_statement_key uncounted = {0};	/* of a level that only nests others */
+static const tally_statement_key uncounted = {0};	/* key of a level that only contains others */
 
-/* Where a stretch at the top level begins: of planning, of an executor's run, or a utility statement. */
+/* Beginning of a stretch at the top level: of planning, of an executor's run, or of a utility statement. */
 static usage top_usage HOT_DATA __attribute__((aligned(64)));
 
-/* What a hook calls: the hook before it, or the server's function. NULL: there is none. */
+/* The function that a hook calls: the previous hook, or the server's function. NULL if there is none. */
 static post_parse_analyze_hook_type previous_analyze HOT_SMALL = NULL;
 static planner_hook_type previous_planner HOT_SMALL = standard_planner;
 static ExecutorStart_hook_type previous_start HOT_SMALL = standard_ExecutorStart;
@@ -42,7 +42,7 @@ static ExecutorFinish_hook_type servers_finish HOT_SMALL = standard_ExecutorFini
 static ExecutorEnd_hook_type previous_end HOT_SMALL = standard_ExecutorEnd;
 static ProcessUtility_hook_type previous_utility HOT_SMALL = standard_ProcessUtility;
 
-/* Workers of a parallel query count for their leader (statement_time.h), not by themselves. */
+/* Workers of a parallel query count for their leader (statement_time.h), not separately. */
 static pg_attribute_always_inline bool
 enabled(int depth)
 {
@@ -63,7 +63,7 @@ key_of(uint64 id)
 
 /* ---------------------------------------------------------------- errors */
 
-/* geterrcode() raises an error if there is none on elog.c's stack, so a jump within a jump does not ask. */
+/* geterrcode() raises an error if elog.c's stack is empty, so it is not called for a jump within a jump. */
 void
 statements_jump(sigjmp_buf target, uint64 now)
 {
@@ -111,7 +111,7 @@ void
 statements_measure_cpu(bool on)
 {
 	usage_measure_cpu(on);
-	/* the next stretch is to be begun in the other way */
+	/* the next stretch begins with the other functions */
 	top_usage.sum = USAGE_UNKNOWN;
 }
 
@@ -134,14 +134,14 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	}
 	nesting.open = 0;
 	statement_time_drop();
-	/* levels are not kept while the level is off: until the next message, all is taken to be within another statement */
+	/* nesting is not tracked while the level is off; until the next message, all statements count as nested */
 	if (TALLY_LEVEL_OF(before) == TALLY_LEVEL_OFF && MyBackendType == B_BACKEND && nesting.executors == 0)
 		nesting.executors = 1;
 }
 
 /* ---------------------------------------------------------------- names */
 
-/* A statement without a local entry: create one, and its text where the table does not have it. */
+/* A statement without a local entry: create one, and its text if the table does not have it. */
 static pg_noinline tally_local_statement *
 meet(const tally_statement_key *key, const char *source, int location, int length,
 	 const Node *utility, const JumbleState *jumble)
@@ -175,7 +175,7 @@ local_entry(const tally_statement_key *key, const char *source, int location, in
 	return likely(local != NULL) ? local : meet(key, source, location, length, utility, jumble);
 }
 
-/* The client asked for this statement: it gets the message's time. */
+/* A top-level statement: it gets the message's time. */
 static pg_attribute_always_inline void
 name_message(const tally_statement_key *key)
 {
@@ -203,8 +203,8 @@ add_execution(tally_local_statement *local, const used *from, uint64 rows)
 /* ---------------------------------------------------------------- the message's statement */
 
 /*
- * The common case: a statement that the client asked for, outside any other, whose message was named for it and whose
- * local entry is at hand. The hooks treat it straight on, and call the functions that are out of line for all else.
+ * The common case: a top-level statement outside any other, which the message is attributed to and whose local entry is
+ * known. The hooks handle it inline, and call out-of-line functions for all other cases.
  */
 static pg_attribute_always_inline bool
 is_messages(uint64 id)
@@ -212,7 +212,7 @@ is_messages(uint64 id)
 	return statement_time_has(id) && nesting.depth == 0;
 }
 
-/* Is it after all, once it is looked up, or once it has named the message? */
+/* Does the common case apply after looking up the statement, or naming the message? */
 static pg_noinline bool
 make_messages(uint64 id, const char *source, int location, int length)
 {
@@ -231,14 +231,14 @@ make_messages(uint64 id, const char *source, int location, int length)
 	return statement_time.local != NULL;
 }
 
-/* What is within another statement while only those that clients ask for count. */
+/* Is the statement nested while only top-level statements count? */
 static pg_attribute_always_inline bool
 is_ignored(void)
 {
 	return nesting_depth() != 0 && statements_settings_now.track != STATEMENTS_ALL;
 }
 
-/* Is nothing counted, and nothing left of what was? While the level is off, levels are not kept either (statements_follow). */
+/* Is nothing counted, and nothing left to finish? While the level is off, nesting is not tracked either (statements_follow). */
 static pg_attribute_always_inline bool
 is_idle(void)
 {
@@ -261,7 +261,7 @@ analyze_other(const ParseState *pstate, const Query *query, const JumbleState *j
 	if (!enabled(nesting_depth()) || id == 0 || (query->utilityStmt != NULL && !utility_counts(query->utilityStmt)))
 		return;
 	key = key_of(id);
-	/* enter the text before any time, or the entry would have none */
+	/* enter the text before any time, or the entry would have no text */
 	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, query->utilityStmt, jumble);
 	name_message(&key);
 	if (statement_time.live && nesting.depth == 0 && statement_time.named &&
@@ -269,11 +269,11 @@ analyze_other(const ParseState *pstate, const Query *query, const JumbleState *j
 		statement_time.local = statement_time_find(&key);
 }
 
-/* Another library has the hook too, or no message is measured. */
+/* Another library uses the hook, too, or no message is measured. */
 static pg_noinline void
 analyze_after(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
-	/* the hook before may clear it */
+	/* the previous hook may clear it */
 	uint64		id = query->queryId;
 
 	if (previous_analyze != NULL)
@@ -282,7 +282,7 @@ analyze_after(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 		analyze_other(pstate, query, jumble, id);
 }
 
-/* The next statement of a message that has none yet, if it is cached. */
+/* The first statement of a message, if it is cached. */
 static pg_attribute_always_inline bool
 analyze_plainly(const Query *query)
 {
@@ -303,7 +303,7 @@ analyze_plainly(const Query *query)
 HOT_CODE static void
 analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
-	/* in memory: registers that outlast a call would have to be saved, and restored */
+	/* volatile, so that they are in memory: callee-saved registers would have to be saved and restored */
 	ParseState *volatile its_state;
 	Query	   *volatile its_query;
 	compat_jumble_state *volatile its_jumble;
@@ -332,7 +332,7 @@ add_planning(tally_local_statement *local, uint64 ticks, uint64 hits)
 	local->counts.blocks[0] += hits;
 }
 
-/* It used more than time and blocks found, or the local entry is to be looked up. */
+/* The plan used more than time and blocks found, or the local entry must be looked up. */
 static pg_noinline void
 add_long_planning(const tally_statement_key *key, const PlannedStmt *planned, const char *source, const used *taken)
 {
@@ -385,7 +385,7 @@ plan_messages(Query *parse, const char *source, int options, ParamListInfo param
 	return result;
 }
 
-/* Within another statement, or outside of messages. */
+/* Planning within another statement, or outside messages. */
 static pg_noinline PlannedStmt *
 plan_within(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
@@ -406,7 +406,7 @@ plan_within(Query *parse, const char *source, int options, ParamListInfo params 
 	return result;
 }
 
-/* What it executes is not at the top level. */
+/* Statements executed by the planner are not top-level. */
 static pg_noinline PlannedStmt *
 plan_uncounted(Query *parse, const char *source, int options, ParamListInfo params COMPAT_EXPLAIN_PARAMETER)
 {
@@ -454,7 +454,7 @@ start_other(QueryDesc *query)
 
 	if (statement_time.plain == query)
 		statement_time.plain = NULL;
-	/* an earlier one at the same address has ended */
+	/* an earlier query at the same address has ended */
 	if (nesting.open > 0 && (o = open_find(query)) != NULL)
 		open_forget(o);
 	if (is_ignored())
@@ -485,7 +485,7 @@ executor_start(QueryDesc *query, int flags)
 	open_begin(nesting.queries, query);
 }
 
-/* ExecutorRun, or ExecutorFinish where `finish`. */
+/* Calls ExecutorRun, or ExecutorFinish if `finish`. */
 static pg_attribute_always_inline void
 call_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
@@ -495,7 +495,7 @@ call_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, 
 		compat_run(previous_run, query, direction, count, once);
 }
 
-/* Add what was used since, unless the query's executor has ended meanwhile. */
+/* Add the usage since, unless the query's executor has ended meanwhile. */
 static pg_attribute_always_inline open_query *
 add_step(const QueryDesc *query, usage *before, uint64 *ticks)
 {
@@ -506,7 +506,7 @@ add_step(const QueryDesc *query, usage *before, uint64 *ticks)
 	return o;
 }
 
-/* The message's, and the only one that is open. */
+/* The message's query, and the only open one. */
 static pg_attribute_always_inline void
 step_messages(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
@@ -523,7 +523,7 @@ step_messages(QueryDesc *query, bool finish, ScanDirection direction, uint64 cou
 		(void) add_step(query, &top_usage, &ticks);
 }
 
-/* A step of a query within another statement, or outside of messages. */
+/* A step of a query within another statement, or outside messages. */
 static pg_noinline void
 step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
@@ -568,7 +568,7 @@ step_other(QueryDesc *query, bool finish, ScanDirection direction, uint64 count,
 		step_messages(query, finish, direction, count, once);
 		return;
 	}
-	/* what it executes is within another statement in any case */
+	/* statements that it executes are nested in any case */
 	if (nesting_depth() != 0)
 	{
 		call_step(query, finish, direction, count, once);
@@ -603,8 +603,8 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE
 }
 
 /*
- * Is there nothing to finish: no trigger, no data-modifying CTE? Then the server's function takes less time than two
- * readings of the clock, so it is not timed.
+ * Is there nothing to finish, no trigger and no data-modifying CTE? Then the server's function takes less time than two
+ * clock readings, so it is not timed.
  */
 static pg_attribute_always_inline bool
 finishes_plainly(const EState *estate)
@@ -623,7 +623,7 @@ finishes_plainly(const EState *estate)
 static pg_noinline void
 finish_other(QueryDesc *query)
 {
-	/* within another statement that counts alone, nothing is open */
+	/* within a statement when nested ones do not count, no query is open */
 	if (is_ignored() && open_find(query) == NULL)
 		previous_finish(query);
 	else if (statement_time.plain == query && nesting.depth == 0)
@@ -667,8 +667,8 @@ add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 }
 
 /*
- * The parts of a query that ran within another statement, whose message has that time already: they are the nested
- * statement's even if the executor ends at the top level. So it is with a cursor that FETCH reads and COMMIT closes.
+ * Add the parts of a query that ran within another statement, whose message has that time already. They belong to the nested
+ * statement even if its executor ends at the top level, as with a cursor that FETCH reads and COMMIT closes.
  */
 static pg_noinline void
 add_nested_parts(const QueryDesc *query, const tally_statement_key *ended, const tally_part *parts)
@@ -712,7 +712,7 @@ add_ended(tally_local_statement *local, const QueryDesc *query, const used *from
 	add_execution(local, from, compat_rows(query->estate));
 	if (unlikely(query->estate->es_jit != NULL))
 		add_jit(local, &query->estate->es_jit->instr);
-	/* none is launched that was not to be */
+	/* workers are only launched if planned */
 	if (unlikely(compat_workers_planned(query->estate) != 0))
 		add_workers(local, query->estate);
 	if (unlikely(compat_origin_of(query->plannedstmt) != COMPAT_PLAN_OTHER))
@@ -720,7 +720,7 @@ add_ended(tally_local_statement *local, const QueryDesc *query, const used *from
 	tally_seq_publish(&local->seq, seq);
 }
 
-/* Was it slow, or the second execution of a statement that the session repeats? */
+/* Was the execution slow, or the second one of a statement that the session repeats? */
 static pg_attribute_always_inline bool
 is_plan_due(const tally_local_statement *local, uint64 ticks)
 {
@@ -746,7 +746,7 @@ end_other(QueryDesc *query)
 		return;
 	}
 	key = key_of(query->plannedstmt->queryId);
-	/* a COMMIT that closes cursors stays the message's statement */
+	/* a COMMIT that closes cursors remains the message's statement */
 	if (!statement_time.named)
 		name_message(&key);
 	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
@@ -771,7 +771,7 @@ end_messages(QueryDesc *query, tally_local_statement *local)
 {
 	open_query *o = nesting.queries;
 
-	/* SET ROLE may have been part of it */
+	/* the statement may have changed the role */
 	if (unlikely(local->key.user_id != server.user()))
 	{
 		end_other(query);
@@ -803,7 +803,7 @@ executor_end(QueryDesc *query)
 
 /* ---------------------------------------------------------------- hooks: utility statements */
 
-/* The utility statements that report how many rows they handled. */
+/* Utility statements that report a number of rows. */
 static bool
 reports_rows(const QueryCompletion *completion)
 {
@@ -821,17 +821,17 @@ reports_rows(const QueryCompletion *completion)
 	}
 }
 
-/* SET ROLE is counted for the role that it leads to, as pg_stat_statements does. */
+/* SET ROLE is counted for the new role, as in pg_stat_statements. */
 static pg_noinline void
 follow_role(tally_statement_key *key, const char *source, int location, int length)
 {
 	key->user_id = GetUserId();
-	/* what has changed the role may have freed the tree */
+	/* the statement that changed the role may have freed the tree */
 	(void) local_entry(key, source, location, length, &statement_text_unknown, NULL);
 	statement_time_rename(key);
 }
 
-/* The caller has begun the local entry. `origin`: as it was before the statement ran, which may free it. */
+/* The caller has begun the local entry. `origin` was read before the statement ran, which may free it. */
 static pg_attribute_always_inline void
 add_utility(tally_local_statement *local, const used *taken, compat_plan_origin origin, const QueryCompletion *completion)
 {
@@ -840,13 +840,13 @@ add_utility(tally_local_statement *local, const used *taken, compat_plan_origin 
 		add_origin(local, origin);
 }
 
-/* Within another statement, or outside of messages, or one that does not count. */
+/* A utility statement within another statement, outside messages, or one that does not count. */
 static pg_noinline void
 utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
 			  ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
 			  QueryCompletion *completion)
 {
-	/* a ROLLBACK may free the statement: it is not read afterwards */
+	/* a ROLLBACK may free the statement, so it is not read afterwards */
 	uint64		id = pstmt->queryId;
 	int			location = pstmt->stmt_location;
 	int			length = pstmt->stmt_len;
@@ -866,7 +866,7 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 		previous_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 		return;
 	}
-	/* parts of another utility statement have no id and do not count */
+	/* subcommands of another utility statement have no id and do not count */
 	if (!statements_settings_now.utility || !enabled(nesting_depth()) ||
 		!compat_utility_counts(pstmt->utilityStmt) || !IsQueryIdEnabled() ||
 		(id == 0 && context == PROCESS_UTILITY_SUBCOMMAND))
@@ -909,7 +909,7 @@ utility_other(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUti
 		temp_files_add(&key, &temp_files);
 }
 
-/* The message's statement has ended, and its local entry is not at hand, or it was SET ROLE. */
+/* The message's statement has ended, and its local entry is not known, or it was SET ROLE. */
 static pg_noinline tally_local_statement *
 find_ended_utility(const char *source, int location, int length)
 {
@@ -958,14 +958,14 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
 		QueryCompletion *completion)
 {
-	/* an analysis has found that such statements count */
+	/* parse analysis has found that such statements count */
 	if (likely(is_messages(pstmt->queryId) && statements_settings_now.utility))
 		utility_messages(pstmt, source, read_only, context, params, environment, dest, completion);
 	else
 		utility_other(pstmt, source, read_only, context, params, environment, dest, completion);
 }
 
-/* Put a hook in front of the one that is there, or of the server's function. */
+/* Put our hook in front of the existing one, or of the server's function. */
 #define TAKE_HOOK(hook, previous, mine) \
 	do { \
 		if ((hook) != NULL) \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * temp_files.c
- *	  Temporary files of this process: a detour on the function by which the server reports each closed
- *	  file to its own statistics.
+ *	  Counts temporary files of this process, with a detour on the function that reports each closed file to
+ *	  the server's statistics.
  */
 #include "base/compat.h"
 
@@ -42,7 +42,7 @@ temp_files_install(void)
 	(void) probe_table_detour(PROBES_TEMP_FILES, "pgstat_report_tempfile", &hook, &report, reason, sizeof(reason));
 }
 
-/* The temporary files that were closed since. */
+/* Add the temporary files closed since. */
 pg_noinline void
 temp_files_add(const tally_statement_key *key, const temp_file_sums *before)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * gap.c
- *	  A library with a gap between its segments, which nobody may read, and functions that lead there (test_x86_64.c).
+ *	  A library with an unreadable gap between its segments, and functions that refer to it (test_x86_64.c).
  */
 
-/* Linked for pages of 2 MB, so that the next segment begins 2 MB further on. */
+/* Linked for 2 MB pages, so that the next segment begins 2 MB further. */
 __asm__(
 		".text\n\t.balign 16\n"
 		".globl switches_in_a_gap\n\t.type switches_in_a_gap, @function\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * helper.c
- *	  A library for the tests of import tables: a function in two versions, one that is chosen
- *	  when it is bound, and one whose address is compared.
+ *	  A library for the tests of import tables: a function with two versions, one that is selected when it
+ *	  is bound, and one whose address is compared.
  */
 extern int helper_plain(void);
 extern int helper_compared(void);

@@ -10,7 +10,7 @@ extern int	helper_plain(void);
 extern int	helper_chosen(void);
 extern int	helper_compared(void);
 
-/* Who was linked to the library's first version goes on getting its function. */
+/* Programs linked with the library's first version still get its function. */
 extern int	helper_versioned(void);
 __asm__(".symver helper_versioned, helper_versioned@HELPER_1");
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * one_thread.c
- *	  An emulator of another processor runs a test with threads of its own, which detour_release would take for the
- *	  process's. Those that were there at the start are left out of the count (linked with --wrap=stat).
+ *	  An emulator of another processor runs a test with its own additional threads, which detour_release would take for
+ *	  threads of the process. Threads that exist at the start are not counted (linked with --wrap=stat).
  */
 #include <string.h>
 #include <sys/stat.h>
 
 #define TASKS "/proc/self/task"
-#define ONE 3						/* links of the folder of one thread */
+#define ONE 3						/* link count of the directory with one thread */
 
 extern int	__real_stat(const char *path, struct stat *st);
 extern int	__wrap_stat(const char *path, struct stat *st);

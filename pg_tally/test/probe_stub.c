@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * probe_stub.c
- *	  What the handlers of locks ask of the probe, where there is no segment: no statistic can be registered.
+ *	  Stubs of the functions that lock handlers need, without a segment: no statistic can be registered.
  */
 #include "postgres.h"
 

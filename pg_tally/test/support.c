@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * support.c
- *	  What the server's headers make of the C library's functions, without a server.
+ *	  Replacements, without a server, for functions that the server's headers substitute for those of the C library.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_aarch64.c
- *	  Redirecting functions that begin with each kind of aarch64 instruction, in each way; and those that must be
- *	  refused. For the machine or an emulator (RUN_WITH in the Makefile). Compiled once more with signed return addresses and landing pads (-mbranch-protection=standard).
+ *	  Redirects functions that begin with each kind of aarch64 instruction, in each way, and functions that must be
+ *	  refused. Runs natively or in an emulator (RUN_WITH in the Makefile). Also compiled with signed return addresses and
+ *	  landing pads (-mbranch-protection=standard).
  */
 #include "base/compat.h"
 
@@ -25,8 +26,8 @@
 #define DETOUR_HANDLER __attribute__((target("general-regs-only")))
 
 /*
- * Each function takes two numbers and one on the stack, the ninth argument, and gives 100 * a + 10 * b + c. Each ends
- * in a part that adds up; `first` is what it begins with.
+ * Each function takes two numbers and a third on the stack, the ninth argument, and returns 100 * a + 10 * b + c. `first` is
+ * its beginning; its end does the computation.
  */
 #define FUNCTION(name, first) \
 	__asm__(".text\n\t.balign 16\n\t.globl " #name "\n\t.type " #name ", @function\n" #name ":\n" \
@@ -185,7 +186,7 @@ switch_to(detour *e, bool on)
 	assert_int_equal(detour_switch(&e, 1, on), 0);
 }
 
-/* Are the registers that a caller might count on as they were? */
+/* Are the registers that a caller might rely on unchanged? */
 static uint64
 call(number_function function)
 {
@@ -283,7 +284,7 @@ a_handler_that_returns_false_sees_no_return(void **state)
 	}
 }
 
-/* Arguments on the stack are not where they were in these two ways: the sum is of no use here. */
+/* In these two ways, arguments on the stack are not where they were, so the sum is not checked. */
 static void
 each_function_is_wrapped_and_replaced(void **state)
 {
@@ -329,7 +330,7 @@ each_function_is_wrapped_and_replaced(void **state)
 
 /* ---------------------------------------------------------------- compiled functions */
 
-/* What a compiler makes, with or without branch protection. */
+/* Compiled functions, with or without branch protection. */
 PGDLLEXPORT __attribute__((noinline, noclone)) uint64 compiled(uint64 n);
 
 PGDLLEXPORT __attribute__((noinline, noclone)) uint64

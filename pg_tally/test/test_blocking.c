@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_blocking.c
- *	  Who blocks a process, and how many wait for one: each once, and with as many steps as there are processes.
+ *	  Tests who blocks a process, and how many wait for one: without duplicates, and in a number of steps proportional to
+ *	  the number of processes.
  *
- * A client can have as many sessions as the server allows, and the look-up holds a partition of the lock manager.
+ * This matters because a client can have as many sessions as the server allows, and the look-up holds a partition lock.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@
 /* ---------------------------------------------------------------- a lock's entry, in arrays */
 
 #define BACKENDS 1200
-#define PREPARED 10					/* transactions, whose numbers are behind those of backends */
+#define PREPARED 10					/* prepared transactions, whose numbers follow those of backends */
 
 static PGPROC procs[BACKENDS + PREPARED];
 static PROCLOCK holders[BACKENDS + PREPARED];
@@ -102,7 +103,7 @@ wait_for(PGPROC *proc, LOCKMODE mode)
 	queue[queue_length++] = proc;
 }
 
-/* The same, by looking at all that are in the answer already. */
+/* The same, by searching the whole result so far. */
 static int
 blockers_by_pairs(LOCKMASK conflicts, const PGPROC *waiter, const PGPROC **found)
 {
@@ -172,7 +173,7 @@ each_blocker_once(void **unused)
 	}
 }
 
-/* Each has run a parallel query once, which makes it the leader of a group until it ends. */
+/* Each has run a parallel query before, which makes it a group leader until it ends. */
 static void
 many_leaders_take_a_step_each(void **unused)
 {

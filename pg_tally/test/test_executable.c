@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_executable.c
- *	  Reading dynamic sections: with addresses that were relocated and that were not, and
- *	  without holding the loader's lock.
+ *	  Reads dynamic sections with relocated and unrelocated addresses, without holding the loader's lock.
  */
 #include "postgres.h"
 
@@ -54,7 +53,7 @@ visit_and_leave(const executable *module, const ElfW(Sym) *symbol, const char *n
 	longjmp(way_out, 1);
 }
 
-/* An error that a visitor raises must not leave the loader's lock taken. */
+/* An error raised by a visitor must not leave the loader's lock held. */
 static void
 functions_are_visited_without_the_loaders_lock(void **state)
 {

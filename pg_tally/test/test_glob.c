@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_glob.c
- *	  Globs match what fnmatch(3) says, and what would take it for ever is answered.
+ *	  Globs match as fnmatch(3) does, and globs that would take fnmatch forever are fast.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ globs_match_as_in_the_c_library(void **unused)
 	assert_true(glob_is("heap_*") && glob_is("?") && glob_is("[a]") && !glob_is("heap_insert"));
 }
 
-/* fnmatch would try each way to divide the name among the stars. */
+/* fnmatch would try every way to divide the name among the stars. */
 static void
 many_stars_take_no_longer(void **unused)
 {

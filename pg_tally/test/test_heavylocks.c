@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_heavylocks.c
- *	  What ends has begun: times of what was not seen to begin are not made up, and a
- *	  processor's clock may be behind the one that the beginning was read from.
+ *	  Only waits that were seen to begin are timed, even if the CPU's clock lags behind the one that the beginning
+ *	  was read from.
  */
 #include "../lock/heavylocks.c"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_import_table.c
- *	  What a slot of the import table leads to, and that a probe stays in it.
+ *	  Tests which function a slot of the import table refers to, and that a probe stays in the slot.
  *
- * The witness is the loader: what import_function gives beforehand is what the loader binds
- * when the function is called. This program is built to be bound lazily, at once, and at a
- * fixed address, where a function's address is that of an entry in our own table.
+ * The loader is the witness: import_function must return in advance what the loader binds when the
+ * function is called. This program is built to be bound lazily, immediately, and at a fixed address, where
+ * a function's address is that of an entry in its own table.
  */
 #include "postgres.h"
 
@@ -122,7 +122,7 @@ slots_lead_to_what_the_loader_binds(void **state)
 	assert_int_equal(compared(), 40);
 }
 
-/* A slot that has not been bound is taken over, and called through, and called through again. */
+/* An unbound slot is taken over, and called twice. */
 static void
 a_probe_stays_in_its_slot(void **state)
 {

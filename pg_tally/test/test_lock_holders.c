@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_lock_holders.c
- *	  Who is named as the holder of a lightweight lock, and for how long.
+ *	  Tests which process is named as the holder of a lightweight lock, and for how long.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ typedef struct hold
 	uint64_t	until;
 } hold;
 
-/* What is reported of a wait from 100 to 450 ms. */
+/* The report for a wait from 100 to 450 ms. */
 static const char *
 reported(const hold *holds, int count)
 {
@@ -61,9 +61,9 @@ short_holds_are_a_queue(void **state)
 
 	(void) state;
 	assert_string_equal(reported(holds, 3),
-						"a queue: 3 holds of 2 processes seen, 80.0 us of that time; the longest 40.0 us, by process 7 in execute::cpu");
+						"a queue: 3 holds by 2 processes, 80.0 us of that time; the longest 40.0 us, by process 7 in execute::cpu");
 	assert_string_equal(reported(holds, 1),
-						"a queue: 1 hold of 1 process seen, 40.0 us of that time; the longest 40.0 us, by process 7 in execute::cpu");
+						"a queue: 1 hold by 1 process, 40.0 us of that time; the longest 40.0 us, by process 7 in execute::cpu");
 }
 
 static void
@@ -72,8 +72,8 @@ what_was_before_or_came_later_does_not_count(void **state)
 	const hold	holds[] = {{7, 10 * MS, 100 * MS}, {8, 450 * MS, 5000 * MS}};
 
 	(void) state;
-	assert_non_null(strstr(reported(holds, 2), "no hold of it was seen"));
-	assert_non_null(strstr(reported(holds, 0), "no hold of it was seen"));
+	assert_non_null(strstr(reported(holds, 2), "holder unknown"));
+	assert_non_null(strstr(reported(holds, 0), "holder unknown"));
 }
 
 static void

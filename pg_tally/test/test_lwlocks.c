@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_lwlocks.c
- *	  When a hold begins and ends, on the short way and with care. Many locks held at a time: which of them had to be
- *	  waited for. Locks that are released all at once, and calls that a detour misses.
+ *	  Tests when a hold begins and ends, on the fast path and otherwise; which of many held locks had to be waited for;
+ *	  locks that are released all at once; and calls that a detour misses.
  */
 #include <stdint.h>
 #include <time.h>
@@ -91,7 +91,7 @@ handler_read_monotonic(void *unused)
 	handler_monotonic_now = ++fake_time;
 }
 
-/* What the server does with a lock takes this long, on both sides of the hold. */
+/* Duration of the server's lock code, on both sides of the hold. */
 static uint64 slowness = 0;
 static int	acquisitions = 0;
 
@@ -228,7 +228,7 @@ a_wait_is_recorded_when_its_lock_is_released(void **state)
 	assert_int_equal(lwlocks.troubled, 0);
 }
 
-/* LWLockReleaseAll may contain a copy of LWLockRelease, so that no more is seen of it. */
+/* LWLockReleaseAll may contain an inlined LWLockRelease, which is not seen. */
 static void
 what_is_released_at_once_is_held_no_more(void **state)
 {
@@ -267,7 +267,7 @@ a_release_that_is_not_seen_is_noticed_when_the_process_is_idle(void **state)
 	assert_int_equal(tally.slot.book->holding, 0);
 }
 
-/* A lock may have been taken before the probes were installed, so none counts until the process was idle once. */
+/* A lock may have been taken before the probes were installed, so none counts until the process has been idle once. */
 static void
 an_acquisition_that_is_not_seen_is_noticed_from_the_second_idle_time_on(void **state)
 {
@@ -283,7 +283,7 @@ an_acquisition_that_is_not_seen_is_noticed_from_the_second_idle_time_on(void **s
 	assert_int_equal(unreleased, 0);
 }
 
-/* A function that gives a bool leaves what it likes in the rest of its register. */
+/* A function that returns a bool may leave anything in the rest of the register. */
 static void
 only_the_low_byte_says_whether_an_attempt_had_the_lock(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_secrets.c
- *	  What is hidden in texts of statements, and how texts are divided into tokens.
+ *	  Tests what is hidden in texts of statements, and how texts are divided into tokens.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 /* ---------------------------------------------------------------- tokens */
 
-/* The tokens that are not blank, each in brackets. */
+/* All tokens except white space, each in brackets. */
 static void
 divide(const char *text, bool backslashes, char *to)
 {
@@ -285,7 +285,7 @@ a_message_is_shown_without_constants(void **unused)
 		assert_string_equal(message(cases[i].text, cases[i].backslashes), cases[i].seen);
 }
 
-/* Texts whose author knows what is secret in them: of a query strings and numbers, of any other statement comments too. */
+/* Texts in which the test knows the secrets: strings and numbers in a query, and also comments in any other statement. */
 static void
 no_secret_of_a_message_is_shown(void **unused)
 {
@@ -328,7 +328,7 @@ no_secret_of_a_message_is_shown(void **unused)
 	}
 }
 
-/* It is cut as the whole begins, and writes nothing beyond. */
+/* A truncated result is a prefix of the whole, and nothing is written beyond it. */
 static void
 cut_as_whole(const char *text, bool backslashes)
 {

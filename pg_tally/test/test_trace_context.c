@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_trace_context.c
- *	  A traceparent counts in a comment alone, for the statement whose part it is in, and for the execution that it was sent with.
+ *	  A traceparent counts only in a comment, for the statement whose part of the text contains it, and for the execution that it
+ *	  was sent with.
  *
- * Texts are put together of pieces, so the test knows where their comments are.
+ * Texts are assembled from pieces, so the test knows where their comments are.
  */
 #include <setjmp.h>
 #include <stdarg.h>

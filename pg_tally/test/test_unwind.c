@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_unwind.c
- *	  What walks the stack passes calls that are followed to their return: backtraces, forced unwinding (as pthread_exit does
- *	  it), and C++ exceptions, by the system's unwinder and by one that a library has linked into itself.
+ *	  Unwinders pass calls that are followed to their return: backtraces, forced unwinding (as in pthread_exit), and C++
+ *	  exceptions, with the system's unwinder and with one that is statically linked into a library.
  */
 #include "base/compat.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_x86_64.c
- *	  Redirecting functions that call another one at once, that loop to their second instruction, or whose first
- *	  instruction writes an argument's register; and those that must be refused.
+ *	  Redirects functions that immediately call another one, that loop back to their second instruction, or whose first
+ *	  instruction writes an argument's register, and functions that must be refused.
  */
 #include "base/compat.h"
 
@@ -16,7 +16,7 @@
 
 #include "detour/detour.h"
 
-/* Each gives 100 * a + 10 * b at its end; `first` is what it begins with. The fourth argument is for loops. */
+/* Each returns 100 * a + 10 * b; `first` is its beginning. The fourth argument is for loops. */
 #define FUNCTION(name, first) \
 	__asm__(".text\n\t.balign 16\n\t.globl " #name "\n\t.type " #name ", @function\n" #name ":\n" \
 			first "\n" \

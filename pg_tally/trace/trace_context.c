@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * trace_context.c
- *	  The traceparent of a traced session's statement (trace.h).
+ *	  Finds the traceparent of a traced session's statement (trace.h).
  *
- * sqlcommenter puts a comment at the end of what it sends, some frameworks at its beginning. A message may be of several
- * statements. The comment within a statement's own part, or behind the last one, is that statement's; of a message with a single
- * trace all are. So a text is searched once, and once more, part by part, if it names several.
+ * sqlcommenter puts a comment at the end of a message, some frameworks at its beginning. A message may contain several
+ * statements. A comment within a statement's part of the text, or after the last one, belongs to that statement; if the message
+ * names a single trace, all its statements belong to it. So a text is searched once, and part by part if it names several traces.
  */
 #include "base/compat.h"
 
@@ -29,16 +29,16 @@ typedef struct traceparent
 	unsigned char flags;
 } traceparent;
 
-/* The text that the client has sent last. */
+/* The client's last text. */
 static struct
 {
-	sql_lexer	text;				/* at: up to here its statements were analysed; end: only if it names contexts */
+	sql_lexer	text;				/* at: its statements were analysed up to here; end: set only if it names contexts */
 	uint64		arrival;			/* of its message */
 	enum {NO_CONTEXT, ONE_CONTEXT, CONTEXTS} names;
 	traceparent first;
 }			sent;
 
-/* What that text has named for the statement that it prepares, until this is executed. */
+/* The context in that text for the statement that it prepares, until the statement is executed. */
 static struct
 {
 	bool		waits;
@@ -52,7 +52,7 @@ digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Bytes in hexadecimal digits of lower case, as the recommendation has them. False: they are none, or all are zero. */
+/* Parse bytes in lower-case hexadecimal digits, as the recommendation requires. False if they are invalid or all zero. */
 static bool
 read_bytes(const char *text, unsigned char *to, int count, bool may_be_zero)
 {
@@ -71,7 +71,7 @@ read_bytes(const char *text, unsigned char *to, int count, bool may_be_zero)
 	return may_be_zero || any != 0;
 }
 
-/* `text` has PARENT_LENGTH characters at least. */
+/* `text` has at least PARENT_LENGTH characters. */
 static bool
 read_parent(const char *text, traceparent *parent)
 {
@@ -85,7 +85,7 @@ read_parent(const char *text, traceparent *parent)
 	return true;
 }
 
-/* The next token that is neither blank, nor a comment up to the line's end, nor a semicolon. */
+/* The next token other than white space, a comment up to the end of the line, and a semicolon. */
 static sql_token
 next_token(sql_lexer *text)
 {
@@ -99,7 +99,7 @@ next_token(sql_lexer *text)
 	}
 }
 
-/* The last one in a comment, which begins with two characters that are of no key. */
+/* The last traceparent in a comment, which begins with two characters that are not part of a key. */
 static bool
 find_in_comment(const sql_lexer *text, const sql_token *comment, traceparent *parent)
 {
@@ -119,7 +119,7 @@ find_in_comment(const sql_lexer *text, const sql_token *comment, traceparent *pa
 	return found;
 }
 
-/* The last one of the statement that is from the text's place to `end`, or behind it if no other follows. */
+/* The last traceparent of the statement between the current position and `end`, or after it if no other statement follows. */
 static bool
 find_in_statement(sql_lexer text, uint32 end, traceparent *parent)
 {
@@ -141,7 +141,7 @@ find_in_statement(sql_lexer text, uint32 end, traceparent *parent)
 	return found || is_behind;
 }
 
-/* A text that was not seen before. */
+/* A new text. */
 static void
 begin_text(const char *text)
 {
@@ -174,14 +174,14 @@ find_in_text(const char *text, int location, int length, traceparent *parent)
 {
 	sql_lexer	from;
 
-	/* an arrival that is not known may be another's */
+	/* an unknown arrival may be that of another message */
 	if (text != sent.text.text || tally.handle_start != sent.arrival || tally.handle_start == 0)
 		begin_text(text);
 	*parent = sent.first;
 	if (sent.names != CONTEXTS || location < 0)
 		return sent.names == ONE_CONTEXT;
 	from = sent.text;
-	/* comments before it are its own, wherever the server lets it begin */
+	/* comments before it belong to it, wherever the server locates its start */
 	from.at = Min(from.at, (uint32) location);
 	sent.text.at = length > 0 ? (uint32) location + (uint32) length : sent.text.end;
 	return find_in_statement(from, sent.text.at, parent);

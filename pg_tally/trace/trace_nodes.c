@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * trace_nodes.c
- *	  Which node of a plan runs: each node's function is exchanged for one that says so (trace.h).
+ *	  Tracks which node of a plan is running, by replacing each node's function by one that records it (trace.h).
  *
- * ExecProcNode calls a pointer of the node. Ours stores the node's number, calls what was there before, puts the number
- * before back, and counts the row: no clock is read. Waits in between are charged to that number, and readers sample it, to divide
- * the time between waits. The trace, and so where the number is, may end within the call. What does not go
- * through that pointer is its parent's: MultiExecProcNode of a bitmap index scan, the beginning and the end of a node, and a
- * node whose pointer the server sets again, as it does for a hash join over shared memory.
+ * ExecProcNode calls a function pointer of the node. Our function stores the node's number, calls the original function,
+ * restores the previous number and counts the row, without reading a clock. Waits in between are charged to that number, and
+ * readers sample it to divide the time between waits. The trace, and with it the location of the number, may end during the
+ * call. Work that does not go through that pointer counts for the parent node: MultiExecProcNode of a bitmap index scan, the
+ * start and end of a node, and a node whose pointer the server resets, as for a parallel-aware hash join.
  *
- * A node has no field for us, so the function must know whose it is: there is one for each of 512 slots, and each node takes
- * a slot until its query ends, even if the trace ends before. Nodes that find none are their parents'.
+ * A node has no field for us, so the function must know its node: there is one function for each of 512 slots. Each node takes
+ * a slot until its query ends, even if the trace ends before. Nodes without a slot count for their parents.
  *
- * An error leaves a query by longjmp: the step that contains it restores the number (trace_steps.c), and the reset of the
- * query's memory gives back its slots before any of its nodes is freed.
+ * An error leaves a query by longjmp. The step that contains the query then restores the number (trace_steps.c), and the reset
+ * of the query's memory releases its slots before any of its nodes is freed.
  */
 #include "base/compat.h"
 
@@ -34,20 +34,20 @@
 
 typedef struct node_slot
 {
-	ExecProcNodeMtd run;			/* what the node's pointer would be */
+	ExecProcNodeMtd run;			/* the node's original function */
 	uint64		calls;
-	uint64		none;				/* of these: returned no row */
+	uint64		none;				/* number of these calls that returned no row */
 	uint16		number;				/* 1 + plan_node_id */
-	int16		next;				/* of the same query, or unused */
-	ExecProcNodeMtd first;			/* what it was when the query had started */
+	int16		next;				/* next slot of the same query, or next unused slot */
+	ExecProcNodeMtd first;			/* the function when the query had started */
 	const PlanState *node;
 } node_slot;
 
 static node_slot slots[SLOTS];
-static int16 unused = NO_SLOT;		/* the first */
+static int16 unused = NO_SLOT;		/* the first unused slot */
 static bool prepared = false;
 
-/* One that was started and has not ended, in its own memory. */
+/* A query that has started and not ended, in its own memory. */
 typedef struct traced_query
 {
 	const EState *estate;
@@ -86,7 +86,7 @@ find(const EState *estate)
 	}
 #define ADDRESS(n) run_##n,
 
-/* The slots' numbers, in octal. */
+/* The slot numbers, in octal. */
 #define EIGHT(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
 #define SIXTY_FOUR(X, n) EIGHT(X, n##0) EIGHT(X, n##1) EIGHT(X, n##2) EIGHT(X, n##3) \
 	EIGHT(X, n##4) EIGHT(X, n##5) EIGHT(X, n##6) EIGHT(X, n##7)
@@ -100,8 +100,8 @@ static const ExecProcNodeMtd functions[] = {EACH_SLOT(ADDRESS)};
 StaticAssertDecl(lengthof(functions) == SLOTS, "a function for each slot");
 
 /*
- * The first call goes to the server's ExecProcNodeFirst. That chooses the node's function, with or without
- * instrumentation, and puts it in the place of ours, which puts itself back.
+ * The first call goes to the server's ExecProcNodeFirst. It chooses the node's function, with or without
+ * instrumentation, and overwrites the pointer to our function, which then restores it.
  */
 static TupleTableSlot *
 run_first(PlanState *node)
@@ -113,7 +113,7 @@ run_first(PlanState *node)
 	while (i != NO_SLOT && slots[i].node != node)
 		i = slots[i].next;
 	if (i == NO_SLOT)
-		return node->ExecProcNodeReal(node);	/* cannot be: a node that runs has its slot */
+		return node->ExecProcNodeReal(node);	/* cannot happen: a running node has its slot */
 	row = slots[i].first(node);
 	slots[i].run = node->ExecProcNode != functions[i] ? node->ExecProcNode : slots[i].first;
 	node->ExecProcNode = functions[i];
@@ -124,8 +124,8 @@ run_first(PlanState *node)
 
 typedef struct walk
 {
-	int16	   *last;				/* where the next slot of the query goes */
-	int			parent;				/* 1 + its number; 0: none */
+	int16	   *last;				/* link to the next slot of the query */
+	int			parent;				/* 1 + number of the parent; 0: none */
 } walk;
 
 static void

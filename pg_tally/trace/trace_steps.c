@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * trace_steps.c
- *	  A process that is traced: how its trace begins and ends, and the steps of its statements.
+ *	  Begins and ends the trace of a process, and traces the steps of its statements.
  *
- * Hooks for the steps are put in front of those that are there, ours included, while the process is traced. They are taken
- * away by the first of them that finds the trace at its end; a hook that another library has covered meanwhile stays, and
- * calls the one before it.
+ * While a process is traced, hooks for the steps are put in front of the existing hooks, including our own. The first of them
+ * that finds that the trace has ended removes them. A hook that another library has replaced meanwhile stays, and calls the
+ * previous one.
  */
 #include "base/compat.h"
 
@@ -34,10 +34,10 @@ static ProcessUtility_hook_type previous_utility;
 
 static void trace_steps_remove(void);
 
-static int	depth = 0;				/* steps that are going on: what begins now is within so many */
+static int	depth = 0;				/* number of steps in progress, the nesting depth */
 
 /*
- * A step, timed from its beginning to its end, however it ends. `rows` is evaluated after it.
+ * A step, timed from its start to its end, however it ends. `rows` is evaluated after it.
  */
 #define STEP(step, id_, rows, call) \
 	do { \
@@ -72,8 +72,8 @@ static int	depth = 0;				/* steps that are going on: what begins now is within s
 	} while (0)
 
 /*
- * Statements within others belong to the trace of the outermost. A statement that was prepared may be analysed again
- * when it is bound, and its text was not sent with that message. Without the detour (messages.c) all messages are "other".
+ * Nested statements belong to the trace of the outermost. A prepared statement may be analysed again when it is bound, but
+ * its text was not sent with that message. Without the detour (messages.c), all messages are "other".
  */
 static inline void
 context_sent(const char *text, const Query *query)
@@ -82,7 +82,7 @@ context_sent(const char *text, const Query *query)
 		trace_context_sent(text, query->stmt_location, query->stmt_len);
 }
 
-/* What a simple query executes was analysed within the same message. */
+/* Statements of a simple query are analysed within the same message. */
 static inline void
 context_starts(const char *text)
 {
@@ -93,7 +93,7 @@ context_starts(const char *text)
 static void
 analyze(ParseState *pstate, Query *query, compat_jumble_state *jumble)
 {
-	/* the hook before may clear it */
+	/* the previous hook may clear it */
 	uint64		id = (uint64) query->queryId;
 
 	if (previous_analyze != NULL)
@@ -130,7 +130,7 @@ start(QueryDesc *query, int flags)
 	ExecutorStart_hook_type next = previous_start != NULL ? previous_start : standard_ExecutorStart;
 
 	context_starts(query->sourceText);
-	/* records of nodes are within the step, whose statement tells which plan it is */
+	/* records of nodes are within the step, whose statement identifies the plan */
 	STEP(TALLY_STEP_START, id_of(query), 0,
 		 next(query, flags);
 		 if (trace_nodes)
@@ -173,12 +173,12 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	ProcessUtility_hook_type next = previous_utility != NULL ? previous_utility : standard_ProcessUtility;
 
 	context_starts(source);
-	/* a ROLLBACK may free the statement, so its id is read before */
+	/* a ROLLBACK may free the statement, so its id is read first */
 	STEP(TALLY_STEP_UTILITY, (uint64) pstmt->queryId, completion != NULL ? completion->nprocessed : 0,
 		 next(pstmt, source, read_only, context, params, environment, dest, completion));
 }
 
-/* Each hook: its variable, the one before, ours, and whether ours is in the chain. */
+/* For each hook: its variable, the previous hook, ours, and whether ours is installed. */
 #define HOOKS(X) \
 	X(post_parse_analyze_hook, previous_analyze, analyze) \
 	X(planner_hook, previous_planner, plan) \
@@ -191,7 +191,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 #define IN_CHAIN(hook, previous, mine) static bool mine##_in_chain = false;
 HOOKS(IN_CHAIN)
 
-/* Pointers alone are stored, so this may be done at any wait or message. */
+/* Only stores pointers, so this may be done at any wait or message. */
 static void
 trace_steps_install(void)
 {
@@ -218,7 +218,7 @@ trace_steps_remove(void)
 	HOOKS(REMOVE)
 }
 
-/* A parallel worker has no connection: its texts are its leader's. */
+/* A parallel worker has no connection; its texts are those of its leader. */
 static void
 describe_worker(tally_traced *who)
 {
@@ -232,7 +232,7 @@ describe_worker(tally_traced *who)
 	who->database = tally_entry_at(tally.slot.segment, slot)->database;
 }
 
-/* Take a ring, if one was armed for this process. The trace begins where the running account did. */
+/* Take a ring, if one was prepared for this process. The trace begins with the running account. */
 static void
 take(void)
 {
@@ -258,7 +258,7 @@ take(void)
 		return;
 	trace_on = true;
 	trace_nodes = (trace_tracer.trace->flags & TALLY_TRACE_NODES) != 0;
-	/* a wait that has ended before is not part of it */
+	/* a wait that ended before is not part of the trace */
 	trace_noted = record.tick;
 	trace_starts = true;
 	trace_wait_node = 0;
@@ -278,7 +278,7 @@ trace_begin(void)
 {
 	if (trace_on)
 	{
-		/* of another process, which still writes there */
+		/* another process still writes there */
 		trace_tracer.trace = NULL;
 		trace_leave();
 	}

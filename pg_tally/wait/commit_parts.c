@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * commit_parts.c
- *	  Records a commit by its parts: commit::PART (commits.c finds out when one begins and ends).
+ *	  Records a commit and its parts as statistics commit::PART. commits.c detects when a commit begins and ends.
  */
 #include "base/compat.h"
 
@@ -53,7 +53,7 @@ commits_follow(bool whole)
 {
 	if (!tally.commit_pends)
 	{
-		/* the sums of insertions may have begun anew */
+		/* the sums of insertions may have restarted */
 		commit.inserts = false;
 		if (!whole)
 			commit.start = 0;

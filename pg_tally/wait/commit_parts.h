@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * commit_parts.h
- *	  A commit that goes on or is over, and its parts: recorded when all its waits are known.
+ *	  The commit in progress or just ended, and its parts. It is recorded when all its waits are known.
  */
 #ifndef PG_TALLY_COMMIT_PARTS_H
 #define PG_TALLY_COMMIT_PARTS_H
@@ -25,48 +25,48 @@ typedef enum commit_part
 	COMMIT_WRITE,
 	COMMIT_SYNC,
 	COMMIT_REPLICATION,
-	COMMIT_INSERTION,				/* no wait: at level locks */
+	COMMIT_INSERTION,				/* not a wait; measured at level locks */
 	COMMIT_PARTS
 } commit_part;
 
-/* What the end of every transaction looks at ... */
+/* Checked at the end of every transaction ... */
 typedef struct commit_state
 {
-	uint64		start;				/* tick; 0: no commit is going on */
-	uint64		end;				/* of one that is to be recorded */
+	uint64		start;				/* tick; 0: no commit is in progress */
+	uint64		end;				/* of the commit to be recorded */
 	XLogRecPtr	latest;				/* XactLastCommitEnd at the end of the last transaction */
-	bool		notifies;			/* this process has committed one that only notifies */
-	bool		asynchronous;		/* it waits for no flush, unless the server insists */
-	bool		writes;				/* it has written WAL; false: perhaps it notifies */
+	bool		notifies;			/* this process has committed a transaction that only notifies */
+	bool		asynchronous;		/* does not wait for a flush, unless the server insists */
+	bool		writes;				/* has written WAL; if false, it may only notify */
 	bool		inserts;			/* insertions into the WAL are known */
 } commit_state;
 
 extern commit_state commit;
 
-/* ... and what only that of a commit does. */
+/* ... and only at the end of a commit. */
 typedef struct commit_sums_state
 {
-	uint64		insertions;			/* before it; then its own */
+	uint64		insertions;			/* before the commit; then those of the commit */
 	uint64		insertion_ticks;
 	uint32		index[COMMIT_PARTS];	/* in the book */
 } commit_sums_state;
 
 extern commit_sums_state commit_sums;
 
-/* A commit that has ended may still be unrecorded when a transaction that wrote nothing ends. */
+/* Is a commit in progress? One that has ended may still be unrecorded when a transaction that wrote nothing ends. */
 static inline bool
 commit_goes_on(void)
 {
 	return commit.start != 0 && !tally.commit_pends;
 }
 
-/* A new slot: no statistic is touched yet. */
+/* A new slot: no statistic has been touched yet. */
 extern void commits_begin(void);
 
 /* The level word has changed. A commit in progress still counts if the level was on before and after. */
 extern void commits_follow(bool whole);
 
-/* A commit is over (tally.commit_pends): its figures are recorded before the next wait, when all its waits are known. */
+/* Record a commit that has ended (tally.commit_pends): before the next wait, when all its waits are known. */
 extern void commits_record(void);
 
 #pragma GCC visibility pop

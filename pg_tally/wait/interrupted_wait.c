@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * interrupted_wait.c
- *	  A wait that a signal interrupts, and that the server takes up again, is one wait.
+ *	  Counts a wait as one wait if a signal interrupts it and the server resumes it.
  *
  * epoll_wait returns EINTR when a timer expires (deadlock_timeout), the configuration is reloaded or another session
- * signals this one. The server looks at what has happened, and sleeps again. The signal's handler has set the latch as well:
- * so the next sleep returns at once, with this process's own SIGURG, and the third one lasts.
+ * signals this one. The server handles the event and sleeps again. As the signal handler has also set the latch, the
+ * next sleep returns at once, with this process's own SIGURG, and only the third sleep lasts.
  *
- * The part until then stays pending in the book as TALLY_PEND_OPEN. If the same wait begins again it goes on with that time
- * (tally_switch_back); if not, it is over and pends as any other. Waits of which the server says which one they are go on
- * although other calls were made in between, as by the message of log_lock_waits; those calls are recorded at once,
- * since only one wait can pend. Nothing else may intervene in other waits: a loop that sleeps and works is not one wait.
+ * The first part of the wait stays pending in the book as TALLY_PEND_OPEN. If the same wait begins again, it continues with that
+ * time (tally_switch_back); otherwise it has ended and pends like any other. A wait that the server identifies (for a certain lock,
+ * say) continues even if other calls were made in between, such as writing the message of log_lock_waits. Those calls are
+ * recorded at once, since only one wait can be pending. With other waits nothing may come in between, because a loop that sleeps
+ * and works is not one wait.
  *
- * Between two messages this is not needed: tally_book.between has the beginning.
+ * Waits between two messages do not need this, because tally_book.between has their beginning.
  */
 #include "base/compat.h"
 
@@ -31,7 +32,7 @@ interrupted_begin(void)
 	memset(&interrupted, 0, sizeof(interrupted));
 }
 
-/* Which wait of that event is it? Nothing tells once it is over. */
+/* Identifies the wait among those of the event. Nothing identifies it once it has ended. */
 uint64
 interrupted_identity(uint32 event)
 {
@@ -50,7 +51,7 @@ interrupted_resume(uint32 event, bool sleeps)
 	bool		same = interrupted.phase == tally.phase && !tally.commit_pends &&
 		interrupted.messages == tally.slot.book->calls[CALLS_MESSAGES];
 
-	/* another sleep, or the server takes its own signal from the descriptor while it still announces the wait */
+	/* another sleep, or the server reads its own signal from the descriptor while it still announces the wait */
 	if (same && event == interrupted.event && interrupted.identity == interrupted_identity(event))
 	{
 		interrupted.resumed = true;
@@ -72,7 +73,7 @@ interrupted_give_up(void)
 	tally.settled = false;
 }
 
-/* A reset has dropped what was pending. */
+/* After a reset, the pending wait is gone. */
 void
 interrupted_follow(uint32 before, uint32 word, uint64 now)
 {
@@ -80,7 +81,7 @@ interrupted_follow(uint32 before, uint32 word, uint64 now)
 		interrupted.event = 0;
 }
 
-/* An error ends it. */
+/* An error ends the wait. */
 void
 interrupted_jump(sigjmp_buf target, uint64 now)
 {

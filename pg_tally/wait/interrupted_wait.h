@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * interrupted_wait.h
- *	  A wait that a signal interrupts, and that the server takes up again, is one wait.
+ *	  Counts a wait as one wait if a signal interrupts it and the server resumes it.
  */
 #ifndef PG_TALLY_INTERRUPTED_WAIT_H
 #define PG_TALLY_INTERRUPTED_WAIT_H
@@ -17,20 +17,20 @@
 
 typedef struct interrupted_wait
 {
-	uint32		event;				/* 0: none is interrupted */
+	uint32		event;				/* 0: no wait is interrupted */
 	tally_phase phase;
-	uint64		identity;			/* which wait of that event it is; 0: nothing tells */
-	uint64		messages;			/* handled until then */
-	bool		resumed;			/* it goes on, and runs */
+	uint64		identity;			/* identifies the wait among those of the event; 0: unknown */
+	uint64		messages;			/* number handled until then */
+	bool		resumed;			/* the wait has been resumed, and its account runs */
 } interrupted_wait;
 
 extern interrupted_wait interrupted;
 /*
- * A wait for that event is about to begin while one is interrupted. True: it is the same one, and it runs. `sleeps`: it is
- * one that a signal can interrupt. The caller has cleared tally.on.
+ * A wait for that event is about to begin while a wait is interrupted. Returns true if it is the same wait, which then runs
+ * again. `sleeps`: a signal can interrupt the call. The caller has cleared tally.on.
  */
 extern bool interrupted_resume(uint32 event, bool sleeps);
-/* It does not go on: from now on it pends as any other. */
+/* The interrupted wait is not resumed: from now on it pends like any other. */
 extern void interrupted_give_up(void);
 
 /* Callbacks of the module. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * pending_wait.h
- *	  The wait that has ended and is not recorded yet, and the modules that it is passed to.
+ *	  The wait that has ended but is not recorded yet, and the modules that get it.
  */
 #ifndef PG_TALLY_PENDING_WAIT_H
 #define PG_TALLY_PENDING_WAIT_H
@@ -18,7 +18,7 @@
 #pragma GCC visibility push(hidden)
 
 /*
- * A wait of that many ticks has ended: report it if slow, record its operation on a file, and add it to
+ * A wait of that many ticks has ended. Report it if it was slow, record its file operation, and add it to
  * the sums. The caller has cleared tally.on.
  */
 static pg_attribute_always_inline void
@@ -47,7 +47,7 @@ pending_settle_wait(void)
 	uint32		index = tally.slot.book->pend;
 	uint64		ticks = tally.slot.book->pend_ticks;
 
-	/* as in tally_switch: believed within bounds */
+	/* as in tally_switch, check the bounds: the segment may be damaged */
 	if (index < tally.slot.limit && !tally.settled)
 	{
 		statement_time_note(index, ticks);
@@ -57,7 +57,7 @@ pending_settle_wait(void)
 }
 
 /*
- * Before any switch of the running account, which records the pending wait: pass it to the statement and
+ * To be called before any switch of the running account, which records the pending wait: passes it to the statement and
  * the commit. The caller has cleared tally.on.
  */
 static inline void

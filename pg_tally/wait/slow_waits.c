@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * slow_waits.c
- *	  Reports slow waits, when the next one begins: a process that has waited may hold a lock.
+ *	  Reports a slow wait, when the next one begins, because a process that has just waited may hold a lock.
  *
- * Not of those in which nothing is wrong: for a client, for work, for a time to pass.
+ * Waits for a client, for work or for time to pass are normal, and not reported.
  */
 #include "base/compat.h"
 
@@ -19,7 +19,7 @@
 #include "wait/slow_waits.h"
 #include "wait/trace_ring.h"
 
-/* "Lock:transactionid", or NULL where waiting is not being slow. */
+/* "Lock:transactionid", or NULL if waiting for this is normal. */
 static const char *
 slow_event(uint32 stat)
 {
@@ -73,8 +73,8 @@ slow_check(uint32 index, uint64 ticks)
 }
 
 /*
- * Not that a file is missing or there already, which the server tries out. All are counted, and one a
- * second is reported: a full disk fails at every write.
+ * Files that are missing or exist already are not reported, because the server tries that deliberately. All failures
+ * are counted, but at most one per second is reported: on a full disk, every write fails.
  */
 pg_noinline void
 slow_check_failed(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * slow_waits.h
- *	  Waits that last longer than pg_tally.slow_threshold become events, and so do operations
- *	  on files that fail. Which waits are checked: wait_class.h.
+ *	  Reports waits longer than pg_tally.slow_threshold, and failed file operations, as events. wait_class.h
+ *	  selects the waits that are checked.
  */
 #ifndef PG_TALLY_SLOW_WAITS_H
 #define PG_TALLY_SLOW_WAITS_H
@@ -11,9 +11,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A wait that may have been slow, before it is recorded: its index in the book. */
+/* Check a wait that may have been slow, before it is recorded. `index` is that of its account in the book. */
 extern void slow_check(uint32 index, uint64 ticks);
-/* The noted operation on a file has failed. */
+/* The noted file operation has failed. */
 extern void slow_check_failed(void);
 
 #pragma GCC visibility pop

@@ -37,21 +37,21 @@ open_cache(void)
 	return statement_time.ready;
 }
 
-/* The slot's cache, at the first message that is measured. */
+/* Get the slot's cache, at the first measured message. */
 static inline bool
 get_ready(void)
 {
 	return likely(statement_time.ready) || open_cache();
 }
 
-/* The first time of an account in this gathering: its part, counted from 1. */
+/* First time of an account in this message: allocates its part, counted from 1. */
 pg_noinline uint8
 statement_time_take(uint32 index)
 {
 	tally_current *current = statement_time.cache.current;
 	uint32		n = current->used;
 
-	/* the last part takes the rest, under the name of the ledger's overflow */
+	/* the last part collects all further accounts, under the name of the ledger's overflow */
 	if (n >= TALLY_PARTS - 1)
 		n = TALLY_PARTS - 1;
 	tally_seq_begin(&current->seq);
@@ -69,7 +69,7 @@ statement_time_take(uint32 index)
 	return (uint8) (n + 1);
 }
 
-/* Forget what is gathered; current's seq is odd. */
+/* Discard the gathered time; current's seq is odd. */
 static void
 forget(tally_current *current)
 {
@@ -87,7 +87,7 @@ clear(void)
 	tally_seq_end(&statement_time.cache.current->seq);
 }
 
-/* A statement that is not known has been executed: what came before is not the last one any more. */
+/* A statement without an entry has been executed, so the one before it is no longer the last. */
 static void
 forget_statement(void)
 {
@@ -99,7 +99,7 @@ forget_statement(void)
 	statement_time.owner.toplevel = 0;
 }
 
-/* No statement is in progress any more. */
+/* No statement is in progress. */
 static void
 end_current(void)
 {
@@ -147,7 +147,7 @@ statement_time_reset(uint64 now)
 	statement_time.resets++;
 }
 
-/* The time since the last cut, less the waits, was CPU time of the phase that ends. */
+/* The time since the last cut, minus the waits, was CPU time of the ending phase. */
 void
 statement_time_cut(uint64 now)
 {
@@ -181,7 +181,7 @@ statement_time_enter(const tally_statement_key *key, const tally_statement_text 
 		return NULL;
 	local = tally_cache_enter(&statement_time.cache, key, text, known);
 	errno = saved_errno;
-	/* its place may be another's now */
+	/* the local entry may have been reused */
 	statement_time.local = NULL;
 	return local;
 }
@@ -198,8 +198,8 @@ statement_time_local(const tally_statement_key *key)
 }
 
 /*
- * What is gathered goes to that local entry. The caller has begun both: a reader sees the time here or
- * there, but not in both.
+ * Move the gathered time to that local entry. The caller has made both seqs odd, so a reader sees the time in one
+ * place or the other, never in both.
  */
 static inline void
 hand_over(tally_current *current, tally_local_statement *local)
@@ -215,7 +215,7 @@ hand_over(tally_current *current, tally_local_statement *local)
 	statement_time.deferred = false;
 }
 
-/* All that is gathered goes to that statement. */
+/* Charge all gathered time to that statement. */
 static void
 charge(const tally_statement_key *key)
 {
@@ -237,7 +237,7 @@ charge(const tally_statement_key *key)
 	tally_seq_end(&current->seq);
 }
 
-/* A statement of this session that the client itself asks for. */
+/* Key of a top-level statement of this session. */
 static tally_statement_key
 toplevel_key(uint64 id)
 {
@@ -249,7 +249,7 @@ toplevel_key(uint64 id)
 	key.toplevel = 1;
 	key.before = 0;
 
-	/* unlike GetUserId, this does not insist that there is one yet */
+	/* unlike GetUserId, this works even before there is a role */
 	GetUserIdAndSecContext(&key.user_id, &context);
 	return key;
 }
@@ -286,15 +286,15 @@ statement_time_message_begin_other(tally_message message, uint64 arrival)
 		statement_time_unhand();
 		return;
 	}
-	/* the main loop's is the same at each message */
+	/* the main loop's value, the same at each message */
 	statement_time.top = PG_exception_stack;
-	/* does no Execute follow the Bind? */
+	/* no Execute follows the Bind? */
 	if (statement_time.deferred && message != MESSAGE_BIND && message != MESSAGE_DESCRIBE && message != MESSAGE_EXECUTE)
 		charge_unknown();
 	statement_time_gather(arrival);
 }
 
-/* What is left when its time has been charged. */
+/* What remains to be done when the message's time has been charged. */
 static pg_attribute_always_inline void
 end_charged(void)
 {
@@ -303,7 +303,7 @@ end_charged(void)
 	tally_cache_settle(&statement_time.cache);
 }
 
-/* Its processor time is not the first part, or there are waits. */
+/* The general case: CPU time is not the first part, or there are waits. */
 HOT_CODE static pg_noinline void
 end_with_waits(tally_local_statement *local, uint32 stat, uint64 ticks)
 {
@@ -320,7 +320,7 @@ end_with_waits(tally_local_statement *local, uint32 stat, uint64 ticks)
 	end_charged();
 }
 
-/* The most common message, for one statement, ends here. */
+/* The end of the most common kind of message, which has one statement. */
 HOT_CODE void
 statement_time_end_plain(tally_local_statement *local, uint64 now)
 {
@@ -523,15 +523,15 @@ nanoseconds(struct timeval t)
 }
 
 /*
- * Of the process, not of its only thread: the kernel brings the times of a whole process up to date when it is asked for them,
- * those of one thread only at its next clock tick, so most short statements would have none.
+ * CPU time of the process, not of its only thread: the kernel updates the times of a process when they are queried, but those of
+ * a thread only at the next clock tick, so most short statements would show none.
  */
 cpu_time
 cpu_time_now(void)
 {
 	struct rusage now;
 
-	/* it fails for no pointer that is valid */
+	/* cannot fail with a valid pointer */
 	(void) getrusage(RUSAGE_SELF, &now);
 	return (cpu_time) {.user = nanoseconds(now.ru_utime),.system = nanoseconds(now.ru_stime)};
 }
@@ -555,7 +555,7 @@ statements_count_worker(const tally_statement_key *key, uint64 ticks)
 	local->more |= TALLY_MORE_RARE;
 	local->counts.workers++;
 	local->counts.worker_ticks += ticks;
-	/* a worker's whole life is the statement's */
+	/* a worker's whole life belongs to the statement */
 	if (statements_settings_now.cpu)
 		statement_add_cpu(local, cpu_time_now());
 	tally_seq_end(&local->seq);

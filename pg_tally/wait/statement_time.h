@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_time.h
- *	  Attribution of time: each message's time goes to the statement it was handled for.
+ *	  Attributes time to statements: a message's time is charged to the statement that it was handled for.
  *
- * From a message's arrival to its end the stretches of the ledger are gathered, by account, at
- * the head of this slot's cache of statements (tally_current), where readers see them grow.
- * When the message ends they are charged to the statement that a hook has named, so the statements add up
- * to the ledger.
+ * From the arrival of a message to its end, its time is gathered by account at the head of this slot's
+ * statement cache (tally_current), where readers see it grow. When the message ends, the time is charged
+ * to the statement that a hook has named. So the statements add up to the ledger.
  *
- * Messages that no hook names: the time of a Bind goes to the statement of the next Execute, that of Sync,
- * Close and the like to the statement before, all other to the statement of id 0.
+ * For messages without such a statement, the time of a Bind goes to the statement of the next Execute, that
+ * of Sync, Close and the like to the previous statement, and all other time to the statement with id 0.
  *
- * The clock is read only if one message has several statements.
+ * The clock is read only if a message has several statements.
  */
 #ifndef PG_TALLY_STATEMENT_TIME_H
 #define PG_TALLY_STATEMENT_TIME_H
@@ -23,56 +22,56 @@
 
 #pragma GCC visibility push(hidden)
 
-/* In the order of use: the first line by every hook, the second by those that begin and end a message. */
+/* In order of use: every hook uses the first cache line, the beginning and the end of a message the second. */
 typedef struct statement_time_state
 {
-	uint64		since;				/* gathered up to this tick; 0: no message is being handled */
-	tally_local_statement *local;	/* the owner's local entry, if that is at hand; only while `live` */
-	const void *plain;				/* the query (QueryDesc) of the owner that is the only open one, or NULL */
-	bool		live;				/* a message is being handled whose statements count */
+	uint64		since;				/* time is gathered up to this tick; 0: no message is being handled */
+	tally_local_statement *local;	/* the owner's local entry, if known; only while `live` */
+	const void *plain;				/* the owner's query (QueryDesc), if it is the only open one, or NULL */
+	bool		live;				/* a message whose statements count is being handled */
 	bool		ready;				/* the slot has a cache */
-	bool		tried;				/* to get it */
+	bool		tried;				/* we have tried to get one */
 	bool		named;				/* a hook has named the message's statement */
-	bool		failed;				/* its error has been counted */
+	bool		failed;				/* the message's error has been counted */
 	bool		deferred;			/* a Bind's time waits for its statement */
-	bool		begins;				/* a parallel worker: from the next wait on */
-	tally_statement_key owner;		/* of this message, or else of the one before */
+	bool		begins;				/* parallel worker: starts at the next wait */
+	tally_statement_key owner;		/* of this message, or else of the previous one */
 	void	   *top;				/* PG_exception_stack of the main loop */
 	tally_cache cache;
-	uint32		resets;				/* times that what was gathered began anew with all totals */
+	uint32		resets;				/* number of resets of all totals seen */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
 	uint8		part[BOOK_INDEXES];	/* 1 + part of current, by index in the book */
 } statement_time_state;
 
 extern statement_time_state statement_time;
 
-/* A new slot, or none: nothing is gathered. */
+/* A new slot, or none: no time is gathered. */
 extern void statement_time_begin_process(void);
 /* The process ends; the pending wait has been settled. */
 extern void statement_time_end_process(uint64 now);
-/* The level has changed: what was gathered is not whole. */
+/* The level has changed, so the gathered time is incomplete: drop it. */
 extern void statement_time_drop(void);
-/* All totals have begun again at zero, and so has what is gathered. */
+/* All totals were reset to zero, and with them the gathered time. */
 extern void statement_time_reset(uint64 now);
 
-/* The same as statement_time_message_begin, with what is rarely to be done. */
+/* The same as statement_time_message_begin, with the rare cases. */
 extern void statement_time_message_begin_other(tally_message message, uint64 arrival);
 extern void statement_time_message_end(tally_message message, uint64 now);
 extern void statement_time_end_plain(tally_local_statement *local, uint64 now);
 /* The phase changes within a message. */
 extern void statement_time_cut(uint64 now);
-/* It was named, and is another role's now. */
+/* The statement was named, and now belongs to another role. */
 extern void statement_time_rename(const tally_statement_key *key);
-/* Statements no longer count as they did: what is at hand is looked up again. */
+/* Settings for statements have changed: look up the local entry again. */
 extern void statement_time_unhand(void);
-/* An error of that SQLSTATE leaves the message. */
+/* An error with that SQLSTATE ends the message. */
 extern void statement_time_error(int sqlstate);
-/* The local entry of a statement, created if need be; NULL: there is none free. */
+/* The local entry of a statement, created if necessary; NULL if none is free. */
 extern tally_local_statement *statement_time_local(const tally_statement_key *key);
-/* The same for one that is not cached (tally_cache_enter). */
+/* The same for a statement that is not cached (tally_cache_enter). */
 extern tally_local_statement *statement_time_enter(const tally_statement_key *key, const tally_statement_text *text,
 								 uint32 known);
-/* A parallel worker: its life is one message, for its leader's statement. */
+/* A parallel worker: its whole life is one message, for its leader's statement. */
 extern void statement_time_begin_worker(uint64 now);
 extern void statement_time_name_worker(void);
 extern uint8 statement_time_take(uint32 index);
@@ -84,14 +83,14 @@ statement_time_find(const tally_statement_key *key)
 	return likely(statement_time.ready) ? tally_cache_find(&statement_time.cache, key) : NULL;
 }
 
-/* Is it the message's statement, whose local entry is at hand? */
+/* Is it the message's statement, with a known local entry? */
 static pg_attribute_always_inline bool
 statement_time_has(uint64 id)
 {
 	return likely(statement_time.local != NULL) && statement_time.owner.id == id;
 }
 
-/* The owner's local entry, unless a reset has dropped it or others have taken its place; NULL then. */
+/* The owner's local entry, or NULL if a reset has dropped it or it has been reused. */
 static pg_attribute_always_inline tally_local_statement *
 statement_time_at_hand(void)
 {
@@ -100,7 +99,7 @@ statement_time_at_hand(void)
 	return likely(local != NULL && !tally_local_statement_dropped(local)) ? local : NULL;
 }
 
-/* What is gathered from now on belongs to the message that arrived then. */
+/* From now on, time is gathered for the message that arrived then. */
 static pg_attribute_always_inline void
 statement_time_gather(uint64 arrival)
 {
@@ -119,7 +118,7 @@ statement_time_gather(uint64 arrival)
 	statement_time.failed = false;
 }
 
-/* A message is about to be handled, which arrived at that tick. `asked`: its statements are to be noted. */
+/* A message that arrived at that tick is about to be handled. `asked`: its statements are tracked. */
 static pg_attribute_always_inline void
 statement_time_message_begin(tally_message message, uint64 arrival, bool asked)
 {
@@ -141,7 +140,7 @@ statement_time_message_ends(tally_message message, uint64 now)
 		statement_time_message_end(message, now);
 }
 
-/* The message is for that statement; readers see it. `local`: its local entry, or NULL: look it up when needed. */
+/* The message is for that statement, which readers see. `local`: its local entry, or NULL to look it up when needed. */
 static pg_attribute_always_inline void
 statement_time_set_owner(const tally_statement_key *key, tally_local_statement *local)
 {
@@ -157,7 +156,7 @@ statement_time_set_owner(const tally_statement_key *key, tally_local_statement *
 	statement_time.plain = NULL;
 }
 
-/* A wait of the message is over and is about to be recorded. */
+/* A wait of the message has ended and is about to be recorded. */
 static pg_attribute_always_inline void
 statement_time_note(uint32 index, uint64 ticks)
 {
@@ -179,8 +178,8 @@ statement_time_note(uint32 index, uint64 ticks)
 typedef enum statements_setting
 {
 	STATEMENTS_NONE,
-	STATEMENTS_TOP,					/* those that a client asks for */
-	STATEMENTS_ALL					/* those within functions too */
+	STATEMENTS_TOP,					/* those issued by clients */
+	STATEMENTS_ALL					/* also those within functions */
 } statements_setting;
 
 typedef struct statements_settings
@@ -194,7 +193,7 @@ typedef struct statements_settings
 
 extern statements_settings statements_settings_now;
 
-/* CPU time of this process, by all of its threads, ns. */
+/* CPU time of this process, of all its threads, in ns. */
 typedef struct cpu_time
 {
 	uint64		user;
@@ -205,11 +204,11 @@ extern cpu_time cpu_time_now(void);
 /* The caller has begun the local entry. */
 extern void statement_add_cpu(tally_local_statement *local, cpu_time used);
 
-/* An execution of it has ended by an error of that SQLSTATE. */
+/* An execution of the statement has failed with that SQLSTATE. */
 extern void statements_count_error(const tally_statement_key *key, int sqlstate);
 extern void statements_count_worker(const tally_statement_key *key, uint64 ticks);
 
-/* Are statements to be noted? For a claimed slot. */
+/* Are statements to be tracked? For a claimed slot. */
 static pg_attribute_always_inline bool
 statements_asked(void)
 {
@@ -217,7 +216,7 @@ statements_asked(void)
 		(probe_pause() & TALLY_PAUSE_STATEMENTS) == 0;
 }
 
-/* And may they be, now? */
+/* And may they be tracked now? */
 static pg_attribute_always_inline bool
 statements_wanted(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * trace_ring.c
- *	  The ring of this process: written, left (trace_ring.h).
+ *	  Writes to the ring of this process, and leaves it (trace_ring.h).
  *
- * Concurrency contract: the state is this process's own, and tally.on is clear while a record is written, so that a probe in
- * a signal handler writes none meanwhile. Of the ring this process believes only its claim and its end.
+ * Concurrency contract: the state is private to this process, and tally.on is clear while a record is written, so that a probe in
+ * a signal handler writes none meanwhile. Of the ring's contents, this process trusts only its claim and its end.
  */
 #include "base/compat.h"
 
@@ -19,22 +19,22 @@
 #include "ledger/wait_class.h"
 #include "wait/trace_ring.h"
 
-/* ---------------------------------------------------------------- the relation and block, or the kind of file, of operations */
+/* ---------------------------------------------------------------- relation and block, or kind of file, of an operation */
 
 /*
- * A descriptor's name is asked for once, of /proc. All calls that open a file are timed while a process is traced, so
- * that an operation that opens one shows that the descriptor is another file now.
+ * A descriptor's name is looked up once, in /proc. While a process is traced, all calls that open a file are timed, so
+ * an operation that opens a file shows when a descriptor refers to a different file.
  */
 
-#define DESCRIPTORS 1024			/* power of two; two that share an item are asked for alternately */
+#define DESCRIPTORS 1024			/* power of two; descriptors that share an item evict each other */
 
 typedef struct traced_file
 {
 	int			fd;					/* -1: unused */
 	bool		relation;
-	tally_relation_key key;			/* of a relation: which, and which part of it */
+	tally_relation_key key;			/* the relation and fork */
 	uint32		part;
-	uint32		kind;				/* else 1 + directory number of the name of its kind */
+	uint32		kind;				/* of other files: 1 + directory number of the name of their kind */
 } traced_file;
 
 static traced_file files[DESCRIPTORS];
@@ -124,7 +124,7 @@ trace_leave(void)
 	watch_waits(WATCHES_TRACE, false);
 }
 
-/* 1 + number of an account, by its index in the book. */
+/* 1 + number of an account, given its index in the book. */
 uint32
 trace_stat_of(uint32 index)
 {
@@ -141,8 +141,8 @@ trace_end(uint64 now, tally_trace_reason reason)
 }
 
 /*
- * False: the request has been withdrawn, or was not renewed. The process is traced no longer. A caller that writes several
- * records may ask again after that.
+ * Returns false if the request has been withdrawn, or not renewed; then the process is no longer traced. A caller that writes
+ * several records may call this again.
  */
 bool
 trace_is_wanted(uint64 now)
@@ -177,8 +177,8 @@ put_wait(uint32 index, uint64 ticks, uint64 ended)
 }
 
 /*
- * Ordinal of the message that is handled among those that the session was sent, without the data of COPY: its client, which
- * cannot know how much of that was read after an error, counts them alike. 0: it is such data, or not all were counted.
+ * Ordinal of the current message among those sent to the session, not counting COPY data. The client counts in the same way,
+ * because it cannot know how much COPY data was read after an error. 0 for COPY data, or if not all messages were counted.
  */
 static uint64
 message_ordinal(void)
@@ -215,14 +215,14 @@ put_message(uint64 arrival, tally_trace_transaction transaction)
 	};
 
 	trace_starts = false;
-	/* a query of before, which an error has left while nobody traced */
+	/* left over from a query that failed while the process was not traced */
 	*trace_node = 0;
 	tally_trace_put(&trace_tracer, &record);
 }
 
 /*
- * A trace begins mostly at the end of a wait for the client, within the reading of a message. What is written next is done
- * for that message, which has its arrival by then.
+ * A trace mostly begins at the end of a wait for the client, while a message is being read. The next records belong to that
+ * message, whose arrival is known by then.
  */
 static void
 put_first_message(uint64 now)
@@ -231,7 +231,7 @@ put_first_message(uint64 now)
 		put_message(tally.handle_start, TALLY_TRANSACTION_NOT_KNOWN);
 }
 
-/* Write the wait that has ended and is not recorded yet. The caller has cleared tally.on. */
+/* Write the wait that has ended but is not recorded yet. The caller has cleared tally.on. */
 void
 trace_settle(void)
 {
@@ -262,7 +262,7 @@ trace_wait_begins(void)
 	trace_wait_node = (uint16) *trace_node;
 }
 
-/* One that follows what is pending. The clocks of two processors may differ slightly. */
+/* Write a record that follows the pending wait. The clocks of two CPUs may differ slightly. */
 static void
 put(tally_trace_record *record, uint64 tick)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * checkpoints.c
- *	  Checkpoints, as the checkpointer itself keeps them in CheckpointStats (xlog.c), and what the
- *	  clients did meanwhile.
+ *	  Records checkpoints, from the checkpointer's own CheckpointStats (xlog.c), and the activity of clients
+ *	  meanwhile.
  *
- * There is no probe for this: a checkpoint is a long row of calls that may block, and each one checks
- * whether the server has started or finished its checkpoint statistics. Not before a wait for a
- * lightweight lock: other locks may be held then, and the work here takes up to a millisecond.
+ * This needs no separate probe: a checkpoint makes many calls that may block, and at each one we check whether the
+ * server has started or finished its checkpoint statistics. This is skipped before a wait for a lightweight lock,
+ * because other locks may be held then, and the work here takes up to a millisecond.
  *
- * Four events: its start, its end, its writes by tablespace, and the clients.
+ * A checkpoint has four events: its start, its end, its writes by tablespace, and the clients' activity.
  */
 #include "base/compat.h"
 
@@ -31,14 +31,14 @@
 #include "wait/pending_wait.h"
 #include "wal/wal.h"
 
-/* ---------------------------------------------------------------- what a checkpoint has written */
+/* ---------------------------------------------------------------- writes of a checkpoint */
 
 /*
- * From the checkpointer's own statistics of files. It writes single blocks, and nothing to relations and SLRUs but for
- * checkpoints.
+ * Taken from the checkpointer's own file statistics. It writes single blocks, and writes to relations and SLRUs only
+ * for checkpoints.
  */
 
-#define SPACES 64					/* tablespaces counted apart; the rest is "others" */
+#define SPACES 64					/* tablespaces counted separately; the rest is "others" */
 
 typedef struct space
 {
@@ -46,11 +46,11 @@ typedef struct space
 	uint64		buffers;
 }			space;
 
-/* Writes by index in the book, when the checkpoint began, and the reset before that. */
+/* Writes at the start of the checkpoint, by index in the book, and the last reset before. */
 static uint64 before[BOOK_INDEXES];
 static uint32 resets;
 
-/* The tablespace of a write's statistic; false: it is another's. */
+/* The tablespace of a write's statistic. False for other statistics. */
 static bool
 space_of(uint32 index, uint32 *tablespace)
 {
@@ -86,7 +86,7 @@ checkpoint_writes_begin(void)
 	resets = tally.slot.book->resets;
 }
 
-/* Of a reset meanwhile: what was written after it. */
+/* After a reset meanwhile, only writes since the reset. */
 static uint64
 written(uint32 index)
 {
@@ -95,7 +95,7 @@ written(uint32 index)
 	return resets == tally.slot.book->resets ? count - before[index] : count;
 }
 
-/* SLRUs first, then those with most. */
+/* SLRUs first, then by number of writes, descending. */
 static bool
 comes_before(const space *a, const space *b)
 {
@@ -156,7 +156,7 @@ checkpoint_writes_list(tally_checkpoint_writes *list)
 	sort(spaces, count);
 	for (int i = 0; i < count; i++)
 	{
-		if (list->spaces < TALLY_CHECKPOINT_SPACES - 1)	/* one is kept for the others */
+		if (list->spaces < TALLY_CHECKPOINT_SPACES - 1)	/* one is reserved for "others" */
 			list_space(list, spaces[i].tablespace, spaces[i].buffers);
 		else
 			others += spaces[i].buffers;
@@ -169,16 +169,16 @@ checkpoint_writes_list(tally_checkpoint_writes *list)
 
 static struct
 {
-	TimestampTz start;				/* of the last one seen; 0 none */
-	bool		started;			/* the main loop has */
-	bool		open;				/* it has not ended */
+	TimestampTz start;				/* of the last checkpoint seen; 0: none */
+	bool		started;			/* the main loop has started */
+	bool		open;				/* the checkpoint has not ended */
 	bool		failed;				/* nothing has been recorded since its redo */
 	tally_checkpoint_reason reason;
-	uint64		interval_ns;		/* since the one before it began; 0 unknown */
-	XLogRecPtr	redo;				/* where recovery would begin after it */
-	XLogRecPtr	answered;			/* what asked for checkpoints up to there has had its own */
-	uint64		slru_ticks;			/* running sum at its start */
-	tally_client_totals ended;	/* of the one before it */
+	uint64		interval_ns;		/* since the start of the previous one; 0: unknown */
+	XLogRecPtr	redo;				/* where recovery would start after it */
+	XLogRecPtr	answered;			/* requests for checkpoints up to here are satisfied */
+	uint64		slru_ticks;			/* running total at its start */
+	tally_client_totals ended;	/* at the end of the previous one */
 	tally_client_totals begun;
 	tally_client_activity before;	/* between these two, converted to ns once */
 }			last;
@@ -215,16 +215,16 @@ segment_of(XLogRecPtr at)
 }
 
 /*
- * Why it was begun. The server keeps that to itself, but counts those by the clock; and who finishes
- * a file of WAL asks for a checkpoint when CheckPointSegments have been finished since the last one's redo
- * (XLogCheckpointNeeded, xlog.c).
+ * The reason of the checkpoint. The server does not export it, but counts timed checkpoints; and a process that
+ * finishes a WAL file requests a checkpoint if CheckPointSegments files have been finished since the last one's
+ * redo (XLogCheckpointNeeded, xlog.c).
  */
 static tally_checkpoint_reason
 reason_of(XLogRecPtr redo)
 {
 	if (ShutdownRequestPending)
 		return TALLY_CHECKPOINT_SHUTDOWN;
-	/* counted by the server before it begins, and sent off when it is done */
+	/* counted by the server before it starts, and reported when it is done */
 	if (compat_timed_checkpoints() > 0)
 		return TALLY_CHECKPOINT_TIME;
 	if (last.redo != InvalidXLogRecPtr && !RecoveryInProgress() &&
@@ -323,7 +323,7 @@ end(void)
 	record("checkpoint::total", total);
 }
 
-/* The server has given up an account that it had begun. */
+/* The server has given up a checkpoint that it had started to account for. */
 static void
 give_up(void)
 {
@@ -337,7 +337,7 @@ give_up(void)
 	report(&event);
 }
 
-/* The main loop waits for the first time: what the first checkpoint is compared with. No lock is held. */
+/* The main loop waits for the first time: the baseline for the first checkpoint. No lock is held. */
 static void
 start(void)
 {
@@ -345,15 +345,15 @@ start(void)
 	TimeLineID	timeline;
 
 	GetOldestRestartPoint(&last.redo, &timeline);
-	/* it may have waited for a lock of its own */
+	/* taking the totals may have waited for a lock */
 	*(volatile uint32 *) my_wait_event_info = announced;
 	client_totals_read(tally.slot.segment, &last.ended);
 	last.started = true;
 }
 
 /*
- * The server has started its checkpoint statistics. It stops there when nothing has happened since
- * the last checkpoint; else the redo position moves.
+ * The server has started its checkpoint statistics. If nothing has happened since the last checkpoint, it does
+ * nothing more; otherwise the redo position moves.
  */
 static void
 check_begin(uint32 event)
@@ -362,7 +362,7 @@ check_begin(uint32 event)
 
 	if (redo != last.redo || last.failed || ShutdownRequestPending)
 	{
-		/* often enough, and no session waits for it */
+		/* this is often enough, and no session waits for it */
 		(void) tally_clock_check(tally.slot.segment);
 		begin(redo);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * client_totals.c
- *	  Sums over the books of all processes (wal.h), read under the protocol of format/FORMAT.md.
+ *	  Totals over the books of all processes (wal.h), read with the protocol of format/FORMAT.md.
  *
- * When a session ends during a reading, its figures move into a group, so the reading is repeated, after a
- * short sleep if they are just moving. If sessions end faster than that, there is none.
+ * If a session ends during a reading, its figures move into a group, so the reading is repeated, after a short
+ * sleep if they are just moving. If sessions end faster than that, there is no result.
  */
 #include "base/compat.h"
 
@@ -17,9 +17,9 @@
 #include "wal/wal.h"
 #include "tally_read.h"
 
-#define READ_TRIES 50				/* readings of all books */
-#define CLIENT_KIND "client backend"	/* of processes that work for clients */
-#define PAUSE_NS 50000				/* a session's figures are moving */
+#define READ_TRIES 50				/* attempts to read all books */
+#define CLIENT_KIND "client backend"	/* kind of processes that work for clients */
+#define PAUSE_NS 50000				/* while a session's figures are moving */
 
 typedef struct book_sum
 {
@@ -77,7 +77,7 @@ client_totals_read(tally_segment *segment, tally_client_totals *sum)
 		tally_books_mark mark;
 		bool		begun = tally_read_books_begin(segment, &mark);
 
-		/* this library's own call is not redirected: it is no wait of the server */
+		/* this library's own call is not probed, because it is not a wait of the server */
 		if (!begun)
 			nanosleep(&pause, NULL);
 		*sum = (tally_client_totals) {.resets = mark.resets,.tick = tally_now(segment->clock)};
@@ -86,13 +86,13 @@ client_totals_read(tally_segment *segment, tally_client_totals *sum)
 			tally_slot_entry entry;
 			book_sum	of;
 
-			/* a slot whose owner has not followed the last reset has figures from before it */
+			/* a slot whose owner has not followed the last reset still has older figures */
 			if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
 				tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT || copy.lags_reset)
 				continue;
 			of = sum_heads(segment, &copy);
 			sum->off_stretches += of.off_stretches;
-			/* the messages of this command's own sessions and of replication are no clients' (crates/segment/src/own.rs) */
+			/* sessions of the tally command and of replication are not clients (crates/segment/src/own.rs) */
 			if (strncmp(entry.kind, CLIENT_KIND, sizeof(entry.kind)) != 0)
 				continue;
 			sum->commands += of.commands;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * commits.c
- *	  The commit path (wal.h).
+ *	  Measures the commit path (wal.h).
  *
- * A process that flushes its WAL also flushes what others have inserted by then. So a commit with a sync
- * of its own is a leader, and one without is group-committed. With wal_sync_method open_sync or
- * open_datasync each write is the sync.
+ * A process that flushes its WAL also flushes the WAL that others have inserted by then. So a commit that syncs
+ * itself is a leader, and one that does not is group-committed. With wal_sync_method open_sync or open_datasync,
+ * each write is the sync.
  *
  * PREPARE TRANSACTION and COMMIT PREPARED count as commits. The latter has no callback, so its utility
- * statement is used (statements.c).
+ * statement is used (pg_tally.c).
  *
- * A transaction that only notifies writes no WAL before its end, so until then it looks read-only. The
- * first one in a process is timed from its commit record on, by the server's own clock. After that the
+ * A transaction that only notifies writes no WAL before its end, so it looks read-only until then. The first
+ * such transaction in a process is timed from its commit record on, with the server's own clock. After that, the
  * clock is read before the end of every transaction.
  *
- * Up to 18 the server announces no wait when it sleeps for commit_delay: it is the sleep of that length
- * under WALWriteLock (XLogFlush, xlog.c). Nor does it at a spinlock, up to 15.
+ * Up to 18, the server announces no wait when it sleeps for commit_delay: this is the sleep of that length while
+ * holding WALWriteLock (XLogFlush, xlog.c). Nor does it at a spinlock, up to 15.
  */
 #include "base/compat.h"
 
@@ -42,7 +42,7 @@ commits_delayed(int64 seconds, int64 microseconds)
 		seconds * INT64CONST(1000000) + microseconds == CommitDelay && LWLockHeldByMe(WALWriteLock);
 }
 
-/* Nothing before the commit is pending any more. */
+/* Settle everything that is pending from before the commit. */
 static void
 settle(void)
 {
@@ -53,7 +53,7 @@ settle(void)
 	tally.on = true;
 }
 
-/* The time of inserting WAL is that of the WALInsert locks, so it is known at level locks only. */
+/* The time spent inserting WAL is the time holding WALInsert locks, so it is known only at level locks. */
 static void
 begin_insertions(void)
 {
@@ -105,7 +105,7 @@ end(void)
 		commit.start = 0;
 }
 
-/* Has the transaction sent notifications? Then it holds the lock on their queue (PreCommit_Notify). */
+/* Has the transaction sent notifications? Then it holds the lock on the notification queue (PreCommit_Notify). */
 static bool
 has_notified(void)
 {
@@ -117,7 +117,7 @@ has_notified(void)
 	return compat_lock_held(&queue, AccessExclusiveLock);
 }
 
-/* The first transaction that only notifies: its start was not timed. */
+/* The first transaction that only notifies, whose start was not timed. */
 static void
 end_unexpected(void)
 {
@@ -150,7 +150,7 @@ has_written(void)
 	return XactLastRecEnd != 0 && TransactionIdIsValid(GetTopTransactionIdIfAny());
 }
 
-/* Has the transaction that is ending written WAL, its commit record at least? */
+/* Has the ending transaction written WAL, at least its commit record? */
 static bool
 has_ended_in_wal(void)
 {
@@ -160,7 +160,7 @@ has_ended_in_wal(void)
 	return before != commit.latest;
 }
 
-/* All but a transaction that has written nothing. tally.on is set. */
+/* All cases except a transaction that has written nothing. tally.on is set. */
 static pg_noinline void
 other_transaction(XactEvent event)
 {
@@ -174,15 +174,15 @@ other_transaction(XactEvent event)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-			/* a transaction without an xid, or without WAL, waits for no flush */
+			/* a transaction without an xid, or without WAL, does not wait for a flush */
 			if (has_written())
-				/* as it is now: SET LOCAL ends with the transaction */
+				/* the current value, because SET LOCAL ends with the transaction */
 				begin(true, synchronous_commit == SYNCHRONOUS_COMMIT_OFF);
 			else if (unlikely(commit.notifies))
 				begin(false, true);
 			break;
 		case XACT_EVENT_PRE_PREPARE:
-			/* whatever synchronous_commit is */
+			/* regardless of synchronous_commit */
 			begin(true, false);
 			break;
 		case XACT_EVENT_COMMIT:
@@ -204,7 +204,7 @@ other_transaction(XactEvent event)
 	}
 }
 
-/* While the level is off no commit is going on (commits_follow). */
+/* While the level is off, no commit is in progress (commits_follow). */
 HOT_CODE static void
 transaction(XactEvent event, void *arg)
 {

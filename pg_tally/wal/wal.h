@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * wal.h
- *	  Commits, checkpoints, and what the clients did meanwhile.
+ *	  Commits, checkpoints, and the activity of clients meanwhile.
  */
 #ifndef PG_TALLY_WAL_H
 #define PG_TALLY_WAL_H
@@ -15,38 +15,39 @@
 /* ---------------------------------------------------------------- commits.c */
 
 /*
- * Where the time of a commit goes: commit::<part>. From the server's callbacks before and after the commit becomes durable.
- * The parts are the waits in between; the rest is CPU time. Of that, inserting WAL is counted at level locks.
+ * Where the time of a commit goes: statistics commit::<part>, measured between the server's callbacks before and after the
+ * commit becomes durable. The parts are the waits in between; the rest is CPU time, of which WAL insertion is measured at
+ * level locks.
  */
 
-/* Take the callback. Once in a process. */
+/* Register the callback, once in a process. */
 extern void commits_install(void);
-/* Around COMMIT PREPARED; its end is not reported where it fails. */
+/* To be called around COMMIT PREPARED; not at its end if it fails. */
 extern void commits_prepared_begin(void);
 extern void commits_prepared_end(void);
 
-/* Whether a sleep of that length is the one for commit_delay, where the server does not announce it. */
+/* Is a sleep of that length the unannounced one for commit_delay? */
 extern bool commits_delayed(int64 seconds, int64 microseconds);
 
 /* ---------------------------------------------------------------- checkpoints.c */
 
-/* Each checkpoint and restartpoint as four events and three statistics. */
+/* Records each checkpoint and restartpoint as four events and three statistics. */
 
-/* In the checkpointer, whenever it is about to wait: has one begun or ended since? */
+/* Called in the checkpointer whenever it is about to wait: has a checkpoint started or ended? */
 extern void checkpoints_check(void);
 
 /* ---------------------------------------------------------------- client_totals.c */
 
-/* Messages of all clients, how many were processed, and how long that took. */
+/* Messages of all clients: how many were handled, and how long that took. */
 
 /*
- * Reads the books of all processes, live and ended: about a millisecond for a thousand. It writes
- * nothing, and pauses for some 50 us where a writer is in the middle of a change. For a caller that
- * holds no lock.
+ * Reads the books of all processes, live and ended; takes about a millisecond for a thousand. Writes
+ * nothing, and pauses for some 50 us if a writer is in the middle of a change. The caller must hold no
+ * lock.
  */
 extern void client_totals_read(tally_segment *segment, tally_client_totals *sum);
 
-/* From one reading to another. Not known unless all of that time was seen. */
+/* The difference of two readings. Unknown unless the whole time in between was measured. */
 extern tally_client_activity client_totals_between(const tally_segment *segment,
 												   const tally_client_totals *from,
 												   const tally_client_totals *to);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * wal_usage.c
- *	  The WAL that a process inserts (wal_usage.h).
+ *	  Counts the WAL that a process inserts (wal_usage.h).
  *
  * pgWalUsage only grows. The server's count of full WAL buffers returns to zero when the server reports its
- * statistics, between transactions. Full buffers always follow a write of WAL, so the count is read at
+ * statistics, between transactions. Full buffers always lead to a write of WAL, so the count is read at
  * both.
  */
 #include "base/compat.h"
@@ -71,7 +71,7 @@ wal_record(void)
 	uint64		seq;
 
 	wal_skip();
-	/* its leader adds a parallel worker's to its own */
+	/* a parallel worker's usage is added to its leader's */
 	if (IsParallelWorker())
 		return;
 	grown[WAL_RECORDS] = (uint64) (wal_last.usage.wal_records - then.usage.wal_records);

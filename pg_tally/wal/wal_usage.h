@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * wal_usage.h
- *	  The WAL that a process inserts: wal::records, wal::full_page_images, wal::bytes, wal::buffers_full.
+ *	  Counts the WAL that a process inserts: wal::records, wal::full_page_images, wal::bytes, wal::buffers_full.
  *
- * The server counts for itself, and its counts are read where it has just inserted: when a
- * transaction ends, before a write of WAL, and in background processes at every wait.
+ * The server has counters of its own, which are read after insertions: at the end of a transaction,
+ * before a write of WAL, and in background processes at every wait.
  */
 #ifndef PG_TALLY_WAL_USAGE_H
 #define PG_TALLY_WAL_USAGE_H
@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What had been inserted at the last reading. */
+/* The counters at the last reading. */
 typedef struct wal_seen
 {
 	WalUsage	usage;
@@ -24,15 +24,15 @@ typedef struct wal_seen
 
 extern wal_seen wal_last;
 
-/* A new slot: no statistic is touched yet. */
+/* A new slot: no statistic has been touched yet. */
 extern void wal_begin(void);
 /* Try again to register names that could not be registered. */
 extern void wal_retry_names(void);
-/* What was inserted up to now is not to be counted: the level was off. */
+/* Do not count WAL inserted up to now, because the level was off. */
 extern void wal_skip(void);
 extern void wal_record(void);
 
-/* Has anything been inserted that is not counted yet? */
+/* Has WAL been inserted that is not counted yet? */
 static inline bool
 wal_grown(void)
 {

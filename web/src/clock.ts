@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Instants (seconds since 1970) as text, in the reader's time zone or in UTC; or, in a comparison, the time
- * since each side began.
+ * Formats instants (seconds since 1970) in the reader's time zone or in UTC or, in a comparison, as the time since the
+ * start of each side.
  */
 
 export type Zone = "local" | "UTC" | "elapsed";
@@ -12,14 +12,14 @@ const SECONDS: Intl.DateTimeFormatOptions = { ...CLOCK, second: "2-digit" };
 const MILLISECONDS: Intl.DateTimeFormatOptions = { ...SECONDS, fractionalSecondDigits: 3 };
 const FINE: Intl.DateTimeFormatOptions = { ...SECONDS, fractionalSecondDigits: 1 };
 
-/** Formatters are slow to make, so they are kept. */
+/** Formatters are slow to create, so they are cached. */
 const made = new Map<string, Intl.DateTimeFormat>();
 
 function formatter(zone: Zone, name: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
     const key = zone + name;
     let it = made.get(key);
     if (!it) {
-        // Swedish writes dates as ISO 8601 does.
+        // The Swedish locale formats dates as in ISO 8601.
         it = new Intl.DateTimeFormat("sv-SE", zone === "UTC" ? { ...options, timeZone: "UTC" } : options);
         made.set(key, it);
     }
@@ -57,7 +57,7 @@ export const milliseconds = (time: number, zone: Zone): string =>
 export const instant = (time: number, zone: Zone): string =>
     zone === "elapsed" ? elapsed(time) : `${date(time, zone)} ${seconds(time, zone)}`;
 
-/** How far local time is ahead of UTC at that time. */
+/** Offset of local time from UTC at that time. */
 export const offsetSeconds = (time: number): number => -60 * new Date(time * 1000).getTimezoneOffset();
 
 /** The same as text: "UTC+1", "UTC+5:30". */
@@ -72,7 +72,7 @@ export function offset(time: number): string {
 /** "2026-11-21T13:05:09.000Z", for files. */
 export const iso = (time: number): string => new Date(time * 1000).toISOString();
 
-/** Labels of ticks that are `increment` seconds apart, with the date where the day changes. */
+/** Labels for ticks that are `increment` seconds apart, with the date when the day changes. */
 export function ticks(times: readonly number[], increment: number, zone: Zone): string[] {
     if (zone === "elapsed") return times.map(elapsed);
     let day = "";

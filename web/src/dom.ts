@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** All elements are made here; no text is ever parsed as HTML. */
+/** The only module that creates elements; no text is ever parsed as HTML. */
 
 type Child = Node | string | null;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * What else changes in a live page with a newer report: facts, findings and texts. If the report has
- * something that the page has no element for, the page is reloaded.
+ * Updates facts, findings and texts of a live page when a newer report arrives. If the report has parts that the page
+ * has no element for, the page is reloaded.
  */
 import { element } from "./dom";
 import type { Fact, Report } from "./model";
@@ -9,7 +9,7 @@ import type { Fact, Report } from "./model";
 /** Minimum time between reloads, in ms. */
 const RELOAD_PAUSE = 5000;
 
-/** Updates the page's text; false: the report has parts that the page has no element for. */
+/** Updates the page's text. Returns false if the report has parts that the page has no element for. */
 export function rewrite(report: Report): boolean {
     document.title = report.title;
     const head = document.querySelector("#head h1");
@@ -50,7 +50,7 @@ function findings(report: Report): void {
     );
 }
 
-/** Reloads the page, but not while its reader has zoomed, selected text or is typing. */
+/** Reloads the page, unless its reader has zoomed, has selected text or is typing. */
 export function reload(zoomed: boolean): void {
     const reading = getSelection()?.type === "Range" || document.activeElement instanceof HTMLInputElement;
     if (zoomed || reading || performance.now() < RELOAD_PAUSE) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * The report as the command writes it into the page (docs/reference-json.md, "The JSON of tally report").
+ * The report, as the command writes it into the page (docs/reference-json.md, "The JSON of tally report").
  * All figures are raw, in seconds, bytes and counts; instants are seconds since 1970. Strings are
  * untrusted: they are shown as text, never parsed as HTML.
  */
@@ -16,13 +16,13 @@ export interface Report {
     readonly title: string;
     readonly live: { readonly url: string; readonly seconds?: number } | null;
     readonly measured: Measured;
-    /** What the server did; empty in a comparison. */
+    /** The server's main figures; empty in a comparison. */
     readonly load: readonly Fact[];
     readonly axes: Readonly<Record<string, Axis>>;
-    /** Times of the axes are seconds since each side of a comparison began. */
+    /** Times on the axes are seconds since the start of each side of a comparison. */
     readonly elapsed?: boolean;
     readonly charts: readonly Chart[];
-    /** Of a comparison: figures of both sides as bars. */
+    /** Only in a comparison: figures of both sides as bars. */
     readonly pairs?: readonly Pairs[];
     readonly heatmaps: readonly Heatmap[];
     readonly marks: readonly Mark[];
@@ -40,7 +40,7 @@ export interface Finding {
     readonly section: string;
     readonly weight: "note" | "warning";
     readonly text: string;
-    /** What it is concluded from, and what to do. */
+    /** The evidence, and what to do. */
     readonly details?: readonly string[];
 }
 
@@ -64,7 +64,7 @@ export interface Fact {
     readonly text: string;
 }
 
-/** Points in time: where each begins, and its measured seconds (0 in a gap). */
+/** Points in time: the start of each, and its measured seconds (0 in a gap). */
 export interface Axis {
     readonly time: readonly number[];
     readonly seconds: readonly number[];
@@ -83,13 +83,13 @@ export interface Chart {
 
 export interface Series {
     readonly name: string;
-    /** null: not an activity; gets the next free colour. */
+    /** null if it is not an activity; then it gets the next free colour. */
     readonly class: ActivityClass | null;
     /** Index of the shade in its class or side. */
     readonly shade: number;
-    /** The side of a comparison, which gives the colour. */
+    /** The side of a comparison, which determines the colour. */
     readonly side?: SideName;
-    /** One per point of the axis; null where nothing was measured. */
+    /** One value per point of the axis; null if nothing was measured. */
     readonly values: readonly (number | null)[];
 }
 
@@ -103,7 +103,7 @@ export interface Pairs {
     readonly rows: readonly PairOfBars[];
 }
 
-/** null: there is no figure on that side. */
+/** null if that side has no figure. */
 export interface PairOfBars {
     readonly name: string;
     readonly a: Bar | null;
@@ -120,20 +120,20 @@ export interface Heatmap {
     readonly id: string;
     readonly title: string;
     readonly unit: Unit;
-    /** Where the columns begin. */
+    /** The starts of the columns. */
     readonly time: readonly number[];
     readonly step_seconds: number;
-    /** The ascending bounds of the rows, one more than rows. */
+    /** The bounds of the rows in ascending order, one more than there are rows. */
     readonly bounds: readonly number[];
     /** Per column: the first row with a count, then the counts from there on; null in a gap. */
     readonly columns: readonly (readonly number[] | null)[];
 }
 
-/** An event: a period if it has an end, else an instant. */
+/** An event, which is a period if it has an end, and an instant otherwise. */
 export interface Mark {
     readonly time: number;
     readonly until: number | null;
-    /** "checkpoint", "slow", or what befell the recording, in words. */
+    /** "checkpoint", "slow", or what happened to the recording, in words. */
     readonly kind: string;
     readonly text: string;
 }
@@ -155,7 +155,7 @@ export interface Column {
     readonly title: string;
     readonly unit: Unit;
     readonly help: string | null;
-    /** The address of a cell's link; the keys of other cells are in braces. */
+    /** The address of a cell's link, with keys of other cells in braces. */
     readonly link?: string;
 }
 
@@ -163,7 +163,7 @@ export interface Table {
     readonly id: string;
     readonly title: string;
     readonly columns: readonly Column[];
-    /** The key of the column by which the rows are sorted. */
+    /** The key of the column that the rows are sorted by. */
     readonly sort: string | null;
     readonly rows: readonly (readonly Value[])[];
     /** The class of each row, for its coloured dot. */
@@ -175,17 +175,17 @@ export interface Table {
 /** The details of a statement. */
 export interface Detail {
     readonly text: string | null;
-    /** Whether the text was cut. */
+    /** Whether the text was truncated. */
     readonly cut: boolean;
     /** Numbers of executions by duration in seconds; the last bucket may have no upper bound. */
     readonly histogram: readonly (readonly [from: number, to: number | null, count: number])[];
-    /** Where its time went, largest first. */
+    /** Its time by activity, largest first. */
     readonly activities: readonly (readonly [
         phase: string,
         activity: string,
         seconds: number,
         count: number,
     ])[];
-    /** Its plans, the one used last first. */
+    /** Its plans, most recently used first. */
     readonly plans: readonly (readonly [figures: string, nodes: string])[];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
  * The page: finds the elements that the command has written for charts, heat maps and tables, and draws
- * into each.
+ * into them.
  */
 import { axisOf, drawChart, drawHeat, landmarksOf, type Drawing } from "./charts/figure";
 import { Overview, type Outline } from "./charts/overview";
@@ -68,7 +68,7 @@ export class Page {
         this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
         const overTime = report.charts.length > 0 || report.heatmaps.length > 0;
         document.body.prepend(toolbar(this.view, this.overview?.root ?? null, overTime));
-        // Tables at once, since they become shorter; charts, which keep their size, when they become visible.
+        // Draw tables at once, because they become shorter; charts, whose size is fixed, when they become visible.
         const classes = classesOf(report);
         this.forEachHost("table[data-table]", "table", (host, id) => this.drawTable(host, id, classes));
         this.forEachHost("figure.chart", "chart", (host, id) => {
@@ -100,7 +100,7 @@ export class Page {
         }
     }
 
-    /** Shows a newer report of the same server. Charts that are not drawn yet use it later. */
+    /** Shows a newer report of the same server. Charts not drawn yet will use it later. */
     update(report: Report): void {
         this.report = report;
         this.view.grow(wholeOf(report));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Where the report comes from: the page contains one. A live report has the URL, on the same server, of
- * newer ones.
+ * The source of the report: the page contains one. A live report has a URL on the same server for newer
+ * ones.
  */
 import type { Report } from "./model";
 import { parse } from "./visible";
@@ -9,7 +9,7 @@ import { parse } from "./visible";
 /** The first report, and newer ones. */
 export interface Source {
     readonly first: Report;
-    /** Calls `next` with each newer report, and `lost` with an error, or null when it is over. */
+    /** Calls `next` with each newer report, and `lost` with an error, or with null when that is over. */
     follow(next: (report: Report) => void, lost: (why: string | null) => void): void;
 }
 
@@ -21,7 +21,7 @@ export function embedded(): Source {
     if (report?.format !== "pgtally report") throw new Error("This page contains no report.");
     if (report.version > VERSION) {
         throw new Error(
-            `The report has version ${report.version}; this page can draw versions up to ${VERSION}.`,
+            `The report has version ${report.version}; this page supports versions up to ${VERSION}.`,
         );
     }
     const { live } = report;
@@ -30,7 +30,7 @@ export function embedded(): Source {
         : { first: report, follow: () => undefined };
 }
 
-/** Asks once in so many seconds, while the page is visible. */
+/** Polls at that interval in seconds, while the page is visible. */
 function poll(
     url: string,
     seconds: number,

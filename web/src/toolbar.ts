@@ -6,7 +6,7 @@ import { chosen, turn } from "./look/theme";
 import { duration } from "./units";
 import type { View } from "./view";
 
-/** "2026-11-21 10:00:00 – 10:10:00", with one date if both are the same. */
+/** "2026-11-21 10:00:00 – 10:10:00", with a single date if both are the same. */
 function span(from: number, to: number, zone: Zone): string {
     const write = to - from > 6 * 3600 ? clock : seconds;
     const [first, last] = [date(from, zone), date(to, zone)];
@@ -22,7 +22,7 @@ function rangeText(view: View): HTMLElement {
         const { from, to } = view.range;
         if (view.zone === "elapsed") {
             first.textContent = `${elapsed(from)} – ${elapsed(to)}`;
-            second.textContent = "since each side began";
+            second.textContent = "time since the start of each side";
             return;
         }
         const other: Zone = view.zone === "UTC" ? "local" : "UTC";
@@ -38,7 +38,7 @@ function rangeText(view: View): HTMLElement {
 }
 
 function allButton(view: View): HTMLElement {
-    const it = button("All", "Show the whole recording (double click in a chart does the same)", () =>
+    const it = button("All", "Show the whole recording (or double-click a chart)", () =>
         view.reset(),
     );
     const write = (): void => {
@@ -51,7 +51,7 @@ function allButton(view: View): HTMLElement {
 
 function zoneButton(view: View): HTMLElement {
     const label = (): string => (view.zone === "UTC" ? "UTC" : "Local");
-    const it = button(label(), "Times in UTC or in this browser's time zone", () => {
+    const it = button(label(), "Show times in UTC or in this browser's time zone", () => {
         view.setZone(view.zone === "UTC" ? "local" : "UTC");
         it.textContent = label();
     });
@@ -67,7 +67,7 @@ function themeButton(view: View): HTMLElement {
     return it;
 }
 
-/** A page that draws nothing over time has no range. */
+/** A page without charts over time has no range. */
 export function toolbar(view: View, overview: HTMLElement | null, overTime: boolean): HTMLElement {
     return element(
         "div",

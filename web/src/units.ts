@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Figures for people: three significant digits and a unit. Only this module turns quantities into text;
+ * Formats figures with three significant digits and a unit. Only this module turns quantities into text;
  * the rules are those of the command's tables (crates/view/src/units.rs).
  */
 import { instant } from "./clock";
@@ -20,7 +20,7 @@ export type Unit =
     | "bytes_per_second"
     | "sessions";
 
-/** Between a figure and its unit: a no-break space. */
+/** The no-break space between a figure and its unit. */
 const SPACE = "\u00a0";
 /** Shown in place of a missing figure. */
 export const NOTHING = "–";
@@ -42,7 +42,7 @@ function digits(n: number): string {
 /** Units by upper limit; a value is multiplied by `times` and divided by `over`. */
 type Ladder = readonly (readonly [limit: number, times: number, over: number, name: string])[];
 
-// At these limits three digits would round up to the next unit.
+// At these limits, three digits would round up to the next unit.
 const DURATIONS: Ladder = [
     [999.5e-9, 1e9, 1, "ns"],
     [999.5e-6, 1e6, 1, "us"],
@@ -118,7 +118,7 @@ export function figure(value: number | null | undefined, unit: Unit): string {
     }
 }
 
-/** A value as in a table's cell: counts in full, empty if there is none. */
+/** A value for a table cell: counts in full, empty if there is no value. */
 export function cell(value: number | string | null, unit: Unit, zone: Zone): string {
     if (value === null) return "";
     if (typeof value === "string") return value;

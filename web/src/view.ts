@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** What all charts share: the range in view, the cursor's instant, zone and theme. */
+/** The state shared by all charts: the range in view, the instant at the cursor, zone and theme. */
 import type { Zone } from "./clock";
 import type { ThemeName } from "./look/palette";
 
@@ -8,7 +8,7 @@ export interface Range {
     readonly to: number;
 }
 
-/** The changes for which there are listeners. */
+/** The changes that can be listened to. */
 export interface Changes {
     /** The range in view. */
     range: Range;
@@ -112,7 +112,7 @@ export class View {
         this.zoom(middle - half, middle + half);
     }
 
-    /** The recording has grown: a view of all, or of the end, stays so. */
+    /** The recording has grown. A view of all, or of the end, remains one. */
     grow(all: Range): void {
         const { shown, zoomed, all: before } = this;
         this.all = all;

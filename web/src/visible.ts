@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Invisible characters, and characters that change how others are displayed, are shown as \uXXXX, as in
- * the command's text output (crates/view/src/escape.rs). A report's JSON has the characters themselves;
+ * Shows invisible characters, and characters that change how others are displayed, as \uXXXX, like the
+ * command's text output (crates/view/src/escape.rs). A report's JSON has the characters themselves;
  * all text in the page goes through this module.
  */
 
@@ -16,7 +16,7 @@ const escaped = (letter: string): string =>
 /** A text with these characters escaped; line feeds and tabs stay. */
 export const visible = (text: string): string => text.replace(INVISIBLE, escaped);
 
-/** Parses JSON and escapes all its texts. Visiting each value takes time, so only if the JSON has such characters. */
+/** Parses JSON and escapes its texts. Visiting each value takes time, so this is done only if there are such characters. */
 export function parse(json: string): unknown {
     const need = /\\u(?!003c)/.test(json) || json.search(INVISIBLE) >= 0;
     return need

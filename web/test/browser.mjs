@@ -13,7 +13,7 @@ export const template = fileURLToPath(new URL("../../build/web/report.html", imp
 /** How long to wait for something that must happen. */
 const PATIENCE_MS = 120_000;
 
-/** PGTALLY_CHROMIUM, or what is on the path. */
+/** PGTALLY_CHROMIUM, or a browser on the PATH. */
 function chromiumPath() {
     const named = process.env.PGTALLY_CHROMIUM;
     if (named) return named;
@@ -25,14 +25,14 @@ function chromiumPath() {
                 accessSync(path, constants.X_OK);
                 return path;
             } catch {
-                // Not on this path.
+                // Not in this directory.
             }
         }
     }
     throw new Error("no chromium on the path: install it (make bootstrap does), or set PGTALLY_CHROMIUM");
 }
 
-/** `open` and `visit` give a page whose `seen` has its `requests`, `violations`, `errors`; `close` it at the end. */
+/** `open` and `visit` return a page, whose `seen` lists its `requests`, `violations` and `errors`; `close` it at the end. */
 export async function startBrowser() {
     const folder = await mkdtemp(join(tmpdir(), "pgtally-web-"));
     // Chromium's sandbox does not work for root.
@@ -46,7 +46,7 @@ export async function startBrowser() {
         return visit(pathToFileURL(file).href, options);
     }
 
-    /** A page at an address; requests elsewhere than below its path are stopped. */
+    /** Opens the page at an address; blocks requests outside of its path. */
     async function visit(address, options = {}) {
         const below = address.split("?")[0];
         const context = await browser.newContext({
@@ -60,7 +60,7 @@ export async function startBrowser() {
         context.setDefaultTimeout(PATIENCE_MS);
         const page = await context.newPage();
         const seen = { requests: [], violations: [], errors: [] };
-        // Requests to anywhere else are counted and stopped.
+        // Requests to anything else are counted and blocked.
         await context.route("**/*", (route) => {
             const url = route.request().url();
             if (url.startsWith(below)) return route.continue();
@@ -75,7 +75,7 @@ export async function startBrowser() {
         const session = await context.newCDPSession(page);
         await session.send("Performance.enable");
         await page.goto(address);
-        /** Milliseconds that scripts have run since the page was opened. */
+        /** Run time of scripts since the page was opened, in ms. */
         const scriptTime = async () => {
             const { metrics } = await session.send("Performance.getMetrics");
             return 1000 * metrics.find(({ name }) => name === "ScriptDuration").value;
@@ -90,7 +90,7 @@ export async function startBrowser() {
     return { open, visit, close };
 }
 
-/** Brings an element into sight and waits until what belongs there is drawn. */
+/** Scrolls an element into view and waits until its content is drawn. */
 export async function show(page, selector, drawn = "") {
     const centre = () => page.locator(selector).evaluate((it) => it.scrollIntoView({ block: "center" }));
     await centre();
@@ -103,8 +103,8 @@ export async function show(page, selector, drawn = "") {
 }
 
 /**
- * Waits until what `read` gives is true, and returns it. A live page reloads by itself when there is more to show than before:
- * what was being read then is read again.
+ * Waits until the result of `read` is true, and returns it. A live page reloads by itself when there is more to show; reading
+ * that was interrupted by that is repeated.
  */
 export async function until(read) {
     const end = Date.now() + PATIENCE_MS;
@@ -116,7 +116,7 @@ export async function until(read) {
     throw new Error(`not so after ${PATIENCE_MS / 1000} s: ${read}`);
 }
 
-/** What `read` gives of a page that does not reload meanwhile. */
+/** The result of `read`, on a page that does not reload meanwhile. */
 export async function steadily(read) {
     for (;;) {
         try {
@@ -127,7 +127,7 @@ export async function steadily(read) {
     }
 }
 
-/** Where a chart's plot lies in the page: left, top, width, height. */
+/** The position of a chart's plot in the page: left, top, width, height. */
 export async function plotBox(page, id) {
     return page.locator(`#${id} .u-over`).boundingBox();
 }
@@ -148,5 +148,5 @@ export async function pixel(page, id, across, down) {
     );
 }
 
-/** The texts of a chart's time axis cannot be read from a canvas; the bar says what is in view. */
+/** The visible range, from the bar, because the texts of a chart's time axis cannot be read from a canvas. */
 export const inView = (page) => page.locator(".range").innerText();

@@ -9,7 +9,7 @@ import { onPage, report } from "./on-page.mjs";
 const { shade } = await load("look/palette.ts");
 const units = await load("units.ts");
 
-/** Where point `i` lies across a plot that shows everything. */
+/** The horizontal position of point `i` in a plot that shows everything. */
 const across = (i) => (i + 0.5) / 600;
 /** The height of the stack up to and including `last`, at point `i`. */
 const stackedTo = (last, i) =>
@@ -99,7 +99,7 @@ onPage("dragging zooms all charts and their tables, a double click shows everyth
     await page.mouse.move(box.x + 3, box.y + 50);
     assert.match(await page.locator("#chart-activity .tooltip").innerText(), /11:02:(29|30) UTC\+1/);
     await show(page, "#chart-read_handle", "canvas");
-    // The other chart shows the same range: its left edge is 150 s after the start.
+    // The other chart shows the same range, whose left edge is 150 s after the start.
     const other = await plotBox(page, "chart-read_handle");
     await page.mouse.move(other.x + 3, other.y + 50);
     assert.match(
@@ -141,7 +141,7 @@ onPage("the tooltip shows the figures of its point, in all linked charts", async
     assert.match(tooltip, new RegExp(`cpu\\s+${units.figure(valueAt(0, at), "sessions")}`));
     assert.match(tooltip, new RegExp(`all\\s+${units.figure(stackedTo(13, at), "sessions")}`));
     assert.match(tooltip, /checkpoint: 58 s/);
-    // The legend of another chart shows the same instant.
+    // The legend of another chart shows the same time.
     const legend = page.locator("#chart-read_handle .legend");
     await show(page, "#chart-read_handle", "canvas");
     const other = await plotBox(page, "chart-read_handle");
@@ -171,7 +171,7 @@ onPage("the legend hides curves, and its shares are of the visible ones", async 
     // Without cpu the stack begins with the next series.
     assert.equal(await pixel(page, "chart-activity", across(233), 0.985), shade("io", 0, 4, "light"));
     await entry(/^cpu$/).click();
-    // The others are faint while the pointer is on its name.
+    // The other series are pale while the pointer is on its name.
     await page.mouse.move(0, 300);
     assert.equal(await pixel(page, "chart-activity", across(233), 0.985), shade("cpu", 0, 1, "light"));
     assert.equal(Number(await share("IO:WALSync")), before);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// The page as the command fills it: its golden report in its golden HTML. Checks that the script finds
-// every row, cell and figure that the command writes.
+// Tests the page as filled by the command: the golden report in the golden HTML. Checks that the script
+// finds every row, cell and figure that the command writes.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// The page of a comparison in a real browser: time since each side began, colours of the sides, pairs of bars.
+// Tests the page of a comparison in a real browser: time since the start of each side, colours of the sides, pairs of bars.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inView, pixel, show } from "./browser.mjs";
@@ -71,7 +71,7 @@ for (const scheme of ["light", "dark"]) {
         await show(page, "#chart-rate", "canvas");
         assert.match(await inView(page), /^0\u00a0s – 40\u00a0s/);
         assert.equal(await page.locator(".toolbar button", { hasText: /Local|UTC/ }).count(), 0);
-        // Lines are 1.5 pixels wide: look for their colours around where they are; the axis ends at 106.
+        // Lines are 1.5 pixels wide: search for their colours around their positions; the axis ends at 106.
         const colours = async (value) => {
             const found = [];
             for (let by = -0.012; by <= 0.012; by += 0.003)
@@ -82,7 +82,7 @@ for (const scheme of ["light", "dark"]) {
         assert.ok((await colours(100)).includes(shade("io", 0, 1, scheme)), await colours(100));
         await page.locator("#chart-rate .u-over").hover({ position: { x: 100, y: 50 } });
         const box = page.locator("#chart-rate .tooltip");
-        assert.match(await box.innerText(), /^\d+\u00a0s after the beginning\s+A\s+50\/s\s+B\s+100\/s/);
+        assert.match(await box.innerText(), /^\d+\u00a0s since the start\s+A\s+50\/s\s+B\s+100\/s/);
         assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });
         await page.context().close();
     });

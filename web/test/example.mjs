@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-// An artificial report in the form of docs/reference-json.md, whose figures tests can compute.
+// An artificial report in the format of docs/reference-json.md, whose figures tests can compute.
 
-/** Where the example begins: 2026-11-21 10:00:00 UTC. */
+/** The start of the example: 2026-11-21 10:00:00 UTC. */
 export const BEGIN = Date.UTC(2026, 10, 21, 10) / 1000;
 
-/** The statement that must be shown and never run. */
+/** A statement that must be shown as text, and never run as a script. */
 export const HOSTILE = `SELECT '</script><script>window.ran = 1</script><img src=x onerror="window.ran = 2">'`;
 
 const ACTIVITIES = [
@@ -24,7 +24,7 @@ const ACTIVITIES = [
     ["other", "other", 1],
 ];
 
-/** What series `series` is at point `point`: the same at every run, and never the same twice in a row. */
+/** The value of series `series` at point `point`: the same in every run, and never the same twice in a row. */
 export const valueAt = (series, point) =>
     Number((3 / (series + 1) + 0.5 * Math.sin(point / 7 + series) ** 2).toFixed(4));
 
@@ -255,7 +255,7 @@ function waitTable(main) {
     const covered = main.seconds.reduce((sum, s) => sum + s, 0);
     const rows = ACTIVITIES.slice(1).map(([name, kind], i) => {
         const seconds = main.seconds.reduce((sum, s, p) => sum + s * valueAt(i + 1, p), 0);
-        // One row has no percentiles, as cpu has none.
+        // One row has no percentiles, because cpu has none.
         return {
             kind,
             row: [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// Fills the page's template as the command does (crates/view/src/html.rs): the report as
-// JSON, and all of its tables as plain HTML.
+// Fills the page's template like the command (crates/view/src/html.rs): the report as JSON, and
+// all of its tables as plain HTML.
 const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => escapes[c]);
 

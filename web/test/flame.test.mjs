@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-// The tree of a flame graph, exactly.
+// Tests the tree of a flame graph exactly.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.mjs";
 
 const { treeOf } = await load("flame/tree.ts");
 
-/** A tenth of a second of the first statement on a CPU at 10 Hz, and two instants of each account in 4 seconds. */
+/** CPU samples at 10 Hz, so 0.1 s each, with one of the first statement; and 8 instants of sessions in 4 seconds. */
 const profile = {
     seconds: 4,
     hertz: 10,
@@ -30,7 +30,7 @@ const profile = {
         { name: "ext4", image: "kernel [ext4]" },
     ],
     stacks: [
-        // Innermost first; a frame without a symbol is left out.
+        // Innermost first; frames without a symbol are omitted.
         { process: 0, statement: 0, phase: "execute", activity: "cpu", frames: [1, 9, 0], samples: 1 },
         { process: 0, statement: 1, phase: "execute", activity: "cpu", frames: [0], samples: 2 },
         { process: 0, statement: null, phase: "", activity: "", frames: [2], samples: 4 },
@@ -39,14 +39,14 @@ const profile = {
     ],
     sessions: [
         { statement: 0, phase: "execute", activity: "cpu", samples: 2 },
-        // On a CPU for all of its time.
+        // On a CPU all the time.
         { statement: 1, phase: "execute", activity: "cpu", samples: 0.4 },
         { statement: 0, phase: "execute", activity: "IO:DataFileRead", samples: 1 },
         { statement: null, phase: "idle", activity: "Client:ClientRead", samples: 3 },
     ],
 };
 
-/** All nodes: the path, where it is from, its class, seconds. */
+/** All nodes: path, origin, class, seconds. */
 function nodes(options) {
     const found = {};
     const walk = (node, path) => {
@@ -67,17 +67,17 @@ test("time on CPUs is that of the samples, below their accounts", () => {
             "execute / cpu": ["activity", "cpu", 0.3],
             "execute / cpu / main": ["postgres", "cpu", 0.3],
             "execute / cpu / main / read": ["kernel", "cpu", 0.1],
-            "account not known": ["phase", "plain", 0.4],
-            "account not known / account not known": ["activity", "other", 0.4],
-            "account not known / account not known / ext4": ["kernel [ext4]", "other", 0.4],
+            "unknown account": ["phase", "plain", 0.4],
+            "unknown account / unknown account": ["activity", "other", 0.4],
+            "unknown account / unknown account / ext4": ["kernel [ext4]", "other", 0.4],
             pgbench: ["process", "other", 1.6],
             "pgbench / main": ["postgres", "other", 1.6],
         },
     ]);
 });
 
-test("time off the CPU is that of the sessions without that of the samples", () => {
-    const waiting = "waiting for a CPU, or blocked outside of a wait event";
+test("off-CPU time is that of the sessions without that of the samples", () => {
+    const waiting = "waiting for a CPU, or blocked without a wait event";
     assert.deepEqual(nodes({ grouping: "statement", wall: true, idle: false }), [
         3.7,
         {
@@ -93,10 +93,10 @@ test("time off the CPU is that of the sessions without that of the samples", () 
             "statement 8 / execute": ["phase", "plain", 0.2],
             "statement 8 / execute / cpu": ["activity", "cpu", 0.2],
             "statement 8 / execute / cpu / main": ["postgres", "cpu", 0.2],
-            "no statement, or not known": ["statement", "plain", 0.4],
-            "no statement, or not known / account not known": ["phase", "plain", 0.4],
-            "no statement, or not known / account not known / account not known": ["activity", "other", 0.4],
-            "no statement, or not known / account not known / account not known / ext4": ["kernel [ext4]", "other", 0.4],
+            "no statement, or unknown": ["statement", "plain", 0.4],
+            "no statement, or unknown / unknown account": ["phase", "plain", 0.4],
+            "no statement, or unknown / unknown account / unknown account": ["activity", "other", 0.4],
+            "no statement, or unknown / unknown account / unknown account / ext4": ["kernel [ext4]", "other", 0.4],
             pgbench: ["process", "other", 1.6],
             "pgbench / main": ["postgres", "other", 1.6],
         },

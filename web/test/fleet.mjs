@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// Opens the page of a fleet of crates/tally/tests/server/fleet_page.rs, and prints as JSON what it saw. Usage: node fleet.mjs ADDRESS [PICTURE]
+// For crates/tally/tests/server/fleet_page.rs: opens the page of a fleet, and prints its findings as JSON.
+// Usage: node fleet.mjs ADDRESS [PICTURE]
 import { show, startBrowser, until } from "./browser.mjs";
 
 const [address, picture] = process.argv.slice(2);
@@ -8,7 +9,7 @@ try {
     const page = await browser.visit(address);
     await page.locator("#chart-sessions").waitFor();
     const read = (selector) => page.evaluate((of) => [...document.querySelectorAll(of)].map((it) => it.innerText), selector);
-    /** The texts of these, of which there is one at least, once this chart is drawn. */
+    /** Waits until this chart is drawn, and returns the texts of these elements, of which there is at least one. */
     const some = (selector, chart) =>
         until(async () => {
             if (chart) await show(page, chart, "canvas");
@@ -21,7 +22,7 @@ try {
     const first = await answered();
     await until(async () => (await answered()) !== first);
     if (picture) await page.screenshot({ path: picture, fullPage: true });
-    // The cells of a live page link as those of the first one.
+    // The cells of a live page have the same links as those of the first one.
     await page.locator("#table-hosts").getByRole("link", { name: "one" }).click();
     await page.waitForURL(/host=one/);
     await page.locator("#table-hosts").waitFor();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// The live page: a server that returns a newer report at each request.
+// Tests the live page with a server that returns a newer report at each request.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -14,12 +14,12 @@ const live = (seconds) => ({
 });
 let browser;
 let server;
-/** What the server answers with: a report, or null for an error. */
+/** The server's answer: a report, or null for an error. */
 let answer;
 let asked = 0;
 
 before(async () => {
-    // As in `tally serve`: the page may connect to its own server only.
+    // Like `tally serve`: the page may only connect to its own server.
     const page = (await readFile(template, "utf8")).replace(
         "default-src 'none'",
         "default-src 'none'; connect-src 'self'",
@@ -54,7 +54,7 @@ test("a live page grows, shows when its server does not answer, and resumes", as
     await page.locator("#chart-activity").getByRole("button", { name: "Table" }).click();
     assert.equal(await points.count(), 90);
 
-    // A zoomed view stays while the recording grows.
+    // A zoomed view is kept while the recording grows.
     await page.locator("#chart-activity .plot").focus();
     await page.keyboard.press("+");
     const zoomed = await inView(page);

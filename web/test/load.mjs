@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// A module of the page, for a test that needs no browser.
+// Loads a module of the page, for tests that need no browser.
 import { build } from "esbuild";
 import { fileURLToPath } from "node:url";
 

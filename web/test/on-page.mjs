@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Runs tests on the example's page, and checks after each what no page may ever do.
+// Runs tests on the example's page, and checks after each that the page did nothing that is forbidden.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startBrowser } from "./browser.mjs";
@@ -16,7 +16,7 @@ after(() => browser?.close());
 /** Opens any other page. */
 export const open = (...what) => browser.open(...what);
 
-/** Opens the example's page and hands it to `use`. */
+/** Opens the example's page and passes it to `use`. */
 export function onPage(name, use, options = {}) {
     test(name, async () => {
         const page = await browser.open(report, options);

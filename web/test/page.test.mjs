@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// The page in a real browser: themes, paper, widths, and what it must not do.
+// Tests the page in a real browser: themes, printing, widths, and what it must not do.
 import assert from "node:assert/strict";
 import { stat } from "node:fs/promises";
 import { test } from "node:test";
@@ -150,7 +150,7 @@ test("a report of a newer version shows a message and leaves the tables unchange
     await page.context().close();
 });
 
-// 24 hours at 1 Hz: 2,000 points of 14 activities, throughput at its own second, 500 statements.
+// 24 hours at 1 Hz: 2,000 points of 14 activities, throughput per second, 500 statements.
 const day = example({ points: 2000, step: 43.2, statements: 500, fine: 86_400 });
 
 test("a day's report is small and drawn quickly", async () => {
@@ -162,7 +162,7 @@ test("a day's report is small and drawn quickly", async () => {
             performance.getEntriesByName("pgtally-begin")[0].startTime,
     );
     await show(page, "#chart-activity", "canvas");
-    // No time limit, since other work may take the CPU; docs/results.md has the figures.
+    // No time limit, because other processes may use the CPU; docs/results.md has the figures.
     console.log(
         `script until interactive: ${took.toFixed(0)} ms; with the charts in sight: ${(await page.scriptTime()).toFixed(0)} ms`,
     );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// The classes' colours for normal vision and with colour blindness.
+// Tests the colours of the classes for normal vision and for colour blindness.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.mjs";
@@ -20,7 +20,7 @@ const linear = (hex) =>
         .map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
         .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
 
-/** CIE L*a*b* of a colour as those eyes see it. */
+/** CIE L*a*b* of a colour as seen with that vision. */
 function lab(hex, eyes) {
     const rgb = linear(hex);
     const [r, g, b] = [0, 3, 6].map((row) =>

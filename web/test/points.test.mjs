@@ -175,22 +175,22 @@ test("histograms of all rows share a scale of at least a decade, and their areas
     const narrow = spanOf([[[1, 2, 9]]]);
     assert.deepEqual([narrow.low, narrow.high].map((s) => s.toFixed(4)), ["0.4472", "4.4721"]);
     assert.deepEqual(spanOf([[]]), { low: 1e-6, high: 1 });
-    // Three decades over 30 pixels: the last bar is as high as four times its count, since it is as wide.
+    // Three decades over 30 pixels: both bars are equally wide, so both have 4 pixels of height per count.
     const path = histogramPath([[0.001, 0.01, 4], [0.01, 0.1, 0], [0.1, 1, 1]], { low: 0.001, high: 1 }, 30, 16);
     assert.equal(path, "M0.0 16V0.0H10.0V16ZM20.0 16V12.0H30.0V16Z");
-    // Twice as wide, as many: half as high. What is rare stays visible.
+    // The same count over twice the width: half the height. Rare values stay visible.
     const widths = histogramPath([[0.001, 0.01, 40], [0.01, 1, 40]], { low: 0.001, high: 1 }, 30, 16);
     assert.equal(widths, "M0.0 16V0.0H10.0V16ZM10.0 16V8.0H30.0V16Z");
     const rare = histogramPath([[0.001, 0.01, 4000], [0.01, 0.1, 1]], { low: 0.001, high: 1 }, 30, 16);
     assert.match(rare, /V15\.3H20\.0V16Z$/);
-    // Times that were too short to measure begin at zero, which no logarithm has.
+    // Times too short to measure begin at zero, which has no logarithm.
     const first = [[0, 0.01, 1]];
     assert.deepEqual(spanOf([first, [[0.002, 0.04, 1]]]), { low: 0.002, high: 0.04 });
     assert.equal(histogramPath(first, { low: 0.001, high: 1 }, 30, 16), "M0.0 16V0.0H10.0V16Z");
     assert.deepEqual(spanOf([[[2, 2, 1]]]), { low: 1e-6, high: 1 });
 });
 
-/** What is drawn, in a document that keeps it: name, attributes, children. */
+/** The drawing, in a document that records it: name, attributes, children. */
 function drawing(draw) {
     globalThis.document = {
         createElementNS: (_, name) => {
@@ -220,7 +220,7 @@ test("small pictures say in words what they show", () => {
     const parts = Object.entries(shares).map(([key, share]) => ({ class: key, share }));
     const split = drawing(() => splitbar(parts));
     assert.equal(label(split), "cpu 25.0 %, io 50.0 %, lock 0.1 %");
-    // Of 108 pixels, with half a pixel between them.
+    // 108 pixels, with half a pixel between bars.
     assert.deepEqual(
         split.children.slice(1).map((it) => [it.class, it.x, it.width]),
         [

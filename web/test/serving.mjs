@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// Opens the live page of crates/tally/tests/server/serve.rs while a load runs, and prints as JSON what it saw. Usage: node serving.mjs ADDRESS [PICTURE]
+// For crates/tally/tests/server/serve.rs: opens the live page while a load runs, and prints its findings as JSON.
+// Usage: node serving.mjs ADDRESS [PICTURE]
 import { inView, pixel, show, startBrowser, steadily, until } from "./browser.mjs";
 
 const [address, picture] = process.argv.slice(2);
@@ -29,7 +30,7 @@ try {
         commits = await readCommits();
         return commits.length >= first + 5 && commits.slice(0, -1).some((rate) => rate > 0);
     });
-    // Something is drawn, whenever the load began.
+    // Something is drawn, regardless of when the load began.
     const readColours = async () => {
         await show(page, "#chart-activity", "canvas");
         const colours = new Set();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Tables in a real browser: sorting, filter, files, a statement's details.
+// Tests tables in a real browser: sorting, filter, files, details of a statement.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { inView, show } from "./browser.mjs";
@@ -109,7 +109,7 @@ onPage("a statement opens to its text, histogram, activities and plans; HTML in 
     assert.match(await detail.innerText(), /60\.0\s%/);
     await opener.press("Enter");
     assert.equal(await detail.count(), 0);
-    // The menu shows the columns that the bars replace.
+    // The menu offers the columns that the bars replace.
     const cpu = page.locator('#table-statements th[data-key="cpu_share"]');
     assert.ok(await cpu.isHidden());
     await page.locator(".columns summary").click();

@@ -126,7 +126,7 @@ test("a missing figure is a dash in a chart and empty in a table", () => {
     assert.equal(cell(1795255200, "time", "UTC"), "2026-11-21 10:00:00");
 });
 
-/** Calls `run` with the process's time zone set. */
+/** Calls `run` with the time zone of the process set to `zone`. */
 function inZone(zone, run) {
     const before = process.env.TZ;
     process.env.TZ = zone;

@@ -16,7 +16,7 @@ test("texts of a report are escaped, and its figures stay", () => {
     const shown = { text: "select '\\u202E'", list: ["\\u200B", 1.5, null], "<": "<" };
     const json = JSON.stringify(report);
     assert.deepEqual(parse(json), shown);
-    // As the command writes it into a page.
+    // In the form that the command writes into a page.
     const escaped = json.replace("\u202e", "\\u202E").replace("\u200b", "\\u200B").replaceAll("<", "\\u003c");
     assert.deepEqual(parse(escaped), shown);
     assert.deepEqual(parse('{"a": "\\u003cb>"}'), { a: "<b>" });

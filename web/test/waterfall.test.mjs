@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Traces: the messages and rows that are made of the lines, and the page in a real browser.
+// Tests traces: the messages and rows made from the lines, and the page in a real browser.
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ const line = (what, ns, length_ns, more = {}) => ({ pid: 7, what, ns, length_ns,
 const read = (ns, length, more = {}) =>
     line("wait", ns, length, { phase: "execute", activity: "IO:DataFileRead", operation: "read", file: "base/5/16384", ...more });
 
-/** A query of 10 ms that reads twice in a node of its plan; then its worker, and a short message. */
+/** A query of 10 ms that reads twice in a plan node; then its worker, and a short message. */
 const lines = [
     line("trace", 0, null, { time: 1e9 }),
     line("statement", 0.1 * MS, null, { query: HOSTILE, queryid: "42", depth: 0 }),
@@ -124,7 +124,7 @@ test("what a process without messages does ends with its wait, and idle time alo
     assert.deepEqual(of(line("cpu", 5, 3, { phase: "other" }), line("wait", 20, 1, { activity: "IO:WALSync" })), [[5, 21, 2]]);
     assert.deepEqual(of(line("cpu", 5, 3, { phase: "idle" }), line("wait", 8, 9, idle), line("sums")), []);
     assert.deepEqual(of(line("cpu", 5, 3, { phase: "idle in transaction" }), line("cpu", 8, 2, { phase: "execute" })), [[5, 10, 2]]);
-    // A wait of no length does not end anything.
+    // A wait of length zero ends nothing.
     assert.deepEqual(of(line("cpu", 5, 3, { phase: "execute" }), line("wait", 8, 0, idle), line("cpu", 8, 1, { phase: "execute" })), [[5, 9, 3]]);
     assert.deepEqual(of(line("cpu", 5, 3, { phase: "execute" }), line("wait", 8, 1, idle), line("cpu", 9, 1, { phase: "execute" })), [
         [5, 8, 1],
@@ -212,7 +212,7 @@ test("waits are one row by event, object and node within a step, and a step cons
             line("step", 16, 4, { depth: 1, rows: 5000 }),
             wait(21),
             line("step", 0, 24, { depth: 0, rows: 1 }),
-            // Its beginning was lost, as were the names of what follows.
+            // Its beginning was lost, and so were the names of the rest.
             line("step", 0, 24, { depth: 0 }),
             line("statement", 25, null),
             line("wait", 26, 1),
@@ -269,7 +269,7 @@ test("plan nodes are below their parents, from their first wait to their last, a
             [2, "[2] Insert", 6, 2, 2],
             [3, "[2] Scan", 4, 8, 4],
             [2, "[1] Join", 30, null, null],
-            // A plan has no circle; a damaged trace may have one.
+            // A plan has no cycle, but a damaged trace may have one.
             [51, "[7] circle", 30, null, null],
             [1, "[8] unknown", 30, null, null],
             [1, "[9] node", 30, null, null],

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * spin.c
- *	  A known cost: each statement spins for spin.nanoseconds, unless the segment's pause word is set.
+ *	  Adds a known cost: each statement spins for spin.nanoseconds, unless the segment's pause word is set.
  *
- * `tally cost --of outside` toggles that word, and must find the length of the spin in its figure, or nothing
- * where the length is 0. The spin ends by the clock, so it does not depend on the processor's frequency. An
- * interrupt during a spin is part of it.
+ * `tally cost --of outside` toggles that word, and must measure the length of the spin, or nothing if the length is 0.
+ * The spin is timed by the clock, so it does not depend on the CPU's frequency. An interrupt during a spin is part of
+ * it.
  *
  * To be preloaded after pg_tally.
  */
@@ -21,11 +21,11 @@
 PG_MODULE_MAGIC;
 
 /*
- * Both sides spin for some readings of the clock, plus a length that a counter varies: a spin ends at the first
- * reading past its end, and with one fixed length the two sides would exceed theirs by different amounts.
+ * Both sides spin for some clock readings, plus a length that varies with a counter. A spin ends at the first reading
+ * past its end, and with a fixed length the two sides would overshoot by different amounts.
  */
 #define COMMON 300
-#define DITHER 512				/* many readings; a power of two */
+#define DITHER 512				/* equals many readings; a power of two */
 #define STEP 197				/* odd */
 
 extern void _PG_init(void);
@@ -50,7 +50,7 @@ spin_ExecutorStart(QueryDesc *queryDesc, int eflags)
 	if (unlikely(pause_word == NULL))
 		pause_word = find_pause();
 
-	/* Both sides spin, so that the difference is what was asked for. */
+	/* Both sides spin, so that the difference is the requested length. */
 	if (spin_nanoseconds > 0)
 	{
 		bool		paused = __atomic_load_n(pause_word, __ATOMIC_RELAXED) & TALLY_PAUSE_STATEMENTS;
@@ -67,8 +67,8 @@ void
 _PG_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
-		elog(ERROR, "spin must be loaded by shared_preload_libraries, after pg_tally");
-	DefineCustomIntVariable("spin.nanoseconds", "How long each statement spins.", NULL,
+		elog(ERROR, "spin must be loaded via shared_preload_libraries, after pg_tally");
+	DefineCustomIntVariable("spin.nanoseconds", "Sets how long each statement spins.", NULL,
 							&spin_nanoseconds, 0, 0, 1000000000, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	if (ExecutorStart_hook != NULL)
 		previous_ExecutorStart = ExecutorStart_hook;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_peer.c
- *	  Lets pg_stat_statements be toggled by the segment's pause word.
+ *	  Toggles pg_stat_statements by the segment's pause word.
  *
- * `tally cost` toggles pg_tally's statements by one word in the segment. To measure pg_stat_statements in
- * the same way, each statement sets its `track` to none if the word is set, else to top. The variable is
- * written directly, since setting it by name would slow down the first transaction of each slice.
+ * `tally cost` toggles pg_tally's statements with a word in the segment. To measure pg_stat_statements in the
+ * same way, each statement sets its `track` to none if the word is set, and to top otherwise. The variable is
+ * written directly, because setting it by name would slow down the first transaction of each slice.
  *
  * To be preloaded after pg_tally and pg_stat_statements, so that its hooks run before theirs.
  */
@@ -33,7 +33,7 @@ static int *track;
 static int	track_none;
 static int	track_top;
 
-/* The variable of the setting, and the two values it takes here. */
+/* Find the variable of the setting, and the two values used here. */
 static void
 find_track(void)
 {
@@ -55,7 +55,7 @@ find_track(void)
 		track = setting->variable;
 	}
 	if (track == NULL)
-		elog(ERROR, "statement_peer: there is no setting \"%s\"", TRACK);
+		elog(ERROR, "statement_peer: unrecognized parameter \"%s\"", TRACK);
 }
 
 static inline void
@@ -100,7 +100,7 @@ void
 _PG_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
-		elog(ERROR, "statement_peer must be loaded by shared_preload_libraries, as the last one");
+		elog(ERROR, "statement_peer must be loaded via shared_preload_libraries, as its last entry");
 	previous_post_parse_analyze = post_parse_analyze_hook;
 	post_parse_analyze_hook = peer_post_parse_analyze;
 	if (ExecutorStart_hook != NULL)

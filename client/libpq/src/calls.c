@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * calls.c
- *	  The calls that a thread is in, and their figures.
+ *	  The stack of a thread's calls, and their figures.
  *
- * Two readings of the clock a call. A thread's frames are an array; each knows where in the stack its function is. A
- * call that never returned (siglongjmp) is found by that: its function lay below the one that is called now, or is not
- * the one that returns. Stacks grow down on all processors that this is built for.
+ * There are two clock readings per call. A thread's frames are an array; each has the stack position of its function. That
+ * reveals calls that never returned (siglongjmp): their function was below the one being called now, or is not the one
+ * that returns. Stacks grow downwards on all processors that this is built for.
  *
- * Concurrency contract: a thread's state is its own. A signal handler may call libpq, too; while the state is being
- * changed (`busy`), such a call is not measured.
+ * Concurrency contract: the state is private to the thread. A signal handler may call libpq, too; if it does so while the
+ * state is being changed (`busy`), its call is not measured.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@
 
 typedef struct frame
 {
-	uintptr_t	stack;				/* where its pq_call is */
+	uintptr_t	stack;				/* address of its pq_call */
 	uint64_t	callees;			/* ticks in calls from this one */
 	uint64_t	bytes;				/* sent and received */
 	uint16_t	function;
@@ -29,25 +29,25 @@ typedef struct frame
 typedef struct thread
 {
 	volatile bool busy;
-	bool		refused;			/* there is no slot; of this generation */
+	bool		refused;			/* no slot was available in this generation */
 	uint16_t	depth;
 	uint32_t	generation;			/* of the process that claimed the slot; 0: none */
-	const pq_caller *caller;		/* the last one */
+	const pq_caller *caller;		/* the last caller */
 	tally_slot	slot;
 	uint32_t	accounts[ACCOUNTS];
 	frame		frames[DEPTH_MAX];
 	pq_indexes	indexes[FUNCTIONS];
 	bool		touched[FUNCTIONS];
-	uint16_t	active[FUNCTIONS];	/* calls in progress */
+	uint16_t	active[FUNCTIONS];	/* number of calls in progress */
 } thread;
 
-/* In the first block of thread-local memory: the access to any other may allocate. */
+/* In the initial block of thread-local memory, because access to other blocks may allocate. */
 static __thread thread own __attribute__((tls_model("initial-exec")));
 
 #define likely(x) __builtin_expect((x), 1)
 #define unlikely(x) __builtin_expect((x), 0)
 
-/* What the compiler must not move out of, or into, the time in which the state changes. */
+/* A barrier, so that the compiler moves nothing into or out of the time in which the state changes. */
 static inline void
 begin_change(thread *self)
 {
@@ -83,7 +83,7 @@ drop(thread *self, uint16_t depth)
 		self->active[self->frames[--self->depth].function]--;
 }
 
-/* The level word has changed. At level off no frame is kept. */
+/* The level word has changed. At level off, no frames are kept. */
 static __attribute__((noinline, cold)) bool
 follow(thread *self, uint64_t now)
 {
@@ -95,7 +95,7 @@ follow(thread *self, uint64_t now)
 	return TALLY_LEVEL_OF(self->slot.word) != TALLY_LEVEL_OFF;
 }
 
-/* Whether anything is measured at this level. */
+/* Is anything measured at this level? */
 static inline bool
 is_on(thread *self, uint64_t now)
 {
@@ -208,7 +208,7 @@ end(thread *self, const pq_call *call, bool failed, uint64_t bytes)
 		if (likely(outermost))
 			tally_add_amount(slot, at->inclusive, elapsed, bytes, false);
 		else
-			slot->heads[at->inclusive].count++;	/* its time and bytes are in those of the outermost one */
+			slot->heads[at->inclusive].count++;	/* its time and bytes are included in the outermost call's */
 	}
 	if (likely(at->exclusive != TALLY_NONE))
 		tally_add_plain(slot, at->exclusive, elapsed - callees);
@@ -253,7 +253,7 @@ pq_leave(pq_call *call, bool failed)
 	end_change(self);
 }
 
-/* Only in a thread that is in a call of libpq: what else libpq does is nobody's. */
+/* Only in a thread that is in a call of libpq: other activity of libpq belongs to no call. */
 void
 pq_enter_socket(pq_call *call, enum pq_function function)
 {

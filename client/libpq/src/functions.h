@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * functions.h
- *	  The functions of libpq that are measured: the only place that names them.
+ *	  The list of the measured functions of libpq.
  *
- * Those that may send, wait, or do work for a whole result. What reads a field (PQgetvalue, PQntuples) is left out: it
- * takes less time than measuring it, and a program calls it for every value. So are the lo_* functions, whose names
- * other libraries may use.
+ * These are the functions that may send, wait, or work on a whole result. Functions that read a field (PQgetvalue,
+ * PQntuples) are left out: they take less time than measuring them, and programs call them for every value. So are the
+ * lo_* functions, because other libraries may use these names.
  *
- *	  PQ_FUNCTION(type, when it failed, name, parameters, arguments)
- *	  PQ_ACTION(name, parameters, arguments)		the same for one without a result
+ *	  PQ_FUNCTION(type, failure condition, name, parameters, arguments)
+ *	  PQ_ACTION(name, parameters, arguments)		the same for a function without a result
  *
  * The types are libpq's own, so a header of libpq with another declaration does not compile.
  */

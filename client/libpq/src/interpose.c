@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * interpose.c
- *	  The functions of libpq, as programs see them while this library is preloaded.
+ *	  Defines the functions of libpq that programs call while this library is preloaded.
  *
- * The loader binds a program's calls to these, since the library comes before libpq. A function that the real libpq
- * does not have (it is older) fails as that function does: it returns NULL or 0.
+ * The loader binds a program's calls to these functions, because this library comes before libpq. A function that the
+ * real libpq lacks (because it is older) reports failure as that function would: it returns NULL or 0.
  */
 #include <libpq-fe.h>
 
 #include "libtally_pq.h"
 
-/* libpq 17 has it; a declaration of the same type is allowed again */
+/* libpq 17 declares it, too, which is allowed because the type is the same */
 typedef struct pg_cancel_conn PGcancelConn;
 
 #define PQ_NULL(call, result) ((result) == NULL)
@@ -24,7 +24,7 @@ typedef struct pg_cancel_conn PGcancelConn;
 
 #define PQ_EXPORTED __attribute__((visibility("default")))
 
-/* A header of libpq before 17 declares not all of them. */
+/* Headers of libpq before 17 do not declare all of them. */
 #define PQ_FUNCTION(type, failed, name, parameters, arguments) PQ_EXPORTED type name parameters;
 #define PQ_ACTION(name, parameters, arguments) PQ_EXPORTED void name parameters;
 #include "functions.h"

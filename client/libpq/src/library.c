@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * library.c
- *	  Which libpq a caller would have called without this library.
+ *	  Finds the libpq that a caller would have called without this library.
  *
- * A libpq that was loaded with the program, or for all (RTLD_GLOBAL), is the next one in the loader's order, and
- * everybody's. Modules of Python and the like bring one with them that nobody else sees (RTLD_LOCAL), perhaps several in
- * one process; dlsym(RTLD_NEXT) does not find these. So the caller's own object is looked up, and libpq in what it needs.
- * An object without one called through a module that ended with the call (a tail call): the libpq that is there is used.
- * A function that libpq calls back, such as a receiver of notices, and that ends with a call of libpq looks like libpq
- * itself: that call is not counted.
+ * A libpq that was loaded with the program, or globally (RTLD_GLOBAL), is the next one in the loader's order, for all
+ * callers. Python modules and the like load a libpq that nobody else sees (RTLD_LOCAL), possibly several in one process;
+ * dlsym(RTLD_NEXT) does not find these. So we look up the caller's object, and libpq among its dependencies. A caller
+ * without such a dependency was reached by a tail call from a module; then the libpq found first is used. A callback of
+ * libpq, such as a notice receiver, that ends with a call of libpq looks like libpq itself, so that call is not counted.
  *
- * libpq is never unloaded: its functions' addresses are kept.
+ * libpq is never unloaded, because we keep the addresses of its functions.
  *
  * Concurrency contract: entries are added and never change. A signal handler may add one, so there is no lock, and two
- * threads may add the same object twice. The loader's functions are called with no lock of ours held.
+ * threads may add the same object twice. None of our locks is held while the loader's functions are called.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -30,7 +29,7 @@
 
 #define LIBRARIES 8
 #define CALLERS 64
-/* Every libpq has it, whatever its version. */
+/* A function that every version of libpq has. */
 #define KNOWN_BY "PQexec"
 
 typedef struct entry
@@ -44,7 +43,7 @@ static uint32_t caller_count;		/* reserved */
 static struct
 {
 	pq_library	library;
-	pq_caller	anyone;				/* at no address: who is not in the table of callers */
+	pq_caller	anyone;				/* stands for callers that are not in the table */
 	bool		ready;				/* stored last */
 }			libraries[LIBRARIES];
 static uint32_t library_count;		/* reserved */
@@ -64,7 +63,7 @@ known_caller(uintptr_t address)
 	return NULL;
 }
 
-/* The first libpq that was found, or the one that has this address; -1: none. */
+/* The first libpq found, or the one that contains this address; -1 if there is none. */
 static int
 known_library(uintptr_t address)
 {
@@ -75,11 +74,11 @@ known_library(uintptr_t address)
 	return -1;
 }
 
-/* An object that is loaded. */
+/* A loaded object. */
 typedef struct object
 {
-	uintptr_t	address;			/* in: it lies within */
-	uintptr_t	low;				/* 0: none was found */
+	uintptr_t	address;			/* input: an address within it */
+	uintptr_t	low;				/* 0: not found */
 	uintptr_t	high;
 	char		path[PATH_MAX];		/* empty: the program itself */
 } object;
@@ -110,7 +109,7 @@ is_object_at(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* The function in this object and what it needs. NULL for the program itself: what it needs is the loader's next. */
+/* The function in this object and its dependencies. NULL for the program itself, whose libpq is the loader's next. */
 static void *
 find_from(const char *path, const char *name)
 {
@@ -163,7 +162,7 @@ find_anywhere(const char *name)
 	return found;
 }
 
-/* The libpq with this PQexec, which is the loader's next one or not; -1: it cannot be kept. */
+/* The libpq with this PQexec, whether it is the loader's next one or not; -1 if it cannot be kept loaded. */
 static int
 add_library(void *known, bool is_next)
 {
@@ -186,7 +185,7 @@ add_library(void *known, bool is_next)
 	added = &libraries[index].library;
 	added->low = of.low;
 	added->high = of.high;
-	/* another library may be preloaded that has some of the functions, so the loader's order counts for each */
+	/* another preloaded library may define some of the functions, so the loader's order is followed for each */
 	for (int i = 0; i < PUBLIC_FUNCTIONS; i++)
 		added->real[i] = dlsym(is_next ? RTLD_NEXT : handle, pq_function_names[i]);
 	added->result_status = (int (*) (const void *)) dlsym(is_next ? RTLD_NEXT : handle, "PQresultStatus");
@@ -249,7 +248,7 @@ pq_caller_of(uintptr_t address)
 	if (caller != NULL)
 		return caller;
 	caller = add_caller(address);
-	dlerror();					/* the program's own next call of it is not about ours */
+	dlerror();					/* clear the error, so that the program's next call does not see ours */
 	errno = saved;
 	return caller;
 }
@@ -260,7 +259,7 @@ pq_library_look(void (*found) (const pq_library *library))
 	void	   *known = dlsym(RTLD_NEXT, KNOWN_BY);
 
 	__atomic_store_n(&on_found, found, __ATOMIC_RELEASE);
-	/* those that a constructor has called before ours */
+	/* libraries that a constructor has called before ours ran */
 	for (int i = 0; i < LIBRARIES; i++)
 		if (__atomic_load_n(&libraries[i].ready, __ATOMIC_ACQUIRE))
 			found(&libraries[i].library);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * libtally_pq.h
- *	  The parts of libtally_pq.so, a library that is preloaded into programs which use libpq.
+ *	  The parts of libtally_pq.so, a library to be preloaded into programs that use libpq.
  *
- *	  interpose.c	defines libpq's functions; each calls the real one, measured
- *	  library.c		which libpq that is, for each caller
- *	  calls.c		the calls that a thread is in, and their figures: the hot path
- *	  socket.c		what libpq itself calls to send, to receive and to wait
+ *	  interpose.c	defines libpq's functions; each measures the call of the real one
+ *	  library.c		finds the real libpq for each caller
+ *	  calls.c		the stack of a thread's calls, and their figures: the hot path
+ *	  socket.c		probes on libpq's own calls to send, receive and wait
  *	  process.c		the process's segment, and a slot for each of its threads
- *	  load.c		what happens at load, at a thread's end, after a fork, and at the end; uses all others
+ *	  load.c		actions at load, at a thread's end, after a fork, and at exit; uses all others
  *
- * A function of libpq may be called in a signal handler (PQcancel is), in a child after a fork, before main or after
- * exit, with any lock held. So nothing here allocates, prints or waits without an end; errno stays; and what cannot be
- * measured is called all the same.
+ * A function of libpq may be called in a signal handler (as PQcancel is), in a child after a fork, before main or after
+ * exit, with any lock held. So nothing here allocates, prints or waits indefinitely; errno is preserved; and a call that
+ * cannot be measured is made nevertheless.
  */
 #ifndef LIBTALLY_PQ_H
 #define LIBTALLY_PQ_H
@@ -22,7 +22,7 @@
 
 #include "tally.h"
 
-/* Statistics are of these functions: those of functions.h, then those that libpq calls (socket.c). */
+/* The measured functions: those of functions.h, then those that libpq calls (socket.c). */
 enum pq_function
 {
 #define PQ_FUNCTION(type, failed, name, parameters, arguments) FUNCTION_##name,
@@ -41,11 +41,11 @@ extern const char *const pq_function_names[FUNCTIONS];
 
 /* ---------------------------------------------------------------- library.c */
 
-/* A libpq of this process. It is never unloaded, and this never changes. */
+/* A libpq in this process. It is never unloaded, and this record never changes. */
 typedef struct pq_library
 {
 	uintptr_t	low;				/* it is mapped from here ... */
-	uintptr_t	high;				/* ... to before this */
+	uintptr_t	high;				/* ... to here, exclusive */
 	void	   *real[PUBLIC_FUNCTIONS];	/* NULL: it has no such function */
 	int			(*result_status) (const void *result);
 	int			(*version) (void);
@@ -57,44 +57,44 @@ typedef struct pq_caller
 	uintptr_t	low;
 	uintptr_t	size;
 	const pq_library *library;
-	bool		inside;				/* libpq itself, whose own calls are not the program's */
+	bool		inside;				/* libpq itself, whose internal calls are not the program's */
 } pq_caller;
 
-/* Who calls from this address; NULL: there is no libpq. Saves errno. */
+/* The caller at this address; NULL if there is no libpq. Preserves errno. */
 extern const pq_caller *pq_caller_of(uintptr_t address);
 /*
- * Look for a libpq that was loaded with the program, so that a signal handler need not. `found` is called for each libpq from
- * now on, and for those that were found before; for one perhaps twice.
+ * Look for a libpq that was loaded with the program, so that a signal handler need not. `found` is called for each libpq found
+ * from now on, and for those found before; possibly twice for the same one.
  */
 extern void pq_library_look(void (*found) (const pq_library *library));
 
 /* ---------------------------------------------------------------- calls.c */
 
-/* A call in progress; in the stack of the function that measures it. */
+/* A call in progress, on the stack of the function that measures it. */
 typedef struct pq_call
 {
 	uint64_t	begin;
-	uint32_t	generation;			/* of the process; 0: it is not measured */
+	uint32_t	generation;			/* of the process; 0: not measured */
 	uint16_t	function;
 	uint16_t	depth;				/* of its frame */
 	const pq_library *library;
 } pq_call;
 
-/* A public function is called from this address. Returns the real one; NULL: there is none. */
+/* A public function is called from this address. Returns the real function, or NULL if there is none. */
 extern void *pq_enter(pq_call *call, enum pq_function function, const void *address);
-/* It has returned. `failed`: with an error. */
+/* It has returned. `failed` is true if it reported an error. */
 extern void pq_leave(pq_call *call, bool failed);
 /* The same for a function that libpq calls. */
 extern void pq_enter_socket(pq_call *call, enum pq_function function);
 extern void pq_leave_socket(pq_call *call, uint64_t bytes);
-/* Whether a result is of an error. NULL is. */
+/* Does the result report an error? NULL does. */
 extern bool pq_is_error(const pq_call *call, const void *result);
-/* The calling thread is in no call any more, and has no slot. */
+/* Forget the calling thread's calls and slot. */
 extern void pq_forget_thread(void);
 
 /* ---------------------------------------------------------------- socket.c */
 
-/* Exchange the entries of this library's import table. */
+/* Replace the entries of this library's import table. */
 extern void pq_socket_exchange(const pq_library *library);
 
 /* ---------------------------------------------------------------- process.c */
@@ -106,26 +106,26 @@ enum pq_account
 	ACCOUNTS
 };
 
-/* Changes when the process is another after a fork. Never 0. */
+/* Changes after a fork, in the child. Never 0. */
 extern uint32_t pq_generation;
 
-/* A slot for the calling thread, whose account ACCOUNT_IDLE runs. False: there is none. */
+/* Claim a slot for the calling thread; its account ACCOUNT_IDLE runs. False if there is none. */
 extern bool pq_claim(tally_slot *slot, const pq_library *library, uint32_t accounts[ACCOUNTS]);
 
-/* The numbers of a function's statistics, in the slot's book; indexes may be TALLY_NONE. */
+/* Indexes of a function's statistics in the slot's book; each may be TALLY_NONE. */
 typedef struct pq_indexes
 {
 	uint32_t	account;
 	uint32_t	inclusive;
 	uint32_t	exclusive;
-	uint32_t	failed;				/* TALLY_NONE until there is one */
+	uint32_t	failed;				/* TALLY_NONE until a call fails */
 } pq_indexes;
 
 extern void pq_touch(tally_slot *slot, enum pq_function function, pq_indexes *indexes);
 extern uint32_t pq_touch_failed(tally_slot *slot, enum pq_function function);
 /* Called when the thread ends. */
 extern void pq_retire(tally_slot *slot);
-/* This process begins to be measured; a child after a fork; it ends. `thread_ended` gets a thread's slot. */
+/* Called when measuring begins in this process, in a child after a fork, and at exit. `thread_ended` gets a thread's slot. */
 extern void pq_process_begin(void (*thread_ended) (void *slot));
 extern void pq_process_forked(void);
 extern void pq_process_end(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * load.c
- *	  What happens when the library is loaded, when a thread ends, after a fork, and when the process ends.
+ *	  Actions when the library is loaded, when a thread ends, after a fork, and when the process ends.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -3,14 +3,14 @@
  * process.c
  *	  The segment of this process, and a slot for each of its threads that calls libpq.
  *
- * The segment is made by the first call of libpq, so that a program which never calls it has none. A child after a fork
- * has no slot and makes a segment of its own. The file is removed when the process ends; when it is killed, or ends by
- * _exit, or executes another program, the file stays. Readers see that its process has ended, and the next program that
- * makes a segment there removes it. A file is removed only if it is this library's and its process has ended, of which a
- * lock tells: pids do not, since containers that share a directory have the same ones.
+ * The first call of libpq creates the segment, so a program that never calls libpq has none. After a fork, a child has no
+ * slot and creates its own segment. The file is removed when the process ends; if it is killed, calls _exit, or executes
+ * another program, the file stays. Readers see that its process has ended, and the next program that creates a segment
+ * with that name removes it. A file is removed only if it belongs to this library and its process has ended, according to
+ * a lock. Pids are no criterion, because containers that share a directory may have equal pids.
  *
- * Concurrency contract: `state` says who makes the segment; the others wait for that, but not without an end. What
- * is made is not changed until a fork.
+ * Concurrency contract: `state` says who creates the segment; the others wait for that, for a limited time. The segment
+ * does not change until a fork.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -41,7 +41,7 @@ const char *const pq_function_names[FUNCTIONS] = {
 };
 
 #define GROUPS 4
-#define STATISTICS 256				/* of a thread: all of all functions */
+#define STATISTICS 256				/* per thread: all statistics of all functions */
 #define GROUP_NAME "libpq"
 #define PRODUCER "libtally_pq "
 #define WAIT_NS 1000000
@@ -98,7 +98,7 @@ append_number(char *to, size_t size, uint32_t number)
 	return append(to, size, at);
 }
 
-/* False: it is too long. */
+/* False if the text is too long. */
 static bool
 set_path(void)
 {
@@ -111,7 +111,7 @@ set_path(void)
 
 /* ---------------------------------------------------------------- the file */
 
-/* Of an open file: that its process lives. It ends with the last descriptor, however the process ends. */
+/* Lock an open file to show that its process is alive. The lock ends with the last descriptor, however the process ends. */
 static bool
 lock(int fd)
 {
@@ -129,7 +129,7 @@ is_named(uint64_t device, uint64_t inode)
 	return lstat(path, &st) == 0 && (uint64_t) st.st_dev == device && (uint64_t) st.st_ino == inode;
 }
 
-/* Is it a segment that this library has made for the same user? */
+/* Is it a segment created by this library for the same user? */
 static bool
 is_ours(int fd, struct stat *st)
 {
@@ -141,7 +141,7 @@ is_ours(int fd, struct stat *st)
 		strncmp(header.producer, PRODUCER, strlen(PRODUCER)) == 0;
 }
 
-/* Remove what an earlier process has left at the path. Anything else stays. */
+/* Remove a segment that an earlier process has left at the path. Any other file stays. */
 static void
 remove_left(void)
 {
@@ -160,7 +160,7 @@ remove_left(void)
 void
 pq_process_end(void)
 {
-	/* by its numbers: one that was cut short has no descriptor any more */
+	/* identified by device and inode, because a truncated segment has no descriptor */
 	if (!keep && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY &&
 		is_named(segment.device, segment.inode))
 		unlink(path);
@@ -179,7 +179,7 @@ read_option(const char *name, const char *value)
 		threads = (uint32_t) atoi(value);
 }
 
-/* NAME=VALUE, separated by commas. What is not known is ignored: the program must not notice. */
+/* NAME=VALUE, separated by commas. Unknown options are ignored, because the program must not be disturbed. */
 static void
 read_options(const char *text)
 {
@@ -214,12 +214,12 @@ pq_process_begin(void (*thread_ended) (void *slot))
 	if (name != NULL && strlen(name) < sizeof(user))
 		strcpy(user, name);
 	has_key = pthread_key_create(&key, thread_ended) == 0;
-	/* of what this process executed before */
+	/* a leftover of the program that this process executed before */
 	if (file[0] == '\0' && set_path())
 		remove_left();
 }
 
-/* The parent's segment is the parent's. */
+/* The segment belongs to the parent: forget it. */
 void
 pq_process_forked(void)
 {
@@ -284,7 +284,7 @@ make(const pq_library *library)
 	options.server = server;
 	options.server_pid = (uint32_t) getpid();
 	remove_left();
-	/* what has the name now is not for us: the process is not measured */
+	/* the name belongs to another file, so the process is not measured */
 	if (tally_create(path, &options, false, &segment) != 0)
 		return false;
 	(void) lock(segment.fd);

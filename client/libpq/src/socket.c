@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * socket.c
- *	  What libpq calls to send, to receive and to wait.
+ *	  Measures libpq's own calls to send, receive and wait.
  *
- * Their entries in libpq's own import table are exchanged, as pg_tally does in a server (pg_tally/detour/import_table.c). Nobody
- * else's calls of these functions pass here. Encrypted connections use them, too: bytes are those of the socket.
+ * Their entries in libpq's import table are replaced, as pg_tally does in a server (pg_tally/detour/import_table.c). Calls by
+ * others are not affected. Encrypted connections use these functions, too, so bytes are those on the socket.
  */
 #include <errno.h>
 #include <link.h>
@@ -16,7 +16,7 @@
 #include "detour/executable.h"
 #include "libtally_pq.h"
 
-/* A failure to send or receive is most often that nothing can be sent or received yet, so it is not counted as one. */
+/* Failures to send or receive mostly mean that nothing can be sent or received yet, so they are not counted. */
 static ssize_t
 measured_send(int fd, const void *data, size_t length, int flags)
 {
@@ -105,7 +105,7 @@ pq_socket_exchange(const pq_library *library)
 		return;
 	import_table_scan(object, is_exchanged, exchanges);
 	relro = object->relro_end - object->relro_start;
-	/* the table is read-only where libpq was bound when it was loaded */
+	/* the table is read-only if libpq was bound when it was loaded */
 	if (relro != 0 && mprotect((void *) object->relro_start, relro, PROT_READ | PROT_WRITE) != 0)
 		return;
 	for (int i = 0; i < EXCHANGES; i++)

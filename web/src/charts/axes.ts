@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The axes' ticks and their labels. */
+/** The ticks of axes and their labels. */
 import type uPlot from "uplot";
 import { ticks, offsetSeconds, type Zone } from "../clock";
 import type { Ink } from "../look/ink";
@@ -43,10 +43,10 @@ export function timeAxis(ink: () => Ink, zone: () => Zone): uPlot.Axis {
     };
 }
 
-// Round figures of bytes are powers of two.
+// Round numbers of bytes are powers of two.
 const BYTE_STEPS = Array.from({ length: 46 }, (_, power) => 2 ** power);
 
-/** Ticks of sessions are plain numbers: the axis says what they count. */
+/** Ticks of sessions are plain numbers, because the axis says what they count. */
 const LABEL_HEIGHT = 15;
 
 export function valueAxis(unit: Unit, ink: () => Ink): uPlot.Axis {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-/** A chart's figures, as a table of the points in view and as files. */
+/** The data of a chart, as a table of the points in view and as files. */
 import { instant } from "../clock";
 import { button, element } from "../dom";
 import { exportButtons, type Sheet } from "../tables/export";
 import { figure, type Unit } from "../units";
 import type { Range, View } from "../view";
 
-/** A chart's figures: a column per curve, a row per point. */
+/** The data of a chart: a column per curve, a row per point. */
 export interface Figures {
     readonly name: string;
     readonly unit: Unit;
@@ -15,7 +15,7 @@ export interface Figures {
     rows(range: Range): { time: number; values: readonly (number | null)[] }[];
 }
 
-/** The table shows at most this many rows; files have all. */
+/** Maximum number of rows in the table; files contain all rows. */
 const MAX_ROWS = 1000;
 
 function table(figures: Figures, view: View): HTMLElement {
@@ -35,11 +35,11 @@ function table(figures: Figures, view: View): HTMLElement {
         );
     const caption =
         rows.length > MAX_ROWS
-            ? `The first ${MAX_ROWS} of ${rows.length} points in view; files have all`
+            ? `The first ${MAX_ROWS} of ${rows.length} points in view; exported files contain all`
             : `${rows.length} points in view`;
     return element(
         "div",
-        { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Figures of the chart" },
+        { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Data of the chart" },
         element(
             "table",
             {},
@@ -50,7 +50,7 @@ function table(figures: Figures, view: View): HTMLElement {
     );
 }
 
-/** The buttons Table, CSV and JSON; the table opens at the end of `host`. */
+/** The buttons Table, CSV and JSON. The table opens at the end of `host`. */
 export function behind(host: HTMLElement, figures: Figures, view: View, until: AbortSignal): HTMLElement {
     let open: HTMLElement | null = null;
     const fill = (): void => {
@@ -59,7 +59,7 @@ export function behind(host: HTMLElement, figures: Figures, view: View, until: A
         else host.append(next);
         open = next;
     };
-    const toggle = button("Table", "The figures of the points in view", () => {
+    const toggle = button("Table", "Show the points in view as a table", () => {
         if (open) {
             open.remove();
             open = null;

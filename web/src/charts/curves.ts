@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** A chart of curves: stacked areas, or lines, over time. */
+/** A chart of curves over time: stacked areas or lines. */
 import type uPlot from "uplot";
 import { colour, paints, type Ink, type Paint } from "../look/ink";
 import type { Axis, Chart } from "../model";
@@ -15,9 +15,9 @@ import { when } from "./when";
 
 const TALL = 300;
 const USUAL = 210;
-/** A reference line higher than the curves by more than this factor would flatten them: only its label is shown. */
+/** If a reference line is higher than the curves by more than this factor, it would flatten them, so only its label is shown. */
 const FAR = 2.5;
-/** Maximum of lines in a tooltip. */
+/** Maximum number of lines in a tooltip. */
 const MAX_LINES = 8;
 
 export class Curves {
@@ -84,7 +84,7 @@ export class Curves {
                 points: { show: false },
             };
         }
-        // Colours are opaque, since each area covers the lower part of the one above it; a faint area is paler.
+        // Colours are opaque, because each area covers the lower part of the one above it; faint areas are paler.
         return {
             scale: "y",
             fill: () => (faint() ? mix(this.colourOf(index), this.view.theme) : this.colourOf(index)),
@@ -134,7 +134,7 @@ export class Curves {
             ctx.lineTo(bbox.left + bbox.width, y);
             ctx.stroke();
         }
-        // With an outline in the background colour, since it may be over any colour.
+        // Outlined in the background colour, because it may be over any colour.
         const width = ctx.measureText(text).width;
         const right = bbox.left + bbox.width - 6 * pixel;
         ctx.strokeStyle = ink.paper;
@@ -185,13 +185,13 @@ export class Curves {
 
     toggle(series: number): boolean {
         this.shown[series] = !this.shown[series];
-        // The pointer is still on its name, but a hidden series cannot be highlighted.
+        // The pointer is still over its name, but a hidden series cannot be highlighted.
         this.focused = this.shown[series] ? series : null;
         this.plot.refresh();
         return this.shown[series] ?? false;
     }
 
-    /** Shows only this series, or all if it is the only one already. */
+    /** Shows only this series, or all if it is already the only one. */
     only(series: number): void {
         const alone = this.shown.every((on, i) => on === (i === series));
         this.shown.forEach((_, i) => (this.shown[i] = alone || i === series));

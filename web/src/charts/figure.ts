@@ -18,12 +18,12 @@ export const axisOf = (report: Report, chart: Chart): Axis =>
 
 /** A chart or heat map drawn in a figure element. */
 export interface Drawing {
-    /** Draws a newer report; false: the shape differs, so it must be removed and drawn again. */
+    /** Draws a newer report. Returns false if the shape differs, so that it must be removed and drawn again. */
     update(report: Report): boolean;
         remove(): void;
 }
 
-/** Adds title, tools and body to the figure; the result removes them. */
+/** Adds title, tools and body to the figure. The returned function removes them. */
 function mount(host: HTMLElement, title: string, body: HTMLElement, tools: HTMLElement): () => void {
     const caption = host.querySelector("figcaption") ?? element("figcaption", {}, title);
     const head = element("div", { class: "head" }, caption, tools);
@@ -52,7 +52,7 @@ function figuresOf(chart: Chart, curves: Curves): Figures {
     };
 }
 
-/** What must stay the same for a drawing to be updated. */
+/** The properties that must not change if a drawing is to be updated. */
 const shapeOf = ({ kind, unit, series }: Chart): string =>
     JSON.stringify([kind, unit, series.map((one) => [one.name, one.class, one.shade])]);
 

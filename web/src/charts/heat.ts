@@ -131,7 +131,7 @@ export class Heat {
             for (const [row, n] of counts) {
                 const bottom = rows[row] ?? 0;
                 const top = rows[row + 1] ?? bottom - 1;
-                // Logarithmic, since counts differ by orders of magnitude.
+                // Logarithmic, because counts differ by orders of magnitude.
                 const strength = scale > 0 ? Math.log1p(n / columns) / scale : 0;
                 ctx.fillStyle = colours[Math.round(strength * (colours.length - 1))] ?? ink.text;
                 ctx.fillRect(left, top, Math.max(right - left, 1), Math.max(bottom - top, 1));
@@ -189,7 +189,7 @@ export class Heat {
         return pointAt(this.map.bounds, this.plot.u.posToVal(top, "y"));
     }
 
-    /** For the table: a column for each of these rows. */
+    /** The rows that become columns of the table. */
     figures(range: Range, rows: readonly number[]): { time: number; values: (number | null)[] }[] {
         const [from, to] = pointsIn(this.edges, range);
         return this.edges.slice(from, to).map((time, i) => {

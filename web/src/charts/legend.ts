@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * The names of a chart's curves with their figures: at the cursor's instant, else of the range in view.
- * A click hides a curve, a double click shows only that curve.
+ * The names of a chart's curves with their figures, at the cursor's instant or for the range in view. A click hides a
+ * curve, a double click shows only that curve.
  */
 import { date, seconds as clockSeconds } from "../clock";
 import { button, element } from "../dom";
@@ -53,7 +53,7 @@ export class Legend {
         const dot = element("i", { class: "dot" });
         const toggle = button(
             "",
-            "Click: hide or show. Double click: only this one.",
+            "Click to hide or show; double-click to show only this one.",
             () => {
                 this.curves.toggle(series);
                 this.write();
@@ -62,7 +62,7 @@ export class Legend {
         );
         toggle.append(dot, name);
         toggle.addEventListener("dblclick", () => {
-            // Its two clicks have hidden and shown it again.
+            // The two clicks of the double click have hidden and shown it again.
             this.curves.only(series);
             this.write();
         });
@@ -92,7 +92,7 @@ export class Legend {
         const at = view.point === null ? -1 : pointAt(curves.points.edges, view.point);
         const begin = curves.points.edges[at];
         const pointed = begin !== undefined && at >= 0;
-        // Means of durations and shares cannot be averaged, so these show the maximum only.
+        // Means of durations and shares cannot be averaged, so only the maximum is shown for them.
         const averaged = chart.unit !== "seconds" && chart.unit !== "share";
         this.head.textContent = pointed ? clockSeconds(begin, view.zone) : averaged ? "mean" : "";
         if (pointed) this.head.title = date(begin, view.zone);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * What every chart has below and above its curves: gaps in the measurement (hatched), checkpoints
- * (tinted, with a bar at the top), and other marks (dashed lines with a flag).
+ * Marks below and above the curves of every chart: gaps in the measurement (hatched), checkpoints (tinted, with a bar
+ * at the top), and other events (dashed lines with a flag).
  */
 import type uPlot from "uplot";
 import type { Ink } from "../look/ink";
@@ -22,7 +22,7 @@ function visible(u: uPlot, from: number, to: number): [left: number, width: numb
     return b < a ? undefined : [a, Math.max(b - a, 1)];
 }
 
-/** Slanted lines, the same at every scale of the page. */
+/** Slanted lines that look the same at every page zoom. */
 function hatching(ctx: CanvasRenderingContext2D, ink: Ink): CanvasPattern | string {
     const size = Math.round(8 * devicePixelRatio);
     const tile = document.createElement("canvas");
@@ -40,7 +40,7 @@ function hatching(ctx: CanvasRenderingContext2D, ink: Ink): CanvasPattern | stri
     return ctx.createPattern(tile, "repeat") ?? ink.hatch;
 }
 
-/** Draws what is below the curves. */
+/** Draws the marks below the curves. */
 export function drawUnder(u: uPlot, { marks, gaps }: Landmarks, ink: Ink): void {
     const { ctx, bbox } = u;
     ctx.save();
@@ -64,7 +64,7 @@ export function drawUnder(u: uPlot, { marks, gaps }: Landmarks, ink: Ink): void 
     ctx.restore();
 }
 
-/** Draws what is above the curves: bars and flags at the top edge. */
+/** Draws the marks above the curves: bars and flags at the top edge. */
 export function drawOver(u: uPlot, { marks }: Landmarks, ink: Ink): void {
     const { ctx, bbox } = u;
     const pixel = devicePixelRatio;

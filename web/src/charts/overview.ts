@@ -10,7 +10,7 @@ import type { View } from "../view";
 import type { Landmarks } from "./marks";
 import type { Values } from "./points";
 
-/** What the strip draws: a total over time. */
+/** The curve in the strip: a total over time. */
 export interface Outline {
     readonly edges: readonly number[];
     readonly values: Values;
@@ -41,7 +41,7 @@ export class Overview {
         this.window.append(this.grips.from, this.grips.to);
         this.root = element(
             "div",
-            { class: "overview", title: "Drag to select the range that all charts show; double click to show everything" },
+            { class: "overview", title: "Drag to select the time range of all charts; double-click to show everything" },
             this.canvas,
             this.window,
         );

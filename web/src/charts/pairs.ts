@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Pairs of bars: figures of both sides of a comparison, each pair on an axis of its own from zero, since
- * statements differ by orders of magnitude. A line at a bar's end is its confidence interval.
+ * Pairs of bars: figures of both sides of a comparison. Each pair has its own axis from zero, because statements differ
+ * by orders of magnitude. A line at the end of a bar is its confidence interval.
  */
 import { element } from "../dom";
 import type { Bar, PairOfBars, Report, SideName } from "../model";
 import { figure, tick, type Unit } from "../units";
 
-/** Steps of an axis, at most. */
+/** Maximum number of steps on an axis. */
 const STEPS = 4;
 
 /** The marks of an axis from zero to `max` or above, in steps of 1, 2 or 5. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * What curves and heat maps have in common: they show the view's range, zoom by dragging, reset by a
- * double click, follow each other's cursor, react to keys, and show a tooltip.
+ * The common behaviour of curves and heat maps: they show the view's range, zoom by dragging, reset on a double click,
+ * follow each other's cursor, react to keys, and show a tooltip.
  */
 import uPlot from "uplot";
 import { readInk, type Ink } from "../look/ink";
@@ -11,7 +11,7 @@ import { timeAxis } from "./axes";
 import { drawOver, drawUnder, notesAt, type Landmarks } from "./marks";
 import { Tooltip, type Content } from "./tooltip";
 
-/** What a kind of plot adds. */
+/** The specific part of a kind of plot. */
 export interface Kind {
     readonly height: number;
     readonly series: uPlot.Series[];
@@ -28,22 +28,22 @@ export interface Kind {
     readonly step: (time: number, by: number) => number;
 }
 
-/** The keys of all plots, for screen readers. */
+/** Key bindings common to all plots, for screen readers. */
 export const KEYS =
-    "With Shift they move the view; plus and minus zoom, 0 shows everything. " +
-    "The button Table shows the same figures.";
+    "With Shift, they move the view. Plus and minus zoom; 0 shows everything. " +
+    "The Table button shows the same figures.";
 /** Minimum width of a plot in pixels. */
 const MIN_WIDTH = 120;
 /** Width in pixels on paper: about a page without its margins. */
 const PAPER = 660;
-/** Minimum distance in pixels of a drag; less is a click. */
+/** Minimum distance of a drag in pixels; anything shorter is a click. */
 const DRAG = 4;
 
 export class Plot {
     readonly u: uPlot;
     private readonly tooltip: Tooltip;
     private drawnIn: Ink;
-    /** The cursor is over this plot, or its keys move it. */
+    /** The cursor is over this plot, or keys move it here. */
     private held = false;
 
     constructor(
@@ -129,7 +129,7 @@ export class Plot {
         );
         const size = new ResizeObserver(() => this.fit());
         size.observe(host);
-        // Before the page is laid out for paper: the style sheet fits what is drawn to the sheet.
+        // Before the page is laid out for paper, because the style sheet scales the drawing to the sheet.
         addEventListener("beforeprint", () => this.resize(PAPER), { signal: until });
         addEventListener("afterprint", () => this.fit(), { signal: until });
         until.addEventListener("abort", () => {
@@ -184,7 +184,7 @@ export class Plot {
         this.tooltip.show({ ...content, notes: [...notes, ...content.notes] }, u.over, left, top);
     }
 
-    /** Moves the cursor to where another plot's is. */
+    /** Moves the cursor to that of another plot. */
     private follow(time: number | null): void {
         const left = time === null ? -10 : this.u.valToPos(time, "x");
         const inside = left >= 0 && left <= this.u.over.clientWidth;

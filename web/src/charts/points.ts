@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * A chart's points for its plot: where each begins, and where the last one ends. A value is valid from
- * its point to the next; null is a gap.
+ * The points of a chart: the start of each, and the end of the last one. A value is valid from its point to the next;
+ * null is a gap.
  */
 import type { Axis, Chart } from "../model";
 import type { Range } from "../view";
@@ -9,7 +9,7 @@ import type { Range } from "../view";
 export type Values = (number | null)[];
 
 export interface Points {
-    /** Where each point begins, and where the last ends. */
+    /** The start of each point, and the end of the last. */
     readonly edges: number[];
     /** Measured seconds of each point. */
     readonly seconds: readonly number[];
@@ -70,7 +70,7 @@ export function summary(points: Points, series: number, range: Range): Summary {
     return { mean: weight > 0 ? sum / weight : null, max };
 }
 
-/** Stacks the shown series in order; null where they are null. */
+/** Stacks the shown series in order; null if they are null. */
 export function stacked(
     values: readonly (readonly (number | null)[])[],
     shown: readonly boolean[],

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Curves as steps: each point's value holds until the next point, since it is a mean over that time; a
- * gap stays empty. Where several points share a pixel, the line is their mean, on a pale bar from their
- * minimum to their maximum.
+ * Draws curves as steps: each value holds until the next point, because it is a mean over that time; a gap stays empty.
+ * If several points share a pixel, the line is their mean, over a pale bar from their minimum to their maximum.
  */
 import type uPlot from "uplot";
 
@@ -29,7 +28,7 @@ function frame(u: uPlot, scale: string, from: number, to: number): Frame | undef
     };
 }
 
-/** More points per pixel than this are combined. */
+/** With more points per pixel than this, they are combined. */
 const CROWDED = 2;
 
 function lineOf(
@@ -141,7 +140,7 @@ export function areaPaths(u: uPlot, series: number, first: number, last: number)
         open = true;
     }
     close();
-    // Wide steps have their upper edges drawn, so that areas differ even without colours.
+    // Draw the upper edges of wide steps, so that areas are distinct even without colours.
     return {
         stroke: f.perPixel < 0.3 ? lineOf(f, times, values, from, last) : null,
         fill,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The box at the cursor, which screen readers announce too. */
+/** The box at the cursor, which screen readers announce, too. */
 import { element } from "../dom";
 
 export interface Line {
@@ -13,7 +13,7 @@ export interface Content {
     readonly title: string;
     readonly subtitle: string;
     readonly lines: readonly Line[];
-    /** The sum of the lines, where they add up. */
+    /** The sum of the lines, if they add up. */
     readonly total: string | null;
     readonly notes: readonly string[];
 }

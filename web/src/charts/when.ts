@@ -9,7 +9,7 @@ export interface When {
 
 /** A point that begins at `time` and lasts `seconds`. */
 export function when(time: number, seconds: number, zone: clock.Zone): When {
-    if (zone === "elapsed") return { title: clock.elapsed(time), subtitle: "after the beginning" };
+    if (zone === "elapsed") return { title: clock.elapsed(time), subtitle: "since the start" };
     const write = seconds < 1 ? clock.fine : clock.seconds;
     const same = clock.offsetSeconds(time) === 0;
     const local = `${write(time, "local")} ${clock.offset(time)}`;

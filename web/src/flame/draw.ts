@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Draws a tree, the root on top: each frame as wide as its time. */
+/** Draws a tree with the root on top, each frame as wide as its time. */
 import { element } from "../dom";
 import type { Node } from "./tree";
 
@@ -8,13 +8,13 @@ const ROW = 18;
 const NARROWEST = 0.0006;
 
 export interface Actions {
-    /** A frame was chosen: show it over the whole width. */
+    /** A frame was selected: show it over the whole width. */
     readonly zoom: (path: readonly Node[]) => void;
-    /** A frame is pointed at; `null`: none. */
+    /** The pointer is over this frame; `null` if over none. */
     readonly point: (path: readonly Node[] | null) => void;
 }
 
-/** Fills `into` with the frames above `path`'s last one, and all below it. Returns how many rows. */
+/** Fills `into` with the frames above the last one of `path`, and all below it. Returns the number of rows. */
 export function draw(
     into: HTMLElement,
     path: readonly Node[],
@@ -70,7 +70,7 @@ function classOf(node: Node): string {
     return ["frame", `of-${node.kind}`, node.kernel ? "kernel" : ""].filter(Boolean).join(" ");
 }
 
-/** Time in frames that are found, those within others counted once. */
+/** Time in matching frames, counting nested ones once. */
 export function foundIn(node: Node, found: (node: Node) => boolean): number {
     if (found(node)) return node.seconds;
     let sum = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** A profile as the command writes it (docs/reference-json.md); only what the page uses. */
+/** A profile as written by the command (docs/reference-json.md); only the fields that the page uses. */
 export interface Account {
     readonly phase: string;
     readonly activity: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The page of a profile: its flame graph with search, zoom and groupings, above the tables as text. */
+/** The page of a profile: a flame graph with search, zoom and groupings, above the tables as text. */
 import { button, element } from "../dom";
 import { draw, foundIn } from "./draw";
 import { embedded } from "./model";
@@ -52,7 +52,7 @@ function show(): void {
     });
     if (rows === 0) graph.append(element("p", { class: "nothing" }, "No samples."));
     const sum = wanted === "" ? 0 : foundIn(root, found);
-    matches.value = wanted === "" ? "" : `${time(sum)}, ${share(sum)} found`;
+    matches.value = wanted === "" ? "" : `${time(sum)}, ${share(sum)} matched`;
     point(null);
 }
 
@@ -92,7 +92,7 @@ const controls = element(
     "div",
     { class: "controls" },
     element("label", {}, "by ", select),
-    check("time off the CPU", wall, (on) => {
+    check("off-CPU time", wall, (on) => {
         wall = on;
         again();
     }),
@@ -102,7 +102,7 @@ const controls = element(
     }),
     search,
     matches,
-    button("Whole", "Show everything again (Esc)", whole),
+    button("Whole", "Zoom out to the whole graph (Esc)", whole),
 );
 document.getElementById("flames")?.append(controls, graph, status);
 show();

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * The tree of a flame graph. Samples of CPUs have stacks; samples of sessions say how long each account
- * took, on a CPU or not. What an account has more of the second is time off the CPU, or waiting for one.
+ * The tree of a flame graph. CPU samples have stacks; session samples say how long each account took, on a CPU or not.
+ * The excess of an account's session time over its CPU time is time off the CPU, or waiting for one.
  */
 import type { Account, Profile } from "./model";
 
-/** What stands below the root: an account's phase and activity, statements, or functions at once. */
+/** What is below the root: an account's phase and activity, statements, or directly functions. */
 export type Grouping = "phase" | "statement" | "activity" | "function";
 
 export interface Options {
     readonly grouping: Grouping;
-    /** Time off the CPU too. */
+    /** Include off-CPU time. */
     readonly wall: boolean;
-    /** Idle sessions too. */
+    /** Include idle sessions. */
     readonly idle: boolean;
 }
 
 export interface Node {
     readonly name: string;
-    /** Where a function is; or what kind of thing else it is. */
+    /** The location of a function, or the kind of another node. */
     readonly from: string;
     /** The class of its account's activity. */
     readonly kind: string;
@@ -28,7 +28,7 @@ export interface Node {
     readonly children: Map<string, Node>;
 }
 
-const UNKNOWN = "account not known";
+const UNKNOWN = "unknown account";
 
 export function treeOf(profile: Profile, options: Options): Node {
     const root = node("all", "", "other");
@@ -83,12 +83,12 @@ export function treeOf(profile: Profile, options: Options): Node {
         const path = above(session, session.statement, true, "");
         const waits = session.activity !== "cpu";
         const at = path[path.length - 1] ?? root;
-        // Without accounts above it, the wait itself has to say which it is.
+        // Without accounts above it, the wait must name itself.
         const name = waits
             ? options.grouping === "function"
                 ? session.activity
                 : "off CPU"
-            : "waiting for a CPU, or blocked outside of a wait event";
+            : "waiting for a CPU, or blocked without a wait event";
         const leaf = child(at, name, "not on a CPU", kindOf(session));
         add([root, ...path, leaf], off);
     }
@@ -96,7 +96,7 @@ export function treeOf(profile: Profile, options: Options): Node {
 }
 
 function queryOf(profile: Profile, statement: number | null): string {
-    if (statement === null) return "no statement, or not known";
+    if (statement === null) return "no statement, or unknown";
     const found = profile.statements[statement];
     return found?.query ?? `statement ${found?.query_id ?? "?"}`;
 }
@@ -111,7 +111,7 @@ function node(name: string, from: string, kind: string): Node {
 }
 
 function child(of: Node, name: string, from: string, kind: string): Node {
-    // Frames of a statement are shared by its activities; those of an activity are not.
+    // The activities of a statement share frames; frames of an activity are not shared.
     const shared = from === "phase" || from === "statement";
     const place = `${name}\0${from}\0${shared ? "" : kind}`;
     const known = of.children.get(place);

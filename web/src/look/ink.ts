@@ -41,13 +41,13 @@ export interface Paint {
     readonly members: number;
 }
 
-/** Colours for curves that are not activities, in this order, unless an activity in the chart has it. */
+/** Colours for curves that are not activities, in this order, skipping those used by an activity in the chart. */
 const BORROWED: readonly ActivityClass[] = ["io", "lock", "cpu", "client", "lwlock"];
 
-/** The colours of the sides of a comparison, which anyone can distinguish. */
+/** The colours of the sides of a comparison, which are distinct for everyone. */
 export const SIDES: Readonly<Record<SideName, ActivityClass>> = { a: "lwlock", b: "io" };
 
-/** What a series' colour depends on. */
+/** The properties that determine a series' colour. */
 type Coloured = Pick<Series, "class" | "shade" | "side">;
 
 /** The colours of a chart's series, in their order. */

@@ -23,7 +23,7 @@ function linear([lightness, chroma, hue]: Oklch): Triple {
     ];
 }
 
-/** `#rrggbb`; a colour that sRGB does not have loses chroma until it does. */
+/** `#rrggbb`; the chroma of a colour outside sRGB is reduced until it fits. */
 export function hex(colour: Oklch): string {
     const [lightness, , hue] = colour;
     let chroma = colour[1];

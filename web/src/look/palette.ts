@@ -31,12 +31,12 @@ const HUES: Record<ActivityClass, Hue> = {
     other: { chroma: 0.01, hue: 250, light: [0.56, 0.74], dark: [0.5, 0.36] },
 };
 
-/** The colour of member `index` of the `members` that a class has. */
+/** The colour of member `index` out of the `members` of a class. */
 export function shade(of: ActivityClass, index: number, members: number, theme: ThemeName): string {
     const hue = HUES[of];
     const [own, last] = hue[theme];
     const part = members > 1 ? index / (members - 1) : 0;
-    // Two or three shades are distinct without going all the way to the last one.
+    // Two or three shades are distinct even without the full range.
     const reach = Math.min(1, 0.45 + 0.15 * (members - 2));
     const colour: Oklch = [own + (last - own) * part * Math.max(reach, 0), hue.chroma, hue.hue];
     return hex(colour);

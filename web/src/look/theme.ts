@@ -5,7 +5,7 @@
 import type { View } from "../view";
 import type { ThemeName } from "./palette";
 
-/** What the reader chose; "system" follows the system. */
+/** The reader's choice; "system" follows the system. */
 export type Choice = "system" | ThemeName;
 
 const CHOICES: readonly Choice[] = ["system", "light", "dark"];
@@ -44,7 +44,7 @@ export function current(): ThemeName {
 }
 
 function apply(view: View): void {
-    // The style sheet knows the system's setting; the attribute is only for another one.
+    // The style sheet knows the system's setting; the attribute is only for a different choice.
     const root = document.documentElement;
     if (choice === "system" && !printing) delete root.dataset["theme"];
     else root.dataset["theme"] = current();

@@ -12,7 +12,7 @@ export interface Span {
     readonly high: number;
 }
 
-/** The end of a bar; an open one is drawn to twice its start. */
+/** The end of a bar; an open-ended one is drawn up to twice its start. */
 const endOf = ([from, to]: Histogram[number]): number => to ?? from * 2;
 
 /** From the fastest to the slowest in all rows, so that histograms can be compared. */
@@ -30,7 +30,7 @@ export function spanOf(histograms: readonly Histogram[]): Span {
     return { low: low / pad, high: high * pad };
 }
 
-/** Bars on a logarithmic scale of time; the tallest has the picture's height. */
+/** Bars on a logarithmic time scale; the tallest has the height of the picture. */
 export function histogramPath(
     histogram: Histogram,
     { low, high }: Span,
@@ -44,7 +44,7 @@ export function histogramPath(
     let path = "";
     for (const bar of histogram) {
         if (bar[2] === 0) continue;
-        // Rare executions matter most: their bars stay visible.
+        // Rare executions matter most, so their bars stay visible.
         const tall = Math.max((density(bar) / most) * height, 0.75);
         const [a, b] = [x(bar[0]), x(endOf(bar))].map((at) => at.toFixed(1));
         path += `M${a} ${height}V${(height - tall).toFixed(1)}H${b}V${height}Z`;
@@ -78,7 +78,7 @@ export function sparkbar(histogram: Histogram, span: Span): SVGElement {
     );
 }
 
-/** The classes by which the command splits a row's time into columns. */
+/** The classes into which the command splits a row's time, one column each. */
 const PARTS: readonly ActivityClass[] = ["cpu", "io", "lwlock", "lock", "client", "ipc", "other"];
 
 /** The columns with shares by class; empty if the table has none. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The details of a statement: its text, its execution times, where its time went, its plans. */
+/** The details of a statement: text, execution times, time by activity, plans. */
 import { drawn, element } from "../dom";
 import type { Detail } from "../model";
 import type { ActivityClass } from "../look/palette";
@@ -8,16 +8,16 @@ import { histogramPath, spanOf } from "./bars";
 
 const WIDE = 480;
 const HIGH = 96;
-/** Maximum of activities listed. */
+/** Maximum number of activities listed. */
 const MAX_ACTIVITIES = 12;
 
 function text({ text, cut }: Detail): HTMLElement {
-    if (text === null) return element("p", { class: "note" }, "The text is not known.");
+    if (text === null) return element("p", { class: "note" }, "The statement text is unknown.");
     return element(
         "div",
         {},
         element("pre", { tabindex: "0" }, text),
-        cut ? element("p", { class: "note" }, "Cut: the segment keeps only the beginning.") : null,
+        cut ? element("p", { class: "note" }, "Truncated: the segment keeps only the beginning of the text.") : null,
     );
 }
 
@@ -44,7 +44,7 @@ function histogram({ histogram }: Detail): HTMLElement | null {
     return element(
         "figure",
         { class: "histogram" },
-        element("figcaption", {}, `${whole(all)} executions by duration`),
+        element("figcaption", {}, `${whole(all)} executions, by duration`),
         picture,
         element("div", { class: "scale" }, ...marks),
     );
@@ -53,7 +53,7 @@ function histogram({ histogram }: Detail): HTMLElement | null {
 function activities({ activities }: Detail, classes: ReadonlyMap<string, ActivityClass>): HTMLElement | null {
     if (!activities.length) return null;
     const all = activities.reduce((sum, [, , seconds]) => sum + seconds, 0);
-    const head = ["Where its time went", "Phase", "Time", "Share", "Count"].map((title, i) =>
+    const head = ["Activity", "Phase", "Time", "Share", "Count"].map((title, i) =>
         element("th", { scope: "col", class: i > 1 ? "num" : "text" }, title),
     );
     const rows = activities

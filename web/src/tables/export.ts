@@ -12,7 +12,7 @@ export interface Sheet {
     readonly rows: readonly (readonly Value[])[];
 }
 
-/** CSV by RFC 4180. */
+/** CSV according to RFC 4180. */
 export function csv({ columns, rows }: Sheet): string {
     const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
     const field = (value: Value, unit: Unit): string => {
@@ -25,7 +25,7 @@ export function csv({ columns, rows }: Sheet): string {
     return lines.join("\r\n") + "\r\n";
 }
 
-/** A JSON array with an object per row. */
+/** A JSON array with one object per row. */
 export function json({ columns, rows }: Sheet): string {
     const objects = rows.map((row) =>
         Object.fromEntries(
@@ -46,7 +46,7 @@ export function download(name: string, type: string, content: string): void {
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** The two buttons; the sheet is made when one is pressed. */
+/** The two buttons. The sheet is made when one of them is pressed. */
 export function exportButtons(sheet: () => Sheet): HTMLButtonElement[] {
     const one = (label: string, type: string, write: (sheet: Sheet) => string): HTMLButtonElement => {
         const it = element("button", { type: "button", class: "plain", title: `Save as ${label}` }, label);

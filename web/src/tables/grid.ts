@@ -19,7 +19,7 @@ const FIRST = 15;
 /** Tables with fewer rows have no search field. */
 const MIN_SEARCHED = 8;
 
-/** Columns that the pictures show or that are seldom needed; the menu shows them. */
+/** Columns hidden at first, because pictures show them or they are rarely needed; the menu can show them. */
 const HIDDEN_AT_FIRST = new Set(["toplevel", "queryid", "cancels", "temp_bytes", "user"]);
 
 /** Columns with the text of a statement. */
@@ -32,7 +32,7 @@ function cellClass(column: Column | undefined): string {
     return "num";
 }
 
-/** The address to which a cell links, as the command writes it; null: none. */
+/** The address of a cell's link, as written by the command; null if there is none. */
 function addressOf({ columns }: Table, values: Table["rows"][number], column: number): string | null {
     const link = columns[column]?.link;
     if (link === undefined) return null;
@@ -88,7 +88,7 @@ export class Grid {
             },
             "more",
         );
-        // An empty table can be moved faster.
+        // Moving an empty table is faster.
         this.body.replaceChildren();
         this.frame();
         this.sortable();
@@ -188,7 +188,7 @@ export class Grid {
         const total = this.table.rows.length;
         this.shown.textContent = this.wanted ? `${order.length} of ${total}` : "";
         this.more.hidden = order.length <= FIRST;
-        this.more.textContent = this.all ? `Show the first ${FIRST} only` : `Show all ${order.length} rows`;
+        this.more.textContent = this.all ? `Show only the first ${FIRST}` : `Show all ${order.length} rows`;
         this.hideColumns();
     }
 
@@ -215,7 +215,7 @@ export class Grid {
         else if (cells[0]?.classList.contains("query")) this.shorten(cells[0]);
     }
 
-    /** Two lines of a statement; all of it where the pointer is. */
+    /** Two lines of a statement; the whole text under the pointer. */
     private shorten(cell: HTMLTableCellElement): void {
         cell.replaceChildren(element("span", { class: "clamp", title: cell.textContent }, ...cell.childNodes));
     }
@@ -234,7 +234,7 @@ export class Grid {
         const text = element("span", { class: "clamp" }, ...first.childNodes);
         const toggle = button(
             "",
-            "Show its text, histogram and activities",
+            "Show the text, histogram and activities",
             () => this.open(i, detail, toggle),
             "opener",
         );
@@ -290,7 +290,7 @@ export class Grid {
 
     /** Replaces the rows. */
     update(table: Table): void {
-        // A table with open details stays as it is.
+        // A table with open details is not changed.
         if (this.opened.size > 0) return;
         this.table = table;
         this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));

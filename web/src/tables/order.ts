@@ -15,12 +15,12 @@ function compare(a: Value, b: Value): number {
     return words.compare(String(a), String(b));
 }
 
-/** How a column is sorted at first: the largest figure on top, words from A to Z. */
+/** The initial order of a column: largest figure on top, words from A to Z. */
 export function firstWay(table: Table, column: number): Sorting {
     return { column, down: numeric(table.columns[column]?.unit ?? "text") };
 }
 
-/** The report's own order: by the column that it names, in the direction of the first and last values. */
+/** The report's own order: by the column that it names, in the direction given by the first and last values. */
 export function asGiven(table: Table): Sorting | null {
     const column = table.columns.findIndex(({ key }) => key === table.sort);
     if (column < 0) return null;
@@ -30,7 +30,7 @@ export function asGiven(table: Table): Sorting | null {
     return rising ? { column, down: false } : firstWay(table, column);
 }
 
-/** The rows' indexes in order; null: unsorted. Rows without a value come last in either direction. */
+/** The rows' indexes in order, or null if unsorted. Rows without a value come last in either direction. */
 export function ordered(rows: readonly (readonly Value[])[], sorting: Sorting | null): number[] {
     const order = rows.map((_, i) => i);
     if (!sorting) return order;

@@ -5,11 +5,11 @@ import { duration } from "../units";
 import type { Message } from "./model";
 import { rowsOf, spansOf, type Row, type Span } from "./rows";
 
-/** Rows of a waterfall; what is left out is counted. */
+/** Maximum number of rows in a waterfall; omitted rows are counted. */
 const MOST_ROWS = 500;
-/** Parts of a bar that can be distinguished. */
+/** Number of parts of a bar that can be distinguished. */
 const MOST_PARTS = 300;
-/** Labels of the axis, about. */
+/** Approximate number of labels on the axis. */
 const LABELS = 6;
 
 const time = (ns: number): string => duration(ns / 1e9);
@@ -22,8 +22,8 @@ function piece(kind: string, from: number, to: number): HTMLElement {
 }
 
 /**
- * Parts in place, on a scale from `start` over `length` ns. Of many, those within a part of the scale that is too narrow to be
- * seen are drawn as one, in the colour of the kind that takes most of it.
+ * Parts in position, on a scale from `start` over `length` ns. Parts too narrow to be seen are combined into one, in the colour
+ * of the kind that takes most of the time.
  */
 function parts(spans: readonly Span[], start: number, length: number): HTMLElement[] {
     const drawn: HTMLElement[] = [];
@@ -49,7 +49,7 @@ function parts(spans: readonly Span[], start: number, length: number): HTMLEleme
     return drawn;
 }
 
-/** What a message consists of, as wide as its share of the longest. */
+/** The parts of a message, as wide as its share of the longest message. */
 export function bar(message: Message, longest: number): HTMLElement {
     const length = Math.max(message.end - message.start, 1);
     const fill = element("div", { class: "whole" }, ...parts(spansOf(message), message.start, length));
@@ -120,6 +120,6 @@ export function waterfall(message: Message): HTMLElement {
         { class: "waterfall", role: "table", "aria-label": "Waterfall of the message" },
         head,
         ...rows.slice(0, MOST_ROWS).map((row) => rowOf(row, message.start, length)),
-        left > 0 ? element("p", { class: "note" }, `${left} more rows are not shown.`) : null,
+        left > 0 ? element("p", { class: "note" }, `${left} more rows not shown.`) : null,
     );
 }

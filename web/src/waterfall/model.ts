@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-/** A trace as the command writes it (docs/reference-json.md), and the messages that its lines tell of. */
+/** A trace as written by the command (docs/reference-json.md), and the messages in its lines. */
 import type { ActivityClass } from "../look/palette";
 
-/** A line; times are nanoseconds from the beginning of the trace. Only what the page uses. */
+/** A line; times are nanoseconds since the start of the trace. Only the fields that the page uses. */
 export interface Line {
     readonly pid: number;
     readonly what: string;
@@ -30,7 +30,7 @@ export interface Line {
     readonly cpu_half_width_ns?: number | null;
     readonly records?: number;
     readonly leader_pid?: number;
-    /** Of `trace`: when it began, seconds since 1970. */
+    /** In a line `trace`: its start, in seconds since 1970. */
     readonly time?: number;
     readonly records_lost?: number;
     readonly equals_ledger?: boolean | null;
@@ -38,11 +38,11 @@ export interface Line {
 
 export interface Trace {
     readonly lines: readonly Line[];
-    /** Lines that were left out, because there were too many. */
+    /** Number of lines left out because there were too many. */
     readonly left_out: number;
 }
 
-/** A message of a client with all that was done for it, or what a process without messages did at a stretch. */
+/** A client message with all work done for it, or a stretch of work of a process without messages. */
 export interface Message {
     readonly pid: number;
     readonly kind: string;
@@ -51,11 +51,11 @@ export interface Message {
     readonly start: number;
     readonly end: number;
     readonly lines: readonly Line[];
-    /** What its parallel workers did meanwhile. */
+    /** The work of its parallel workers. */
     readonly workers: readonly Message[];
 }
 
-/** What one activity is drawn as. */
+/** The kind that an activity is drawn as. */
 export function classOf(line: Line): ActivityClass {
     if (line.what === "cpu") return "cpu";
     const [head = "", event = ""] = (line.activity ?? "").split(":");
@@ -73,13 +73,13 @@ const isIdle = (line: Line): boolean =>
 
 const endOf = (line: Line): number => line.ns + (line.length_ns ?? 0);
 
-/** When a trace began, ns 0 of its lines: seconds since 1970. */
+/** The start of a trace, ns 0 in its lines, in seconds since 1970. */
 export function beganAt(trace: Trace): number {
     const first = trace.lines.find(({ what, time }) => what === "trace" && time !== undefined);
     return first === undefined ? 0 : (first.time ?? 0) - first.ns / 1e9;
 }
 
-/** All messages of a trace, by their beginning. */
+/** All messages of a trace, by start. */
 export function messagesOf(trace: Trace): Message[] {
     const open = new Map<number, Line[]>();
     const leaders = new Map<number, number>();
@@ -115,7 +115,7 @@ export function messagesOf(trace: Trace): Message[] {
     return withWorkers(found, leaders);
 }
 
-/** Workers belong to the message of their leader during which they began. */
+/** Workers belong to the message of their leader during which they started. */
 function withWorkers(found: readonly Message[], leaders: ReadonlyMap<number, number>): Message[] {
     const own = found.filter(({ pid }) => !leaders.has(pid)).sort((a, b) => a.start - b.start);
     const workers = new Map<Message, Message[]>();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The rows of a message's waterfall: steps with what they consist of, waits that repeat as one, plan nodes. */
+/** The rows of a message's waterfall: steps with their parts, repeated waits as one row, plan nodes. */
 import type { ActivityClass } from "../look/palette";
 import { duration, whole } from "../units";
 import { classOf, type Line, type Message } from "./model";
 
-/** A stretch of time, nanoseconds. */
+/** A stretch of time, in nanoseconds. */
 export interface Span {
     readonly start: number;
     readonly length: number;
@@ -16,18 +16,18 @@ export interface Row {
     readonly name: string;
     detail: string;
     readonly start: number;
-    /** From its beginning to its end; `null`: an instant. */
+    /** Its end; `null` if it is an instant. */
     length: number | null;
-    /** What it was, in parts; empty: of one piece, without a class. */
+    /** Its parts; empty if it has none, and no class. */
     readonly spans: Span[];
-    /** Time in it, if that is less than its length: of waits that repeat. */
+    /** Time in it, if less than its length, as with repeated waits. */
     total: number | null;
     failed: boolean;
 }
 
 const seconds = (ns: number): string => duration(ns / 1e9);
 
-/** Of spans that do not overlap. */
+/** Total length of spans that do not overlap. */
 const sum = (spans: readonly Span[]): number => spans.reduce((total, { length }) => total + length, 0);
 
 interface Step {
@@ -35,7 +35,7 @@ interface Step {
     readonly depth: number;
 }
 
-/** What a wait was for. */
+/** The object of a wait. */
 function objectOf(line: Line): string {
     const parts = [line.operation ?? ""];
     if (line.lock !== undefined) {
@@ -48,7 +48,7 @@ function objectOf(line: Line): string {
 class Waterfall {
     readonly rows: Row[] = [];
     private readonly steps: Step[] = [];
-    /** Of the innermost step. */
+    /** The depth of the innermost step. */
     private readonly waits = new Map<string, Row>();
     private readonly nodes = new Map<string, { parent: number | undefined; name: string; spans: Span[] }>();
 
@@ -104,7 +104,7 @@ class Waterfall {
 
     private end(line: Line): void {
         const depth = line.depth ?? 0;
-        // An error ends several at once.
+        // An error ends several steps at once.
         while ((this.steps[this.steps.length - 1]?.depth ?? -1) > depth) this.steps.pop();
         const row = this.steps.pop()?.row;
         this.waits.clear();
@@ -115,7 +115,7 @@ class Waterfall {
         row.detail = [rows, row.failed ? "failed" : ""].filter(Boolean).join(", ");
     }
 
-    /** The same event on the same object, within the same step, is one row. */
+    /** Waits for the same event on the same object, within the same step, are one row. */
     private wait(line: Line, span: Span, depth: number): void {
         const object = objectOf(line);
         const key = `${line.activity}\0${object}\0${line.node}`;
@@ -193,7 +193,7 @@ export function rowsOf(message: Message): Row[] {
     return rows;
 }
 
-/** What a message consists of: its processor time and its waits. */
+/** The parts of a message: its CPU time and its waits. */
 export function spansOf(message: Message): Span[] {
     return message.lines
         .filter(({ what }) => what === "cpu" || what === "wait")

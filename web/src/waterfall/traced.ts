@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-/** A trace for people: its messages as a list, each of which opens into its waterfall. */
+/** Shows a trace as a list of messages, each of which opens its waterfall. */
 import { milliseconds } from "../clock";
 import { button, element } from "../dom";
 import { duration } from "../units";
 import { bar, waterfall } from "./draw";
 import { beganAt, messagesOf, type Message, type Trace } from "./model";
 
-/** Messages that are listed at first, and with each press of a button. */
+/** Number of messages listed at first, and added each time the button is pressed. */
 const PAGE = 200;
 
 type Order = "time" | "longest";
@@ -53,7 +53,7 @@ export function traced(trace: Trace): HTMLElement {
                 most += PAGE;
                 again();
             };
-            list.append(button(`${found.length - most} more`, "List more messages", more));
+            list.append(button(`${found.length - most} more`, "Show more messages", more));
         }
         status.value = `${found.length} of ${all.length} messages`;
         if (found.length === 0) list.append(element("p", { class: "nothing" }, "No messages."));
@@ -61,7 +61,7 @@ export function traced(trace: Trace): HTMLElement {
 
     const select = element("select", { "aria-label": "Order" });
     for (const [value, label] of [
-        ["time", "in order"],
+        ["time", "by time"],
         ["longest", "longest first"],
     ] as const)
         select.append(element("option", { value }, label));
@@ -75,11 +75,11 @@ export function traced(trace: Trace): HTMLElement {
         again();
     });
     again();
-    // A single one is what the reader came for.
+    // Open a single message at once.
     if (all.length === 1) list.querySelector("details")?.setAttribute("open", "");
     const left =
         trace.left_out > 0
-            ? element("p", { class: "note" }, `${trace.left_out} records at the end are left out: the trace is too long for a page.`)
+            ? element("p", { class: "note" }, `The trace is too long for a page: its last ${trace.left_out} records are left out.`)
             : null;
     return element("div", { class: "traced" }, element("div", { class: "controls" }, select, search, status), list, left);
 }

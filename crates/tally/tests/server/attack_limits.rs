@@ -62,8 +62,8 @@ fn sessions_without_a_slot_cost_little_and_get_the_next_free_one() {
         let max = u64::from(SLOTS) * (2 + began.elapsed().as_secs());
         assert!(searches <= max, "{searches} owners checked in {:?}", began.elapsed());
     }
-    assert_eq!(lines(&cluster, "pg_tally does not see process"), 1, "{}", cluster.log_tail(20));
-    assert_eq!(lines(&cluster, "Raise pg_tally.max_slots (now 9)"), 1);
+    assert_eq!(lines(&cluster, "pg_tally could not instrument process"), 1, "{}", cluster.log_tail(20));
+    assert_eq!(lines(&cluster, "Increase pg_tally.max_slots (currently 9)"), 1);
     let (json, text) = status(&cluster);
     assert_eq!(json["mode"], "shared");
     assert_eq!(json["exact"], false, "{json}");
@@ -122,7 +122,7 @@ fn the_segment_holds_a_quarter_of_a_small_file_system() {
     let mut cluster = cluster.unwrap();
     let folder = start_on_small_file_system(&mut cluster, "64m");
     support::create_views(&cluster);
-    assert_eq!(lines(&cluster, "pg_tally takes at most 16 MB of the file system"), 1);
+    assert_eq!(lines(&cluster, "pg_tally uses at most 16 MB for segment"), 1);
     let held = || {
         let (left, all) = available(&folder);
         all - left
@@ -237,8 +237,8 @@ fn the_last_quarter_of_memory_is_left_to_the_server() {
     assert!(left < all / 2, "{left} of {all} bytes are left: memory was not short");
     let count = seen(&mut clients[0]).len();
     assert!(count < 60, "{count} processes found memory");
-    assert_eq!(lines(&cluster, "pg_tally does not see process"), 1, "{}", cluster.log_tail(20));
-    assert_eq!(lines(&cluster, "there is no memory for a slot"), 1);
+    assert_eq!(lines(&cluster, "pg_tally could not instrument process"), 1, "{}", cluster.log_tail(20));
+    assert_eq!(lines(&cluster, "no memory for a slot"), 1);
     let (json, text) = status(&cluster);
     assert_eq!(json["exact"], false, "{json}");
     assert_eq!(json["overflow"]["slots"], 0, "{json}");

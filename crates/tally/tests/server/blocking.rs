@@ -79,7 +79,7 @@ fn events_name_the_root_when_it_begins_while_it_lasts_and_when_it_ends() {
     cluster.psql(&format!("select pg_cancel_backend({first})")).unwrap();
     assert!(waits.join().unwrap().is_err());
     eventually("its end is reported", || {
-        let end = format!("waits no longer for {root_is}; waited ");
+        let end = format!("no longer waits for {root_is}; waited ");
         blocked_events(&cluster)
             .iter()
             .any(|(pid, text, _)| *pid == first && text.starts_with(&end))

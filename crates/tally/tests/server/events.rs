@@ -475,7 +475,7 @@ fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
     happened_since(began, &row);
     let row = next_blocked();
     let event = row["text"].as_str().unwrap();
-    assert!(event.starts_with(&format!("waits no longer for session {holder_pid} (")), "{event}");
+    assert!(event.starts_with(&format!("no longer waits for session {holder_pid} (")), "{event}");
 
     // User and database are known as long as the session exists.
     let line = text(&run(&["--last", "1", "--kind", "blocked"], cluster.data_dir()).stdout);

@@ -111,7 +111,7 @@ fn a_second_file_of_the_library_only_reads() {
     client.batch_execute("create extension pg_tally").unwrap();
     assert_eq!(libraries(&mut client).len(), 2);
     let text = this_session(&mut client);
-    assert_eq!(text, "not instrumented: another file of the library is loaded already");
+    assert_eq!(text, "not instrumented: another copy of the library is already loaded");
     let sql = "select count(*) from tally.sessions where kind = 'checkpointer'";
     assert_eq!(client.query_one(sql, &[]).unwrap().get::<_, i64>(0), 1);
     let sql = "select value from tally.status where name = 'statements'";

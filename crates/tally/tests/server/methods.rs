@@ -211,10 +211,10 @@ fn what_is_wrong_is_reported_and_the_application_runs() {
     let Some(java) = java() else { return };
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let wrong = [
-        ("colour=red", "there is no option \"colour\"; there are methods,"),
-        ("cpu=perhaps", "cpu=perhaps: write on or off"),
-        ("threads=0", "threads=0: write a number from 1 to"),
-        ("methods=#", "is no pattern; write CLASS or CLASS#METHOD"),
+        ("colour=red", "unknown option \"colour\"; options are methods,"),
+        ("cpu=perhaps", "cpu=perhaps: must be on or off"),
+        ("threads=0", "threads=0: must be a number from 1 to"),
+        ("methods=#", "is not a pattern; write CLASS or CLASS#METHOD"),
         ("directory=/no/such", "could not create the segment"),
         ("directory=/proc", "not on a memory file system"),
     ];

@@ -296,7 +296,7 @@ fn a_plan_that_changes_is_an_event_and_both_are_shown() {
             && texts[1].contains("[filter] [table of 50000 rows]")
     );
     let event =
-        format!("statement {id} has another plan: {} instead of {}", now as u64, before as u64);
+        format!("statement {id} has a different plan: {} instead of {}", now as u64, before as u64);
     let events = client.query("select text from tally.events", &[]).unwrap();
     let events: Vec<String> = events.iter().map(|row| row.get(0)).collect();
     assert!(events.contains(&event), "{event}: {events:?}");

@@ -262,7 +262,7 @@ fn a_reader_of_a_truncated_segment_reports_it_from_then_on() {
     // The first reading after the truncation shows nothing or fails.
     let _ = looker.query("select * from tally.sessions", &[]);
     assert_eq!(status(&mut looker, "active"), "no");
-    assert!(status(&mut looker, "reason").contains("cannot be opened"));
+    assert!(status(&mut looker, "reason").contains("could not open the segment"));
     assert_eq!(pid(&mut looker), looker_pid);
 }
 

@@ -155,7 +155,7 @@ fn a_role_without_rights_takes_a_limited_amount_of_memory() {
     execute(40);
     let refused = connect("poor").query_one(read, &[]).unwrap_err();
     let message = refused.as_db_error().unwrap().message();
-    assert_eq!(message, "what pg_tally sends to a remote reader takes more than 64 MB of memory");
+    assert_eq!(message, "the segment's image for a remote reader exceeds 64 MB of memory");
     // The same session continues, and may read without texts.
     assert!(poor.query_one(read, &[]).is_err());
     let without = "select count(*) from tally.segment_changes(0, 0)";

@@ -5,7 +5,7 @@ import java.lang.instrument.ClassFileTransformer;
 import java.lang.instrument.Instrumentation;
 import java.security.ProtectionDomain;
 
-/** Runs something when all agents of the command line have begun: the launcher's class is loaded then. */
+/** Runs something when all agents on the command line have started, which is when the launcher's class is loaded. */
 final class AfterAgents implements ClassFileTransformer {
     private static final String LAUNCHER = "sun/launcher/LauncherHelper";
 
@@ -17,7 +17,7 @@ final class AfterAgents implements ClassFileTransformer {
         this.then = then;
     }
 
-    /** Once; never in a virtual machine that another launcher began, or that the agent was attached to. */
+    /** Runs it once; never in a JVM that was started by another launcher, or that the agent was attached to. */
     static void run(Instrumentation instrumentation, Runnable then) {
         instrumentation.addTransformer(new AfterAgents(instrumentation, then), false);
     }

@@ -7,11 +7,10 @@ import java.lang.instrument.Instrumentation;
 import java.util.jar.JarFile;
 
 /**
- * Where the virtual machine enters the agent. Whatever goes wrong here is reported in one line, and the application
- * runs without measuring.
+ * The agent's entry points. Any failure here is reported in one line, and the application runs without being measured.
  *
- * <p>The application's class loaders see only what the bootstrap loader has, so the agent's file is added to it before
- * any other class of the agent is used.
+ * <p>The application's class loaders see only the classes of the bootstrap loader, so the agent's file is added to that
+ * before any other class of the agent is used.
  */
 public final class Agent {
     private static boolean added;
@@ -24,7 +23,7 @@ public final class Agent {
         run(options, instrumentation);
     }
 
-    /** Attached to a virtual machine that runs. */
+    /** Attached to a running JVM. */
     public static void agentmain(String options, Instrumentation instrumentation) {
         run(options, instrumentation);
     }
@@ -37,7 +36,7 @@ public final class Agent {
             }
             Switch.apply(options, Agent.class.getPackage().getImplementationVersion(), instrumentation);
         } catch (IllegalArgumentException e) {
-            Report.line("wrong option: " + e.getMessage() + "; nothing is measured");
+            Report.line("invalid option: " + e.getMessage() + "; nothing is measured");
         } catch (IOException e) {
             Report.line("could not create the segment: " + e.getMessage() + "; nothing is measured");
         } catch (Exception | LinkageError e) {

@@ -6,8 +6,8 @@ import net.bytebuddy.implementation.bytecode.assign.Assigner.Typing;
 import org.pgtally.probe.Calls;
 
 /**
- * The code that is put into methods of the driver and of pools for the figures of statements ({@link CallPoints} says
- * where). It names none of their types: the bootstrap loader, which has {@link Calls}, does not know them.
+ * The code that is inserted into methods of the driver and of pools for statement statistics ({@link CallPoints} says
+ * where). It does not refer to their types, which the bootstrap loader of {@link Calls} does not know.
  */
 final class CallAdvice {
     private CallAdvice() {
@@ -24,7 +24,7 @@ final class CallAdvice {
         }
     }
 
-    /** One statement, or several, are executed. */
+    /** One or several statements are executed. */
     static final class Execute {
         private Execute() {
         }
@@ -92,7 +92,7 @@ final class CallAdvice {
         }
     }
 
-    /** A COPY goes on: data is sent or read, or it ends. */
+    /** A COPY continues: data is sent or read, or it ends. */
     static final class GoOnWithCopy {
         private GoOnWithCopy() {
         }
@@ -110,7 +110,7 @@ final class CallAdvice {
         }
     }
 
-    /** A message is sent, unless the method finds that it is not needed. */
+    /** A message is sent, unless the method finds that it is unnecessary. */
     static final class Send {
         private Send() {
         }
@@ -184,7 +184,7 @@ final class CallAdvice {
         }
     }
 
-    /** More bytes are asked for than the driver's buffer has; the rest may be read without it. */
+    /** More bytes are requested than the driver's buffer has; the rest may be read without the buffer. */
     static final class ReadMany {
         private ReadMany() {
         }
@@ -205,7 +205,7 @@ final class CallAdvice {
         }
     }
 
-    /** A prepared statement is made. */
+    /** A prepared statement is created. */
     static final class Prepare {
         private Prepare() {
         }
@@ -237,7 +237,7 @@ final class CallAdvice {
         }
     }
 
-    /** Which statement is made. */
+    /** The statement being created. */
     static final class Prepared {
         private Prepared() {
         }
@@ -248,7 +248,7 @@ final class CallAdvice {
         }
     }
 
-    /** Which one is closed. */
+    /** The statement being closed. */
     static final class ClosePrepared {
         private ClosePrepared() {
         }
@@ -259,7 +259,7 @@ final class CallAdvice {
         }
     }
 
-    /** They are written to it. */
+    /** Buffered bytes are written to the socket. */
     static final class Flush {
         private Flush() {
         }
@@ -302,7 +302,7 @@ final class CallAdvice {
         }
     }
 
-    /** A value of it. */
+    /** A value of a row. */
     static final class Get {
         private Get() {
         }
@@ -318,7 +318,7 @@ final class CallAdvice {
         }
     }
 
-    /** A pool is asked for a connection. */
+    /** A connection is requested from a pool. */
     static final class Pool {
         private Pool() {
         }

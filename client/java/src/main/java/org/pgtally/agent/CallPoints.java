@@ -12,8 +12,8 @@ import net.bytebuddy.dynamic.DynamicType;
 import org.pgtally.segment.Segment;
 
 /**
- * Where the driver (pgjdbc 42.2 and later) and pools are instrumented for the figures of statements. What a version of
- * them does not have is listed as left out.
+ * The methods of the driver (pgjdbc 42.2 and later) and of pools that are instrumented for statement statistics. Methods
+ * that a version does not have are listed as left out.
  */
 final class CallPoints {
     private static final String EXECUTOR = "org.postgresql.core.v3.QueryExecutorImpl";
@@ -21,7 +21,7 @@ final class CallPoints {
     private static final String INPUT = "org.postgresql.core.VisibleBufferedInputStream";
     private static final String PREPARED = "org.postgresql.jdbc.PgPreparedStatement";
     private static final String RESULT = "org.postgresql.jdbc.PgResultSet";
-    /** Parameters of the executor's method that executes: the sixth are its flags. */
+    /** Index of the flags, the sixth parameter of the executor's execute method. */
     private static final int FLAGS = 5;
 
     private static final List<Point> POINTS = points();
@@ -97,14 +97,14 @@ final class CallPoints {
         return POINTS.stream().anyMatch(it -> it.type.equals(type));
     }
 
-    /** Puts the code into a class. */
+    /** Inserts the code into a class. */
     static DynamicType.Builder<?> visit(DynamicType.Builder<?> builder, TypeDescription type, Segment segment) {
         DynamicType.Builder<?> visited = builder;
         for (Point point : POINTS) {
             if (point.type.equals(type.getName())) {
                 boolean there = type.getDeclaredMethods().stream().anyMatch(point::is);
                 segment.probe("calls " + type.getSimpleName() + "." + point.name,
-                        there ? null : "the driver or pool has no such method; figures of statements may be incomplete");
+                        there ? null : "the driver or pool has no such method; statement statistics may be incomplete");
                 visited = visited.visit(point.advice.on(point::is));
             }
         }

@@ -6,11 +6,11 @@ import java.lang.management.ManagementFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 
-/** The pauses for collections of garbage so far, since the virtual machine began. */
+/** The garbage collection pauses since the JVM started. */
 abstract class CollectionPauses {
     private static final String SHENANDOAH = "Shenandoah Pauses";
 
-    /** Of the collector of this virtual machine. */
+    /** For the collector of this JVM. */
     static CollectionPauses of(VmCounters counters) {
         try {
             for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {
@@ -24,16 +24,16 @@ abstract class CollectionPauses {
         return new Counted(counters);
     }
 
-    /** How many. */
+    /** Their number. */
     abstract long count();
 
-    /** For how long, ns, if there were so many safepoints, which lasted so long. */
+    /** Their total time in ns, given the number and total time of all safepoints. */
     abstract long time(long safepoints, long stopped);
 
-    /** The same from counters alone, which any thread may read at any moment; it never falls. */
+    /** The same from counters only, which any thread may read at any time; it never decreases. */
     abstract long atOnce(long stopped);
 
-    /** The counters of collectors have pauses alone: of Serial, Parallel, G1 and ZGC. */
+    /** For Serial, Parallel, G1 and ZGC, whose counters include pauses only. */
     private static final class Counted extends CollectionPauses {
         private final VmCounters counters;
         private final int[] count;
@@ -62,9 +62,9 @@ abstract class CollectionPauses {
     }
 
     /**
-     * Shenandoah's counters add its concurrent phases, during which the application runs. Its bean has the number of
-     * pauses, and their time in whole milliseconds. So their time is a part of all safepoints' by number, within that
-     * millisecond.
+     * Shenandoah's counters include its concurrent phases, during which the application runs. Its bean has the number of
+     * pauses, and their time in whole milliseconds. So their time is estimated as a share of all safepoints' time, by number,
+     * within that millisecond.
      */
     private static final class OfShenandoah extends CollectionPauses {
         private final GarbageCollectorMXBean bean;

@@ -16,8 +16,8 @@ import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
 /**
- * The collections of garbage, as the virtual machine reports each when it has ended: timers {@code gc::COLLECTOR}, with
- * a resolution of 1 ms. Long ones are events, too.
+ * Garbage collections, which the JVM reports when they have ended: timers {@code gc::COLLECTOR}, with a resolution of
+ * 1 ms. Long ones are also reported as events.
  */
 final class GarbageCollections implements NotificationListener {
     private static final int COLLECTORS = 8;
@@ -34,7 +34,7 @@ final class GarbageCollections implements NotificationListener {
         this.first = first;
     }
 
-    /** From now on they are counted; null if there is no space for that. */
+    /** Starts counting them; null if there is no space. */
     static GarbageCollections listen(Segment segment) {
         Book book = segment.claim("virtual machine", null, (int) ProcessHandle.current().pid(), "garbage collection");
         int first = book == null ? -1 : segment.grow(book, 0, COLLECTORS, COLLECTORS);

@@ -4,8 +4,8 @@ package org.pgtally.agent;
 import java.util.regex.Pattern;
 
 /**
- * Methods by a pattern: {@code CLASS} or {@code CLASS#METHOD}. {@code *} stands for any letters but the dot, {@code **}
- * for any, {@code ?} for one letter.
+ * A pattern for methods: {@code CLASS} or {@code CLASS#METHOD}. {@code *} matches any characters except the dot, {@code **}
+ * any characters, {@code ?} one character.
  */
 final class Glob {
     private final String text;
@@ -21,16 +21,16 @@ final class Glob {
         method = pattern(hash < 0 ? "*" : text.substring(hash + 1));
     }
 
-    /** The methods of this pattern, of any visibility. */
+    /** Matches methods of any visibility. */
     static Glob of(String text) {
         if (text.isEmpty() || text.startsWith("#") || text.endsWith("#") || text.indexOf('#') != text.lastIndexOf('#')) {
-            throw new IllegalArgumentException("\"" + text + "\" is no pattern; write CLASS or CLASS#METHOD, as in"
+            throw new IllegalArgumentException("\"" + text + "\" is not a pattern; write CLASS or CLASS#METHOD, as in"
                     + " com.example.shop.**#find*");
         }
         return new Glob(text, false);
     }
 
-    /** The public ones of them. */
+    /** Matches public methods only. */
     static Glob ofPublic(String text) {
         return new Glob(text, true);
     }

@@ -19,9 +19,9 @@ import net.bytebuddy.utility.JavaModule;
 import org.pgtally.probe.Methods;
 import org.pgtally.segment.Segment;
 
-/** Puts the probes into methods, of classes that are loaded and of those to come, and takes them out again. */
+/** Inserts the probes into methods, of classes already loaded and of those loaded later, and removes them again. */
 final class Instrumenter {
-    /** Parts of the Java platform, and this agent, never are instrumented: the probes themselves call them. */
+    /** Parts of the Java platform, and this agent, are never instrumented, because the probes call them. */
     private static final ElementMatcher.Junction<TypeDescription> IGNORED = ElementMatchers
             .<TypeDescription>nameStartsWith("java.").or(ElementMatchers.nameStartsWith("javax."))
             .or(ElementMatchers.nameStartsWith("jdk.")).or(ElementMatchers.nameStartsWith("sun."))
@@ -56,7 +56,7 @@ final class Instrumenter {
         AfterAgents.run(instrumentation, this::moveToTheEnd);
     }
 
-    /** Methods with code of their own that a pattern matches. Each is listed in the segment. */
+    /** Methods with code that match a pattern. Each is listed in the segment. */
     private static ElementMatcher<MethodDescription> wanted(List<Glob> globs, Segment segment, TypeDescription type) {
         return method -> {
             boolean code = !method.isAbstract() && !method.isNative();
@@ -65,15 +65,15 @@ final class Instrumenter {
                     .anyMatch(glob -> glob.matches(type.getName(), method.getName(), method.isPublic()));
             if (wanted) {
                 segment.probe("function " + Names.of(type, method),
-                        code ? null : method.isNative() ? "it is native" : "it is abstract");
+                        code ? null : method.isNative() ? "the method is native" : "the method is abstract");
             }
             return wanted && code;
         };
     }
 
     /**
-     * Behind the transformers of agents that began later: OpenTelemetry's starts from a class's own code and drops what
-     * those before it have added.
+     * Moves our transformer after those of agents that started later: OpenTelemetry's starts from a class's original code and
+     * drops the additions of earlier transformers.
      */
     private void moveToTheEnd() {
         if (instrumentation.removeTransformer(transformer)) {
@@ -81,12 +81,12 @@ final class Instrumenter {
         }
     }
 
-    /** Gives every class its own code back. */
+    /** Restores the original code of every class. */
     void remove() {
         transformer.reset(instrumentation, RedefinitionStrategy.RETRANSFORMATION);
     }
 
-    /** A loaded class whose code the virtual machine does not exchange stays as it is, and is reported. */
+    /** Reports a loaded class whose code the JVM refuses to replace; it stays unchanged. */
     private static final class Refusals extends RedefinitionStrategy.Listener.Adapter {
         private final Segment segment;
 
@@ -98,13 +98,13 @@ final class Instrumenter {
         public Iterable<? extends List<Class<?>>> onError(int index, List<Class<?>> batch, Throwable error,
                 List<Class<?>> types) {
             if (batch.size() == 1) {
-                segment.note(true, "could not instrument " + batch.get(0).getName() + ", which was loaded: " + error);
+                segment.note(true, "could not instrument " + batch.get(0).getName() + ", which is already loaded: " + error);
             }
             return List.of();
         }
     }
 
-    /** A class that cannot be instrumented stays as it is, and is reported. */
+    /** Reports a class that cannot be instrumented; it stays unchanged. */
     private static final class Failures extends AgentBuilder.Listener.Adapter {
         private final Segment segment;
 

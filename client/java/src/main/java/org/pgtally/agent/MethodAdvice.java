@@ -5,7 +5,7 @@ import net.bytebuddy.asm.Advice;
 import org.pgtally.probe.Frame;
 import org.pgtally.probe.Probe;
 
-/** The code that is put around each instrumented method. What it may throw (an exhausted stack) does not get out. */
+/** The code around each instrumented method. Its own exceptions (stack overflow) are suppressed. */
 final class MethodAdvice {
     private MethodAdvice() {
     }

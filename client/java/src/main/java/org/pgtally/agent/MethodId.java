@@ -14,7 +14,7 @@ import net.bytebuddy.implementation.bytecode.assign.Assigner;
 import net.bytebuddy.implementation.bytecode.constant.IntegerConstant;
 import org.pgtally.probe.Methods;
 
-/** A parameter of advice: the number of the method that is instrumented, as a constant in its code. */
+/** A parameter of advice: the number of the instrumented method, as a constant in its code. */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.PARAMETER)
 @interface MethodId {

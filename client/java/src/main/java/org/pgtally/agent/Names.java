@@ -5,7 +5,7 @@ import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import org.pgtally.probe.MethodName;
 
-/** The names of methods that are instrumented. */
+/** The names of instrumented methods. */
 final class Names {
     private Names() {
     }

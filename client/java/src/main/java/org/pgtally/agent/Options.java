@@ -8,13 +8,13 @@ import org.pgtally.probe.Methods;
 import org.pgtally.probe.Session;
 import org.pgtally.segment.Segment;
 
-/** What is given to the agent: {@code key=value} separated by commas. */
+/** The agent's options: {@code key=value} pairs separated by commas. */
 final class Options {
     private static final String KNOWN = "methods, calls, cpu, edges, histograms, threads, statistics, directory, file, keep";
     private static final int MOST_THREADS = 4096;
     private static final int MOST_STATISTICS = 4096;
 
-    /** The driver's public methods, the ones within that may wait, and the connection pool. */
+    /** The driver's public methods, its internal methods that may wait, and the connection pool. */
     private static final List<Glob> DRIVER = List.of(
             Glob.ofPublic("org.postgresql.Driver#connect"),
             Glob.ofPublic("org.postgresql.jdbc.Pg*"),
@@ -39,7 +39,7 @@ final class Options {
     int threads = 256;
     int statistics = MOST_STATISTICS;
     Path file = defaultFile(Path.of("/dev/shm"));
-    /** The file stays when the process ends. */
+    /** Keep the file when the process ends. */
     boolean keep;
 
     private Options() {
@@ -56,7 +56,7 @@ final class Options {
         return options;
     }
 
-    /** Measures what these options say. */
+    /** A session with these options. */
     Session session(Segment segment, Methods methods) {
         return new Session(segment, methods, cpu, histograms, edges);
     }
@@ -100,7 +100,7 @@ final class Options {
             file = Path.of(value).toAbsolutePath();
             break;
         default:
-            throw new IllegalArgumentException("there is no option \"" + key + "\"; there are " + KNOWN + ", and off");
+            throw new IllegalArgumentException("unknown option \"" + key + "\"; options are " + KNOWN + ", and off");
         }
     }
 
@@ -130,7 +130,7 @@ final class Options {
         case "false":
             return false;
         default:
-            throw new IllegalArgumentException(key + "=" + value + ": write on or off");
+            throw new IllegalArgumentException(key + "=" + value + ": must be on or off");
         }
     }
 
@@ -143,6 +143,6 @@ final class Options {
         } catch (NumberFormatException e) {
             // Reported below.
         }
-        throw new IllegalArgumentException(key + "=" + value + ": write a number from " + min + " to " + max);
+        throw new IllegalArgumentException(key + "=" + value + ": must be a number from " + min + " to " + max);
     }
 }

@@ -7,11 +7,11 @@ import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
 /**
- * The time for which the virtual machine stopped all threads, as accounts of a slot of its own: at any instant it runs
- * the application, collects garbage, or is at a safepoint for another reason.
+ * The time for which the JVM stopped all threads, as accounts of a separate slot: at any instant it runs the application,
+ * collects garbage, or is at a safepoint for another reason.
  *
- * <p>From HotSpot's own counters, in nanoseconds. They are read every {@link #POLL_MS}: what was counted since then is
- * charged to the end of that time, so sums are exact and their place in time is so to that length.
+ * <p>The source is HotSpot's own counters, in nanoseconds. They are read every {@link #POLL_MS}, and the increase is charged
+ * to the end of that period. So sums are exact, and times of day are accurate to that period.
  */
 final class Pauses {
     static final long POLL_MS = 100;
@@ -41,14 +41,14 @@ final class Pauses {
         collections = CollectionPauses.of(counters);
     }
 
-    /** From now on they are measured; null, with the reason in the table of probes, where that cannot be. */
+    /** Starts measuring them; null, with the reason in the table of probes, if that is impossible. */
     static Pauses watch(Segment segment) {
         String reason;
         try {
             VmCounters counters = VmCounters.open();
             // Times are in ns: on Linux, HotSpot's frequency of ticks is a constant.
             if (counters.named(Pattern.compile("sun\\.rt\\.safepointTime")).length == 0) {
-                throw new IOException("there is none of safepoints");
+                throw new IOException("no counter of safepoints");
             }
             Book book = segment.claim("virtual machine", null, (int) ProcessHandle.current().pid(), "pauses");
             int first = book == null ? -1 : segment.grow(book, 0, 0, 8);
@@ -62,18 +62,18 @@ final class Pauses {
             }
             reason = "no space in the segment";
         } catch (IOException | RuntimeException e) {
-            reason = "the virtual machine publishes no counters (PerfDisableSharedMem?): " + e.getMessage();
+            reason = "the JVM publishes no counters (is PerfDisableSharedMem set?): " + e.getMessage();
         }
         segment.probe("pauses", reason);
         return null;
     }
 
-    /** For how long garbage was collected so far, ns. Called by any thread. */
+    /** Total garbage collection time so far, in ns. May be called by any thread. */
     long collecting() {
         return collections.atOnce(counters.value(stopped));
     }
 
-    /** Charges what happened since the last time. Called by one thread. */
+    /** Charges the time since the last call. Called by one thread. */
     void poll() {
         boolean on = segment.follow(book);
         if (on == (book.running() == Segment.OFF)) {
@@ -86,8 +86,8 @@ final class Pauses {
 
     /**
      * HotSpot counts a safepoint when it begins, its collection when that ends, and its length a little after the threads
-     * go on. So the safepoints' rest is the difference of sums that may be behind for a moment: it is charged when it
-     * exceeds what it ever was.
+     * continue. So the time of other safepoints is the difference of sums that may lag briefly: it is charged when it
+     * exceeds its previous maximum.
      */
     private void read(boolean only) {
         long many;

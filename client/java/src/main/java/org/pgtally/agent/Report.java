@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.agent;
 
-/** What the agent has to say to whoever started the application. */
+/** Messages of the agent to the user who started the application. */
 public final class Report {
     private Report() {
     }
 
-    /** A line on the standard error. */
+    /** Prints a line to standard error. */
     public static void line(String what) {
         System.err.println("pgtally: " + what);
     }

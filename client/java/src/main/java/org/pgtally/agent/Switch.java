@@ -8,7 +8,7 @@ import org.pgtally.probe.Probe;
 import org.pgtally.probe.Session;
 import org.pgtally.segment.Segment;
 
-/** Switches measuring on and off. Loaded by the bootstrap loader, as all that it uses. */
+/** Switches measuring on and off. The bootstrap loader loads it, and everything that it uses. */
 public final class Switch {
     private static final Methods METHODS = new Methods();
     private static final int POLLS_A_SWEEP = 10;
@@ -22,7 +22,7 @@ public final class Switch {
     }
 
     /**
-     * Does what the options say.
+     * Applies the options.
      *
      * @param version of the agent
      */
@@ -32,7 +32,7 @@ public final class Switch {
         if (options.off) {
             off();
         } else if (Probe.isOn()) {
-            Report.line("this process is measured already, in " + segment.path() + "; switch it off first");
+            Report.line("this process is already measured, in " + segment.path() + "; turn that off first");
         } else {
             on(options, version, instrumentation);
         }
@@ -44,7 +44,7 @@ public final class Switch {
         segment = new Segment(options.file, options.threads, options.statistics,
                 new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
                         "Java " + System.getProperty("java.version")));
-        segment.note(false, "a call of a timed method takes about " + cost + " ns more (measured at start)");
+        segment.note(false, "timing adds about " + cost + " ns to each call of a timed method (measured at start)");
         Session session = options.session(segment, METHODS);
         if (options.edges) {
             segment.probe("edges", null);
@@ -65,7 +65,7 @@ public final class Switch {
         }
     }
 
-    /** Null where this Java has no module jdk.management. */
+    /** Null if this Java has no module jdk.management. */
     private static GarbageCollections collections(Segment segment) {
         try {
             return GarbageCollections.listen(segment);
@@ -74,7 +74,7 @@ public final class Switch {
         }
     }
 
-    /** Reads what the virtual machine did, and merges threads that have ended, for as long as this segment is in use. */
+    /** Polls the JVM's counters, and merges ended threads, as long as this segment is in use. */
     private static void sweep(Segment mine, Pauses pauses) {
         try {
             for (int poll = 1; !Thread.interrupted(); poll++) {

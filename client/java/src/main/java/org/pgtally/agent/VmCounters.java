@@ -14,8 +14,8 @@ import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
- * The counters that HotSpot publishes of itself in {@code /tmp/hsperfdata_USER/PID}, which jstat reads: a header,
- * then entries with a name and a value (src/hotspot/share/runtime/perfMemory.hpp). Reading one is a load.
+ * The counters that HotSpot publishes in {@code /tmp/hsperfdata_USER/PID}, which jstat reads: a header, then entries with
+ * a name and a value (src/hotspot/share/runtime/perfMemory.hpp). Reading one is a load.
  */
 final class VmCounters {
     private static final int MAGIC = 0xcafec0c0;
@@ -34,20 +34,20 @@ final class VmCounters {
         this.memory = memory;
     }
 
-    /** Of this process. */
+    /** The counters of this process. */
     static VmCounters open() throws IOException {
         Path file = Path.of("/tmp", "hsperfdata_" + System.getProperty("user.name", ""),
                 String.valueOf(ProcessHandle.current().pid()));
         try (FileChannel channel = FileChannel.open(file, Set.of(StandardOpenOption.READ))) {
             ByteBuffer memory = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size());
             if (memory.getInt(0) != MAGIC) {
-                throw new IOException(file + " has another format");
+                throw new IOException(file + " has an unknown format");
             }
             VmCounters counters = new VmCounters(memory.order(ByteOrder.nativeOrder()));
             counters.find();
             return counters;
         } catch (IndexOutOfBoundsException e) {
-            throw new IOException(file + " has another format", e);
+            throw new IOException(file + " has an unknown format", e);
         }
     }
 
@@ -78,13 +78,13 @@ final class VmCounters {
         return new String(bytes, StandardCharsets.US_ASCII);
     }
 
-    /** Where the counters with such names are; each is read by {@link #value}. */
+    /** Positions of the counters with matching names, for {@link #value}. */
     int[] named(Pattern name) {
         return places.entrySet().stream().filter(it -> name.matcher(it.getKey()).matches())
                 .mapToInt(Map.Entry::getValue).toArray();
     }
 
-    /** The sum of counters. */
+    /** The sum of these counters. */
     long value(int[] counters) {
         long sum = 0;
         for (int at : counters) {

@@ -10,8 +10,8 @@ import org.pgtally.probe.Probe;
 import org.pgtally.segment.Segment;
 
 /**
- * Runs the probe before the application does, in a segment of its own that is removed at once. Otherwise the first
- * method would be charged for the loading, linking and compiling of the probe.
+ * Runs the probe before the application starts, in a separate segment that is removed at once. Otherwise the first
+ * method would be charged for loading, linking and compiling the probe.
  */
 final class WarmUp {
     private static final int BLOCKS = 200;
@@ -23,7 +23,7 @@ final class WarmUp {
     /**
      * Runs it.
      *
-     * @return what a call costs, ns: the median of the later blocks
+     * @return the cost of a call in ns: the median of the later blocks
      */
     static long run(Options options) throws IOException {
         Segment segment = new Segment(options.file.resolveSibling(options.file.getFileName() + ".warm"), 1, 64,

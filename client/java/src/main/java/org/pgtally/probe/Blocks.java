@@ -5,13 +5,13 @@ import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
 /**
- * Indexes of one book for things that have several figures each.
+ * Indexes in a book for items that have several figures each.
  *
- * <p>Eight things take a block of indexes: eight for their first figures, which alone may have histograms, then eight
- * for each other figure. So the histograms of a chunk are all in use, and the memory of the others is never needed.
+ * <p>Eight items take a block of indexes: eight for their first figures, the only ones that may have histograms, then
+ * eight for each further figure. So all histograms of a chunk are in use, and the others never need memory.
  */
 final class Blocks {
-    /** From a thing's figure to its next. */
+    /** Distance from an item's figure to its next. */
     static final int STEP = 8;
 
     private final Segment segment;
@@ -28,7 +28,7 @@ final class Blocks {
         this.histograms = histograms;
     }
 
-    /** The index of the first figure of one more thing; negative: no space. */
+    /** The index of the first figure of a new item; negative if there is no space. */
     int next() {
         if (used == STEP) {
             int first = segment.grow(book, 0, histograms ? STEP : 0, STEP * figures);

@@ -22,7 +22,7 @@ final class CachedQueries {
     private CachedQueries() {
     }
 
-    /** What is executed of it; null: not known. */
+    /** The query that is executed; null if unknown. */
     static Object query(Object cached) {
         if (cached == null) {
             return null;

@@ -5,9 +5,9 @@ import java.util.Arrays;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
-/** The figures of statements in one book: {@code call::FIGURE::ID}. */
+/** Statement statistics in a book: {@code call::FIGURE::ID}. */
 final class CallBook {
-    /** Executions, from their beginning to their end; alone with a histogram. */
+    /** Executions, from beginning to end; the only figure with a histogram. */
     static final int EXECUTE = 0;
     /** From the beginning of an execution to the server's first answer. */
     static final int FIRST = Blocks.STEP;
@@ -15,22 +15,22 @@ final class CallBook {
     static final int FETCH = 2 * Blocks.STEP;
     /** Time of both, waiting for the server. */
     static final int WAIT = 3 * Blocks.STEP;
-    /** Time in the result's methods, without fetching; a count for each row asked for. */
+    /** Time in the result's methods, without fetching; the count is the number of rows requested. */
     static final int DECODE = 4 * Blocks.STEP;
-    /** Rows received: of an execution or fetch. */
+    /** Rows received, per execution or fetch. */
     static final int ROWS = 5 * Blocks.STEP;
     static final int MESSAGES = 6 * Blocks.STEP;
     static final int TRIPS = 7 * Blocks.STEP;
-    /** Executions that ended by an exception. */
+    /** Executions that ended with an exception. */
     static final int FAILED = 8 * Blocks.STEP;
-    /** Executions of several statements, or sets of parameters, at once: how many. */
+    /** Executions of several statements, or parameter sets, at once: their number. */
     static final int BATCH = 9 * Blocks.STEP;
-    /** Executions of the same statement in one transaction, where they were many and had a row each at most. */
+    /** Repeated executions of the same statement in one transaction, with at most one row each. */
     static final int REPEATED = 10 * Blocks.STEP;
     /** Bytes of the messages sent, and bytes received. */
     static final int SENT = 11 * Blocks.STEP;
     static final int RECEIVED = 12 * Blocks.STEP;
-    /** The driver's work to make a prepared statement, and to close it. */
+    /** The driver's work to create a prepared statement, and to close it. */
     static final int PREPARE = 13 * Blocks.STEP;
     static final int CLOSE = 14 * Blocks.STEP;
     private static final int FIGURES = 15;
@@ -49,7 +49,7 @@ final class CallBook {
         blocks = new Blocks(segment, book, FIGURES, histograms);
     }
 
-    /** The index of the first figure of a statement; negative: no space. */
+    /** The index of the first figure of a statement; negative if there is no space. */
     int at(SqlText statement) {
         if (statement.number >= indexes.length) {
             indexes = Arrays.copyOf(indexes, statement.number + 16);
@@ -90,7 +90,7 @@ final class CallBook {
         segment.name(book, at, segment.value(SqlText.statistic(figure, id), figure));
     }
 
-    /** The index of the time for which threads waited for a connection of the pool; negative: no space. */
+    /** The index of the time that threads waited for a connection from a pool; negative if there is no space. */
     int poolWait() {
         if (poolWait == 0) {
             poolWait = new Blocks(segment, book, 1, histograms).next();
@@ -101,7 +101,7 @@ final class CallBook {
         return poolWait;
     }
 
-    /** Adds a time to a statistic that has a histogram where there are any. */
+    /** Adds a time to a statistic, with its histogram if histograms are on. */
     void addTime(int at, long ns) {
         if (histograms) {
             book.addWithHistogram(at, ns);

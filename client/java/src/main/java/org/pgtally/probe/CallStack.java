@@ -6,11 +6,11 @@ import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
 /**
- * The instrumented calls that a thread is in, with their times. The classes below it say where the times go.
+ * A thread's stack of instrumented calls, with their times. Subclasses decide where the times go.
  *
- * <p>Two readings of the clock a call; the boundaries between a method and its callee are the callee's, so times of
- * methods add up. A frame whose method never came to its exit (an error in the probe itself, as when the stack was
- * exhausted) is dropped when one below it exits.
+ * <p>There are two clock readings per call. A method and its callee share the callee's boundaries, so the times of
+ * methods add up. A frame whose method never reached its exit (because of an error in the probe itself, such as a stack
+ * overflow) is dropped when a frame below it exits.
  */
 abstract class CallStack extends Recorder {
     private static final int[] NONE = {};
@@ -20,9 +20,9 @@ abstract class CallStack extends Recorder {
     private final Frame bottom = new Frame(this, null);
     Frame top = bottom;
     private int epoch = 1;
-    /** By method: the index of its first statistic in the book; 0 not used yet, negative: no space. */
+    /** By method: the index of its first statistic in the book; 0: not used yet, negative: no space. */
     private int[] indexes = NONE;
-    /** By the same index: calls in progress. */
+    /** By the same index: number of calls in progress. */
     private int[] active = NONE;
     private int levelWord;
 
@@ -33,16 +33,16 @@ abstract class CallStack extends Recorder {
         levelWord = session.segment.levelWord();
     }
 
-    /** The first index of the statistics of a method that is used for the first time; negative: no space. */
+    /** The first index of the statistics of a method when it is first used; negative if there is no space. */
     abstract int touch(int method);
 
-    /** A call begins: at this time the account of {@code at} runs. */
+    /** A call begins: from this time on, the account of {@code at} runs. */
     abstract void begun(int at, long now);
 
-    /** A call has ended: at this time the account of {@code caller}, 0: none, goes on. */
+    /** A call has ended: from this time on, the account of {@code caller} (0: none) runs again. */
     abstract void ended(Frame call, int caller, long now, long elapsed, long cpu, boolean outermost, boolean thrown);
 
-    /** The level word has changed; whether something is measured now. */
+    /** Follows a changed level word; returns whether anything is measured now. */
     abstract boolean follow();
 
     @Override
@@ -138,8 +138,8 @@ abstract class CallStack extends Recorder {
     }
 
     /**
-     * Adds a call to the statistics of its method, and to those of its edge, 0 or negative: none. Between begin and
-     * publish of the book.
+     * Adds a call to the statistics of its method, and to those of its edge (none if 0 or negative). To be called between
+     * begin and publish of the book.
      */
     final void record(Book book, Frame call, int edge, long elapsed, long cpu, boolean outermost) {
         int at = call.at;

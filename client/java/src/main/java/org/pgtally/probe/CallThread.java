@@ -5,15 +5,15 @@ import java.lang.ref.WeakReference;
 import org.pgtally.segment.CallRing;
 
 /**
- * The driver's work for one thread: at most one execution or fetch on the wire, and at most one method of a result.
- * What such a call causes in turn (a savepoint, the driver's own metadata) belongs to it.
+ * The driver's work for one thread: at most one execution or fetch on the wire, and at most one method of a result. Work
+ * that such a call causes in turn (a savepoint, the driver's own metadata queries) belongs to it.
  */
 final class CallThread {
     private static final int REMEMBERED = 32;
 
     private final Session session;
     private final Recorder recorder;
-    /** Statements of the driver's objects that were used last. */
+    /** Statements of the driver's most recently used objects. */
     private final WeakReference<?>[] queries = new WeakReference<?>[REMEMBERED];
     private final SqlText[] statements = new SqlText[REMEMBERED];
     private Wire lastWire;
@@ -24,7 +24,7 @@ final class CallThread {
     private boolean executes;
     private boolean inTransaction;
     private int batch;
-    /** It may be one of many that one statement could have done. */
+    /** It may be one of many executions that a single statement could have replaced. */
     private boolean repeatable;
     private long begin;
     private long first;
@@ -33,15 +33,15 @@ final class CallThread {
     private int trips;
     private int rows;
     private boolean sentSince;
-    /** Whether a reader had asked for records when the call began; then what follows is known. */
+    /** Whether a reader had requested records when the call began, so that the following fields are known. */
     private boolean traced;
     private long sentBefore;
     private long collectingBefore;
-    /** The next byte is a message's type. */
+    /** The next byte is a message type. */
     private boolean typeFollows;
-    /** The next integer is a message's length. */
+    /** The next integer is a message length. */
     private boolean lengthFollows;
-    /** What is read from the socket now is timed as one wait. */
+    /** Reads from the socket are currently timed as one wait. */
     private boolean inWait;
     private long bytesSent;
     private long bytesReceived;
@@ -72,7 +72,7 @@ final class CallThread {
 
     // ---------------------------------------------------------------- on the wire
 
-    /** False: it is part of another call. */
+    /** False if it is part of another call. */
     boolean begins(Object executor, Object query, boolean ofTransaction, int ofBatch) {
         if (!mayBegin(executor)) {
             return false;
@@ -84,7 +84,7 @@ final class CallThread {
         return true;
     }
 
-    /** Types, or further rows, of a statement; without a query it shows when the message is sent. */
+    /** Types or further rows of a statement; without a query, the statement becomes known when the message is sent. */
     boolean beginsMore(Object executor, Object query) {
         if (!mayBegin(executor)) {
             return false;
@@ -209,7 +209,7 @@ final class CallThread {
         }
     }
 
-    /** A message may be sent; returns what {@link #sent} needs. */
+    /** A message may be sent; returns the argument for {@link #sent}. */
     boolean sends() {
         boolean before = typeFollows;
         typeFollows = true;
@@ -220,7 +220,7 @@ final class CallThread {
         typeFollows = before;
     }
 
-    /** A byte is sent: the first one of a message is its type. */
+    /** A byte is sent; the first byte of a message is its type. */
     void byteSent(int value) {
         if (!typeFollows) {
             return;
@@ -238,7 +238,7 @@ final class CallThread {
         }
     }
 
-    /** An integer is sent: after a message's type its length, which does not count the type. */
+    /** An integer is sent; after a message's type it is the length, which does not include the type. */
     void integerSent(int value) {
         if (lengthFollows) {
             lengthFollows = false;
@@ -253,7 +253,7 @@ final class CallThread {
         }
     }
 
-    /** 0: nothing is measured, or it is part of another wait. */
+    /** 0 if nothing is measured, or it is part of another wait. */
     long waits(boolean reads) {
         if (wire == null || inWait) {
             return 0;
@@ -287,7 +287,7 @@ final class CallThread {
 
     // ---------------------------------------------------------------- results
 
-    /** False: it is called by another one. */
+    /** False if it is called by another method of the result. */
     boolean decodes(Object query) {
         if (decodes || query == null || !recorder.isOn()) {
             return false;
@@ -303,7 +303,7 @@ final class CallThread {
         return true;
     }
 
-    /** What it took is added to the book at the next row. */
+    /** Its time is added to the book at the next row. */
     void decoded(boolean isRow) {
         decodes = false;
         decoded += System.nanoTime() - decodeBegin - (wireTime - wireTimeBefore);
@@ -337,7 +337,7 @@ final class CallThread {
 
     // ---------------------------------------------------------------- prepared statements
 
-    /** 0: it is part of another such work, or nothing is measured. */
+    /** 0 if it is part of other such work, or nothing is measured. */
     long prepares() {
         if (prepares || !recorder.isOn()) {
             return 0;
@@ -348,14 +348,14 @@ final class CallThread {
         return System.nanoTime();
     }
 
-    /** It is of this statement. */
+    /** The work is for this statement. */
     void preparesOf(Object query) {
         if (prepares && query != null) {
             preparedOf = statement(query);
         }
     }
 
-    /** Where no statement was named there is nothing to charge. */
+    /** If no statement was named, nothing is charged. */
     void prepared(long since, boolean closes) {
         if (since == 0) {
             return;
@@ -383,7 +383,7 @@ final class CallThread {
 
     // ---------------------------------------------------------------- the pool
 
-    /** 0: another pool's, which waits for this one. */
+    /** 0 if another pool that waits for this one is already measured. */
     long waitsForPool() {
         if (waitsForPool || !recorder.isOn()) {
             return 0;

@@ -2,21 +2,21 @@
 package org.pgtally.probe;
 
 /**
- * What the driver's instrumented methods call, for the figures of statements. The bootstrap loader loads it.
+ * Called by the driver's instrumented methods, for statement statistics. The bootstrap loader loads it.
  *
- * <p>Nothing here throws what a method could not bear: its callers suppress everything.
+ * <p>Exceptions thrown here do no harm: the callers suppress all of them.
  */
 public final class Calls {
-    /** The driver's flag of an execution that begins no transaction (QueryExecutor.QUERY_SUPPRESS_BEGIN). */
+    /** The driver's flag for an execution that begins no transaction (QueryExecutor.QUERY_SUPPRESS_BEGIN). */
     private static final int SUPPRESS_BEGIN = 16;
-    /** Its flag of an execution that only asks for types (QueryExecutor.QUERY_DESCRIBE_ONLY). */
+    /** Its flag for an execution that only requests types (QueryExecutor.QUERY_DESCRIBE_ONLY). */
     private static final int DESCRIBE_ONLY = 32;
     private static final ThreadLocal<CallThread> THREADS = new ThreadLocal<>();
 
     private Calls() {
     }
 
-    /** Of the calling thread; null: nothing is measured. */
+    /** The state of the calling thread; null if nothing is measured. */
     private static CallThread thread() {
         Recorder recorder = Probe.recorder();
         if (recorder == null) {
@@ -37,7 +37,7 @@ public final class Calls {
         }
     }
 
-    /** A statement is executed; null: as part of another call. */
+    /** A statement is executed; null if it is part of another call. */
     public static Object executes(Object executor, Object query, int flags) {
         CallThread thread = thread();
         if (thread == null) {
@@ -48,7 +48,7 @@ public final class Calls {
         return begins ? thread : null;
     }
 
-    /** Several are. */
+    /** Several statements are executed. */
     public static Object executesBatch(Object executor, Object[] queries, int flags) {
         CallThread thread = thread();
         Object query = queries.length > 0 ? queries[0] : null;
@@ -62,7 +62,7 @@ public final class Calls {
         return thread != null && thread.beginsMore(executor, null) ? thread : null;
     }
 
-    /** A COPY begins, or, without its text, goes on. */
+    /** A COPY begins or, without its text, continues. */
     public static Object copies(Object executor, String sql) {
         CallThread thread = thread();
         return thread != null && thread.beginsCopy(executor, sql) ? thread : null;
@@ -113,13 +113,13 @@ public final class Calls {
         }
     }
 
-    /** The driver waits for the server, which it may have to do to read, or to write. */
+    /** The driver waits for the server, to read or to write. */
     public static long waits(boolean reads) {
         CallThread thread = THREADS.get();
         return thread == null ? 0 : thread.waits(reads);
     }
 
-    /** It has read so many bytes, or written. */
+    /** It has read or written this many bytes. */
     public static void waited(long since, boolean reads, int bytes) {
         CallThread thread = THREADS.get();
         if (thread != null) {
@@ -127,13 +127,13 @@ public final class Calls {
         }
     }
 
-    /** A prepared statement is made or closed. */
+    /** A prepared statement is created or closed. */
     public static long prepares() {
         CallThread thread = thread();
         return thread == null ? 0 : thread.prepares();
     }
 
-    /** It is this one, in the driver's cache of statements. */
+    /** It is this one in the driver's statement cache. */
     public static void preparesOf(Object cached) {
         CallThread thread = THREADS.get();
         if (thread != null) {
@@ -141,7 +141,7 @@ public final class Calls {
         }
     }
 
-    /** That has ended. */
+    /** This work has ended. */
     public static void prepared(long since, boolean closes) {
         CallThread thread = THREADS.get();
         if (thread != null) {
@@ -149,7 +149,7 @@ public final class Calls {
         }
     }
 
-    /** A row has come. */
+    /** A row has been received. */
     public static void row() {
         CallThread thread = THREADS.get();
         if (thread != null) {
@@ -170,13 +170,13 @@ public final class Calls {
         }
     }
 
-    /** A connection is asked from a pool. */
+    /** A connection is requested from a pool. */
     public static long waitsForPool() {
         CallThread thread = thread();
         return thread == null ? 0 : thread.waitsForPool();
     }
 
-    /** It is there, or there is none. */
+    /** The request has succeeded or failed. */
     public static void waitedForPool(long since) {
         CallThread thread = THREADS.get();
         if (thread != null) {

@@ -5,8 +5,8 @@ import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
 /**
- * Where the times of calls from one method to another are in one book: a hash table, which allocates nothing once it
- * has an edge.
+ * Indexes in a book for the times of calls from one method to another: a hash table, which allocates nothing for an edge
+ * that it already has.
  */
 final class EdgeIndexes {
     private static final int SIZE = 64;
@@ -25,12 +25,12 @@ final class EdgeIndexes {
         blocks = new Blocks(segment, book, 1, false);
     }
 
-    /** The index of an edge, by the indexes of its methods; 0: it has none yet, negative: no space. */
+    /** The index of an edge, given the indexes of its methods; 0 if it has none yet, negative if there is no space. */
     int find(int caller, int callee) {
         return indexes[place(keys, key(caller, callee))];
     }
 
-    /** Gives an edge an index; negative: no space. */
+    /** Assigns an index to an edge; negative if there is no space. */
     int add(int caller, int callee, String name) {
         if (used >= keys.length / 4 * 3) {
             grow();
@@ -66,7 +66,7 @@ final class EdgeIndexes {
         return (long) caller << 32 | callee;
     }
 
-    /** Where a key is, or would be. */
+    /** The position of a key, or where it would be. */
     private static int place(long[] keys, long key) {
         int place = (int) (key * 0x9e3779b97f4a7c15L >>> 32) & keys.length - 1;
         while (keys[place] != 0 && keys[place] != key) {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.probe;
 
-/** One call of an instrumented method. Frames belong to a thread and are used again. */
+/** A call of an instrumented method. Frames belong to a thread and are reused. */
 public final class Frame {
-    /** Who made it. A class and not an interface: the call of its one method is as cheap as that of a class's. */
+    /** The creator of the frame. A class instead of an interface, because its calls are cheaper. */
     abstract static class Owner {
-        /** It ends, perhaps by an exception. */
+        /** The call ends, possibly with an exception. */
         abstract void exit(Frame frame, boolean thrown);
     }
 
     final Owner owner;
     final Frame caller;
-    /** For the next call from this one; made when it is first needed. */
+    /** The frame for the next call from this one, created when it is first needed. */
     Frame callee;
     /** The index of the method's first statistic. */
     int at;
-    /** Counts the uses of the frames of the thread since the level was last off. */
+    /** Distinguishes uses of the thread's frames from those before the level was last off. */
     int epoch;
     long begin;
     long cpuBegin;
-    /** Of the calls made from here. */
+    /** Total time of the calls made from here. */
     long calleesTime;
     long calleesCpu;
 

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
-/** Where the statistics of methods are in one book. */
+/** Indexes in a book for the statistics of methods. */
 final class MethodIndexes {
     private final Session session;
     private final Segment segment;
@@ -16,7 +16,7 @@ final class MethodIndexes {
     private int[] indexes = {};
     /** By index: the method. */
     private int[] methods = {};
-    /** By index: that of the failures. */
+    /** By index: the index of the failures. */
     private int[] failures = {};
 
     MethodIndexes(Session session, Book book) {
@@ -29,7 +29,7 @@ final class MethodIndexes {
         edges = new EdgeIndexes(segment, book);
     }
 
-    /** The index of the method's inclusive time; negative: no space. */
+    /** The index of the method's inclusive time; negative if there is no space. */
     int touch(int method) {
         if (method >= indexes.length) {
             indexes = Arrays.copyOf(indexes, Math.max(method + 1, session.methods.size()));
@@ -61,7 +61,7 @@ final class MethodIndexes {
         return at;
     }
 
-    /** The index of the time of calls that ended by an exception; negative: no space. */
+    /** The index of the time of calls that ended with an exception; negative if there is no space. */
     int failures(int at) {
         if (failures[at] == 0) {
             failures[at] = placeFailures(methods[at]);
@@ -78,7 +78,7 @@ final class MethodIndexes {
         return at;
     }
 
-    /** The index of the time of a method's calls by another; negative: no space. */
+    /** The index of the time of a method's calls from another; negative if there is no space. */
     int edge(int caller, int callee) {
         int at = edges.find(caller, callee);
         return at != 0 ? at : edges.add(caller, callee, session.methods.name(methods[caller])

@@ -5,10 +5,10 @@ import java.util.Objects;
 import org.pgtally.segment.Segment;
 
 /**
- * The name of a method in statistics: a group, which stands for the package, and class, method and parameters.
+ * The name of a method in statistics: a group, which represents the package, and class, method and parameters.
  *
- * <p>A statistic's name has 95 bytes. Parameters that do not fit are replaced by a hash of them, so that overloads stay
- * apart; what still does not fit is cut at its beginning. The same method has the same name in every process.
+ * <p>A statistic's name has at most 95 bytes. Parameters that do not fit are replaced by their hash, so that overloads stay
+ * distinct; a name that is still too long is truncated at its beginning. The same method has the same name in every process.
  */
 public final class MethodName {
     /** {@code function::NAME::cpu_inclusive::GROUP} must fit. */
@@ -24,7 +24,7 @@ public final class MethodName {
     }
 
     /**
-     * Of a method.
+     * The name of a method.
      *
      * @param type the binary name of its class, with the package
      * @param parameters the simple names of its parameters' types, separated by commas
@@ -44,7 +44,7 @@ public final class MethodName {
         return new MethodName(group, ascii(name));
     }
 
-    /** Of a package; the driver's and the pool's are known by shorter names. */
+    /** The group of a package; the driver's and the pool's packages have short names. */
     private static String group(String name) {
         String group = name;
         if (name.equals("org.postgresql") || name.equals("org.postgresql.jdbc")) {
@@ -63,7 +63,7 @@ public final class MethodName {
         return String.format("%08x", text.hashCode());
     }
 
-    /** A byte a character; no separator of statistics' names within. */
+    /** One byte per character, without the separator used in statistics' names. */
     private static String ascii(String name) {
         StringBuilder ascii = new StringBuilder(name.length());
         for (int i = 0; i < name.length(); i++) {
@@ -73,14 +73,14 @@ public final class MethodName {
         return ascii.toString();
     }
 
-    /** The name of one of its figures. */
+    /** The name of one of the method's figures. */
     String statistic(String figure) {
         return "function::" + name + "::" + figure + "::" + group;
     }
 
     /**
-     * The name of the time of its calls of another. Two names do not fit into one, so each method is known by the hash of
-     * its inclusive time's name, by which a reader finds that name.
+     * The name of the time of its calls to another method. Two names do not fit into one, so each method is represented by the
+     * hash of its inclusive time's name, from which a reader finds that name.
      */
     String edge(MethodName callee) {
         return "edge::" + id() + "::" + callee.id();
@@ -95,7 +95,7 @@ public final class MethodName {
         return group + "::" + name;
     }
 
-    /** As people write it. */
+    /** The name in the usual notation. */
     @Override
     public String toString() {
         return group + "::" + name;

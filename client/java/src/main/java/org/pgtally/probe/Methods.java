@@ -4,9 +4,9 @@ package org.pgtally.probe;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The instrumented methods of this process, by number. Numbers are never given again. */
+/** The instrumented methods of this process, by number. Numbers are never reused. */
 public final class Methods {
-    /** From a method's inclusive time to its other figures. */
+    /** Offsets from a method's inclusive time to its other figures. */
     static final int EXCLUSIVE = Blocks.STEP;
     static final int ACCOUNT = 2 * Blocks.STEP;
     static final int CPU_INCLUSIVE = 3 * Blocks.STEP;
@@ -17,7 +17,7 @@ public final class Methods {
     private final Map<MethodName, Integer> numbers = new HashMap<>();
     private volatile MethodName[] names = {};
 
-    /** The number of a method. Classes of the same name in several loaders share theirs. */
+    /** The number of a method. Classes with the same name in several loaders share it. */
     public synchronized int number(MethodName name) {
         Integer number = numbers.get(name);
         if (number == null) {
@@ -34,7 +34,7 @@ public final class Methods {
         return names[number];
     }
 
-    /** How many there are. */
+    /** Number of methods. */
     public int size() {
         return names.length;
     }

@@ -2,13 +2,13 @@
 package org.pgtally.probe;
 
 /**
- * What instrumented methods call. The bootstrap loader loads it, so that every class sees it.
+ * Called by instrumented methods. The bootstrap loader loads it, so that every class sees it.
  *
- * <p>Nothing here throws. A thread that gets no slot is counted ({@code overflow_slots}) and runs unmeasured.
+ * <p>Nothing here throws. A thread that gets no slot is counted ({@code overflow_slots}) and is not measured.
  */
 public final class Probe {
     private static volatile Session session;
-    /** Of the session; set before it, and cleared after it. */
+    /** The recorders of the session; set before it, and cleared after it. */
     private static volatile Recorders recorders;
     private static final ThreadLocal<Recorder> RECORDERS = new ThreadLocal<>();
 
@@ -18,14 +18,14 @@ public final class Probe {
     /**
      * A method begins.
      *
-     * @return to be given to {@link #exit}; null: this call is not measured
+     * @return the argument for {@link #exit}; null if this call is not measured
      */
     public static Frame enter(int method) {
         Recorder recorder = recorder();
         return recorder == null ? null : recorder.enter(method);
     }
 
-    /** Of the calling thread; null: nothing is measured. */
+    /** The recorder of the calling thread; null if nothing is measured. */
     static Recorder recorder() {
         Session now = session;
         if (now == null) {
@@ -35,14 +35,14 @@ public final class Probe {
         return recorder == null || recorder.session != now ? begin() : recorder;
     }
 
-    /** It ends, perhaps by an exception. */
+    /** The method ends, possibly with an exception. */
     public static void exit(Frame frame, Throwable thrown) {
         if (frame != null) {
             frame.owner.exit(frame, thrown != null);
         }
     }
 
-    /** What the agent itself calls in between must not come here again. */
+    /** Methods that the agent itself calls meanwhile must not recurse into this. */
     private static Recorder begin() {
         Recorders now = recorders;
         if (now == null) {
@@ -59,7 +59,7 @@ public final class Probe {
         return session != null;
     }
 
-    /** From now on methods are measured; null: no longer. */
+    /** Starts measuring methods for a session; null stops it. */
     public static void use(Session next) {
         if (next != null) {
             recorders = new Recorders(next);

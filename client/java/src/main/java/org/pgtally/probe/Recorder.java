@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.probe;
 
-/** Where the calls of one thread are counted. Used by that thread alone. */
+/** Counts the calls of one thread. Used only by that thread. */
 abstract class Recorder extends Frame.Owner {
     final Session session;
 
@@ -11,12 +11,12 @@ abstract class Recorder extends Frame.Owner {
 
     abstract Frame enter(int method);
 
-    /** Whether something is measured, after it has followed the level word. */
+    /** Whether anything is measured, after following the level word. */
     abstract boolean isOn();
 
-    /** Where the figures of statements are; null: nowhere. */
+    /** The book for statement statistics; null if there is none. */
     abstract CallBook takeCalls();
 
-    /** The calling thread has added what it had to add. */
+    /** The calling thread is done with that book. */
     abstract void giveCalls(CallBook calls);
 }

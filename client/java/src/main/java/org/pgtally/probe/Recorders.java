@@ -7,7 +7,7 @@ import java.lang.invoke.MethodType;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Threads;
 
-/** The recorders of a session: one for each thread, made when the thread first calls an instrumented method. */
+/** The recorders of a session: one for each thread, created when the thread first calls an instrumented method. */
 final class Recorders {
     private static final MethodHandle IS_VIRTUAL = isVirtual();
 
@@ -18,12 +18,12 @@ final class Recorders {
         this.session = session;
     }
 
-    /** It measures nothing. */
+    /** The recorder that measures nothing. */
     Recorder none() {
         return new None(session);
     }
 
-    /** For the calling thread. */
+    /** The recorder of the calling thread. */
     Recorder of(Thread thread) {
         try {
             if (virtual(thread)) {
@@ -62,7 +62,7 @@ final class Recorders {
         }
     }
 
-    /** Of a thread for which there is no slot, or that is getting one just now. */
+    /** For a thread that has no slot, or is just getting one. */
     private static final class None extends Recorder {
         None(Session session) {
             super(session);

@@ -5,9 +5,10 @@ import java.util.Locale;
 import java.util.Set;
 
 /**
- * The text of a statement without what may be a password: strings become {@code '***'}, and so do values of settings that
- * may be secret. Statements that are no queries lose their comments, too. The server's library does the same (pg_tally/statement/secrets.c), by
- * the statement's tree; here there is only its text. What has no end is hidden to the end.
+ * Hides everything in a statement's text that may be a password: strings, and values of settings that may be secret, become
+ * {@code '***'}. Statements other than queries also lose their comments. The server's library does the same
+ * (pg_tally/statement/secrets.c), based on the statement's tree; here only the text is available. An unterminated token is
+ * hidden to the end of the text.
  */
 final class Secrets {
     private static final String HIDDEN = "'***'";
@@ -15,10 +16,10 @@ final class Secrets {
             Set.of("select", "insert", "update", "delete", "merge", "with", "values", "table");
     private static final String OPERATORS = "~!@#^&|`?+-*/%<>=";
     private static final String PREFIXES = "eEbBxXnN";
-    /** Parts of names of the server's own settings that may be secret. Of an application's settings nothing is known. */
+    /** Name parts of the server's own settings that may be secret. Applications' settings are unknown, so they are hidden, too. */
     private static final String[] SECRET = {"command", "conninfo", "pass", "secret", "token", "key", "."};
 
-    /** How far a SET has come: after SET, where a value is next that is hidden, after such a value. */
+    /** State of parsing a SET: after SET, before a value to hide, after such a value. */
     private enum Setting {
         NONE, NAME, VALUE, MORE
     }
@@ -35,7 +36,7 @@ final class Secrets {
         isQuery = QUERIES.contains(firstWord());
     }
 
-    /** What may be shown of a statement. */
+    /** The text of a statement that may be shown. */
     static String hide(String text) {
         Secrets secrets = new Secrets(text);
         while (secrets.at < text.length()) {
@@ -101,7 +102,7 @@ final class Secrets {
         value(unclear ? text.length() : end);
     }
 
-    /** Hides what is a string. */
+    /** Hides a string. */
     private void value(int end) {
         shown.append(HIDDEN);
         at = end;
@@ -196,7 +197,7 @@ final class Secrets {
         return end;
     }
 
-    /** The end of the first dollar quote; 0: there is none. */
+    /** The end of the opening dollar quote; 0 if there is none. */
     private int tagEnd() {
         int end = at + 1;
         while (beginsWord(charAt(end)) || end > at + 1 && isDigit(charAt(end))) {
@@ -209,7 +210,7 @@ final class Secrets {
         return text.startsWith("--", i) || text.startsWith("/*", i);
     }
 
-    /** Comments in asterisks nest. */
+    /** Block comments nest. */
     private int commentEnd(int from) {
         int end = from;
         if (charAt(from) == '-') {
@@ -228,7 +229,7 @@ final class Secrets {
         return Math.min(end, text.length());
     }
 
-    /** A quote within is doubled. */
+    /** Quotes inside are doubled. */
     private int quotedEnd(int quote, char mark, boolean escapes) {
         int end = quote + 1;
         while (end < text.length()) {
@@ -246,7 +247,7 @@ final class Secrets {
         return text.length();
     }
 
-    /** Where a string is continued, after a line break; 0: it is not. */
+    /** Where a string continues, after a line break; 0 if it does not. */
     private int continuation(int from) {
         boolean line = false;
         int next = from;

@@ -6,7 +6,7 @@ import java.lang.management.ThreadMXBean;
 import java.util.function.LongSupplier;
 import org.pgtally.segment.Segment;
 
-/** One time of measuring, from when the agent is switched on until it is switched off. */
+/** A measuring session, from when the agent is switched on until it is switched off. */
 public final class Session {
     final Segment segment;
     final Methods methods;
@@ -14,12 +14,12 @@ public final class Session {
     private final boolean histograms;
     private final boolean edges;
     private final ThreadMXBean cpuClock;
-    /** For how long the virtual machine has collected garbage, ns. */
+    /** Total garbage collection time of the JVM, in ns. */
     private volatile LongSupplier collecting = () -> 0;
 
     /**
-     * With processor times, or without: each takes a system call at the beginning and at the end of a call. With the
-     * calls from one method to another, or without.
+     * Optionally with CPU times, which need a system call at the beginning and at the end of each call, and with the calls
+     * from one method to another.
      */
     public Session(Segment segment, Methods methods, boolean cpu, boolean histograms, boolean edges) {
         this.segment = segment;
@@ -31,12 +31,12 @@ public final class Session {
         cpuClock = clock != null && clock.isCurrentThreadCpuTimeSupported() ? clock : null;
     }
 
-    /** Where it is written. */
+    /** The segment that it writes to. */
     public Segment segment() {
         return segment;
     }
 
-    /** From now on this says for how long the virtual machine has collected garbage, ns. */
+    /** Sets the supplier of the JVM's total garbage collection time, in ns. */
     public void collecting(LongSupplier supplier) {
         collecting = supplier;
     }
@@ -57,7 +57,7 @@ public final class Session {
         return edges;
     }
 
-    /** Of the calling thread, ns; of a virtual one 0, since the virtual machine knows none. */
+    /** CPU time of the calling thread in ns; 0 for a virtual thread, for which the JVM has none. */
     long cpuTime() {
         try {
             return Math.max(0, cpuClock.getCurrentThreadCpuTime());

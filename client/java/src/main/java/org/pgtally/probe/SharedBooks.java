@@ -4,11 +4,11 @@ package org.pgtally.probe;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.pgtally.segment.Book;
 
-/** The books of virtual threads: one a processor. A thread takes one for the few stores that a call needs. */
+/** The books of virtual threads: one per CPU. A thread takes one for the few stores that a call needs. */
 final class SharedBooks {
     private final Shared[] books;
 
-    /** One of them. */
+    /** A shared book. */
     static final class Shared {
         final Book book;
         final MethodIndexes places;
@@ -36,7 +36,7 @@ final class SharedBooks {
         this.books = books;
     }
 
-    /** Null if there is no space for them. */
+    /** Creates the books; null if there is no space. */
     static SharedBooks of(Session session) {
         Shared[] books = new Shared[Runtime.getRuntime().availableProcessors()];
         int pid = (int) ProcessHandle.current().pid();
@@ -50,7 +50,7 @@ final class SharedBooks {
         return new SharedBooks(books);
     }
 
-    /** A book that no other thread has. */
+    /** Takes a book that no other thread is using. */
     Shared take() {
         int first = (int) Thread.currentThread().getId();
         for (int i = 0;; i++) {

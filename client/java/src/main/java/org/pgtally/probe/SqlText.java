@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.probe;
 
-/** The text of a statement, as the driver has it: parameters are question marks. */
+/** The text of a statement in the driver, where parameters are question marks. */
 final class SqlText {
-    /** By which statistics know it: 16 hexadecimal digits, the same in every process. */
+    /** Its id in statistics: 16 hexadecimal digits, the same in every process. */
     final String id;
     final int number;
-    /** A statistic with the id in its name; negative: there was no space for it. */
+    /** A statistic with the id in its name; negative if there was no space. */
     final int statistic;
-    /** Whether it ends a transaction. */
+    /** True if it ends a transaction. */
     final boolean endsTransaction;
 
     SqlText(String id, int number, int statistic, String text) {

@@ -6,18 +6,18 @@ import java.util.Map;
 import org.pgtally.segment.Segment;
 
 /**
- * The statements that were executed, by their text. The segment has an id of each, and its text in pieces: names
- * {@code sql::ID::N::PIECE} of no statistic. Statements beyond the first {@link #MOST} are one. What may be a password is in neither:
- * texts that differ only in what is hidden ({@link Secrets}) are one statement.
+ * The executed statements, by text. The segment has an id for each, and its text in pieces, as names
+ * {@code sql::ID::N::PIECE} that belong to no statistic. Statements beyond the first {@link #MOST} are counted as one. Possible
+ * passwords are not included: texts that differ only in hidden parts ({@link Secrets}) are the same statement.
  */
 final class SqlTexts {
     private static final int MOST = 256;
-    /** Letters of a piece, which have 3 bytes at most; and of a text. */
+    /** Maximum number of characters of a piece (each has at most 3 bytes), and of a text. */
     private static final int PIECE = 22;
     private static final int LETTERS = 24 * PIECE;
 
     private final Segment segment;
-    /** By the texts that the application has, and by what is shown of them. */
+    /** Indexed by the application's texts, and by the texts with secrets hidden. */
     private final Map<String, SqlText> texts = new HashMap<>();
     private final Map<String, SqlText> shownTexts = new HashMap<>();
     private final SqlText others;
@@ -27,7 +27,7 @@ final class SqlTexts {
         others = new SqlText("others", 0, segment.timer(SqlText.statistic("execute", "others")), "");
     }
 
-    /** The statement of a text. */
+    /** The statement with that text. */
     synchronized SqlText of(String text) {
         String stripped = text.strip();
         SqlText known = texts.get(stripped);

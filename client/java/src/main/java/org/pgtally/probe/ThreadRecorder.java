@@ -4,7 +4,7 @@ package org.pgtally.probe;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
-/** Of a platform thread, which has a slot and a book of its own: at every instant one account runs. */
+/** The recorder of a platform thread, which has its own slot and book: at every instant, one account runs. */
 final class ThreadRecorder extends CallStack {
     private final Book book;
     private final MethodIndexes places;

@@ -4,8 +4,8 @@ package org.pgtally.probe;
 import org.pgtally.segment.Segment;
 
 /**
- * Of a virtual thread. There may be millions, so they have no slots: what a call took is added to one of a few books
- * when the call ends. Their calls are exact; the accounts of a second do not show them.
+ * The recorder of a virtual thread. There may be millions, so they have no slots: the time of a call is added to one of a
+ * few books when the call ends. Call statistics are exact, but accounts do not include virtual threads.
  */
 final class VirtualRecorder extends CallStack {
     private final SharedBooks books;

@@ -7,10 +7,10 @@ import java.util.Map;
 import java.util.function.BiConsumer;
 
 /**
- * A connection of the driver. Used by one thread at a time: the driver locks it.
+ * A connection of the driver. Used by one thread at a time, because the driver locks it.
  *
- * <p>It counts how often a statement was executed in a transaction with one row at most, which one statement could have
- * done. Outside transactions, executions without another statement in between count.
+ * <p>It counts repeated executions of a statement in a transaction with at most one row each, which a single statement could
+ * have replaced. Outside transactions, executions without another statement in between count.
  */
 final class Wire {
     private static final int MOST_STATEMENTS = 64;
@@ -18,13 +18,13 @@ final class Wire {
 
     /** The driver's object. */
     final WeakReference<Object> executor;
-    /** The server's process; 0: not known. */
+    /** The server process; 0 if unknown. */
     final int pid;
-    /** Whether all of its messages were seen. */
+    /** True if all of its messages were seen. */
     boolean whole;
-    /** Messages sent, without the data of COPY. */
+    /** Number of messages sent, without COPY data. */
     long sent;
-    /** What is copied now. */
+    /** The COPY in progress. */
     SqlText copied;
 
     private final Map<SqlText, int[]> repeated = new HashMap<>();
@@ -36,7 +36,7 @@ final class Wire {
         this.whole = whole;
     }
 
-    /** A statement was executed. {@code ended} gets statements that were executed often, and how often. */
+    /** A statement was executed. {@code ended} receives statements that were executed repeatedly, with their number. */
     void executed(SqlText statement, boolean single, boolean inTransaction, BiConsumer<SqlText, Integer> ended) {
         if (statement.endsTransaction || !inTransaction && statement != last) {
             repeated.forEach((it, count) -> {

@@ -5,21 +5,21 @@ import java.lang.reflect.Method;
 import java.util.Map;
 import java.util.WeakHashMap;
 
-/** The connections of the driver, by its object that executes. They stay when measuring is switched off and on. */
+/** The driver's connections, by executor object. They are kept while measuring is switched off. */
 final class Wires {
     private static final Map<Object, Wire> WIRES = new WeakHashMap<>();
 
     private Wires() {
     }
 
-    /** The connection of this object; one that was not seen to begin is not whole. */
+    /** The connection of this object; it is not whole if its start was not seen. */
     static Wire of(Object executor) {
         synchronized (WIRES) {
             return WIRES.computeIfAbsent(executor, it -> new Wire(it, pid(it), false));
         }
     }
 
-    /** It has been opened just now. */
+    /** The connection has just been opened. */
     static void opened(Object executor) {
         Wire wire = new Wire(executor, pid(executor), true);
         synchronized (WIRES) {
@@ -27,12 +27,12 @@ final class Wires {
         }
     }
 
-    /** Messages of it were not seen. */
+    /** Some of its messages were missed. */
     static void missed(Object executor) {
         of(executor).whole = false;
     }
 
-    /** Messages are not counted from now on. */
+    /** Stops counting messages. */
     static void forget() {
         synchronized (WIRES) {
             WIRES.clear();

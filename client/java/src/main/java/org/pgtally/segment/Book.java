@@ -9,11 +9,11 @@ import java.nio.LongBuffer;
 import java.util.BitSet;
 
 /**
- * The statistics of one thread, and how they are updated.
+ * The statistics of one thread, and their updates.
  *
- * <p>Concurrency: one thread at a time writes a book: its owner, or who holds the lock of {@link Segment} once the
- * owner has ended. Changes lie between {@link #begin} and {@link #publish}; readers of other processes copy the book
- * while its first word, seq, is even and does not change. Nothing here locks, allocates or calls the system, except
+ * <p>Concurrency: one thread at a time writes a book: its owner or, once the owner has ended, the holder of the lock of
+ * {@link Segment}. Changes are enclosed in {@link #begin} and {@link #publish}; readers in other processes copy the book
+ * while its first word, seq, is even and does not change. Nothing here locks, allocates or makes a system call, except
  * {@link #open} and {@link #add}, which are for the first use of a statistic.
  */
 public final class Book {
@@ -30,7 +30,7 @@ public final class Book {
     private final LongBuffer words;
     private final IntBuffer ints;
     private final int histograms;
-    /** Chunks whose histograms have memory; the others must not be touched. */
+    /** Chunks whose histograms have memory. The others must not be touched. */
     private final BitSet chunks = new BitSet();
     private long seq;
     private int used;
@@ -49,7 +49,7 @@ public final class Book {
         histograms = Histogram.begin(file.statistics, 0) / 8;
     }
 
-    /** An empty book, in which nothing runs. */
+    /** Initialises an empty book, in which no account runs. */
     void open(long now, int word, boolean withHistograms) throws IOException {
         file.reserve(slot, 0, Layout.BOOK_SIZE);
         seq = words.get(0) + 1 & ~1L;
@@ -70,7 +70,7 @@ public final class Book {
         }
     }
 
-    /** From now on the words of this book change. */
+    /** The words of this book are about to change. */
     public void begin() {
         words.put(0, seq + 1);
         VarHandle.storeStoreFence();
@@ -83,7 +83,7 @@ public final class Book {
         words.put(0, seq);
     }
 
-    /** One value more in a statistic, without its histogram. Between {@link #begin} and {@link #publish}. */
+    /** Adds a value to a statistic, without its histogram. Between {@link #begin} and {@link #publish}. */
     public void addPlain(int index, long value) {
         int at = HEADS + index * HEAD;
         words.put(at + 1, words.get(at + 1) + 1);
@@ -97,7 +97,7 @@ public final class Book {
         }
     }
 
-    /** The same, with its histogram. */
+    /** The same with its histogram. */
     public void addWithHistogram(int index, long value) {
         addPlain(index, value);
         int at = histograms + index / Layout.CHUNK * (Sizes.CHUNK_BYTES / 8) + index % Layout.CHUNK * Layout.OCTAVE
@@ -105,19 +105,19 @@ public final class Book {
         words.put(at, words.get(at) + 1);
     }
 
-    /** An event that takes no time of its own. */
+    /** Counts an event without a time. */
     public void count(int index) {
         int at = HEADS + index * HEAD;
         words.put(at + 1, words.get(at + 1) + 1);
     }
 
-    /** So many events more, or fewer. */
+    /** Adds to, or subtracts from, the number of events. */
     public void addCount(int index, long more) {
         int at = HEADS + index * HEAD;
         words.put(at + 1, words.get(at + 1) + more);
     }
 
-    /** Bytes, rows or the like that the events of a statistic moved. */
+    /** Adds bytes, rows or the like that were transferred by the events of a statistic. */
     public void addAmount(int index, long amount) {
         int at = HEADS + index * HEAD + Layout.HEAD_AMOUNT / 8;
         words.put(at, words.get(at) + amount);
@@ -141,15 +141,15 @@ public final class Book {
         return run;
     }
 
-    /** The level word on which the book is. */
+    /** The level word that the book follows. */
     public int levelWord() {
         return levelWord;
     }
 
     /**
-     * Follows a change of the level word: after a reset the book is empty.
+     * Follows a change of the level word. After a reset, the book is empty.
      *
-     * @return whether something is measured at this level
+     * @return whether anything is measured at this level
      */
     boolean follow(int word) {
         if (Sizes.resets(word) != Sizes.resets(levelWord)) {
@@ -167,10 +167,10 @@ public final class Book {
     }
 
     /**
-     * Takes indexes for further statistics, without any name yet: until then they stand for the account of what did not
-     * fit, with a count of 0.
+     * Takes indexes for further statistics, which have no names yet: until then they belong to the overflow account, with a
+     * count of 0.
      *
-     * @return the first of them, a multiple of 8; {@link Layout#NONE}: there is no space
+     * @return the first of them, a multiple of 8; {@link Layout#NONE} if there is no space
      */
     int grow(int histogramsFrom, int histogramsTo, int count) {
         int first = used;
@@ -199,7 +199,7 @@ public final class Book {
         return first;
     }
 
-    /** Names the statistic of an index that {@link #grow} took. */
+    /** Assigns a statistic to an index taken by {@link #grow}. */
     void name(int index, int statistic) {
         begin();
         ints.put((HEADS + index * HEAD) * 2, statistic + 1);
@@ -216,7 +216,7 @@ public final class Book {
         words.put(at + Layout.HEAD_FOLLOWS / 8, 0);
     }
 
-    /** Zeroes what the heads count; their buckets are within the octaves of min and max. */
+    /** Zeroes the heads' figures; their buckets are within the octaves of min and max. */
     private void zero() {
         for (int index = 0; index < used; index++) {
             int at = HEADS + index * HEAD;

@@ -4,10 +4,10 @@ package org.pgtally.segment;
 import java.nio.ByteBuffer;
 
 /**
- * The ring in which calls are recorded, in order, while a reader asks for that (FORMAT.md, section 8, Traces).
+ * The ring in which calls are recorded, in order, while a reader requests it (FORMAT.md, section 8, Traces).
  *
- * <p>Concurrency: all threads write here, one at a time. A reader arms the ring and withdraws it; it has reserved the
- * memory before. Of the ring this process believes only its claim and its end.
+ * <p>Concurrency: all threads write here, one at a time. A reader reserves the memory, arms the ring and withdraws it. Of
+ * the ring's contents, this process trusts only its claim and its end.
  */
 public final class CallRing {
     /** An execution, a fetch, or a part of a COPY. */
@@ -28,19 +28,19 @@ public final class CallRing {
         ring = file.ring;
     }
 
-    /** Whether a reader asks; one load. */
+    /** Whether a reader requests records; takes one load. */
     public boolean isArmed() {
         return Memory.opaqueLongAt(head, Layout.HEADER_TRACES_ARMED) != 0;
     }
 
     /**
-     * A call on the wire that has ended.
+     * Records a call on the wire that has ended.
      *
      * @param statistic the number of a statistic with the statement's id in its name; negative: none
      * @param pid the server's process
-     * @param first the ordinal of its first message, or of the one that would follow; 0: not known
-     * @param messages how many it sent, without data of COPY
-     * @param collecting for how long garbage was collected meanwhile, ns
+     * @param first the ordinal of its first message, or of the one that would follow; 0 if unknown
+     * @param messages number of messages sent, without COPY data
+     * @param collecting garbage collection time meanwhile, in ns
      */
     public synchronized void call(int kind, long begin, long elapsed, boolean thrown, int statistic, int pid,
             long first, int messages, int rows, long collecting) {
@@ -58,7 +58,7 @@ public final class CallRing {
         close(at);
     }
 
-    /** A wait for the server, of the call on this connection that is recorded next. */
+    /** Records a wait for the server, of the call that is recorded next for this connection. */
     public synchronized void waited(long begin, long elapsed, int pid, long first) {
         if (!take(begin + elapsed)) {
             return;
@@ -69,7 +69,7 @@ public final class CallRing {
         close(at);
     }
 
-    /** Whether the ring is this process's, perhaps from now on, and is read. */
+    /** Takes the ring if necessary; returns whether this process has it and it is being read. */
     private boolean take(long now) {
         int there = Memory.intAt(ring, Layout.TRACE_CLAIM);
         boolean read = now - Memory.longAt(ring, Layout.TRACE_UNTIL) <= 0;

@@ -7,15 +7,15 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The names of statistics and of probes. All threads of one process write here, one at a time. */
+/** The names of statistics and of probes. All threads of the process write here, one at a time. */
 final class Directory {
     static final int ACCOUNT = 1;
     static final int TIMER = 2;
     static final int VALUE = 3;
-    /** Of no statistic: it explains a number. */
+    /** A name without a statistic, which explains a number. */
     static final int NAME = 4;
 
-    /** The classes of accounts that a client has. */
+    /** The classes of a client's accounts. */
     static final int CLASS_ACTIVITY = 8;
     static final int CLASS_OTHER = 11;
 
@@ -33,7 +33,7 @@ final class Directory {
         known.put(ACCOUNT + "other::overflow", 0);
     }
 
-    /** The number of a statistic, or {@link Layout#NONE} if there is no space: then 0 for an account. */
+    /** The number of a statistic. Without space, 0 for an account, and {@link Layout#NONE} for others. */
     synchronized int register(String name, int kind, String unit, int accountClass) {
         String key = kind + name;
         Integer number = known.get(key);
@@ -77,7 +77,7 @@ final class Directory {
         return file.head.getInt(at(number) + Layout.DIRECTORY_KIND) == ACCOUNT;
     }
 
-    /** FNV-1a of what the entry holds. */
+    /** FNV-1a of the name in the entry. */
     static long hash(String name) {
         byte[] bytes = name.getBytes(StandardCharsets.UTF_8);
         long hash = 0xcbf29ce484222325L;
@@ -87,7 +87,7 @@ final class Directory {
         return hash;
     }
 
-    /** Lists something that is observed, or with a reason why it is not. Without space it is not listed. */
+    /** Lists a probe, with the reason if it is left out. Without space it is not listed. */
     synchronized void probe(String name, String leftOut) {
         int number = probes.computeIfAbsent(name, it -> probes.size());
         if (number >= file.probes) {

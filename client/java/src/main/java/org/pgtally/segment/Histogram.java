@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.segment;
 
-/** Where a value is counted in a histogram of a book (FORMAT.md, section 5). */
+/** The position of a value in a histogram of a book (FORMAT.md, section 5). */
 final class Histogram {
     private static final long LAST = Layout.HIST_BUCKETS - 1;
 
@@ -17,13 +17,13 @@ final class Histogram {
         return octave * 8 + (int) ((value << 3) >>> octave) - 24;
     }
 
-    /** The first byte of a statistic's histogram, from the beginning of the book. */
+    /** Offset of a statistic's histogram from the beginning of the book, in bytes. */
     static int begin(int statisticsPerBook, int index) {
         return Layout.BOOK_SIZE + statisticsPerBook * Layout.HEAD_SIZE + index / Layout.CHUNK * Sizes.CHUNK_BYTES
                 + index % Layout.CHUNK * Layout.OCTAVE * 8;
     }
 
-    /** Bytes from there to a bucket: an octave is a row further on. */
+    /** Offset of a bucket from there, in bytes: each octave is one row further. */
     static int offset(int bucket) {
         return bucket / Layout.OCTAVE * Sizes.ROW_BYTES + bucket % Layout.OCTAVE * 8;
     }

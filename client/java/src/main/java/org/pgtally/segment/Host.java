@@ -5,17 +5,17 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** What /proc says about this machine and this process. */
+/** Information from /proc about this machine and this process. */
 final class Host {
     private Host() {
     }
 
-    /** The boot of this machine, or empty. */
+    /** The boot id of this machine, or empty. */
     static String bootId() {
         return read("/proc/sys/kernel/random/boot_id").trim();
     }
 
-    /** The inode of this process's pid namespace; 0 unknown. */
+    /** The inode of this process's pid namespace; 0 if unknown. */
     static long pidNamespace() {
         try {
             String link = Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString();
@@ -25,7 +25,7 @@ final class Host {
         }
     }
 
-    /** The kernel's number of the calling thread; its process's where that is unknown. */
+    /** The kernel's id of the calling thread, or of its process if that is unknown. */
     static int threadId() {
         try {
             Path link = Files.readSymbolicLink(Path.of("/proc/thread-self"));

@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
-/** Words and texts in mapped memory that readers, and other threads, look at meanwhile. */
+/** Words and texts in mapped memory that readers and other threads read concurrently. */
 final class Memory {
     private static final VarHandle INTS = MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
     private static final VarHandle LONGS = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
@@ -35,7 +35,7 @@ final class Memory {
         LONGS.setRelease(memory, at, value);
     }
 
-    /** Ordered with what comes after it, too. */
+    /** A store that is also ordered before later accesses. */
     static void putLongFully(ByteBuffer memory, int at, long value) {
         LONGS.setVolatile(memory, at, value);
     }
@@ -56,7 +56,7 @@ final class Memory {
         return (long) LONGS.getAndAdd(memory, at, more);
     }
 
-    /** A text, cut to fit into {@code size} bytes with its terminator, and padded with zeros. */
+    /** A text, truncated to {@code size} bytes including its terminator, and padded with zeros. */
     static void putText(ByteBuffer memory, int at, int size, String text) {
         byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
         int length = Math.min(bytes.length, size - 1);

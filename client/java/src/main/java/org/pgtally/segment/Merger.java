@@ -5,11 +5,11 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /**
- * Adds the books of threads that have ended to the group of their kind (FORMAT.md, section 6, Merge).
+ * Adds the books of ended threads to the group of their kind (FORMAT.md, section 6, Merge).
  *
- * <p>Concurrency: the caller holds the lock of {@link Segment}. This process is the only writer of its segment, so
- * the merge lock in the file is for readers: they look whether its holder still runs. No process ever recovers an
- * interrupted merge, but a reader of a killed process's segment undoes its last step by the journal.
+ * <p>Concurrency: the caller holds the lock of {@link Segment}. This process is the only writer of its segment, so the
+ * merge lock in the file is only for readers, who check whether its holder is still running. No process ever recovers an
+ * interrupted merge, but a reader of a killed process's segment undoes its last step with the journal.
  */
 final class Merger {
     private final SegmentFile file;
@@ -22,7 +22,7 @@ final class Merger {
         groups = new Book[file.groups];
     }
 
-    /** The group of last resort exists from the beginning. */
+    /** Creates the last group, which takes all slots without another group. */
     void openLastGroup() throws IOException {
         open(file.groups - 1, "other");
     }
@@ -88,7 +88,7 @@ final class Merger {
         group.publish();
     }
 
-    /** What a reader needs to undo the addition of a head, should this process be killed meanwhile. */
+    /** Saves the data that a reader needs to undo the addition of a head, if this process is killed meanwhile. */
     private void save(int source, Book group, int to) {
         ByteBuffer head = file.head;
         int at = file.journalAt;
@@ -118,7 +118,7 @@ final class Merger {
         Memory.putInt(head, file.journalAt, 0);
     }
 
-    /** Gives an entry back. */
+    /** Releases an entry. */
     void free(int slot) {
         int entry = file.entryAt(slot);
         Memory.putLong(file.head, entry + Layout.ENTRY_CLAIMED_BOOT_NS, 0);
@@ -126,7 +126,7 @@ final class Merger {
         Memory.putInt(file.head, entry, Layout.SLOT_STATE_FREE);
     }
 
-    /** The group with the kind of this slot. */
+    /** The group for the kind of this slot. */
     private Book groupOf(ByteBuffer head, int entry) {
         for (int i = 0; i < groups.length - 1; i++) {
             if (groups[i] != null && sameKind(head, entry, file.entryAt(groups[i].slot))) {
@@ -174,7 +174,7 @@ final class Merger {
         return book;
     }
 
-    /** The index of a statistic in a group's book; without space that of the account of what did not fit. */
+    /** The index of a statistic in a group's book; without space, that of the overflow account. */
     private int indexIn(Book group, int statistic) {
         int free = Layout.NONE;
         for (int index = 1; index < group.used(); index++) {

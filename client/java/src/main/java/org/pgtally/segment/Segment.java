@@ -8,16 +8,16 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The segment that this process writes: slots for its threads, names, events.
+ * The segment written by this process: slots for its threads, names, events.
  *
- * <p>Every method but {@link #levelWord} locks, so none is for the hot path.
+ * <p>Every method except {@link #levelWord} takes a lock, so none of them is for the hot path.
  */
 public final class Segment {
     private static final int GROUPS = 4;
     private static final int KIND_NOTE = 1;
     private static final int KIND_WARNING = 2;
 
-    /** Where calls are recorded while a reader asks for it. */
+    /** The ring in which calls are recorded while a reader requests it. */
     public final CallRing ring;
     private final SegmentFile file;
     private Directory directory;
@@ -26,16 +26,16 @@ public final class Segment {
     private int idle;
     private int off;
 
-    /** What a segment says about this process. */
+    /** Information in the segment about this process. */
     public static final class About {
         /** The measured program. */
         public final String host;
-        /** The creator, with its version. */
+        /** The producer of the segment, with its version. */
         public final String producer;
         /** The virtual machine. */
         public final String server;
 
-        /** These texts, which are cut where they are too long. */
+        /** These texts, which are truncated if they are too long. */
         public About(String host, String producer, String server) {
             this.host = host;
             this.producer = producer;
@@ -46,9 +46,9 @@ public final class Segment {
     /**
      * Creates the file.
      *
-     * @param slots threads that have statistics at the same time
-     * @param statistics of each thread, at most 4,096
-     * @throws IOException where it cannot be created; nothing is left behind
+     * @param slots maximum number of threads with statistics at the same time
+     * @param statistics maximum number of statistics per thread, at most 4,096
+     * @throws IOException if it cannot be created; nothing is left behind
      */
     public Segment(Path path, int slots, int statistics, About about) throws IOException {
         file = SegmentFile.create(path, about.producer.split("[ /]", 2)[0], slots, GROUPS, statistics, it -> {
@@ -64,31 +64,31 @@ public final class Segment {
         ring = new CallRing(file);
     }
 
-    /** Where it is. */
+    /** Path of the file. */
     public Path path() {
         return file.path;
     }
 
-    /** The level in the low 4 bits, 0: nothing is measured; four that change with traces; the number of resets. */
+    /** The level in the low 4 bits (0: nothing is measured), four bits that change with traces, the number of resets. */
     public int levelWord() {
         return Memory.opaqueIntAt(file.head, Layout.HEADER_LEVEL_WORD);
     }
 
-    /** Whether something is measured at the level in this word. */
+    /** Whether anything is measured at the level in this word. */
     public static boolean isOn(int word) {
         return (word & Sizes.LEVEL) != 0;
     }
 
-    /** Index, in every book, of the account of the time outside measured methods. */
+    /** Index, in every book, of the account for time outside measured methods. */
     public static final int IDLE = 1;
-    /** Index, in every book, of the account of the time at level off. */
+    /** Index, in every book, of the account for time at level off. */
     public static final int OFF = 2;
 
     /**
-     * A slot for a thread. Its account {@link #IDLE} runs.
+     * Claims a slot for a thread. Its account {@link #IDLE} runs.
      *
-     * @param owner the thread; once it has ended, {@link #sweep} merges the slot. Null: the slot stays
-     * @param number the kernel's number of the thread
+     * @param owner the thread; once it has ended, {@link #sweep} merges the slot. If null, the slot stays
+     * @param number the kernel's id of the thread
      * @return null if there is no space
      */
     public synchronized Book claim(String kind, Thread owner, int number, String name) {
@@ -145,9 +145,9 @@ public final class Segment {
     }
 
     /**
-     * Merges the slots of threads that have ended.
+     * Merges the slots of ended threads.
      *
-     * @return how many
+     * @return their number
      */
     public synchronized int sweep() {
         endLevel();
@@ -162,7 +162,7 @@ public final class Segment {
         return before - live.size();
     }
 
-    /** A level with an end ends, although no thread reads the level's end. */
+    /** Ends an expired level, because threads do not check its expiry. */
     private void endLevel() {
         ByteBuffer head = file.head;
         long until = Memory.longAt(head, Layout.HEADER_LEVEL_UNTIL);
@@ -174,66 +174,66 @@ public final class Segment {
         }
     }
 
-    /** Whether something is measured, after the book has followed the level word. */
+    /** Lets the book follow the level word; returns whether anything is measured. */
     public boolean follow(Book book) {
         return book.follow(levelWord());
     }
 
-    /** The hash of a name, from which readers search its entry in the directory (FORMAT.md, section 3). */
+    /** The hash of a name, from which readers find its entry in the directory (FORMAT.md, section 3). */
     public static long hash(String name) {
         return Directory.hash(name);
     }
 
-    /** Number of a timer, in ticks of 1 ns; negative without space. */
+    /** Number of a timer, in ticks of 1 ns; negative if there is no space. */
     public int timer(String name) {
         return directory.register(name, Directory.TIMER, "ticks", 0);
     }
 
-    /** Number of a count of something; negative without space. */
+    /** Number of a counter; negative if there is no space. */
     public int value(String name, String unit) {
         return directory.register(name, Directory.VALUE, unit, 0);
     }
 
-    /** Number of an account; 0, the account of what did not fit, without space. */
+    /** Number of an account; 0, the overflow account, if there is no space. */
     public int account(String name) {
         return directory.register(name, Directory.ACCOUNT, "ticks", Directory.CLASS_OTHER);
     }
 
-    /** A text that names no statistic; left out without space. */
+    /** Registers a text that names no statistic; omitted if there is no space. */
     public void text(String text) {
         directory.register(text, Directory.NAME, "", 0);
     }
 
-    /** Lists something that is observed, or, with a reason, that is not. */
+    /** Lists a probe, with the reason if it is left out. */
     public void probe(String name, String leftOut) {
         directory.probe(name, leftOut);
     }
 
     /**
-     * Indexes for statistics of a book; the caller is its owner.
+     * Takes indexes for statistics in a book; the caller is its owner.
      *
-     * @param from the first, counted from the first index taken, that has a histogram
-     * @param to and the first after it that has none
-     * @param count how many, a multiple of 8
-     * @return the first index; negative without space
+     * @param from the first index with a histogram, relative to the first index taken
+     * @param to the first index after it without a histogram
+     * @param count number of indexes, a multiple of 8
+     * @return the first index; negative if there is no space
      */
     public int grow(Book book, int from, int to, int count) {
         return book.grow(from, to, count);
     }
 
-    /** Gives an index of a book its statistic; the caller is its owner. A negative number is ignored. */
+    /** Assigns a statistic to an index in a book; the caller is its owner. A negative number is ignored. */
     public void name(Book book, int index, int statistic) {
         if (statistic >= 0) {
             book.name(index, statistic);
         }
     }
 
-    /** Counts time for which a book had no space. */
+    /** Counts a time that a book had no space for. */
     public void lost() {
         Memory.addLong(file.head, Layout.HEADER_OVERFLOW_STATS, 1);
     }
 
-    /** Enters a text in the ring of events. */
+    /** Adds a text to the event ring. */
     public synchronized void note(boolean warning, String text) {
         ByteBuffer head = file.head;
         long number = Memory.addLong(head, Layout.HEADER_EVENT_COUNT, 1) + 1;

@@ -25,15 +25,15 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The file: creation, mappings, and memory that is reserved before it is touched.
+ * The segment's file: creating it, mapping it, and reserving memory before it is touched.
  *
- * <p>All mappings are made at the creation. Later a thread of the application could be interrupted in
- * {@link FileChannel#map}, which would close the channel. Memory is reserved by writing zeros: a full file system
- * then gives an {@link IOException} here, and no error in the middle of the application.
+ * <p>All mappings are made at creation. Later, a thread of the application could be interrupted in {@link FileChannel#map},
+ * which would close the channel. Memory is reserved by writing zeros: a full file system then causes an {@link IOException}
+ * here instead of an error in the middle of the application.
  *
- * <p>The first byte is locked for as long as the process writes the file. Another process replaces a file only if it is a segment of its
- * own kind and user that nobody has locked: pids do not tell, since containers that share a directory have the same ones. The kernel
- * gives up the lock when the process closes any descriptor of the file, so nothing here opens it again.
+ * <p>The first byte is locked as long as the process writes the file. Another process replaces a file only if it is a segment of
+ * the same kind and user, and not locked. Pids are no criterion, because containers that share a directory may have equal pids.
+ * The kernel releases the lock when the process closes any descriptor of the file, so it is never opened again here.
  */
 final class SegmentFile {
     private static final int PROBES = 1024;
@@ -41,10 +41,10 @@ final class SegmentFile {
     private static final int EVENTS = 64;
     private static final int MERGES = 1024;
     private static final int RING_SIZE = Layout.TRACE_SIZE + Layout.TRACE_RECORDS * Layout.TRACE_RECORD_SIZE;
-    /** A quarter of the file system, and at most this, is left to others. */
+    /** A quarter of the file system, but at most this, is kept free for others. */
     private static final long HEADROOM_MAX = 256L << 20;
     private static final byte[] MAGIC = "TALLYSEG".getBytes(StandardCharsets.US_ASCII);
-    /** Files of this process, which must not open them again. */
+    /** Files of this process, which it must not open again. */
     private static final Set<Object> OWN = ConcurrentHashMap.newKeySet();
 
     final Path path;
@@ -71,7 +71,7 @@ final class SegmentFile {
     private final ByteBuffer[] books;
     private final BitSet[] reserved;
     private final RandomAccessFile file;
-    /** Which file it is, whatever name it has. */
+    /** Identifies the file independently of its name. */
     private final Object key;
     private final FileStore store;
 
@@ -115,10 +115,10 @@ final class SegmentFile {
     }
 
     /**
-     * Creates the file under a temporary name, has {@code fill} complete it, and gives it its name. What an ended process has left
-     * under that name goes; anything else stays.
+     * Creates the file under a temporary name, lets {@code fill} complete it, and renames it. A segment left under that name by
+     * an ended process is replaced; any other file stays.
      *
-     * @param kind how the names of producers begin whose files may be replaced
+     * @param kind prefix of the names of producers whose files may be replaced
      */
     static SegmentFile create(Path path, String kind, int slots, int groups, int statistics, Filling fill)
             throws IOException {
@@ -153,7 +153,7 @@ final class SegmentFile {
             OWN.remove(key);
             Files.deleteIfExists(temporary);
             if (e instanceof FileAlreadyExistsException) {
-                throw new IOException(path + " exists and is not the segment of an ended process: choose another file or"
+                throw new IOException(path + " exists and is not the segment of an ended process; choose another file or"
                         + " directory, or remove it", e);
             }
             throw e;
@@ -164,7 +164,7 @@ final class SegmentFile {
         return Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS).fileKey();
     }
 
-    /** Removes the segment that an ended process of this kind and user has left. */
+    /** Removes the segment left by an ended process of this kind and user. */
     private static void removeLeft(Path path, String kind, UserPrincipal owner) throws IOException {
         Object key;
         try {
@@ -197,7 +197,7 @@ final class SegmentFile {
                 Layout.HEADER_PRODUCER, Layout.HEADER_PRODUCER + name.length, name, 0, name.length);
     }
 
-    /** On another file system every page that is written would go to a disk sooner or later. */
+    /** On a file system that is not in memory, every written page would go to disk sooner or later. */
     private static void requireMemory(Path folder) throws IOException {
         String type = Files.getFileStore(folder).type();
         if (!Set.of("tmpfs", "ramfs").contains(type)) {
@@ -205,7 +205,7 @@ final class SegmentFile {
         }
     }
 
-    /** What is still to be written before the file gets its name. */
+    /** Writes the remaining contents before the file gets its name. */
     interface Filling {
         void fill(SegmentFile file) throws IOException;
     }
@@ -246,7 +246,7 @@ final class SegmentFile {
         head.putInt(at + 12, stride);
     }
 
-    /** Where the entry of a slot or group is in {@link #head}. */
+    /** Offset of the entry of a slot or group in {@link #head}. */
     int entryAt(int index) {
         return entriesAt + index * Layout.ENTRY_SIZE;
     }
@@ -260,7 +260,7 @@ final class SegmentFile {
         return booksAt + (long) index * stride;
     }
 
-    /** Reserves bytes of a book. Only once for each page: that would overwrite it. */
+    /** Reserves bytes of a book. Only once for each page, because it overwrites them. */
     synchronized void reserve(int index, int from, int length) throws IOException {
         BitSet pages = reserved[index];
         int end = (int) ((from + length - 1) / Sizes.PAGE) + 1;
@@ -278,14 +278,14 @@ final class SegmentFile {
         long total = store.getTotalSpace();
         if (total > 0 && store.getUsableSpace() < Math.min(total / 4, HEADROOM_MAX) + length) {
             throw new IOException("no space left in " + path.toAbsolutePath().getParent()
-                    + " (a quarter of it, at most 256 MiB, is left to others)");
+                    + " (a quarter of it, at most 256 MiB, is kept free for others)");
         }
         byte[] zeros = new byte[(int) length];
         file.seek(at);
         file.write(zeros);
     }
 
-    /** Removes the file, unless its name is another's now. What is mapped stays until it is no longer used. */
+    /** Removes the file, unless its name now belongs to another file. Mappings stay until they are no longer used. */
     void remove() {
         try {
             if (key.equals(keyOf(path))) {

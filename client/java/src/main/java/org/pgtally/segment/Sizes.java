@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.segment;
 
-/** Sizes that follow from those of {@link Layout}, in bytes, and what a level word consists of. */
+/** Sizes in bytes that follow from {@link Layout}, and the parts of a level word. */
 final class Sizes {
     static final long PAGE = 4096;
 
     static final int OCTAVES = Layout.HIST_BUCKETS / Layout.OCTAVE;
-    /** From an octave of a histogram to its next. */
+    /** Distance from an octave of a histogram to the next. */
     static final int ROW_BYTES = Layout.ROW * 8;
     static final int CHUNK_BYTES = OCTAVES * ROW_BYTES;
 
@@ -25,7 +25,7 @@ final class Sizes {
         return (value + unit - 1) / unit * unit;
     }
 
-    /** Bytes of a book with this many statistics. */
+    /** Size of a book with this many statistics. */
     static int bookStride(int statistics) {
         long chunks = (statistics + Layout.CHUNK - 1) / Layout.CHUNK;
         return (int) roundUp(Layout.BOOK_SIZE + (long) statistics * Layout.HEAD_SIZE + chunks * CHUNK_BYTES, PAGE);

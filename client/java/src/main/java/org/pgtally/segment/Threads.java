@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.segment;
 
-/** Numbers of threads. */
+/** Ids of threads. */
 public final class Threads {
     private Threads() {
     }
 
-    /** The kernel's number of the calling thread, by which readers look for it in /proc. */
+    /** The kernel's id of the calling thread, which readers look up in /proc. */
     public static int current() {
         return Host.threadId();
     }

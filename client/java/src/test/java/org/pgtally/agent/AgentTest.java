@@ -44,7 +44,7 @@ final class AgentTest {
                 Glob.of(wrong);
                 throw new AssertionError(wrong + " is taken");
             } catch (IllegalArgumentException e) {
-                equal(true, e.getMessage().startsWith("\"" + wrong + "\" is no pattern"), e.getMessage());
+                equal(true, e.getMessage().startsWith("\"" + wrong + "\" is not a pattern"), e.getMessage());
             }
         }
     }

@@ -61,7 +61,7 @@ final class ProbeTest {
         return new SqlText("id", 1, 1, text);
     }
 
-    /** What is reported when these are executed in turn: a text's first letter is upper if it had more than one row. */
+    /** The report after executing these in turn. The first letter of a text is upper case if it had more than one row. */
     private static String repeated(boolean inTransaction, String... texts) {
         Wire wire = new Wire(new Object(), 0, true);
         List<String> found = new ArrayList<>();
@@ -98,7 +98,7 @@ final class ProbeTest {
         Segment segment = Units.segment(1, 64);
         SqlTexts texts = new SqlTexts(segment);
         SqlText one = texts.of("a");
-        // FNV-1a of one letter.
+        // The FNV-1a hash of one letter.
         equal("af63dc4c8601ec8c", one.id, "id");
         equal(true, texts.of(" a\n") == one, "blanks around it");
         String smileys = "a" + "\ud83d\ude00".repeat(300);
@@ -151,7 +151,7 @@ final class ProbeTest {
         equal(1, bytesOf(segment, "alter role r password '***'"), "its text");
     }
 
-    /** How often a text is in the segment. */
+    /** Number of times a text occurs in the segment. */
     private static int bytesOf(Segment segment, String text) throws Exception {
         String all = new String(java.nio.file.Files.readAllBytes(segment.path()), java.nio.charset.StandardCharsets.ISO_8859_1);
         return all.split(java.util.regex.Pattern.quote(text), -1).length - 1;
@@ -219,7 +219,7 @@ final class ProbeTest {
             Frame outer = enter(a);
             Probe.exit(enter(b), new IllegalStateException());
             Frame again = enter(a);
-            // Its exit is never seen.
+            // The probe never sees its exit.
             enter(b);
             Probe.exit(again, null);
             Probe.exit(outer, null);

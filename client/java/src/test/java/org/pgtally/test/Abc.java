@@ -2,12 +2,12 @@
 package org.pgtally.test;
 
 /**
- * The calls of the original study: A calls B twice and C once, B calls C twice. Of each round A takes 135 ms with what
- * it calls and 45 without, B 80 and 40, C 50 and 50. The program reads the clocks right before and after each call, and
- * right after its beginning and before its end: what the agent measures is between the two, however busy the machine is.
+ * The calls of the original study: A calls B twice and C once, B calls C twice. In each round A takes 135 ms including its
+ * callees and 45 ms itself, B 80 and 40, C 50 and 50. The program reads the clocks right before and after each call, and
+ * right after its start and before its end. The agent's figures must lie between the two, however busy the machine is.
  */
 public final class Abc {
-    /** By caller and callee. */
+    /** Indexed by caller and callee. */
     private static final int OF_A = 0;
     private static final int B_IN_A = 1;
     private static final int C_IN_B = 2;
@@ -71,12 +71,12 @@ public final class Abc {
     }
 
     /**
-     * Rounds after a first one. At the end, in ns of A, of B, of C called by B and of C called by A: what the program read
-     * within the calls and around them, first of the clock, then of its thread's processor time; and what A, B and C
-     * consumed in addition.
+     * Argument: number of rounds after a first one. At the end, prints for A, B, C called by B and C called by A, in ns: what
+     * the program measured within the calls and around them, first by the clock, then as its thread's CPU time; and what A, B
+     * and C consumed in excess.
      */
     public static void main(String[] arguments) throws Exception {
-        // The first calls load and link classes.
+        // The first calls also load and link classes.
         new Abc().callA();
         Abc abc = new Abc();
         Wait.begin();
@@ -89,7 +89,7 @@ public final class Abc {
         Wait.end();
     }
 
-    /** Sums of what two clocks showed between the beginnings and the ends of calls. */
+    /** Sums of the differences of two clocks between the beginnings and the ends of calls. */
     private static final class Reading {
         private final long[] elapsed = new long[4];
         private final long[] cpu = new long[4];

@@ -6,12 +6,12 @@ import java.lang.instrument.Instrumentation;
 import java.nio.charset.StandardCharsets;
 import java.security.ProtectionDomain;
 
-/** One more agent, which looks what the code of a class has in it. */
+/** A second agent, which searches the code of a class for a text. */
 public final class Bytes {
     private Bytes() {
     }
 
-    /** Class, an at sign and a text. Prints the text, and whether it is there. */
+    /** Argument: a class, an at sign and a text. Prints the text, and whether the code contains it. */
     public static void agentmain(String argument, Instrumentation instrumentation) throws Exception {
         int at = argument.indexOf('@');
         String type = argument.substring(0, at);

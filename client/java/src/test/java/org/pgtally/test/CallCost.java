@@ -12,14 +12,14 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 
 /**
- * Executes statements with a row each: so many as a line of its input says, and prints the CPU time that its thread took for
- * them, ns. Arguments: URL, user. The example calls_cost of the command tally asks it.
+ * For each line of its input, executes that number of statements with one row each, and prints the CPU time of its thread for
+ * them, in ns. Arguments: URL, user. The example calls_cost of the command tally runs it.
  */
 public final class CallCost {
     private CallCost() {
     }
 
-    /** See above. */
+    /** See the class. */
     public static void main(String[] arguments) throws Exception {
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));

@@ -6,9 +6,9 @@ import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Calls of which the numbers are known: recursion, exceptions, exhausted stacks, threads, class loaders. */
+/** Makes known numbers of calls: recursion, exceptions, exhausted stacks, threads, class loaders. */
 public final class Cases {
-    /** What is instrumented. */
+    /** The instrumented methods. */
     static final class Calls {
         int sum;
 
@@ -59,7 +59,7 @@ public final class Cases {
     private Cases() {
     }
 
-    /** Numbers of calls, that the test knows, too. */
+    /** Numbers of calls, which the test knows, too. */
     public static void main(String[] arguments) throws Exception {
         Calls calls = new Calls();
         Wait.begin();
@@ -83,7 +83,7 @@ public final class Cases {
             exhausted = true;
         }
         check(exhausted);
-        // After an exhausted stack everything is counted as before.
+        // After a stack overflow, everything is counted as before.
         check(calls.recursive(9) == 9);
         threads();
         loaders();
@@ -99,7 +99,7 @@ public final class Cases {
                 for (int i = 0; i < 1000; i++) {
                     mine.small();
                 }
-                // What it left interrupted stays so.
+                // What the error interrupted stays interrupted.
                 Thread.currentThread().interrupt();
                 mine.small();
                 check(Thread.currentThread().isInterrupted());

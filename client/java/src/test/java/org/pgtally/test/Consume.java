@@ -2,8 +2,8 @@
 package org.pgtally.test;
 
 /**
- * Consumes time. What one call takes too long, since another process had the processor, the next call of the same budget
- * takes less: sums come out right on a busy machine, too.
+ * Consumes time. If one call takes too long because another process had the CPU, the next call of the same budget takes that
+ * much less, so that sums are right on a busy machine, too.
  */
 final class Consume {
     private long debt;
@@ -13,11 +13,11 @@ final class Consume {
         while (System.nanoTime() < until) {
             Thread.onSpinWait();
         }
-        // Read again: the virtual machine may have left compiled code at the end of the loop, which takes a while.
+        // Read again: the JVM may have left compiled code at the end of the loop, which takes a while.
         debt = System.nanoTime() - until;
     }
 
-    /** What was consumed in addition so far, ns. */
+    /** Time consumed in excess so far, in ns. */
     long debt() {
         return debt;
     }

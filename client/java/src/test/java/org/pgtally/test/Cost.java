@@ -4,8 +4,8 @@ package org.pgtally.test;
 import java.util.Arrays;
 
 /**
- * What a probe costs: blocks of calls of a method with a probe, of the same without, and of the latter again as a
- * control, in turns. Prints the medians of the differences, ns a call.
+ * Measures the cost of a probe: blocks of calls of a method with a probe, of the same method without, and of the latter again
+ * as a control, in turn. Prints the medians of the differences, in ns per call.
  */
 public final class Cost {
     private static final int CALLS = 1_000;
@@ -41,7 +41,7 @@ public final class Cost {
         return (System.nanoTime() - begin) / (double) CALLS;
     }
 
-    /** Blocks of each kind. */
+    /** Argument: number of blocks of each kind. */
     public static void main(String[] arguments) throws Exception {
         int blocks = Integer.parseInt(arguments[0]);
         Cost cost = new Cost();

@@ -12,18 +12,18 @@ import java.util.concurrent.atomic.AtomicLong;
 import javax.net.SocketFactory;
 
 /**
- * A witness of the bytes that a driver sends and receives after the start of a session, without the messages that end
- * sessions. It follows the protocol's messages by their lengths.
+ * Counts the bytes that a driver sends and receives after the start of a session, without the messages that end sessions, as a
+ * reference. Follows the messages of the protocol by their lengths.
  */
 public final class CountingSockets extends SocketFactory {
     static final AtomicLong SENT = new AtomicLong();
     static final AtomicLong RECEIVED = new AtomicLong();
 
-    /** Follows messages: a type, and a length that counts itself. */
+    /** Follows messages: a type, and a length that includes itself. */
     private static final class Messages {
         private final AtomicLong sum;
         private final boolean fromServer;
-        /** Of a client: its first message has no type. Of a server: those until it is ready do not count. */
+        /** A client's first message has no type. A server's messages before it is ready do not count. */
         private boolean starts = true;
         private int type;
         private long length;
@@ -48,7 +48,7 @@ public final class CountingSockets extends SocketFactory {
             }
             position++;
             if (position > 4 && position == length + 1) {
-                // 'p': what a client sends for the password.
+                // 'p': a client's answer to the request for a password.
                 if (!starts && (fromServer || type != 'X' && type != 'p')) {
                     sum.addAndGet(position);
                 }

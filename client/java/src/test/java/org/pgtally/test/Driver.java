@@ -21,8 +21,8 @@ import java.util.concurrent.atomic.LongAdder;
 import javax.sql.DataSource;
 
 /**
- * Threads that work on a server through a pool, and a witness: every object of the driver is behind a proxy that
- * counts its calls.
+ * Runs threads that work on a server through a pool. As a reference, every object of the driver is behind a proxy that counts
+ * its calls.
  */
 public final class Driver {
     private static final Map<String, LongAdder> COUNTED = new ConcurrentHashMap<>();
@@ -30,7 +30,7 @@ public final class Driver {
     private Driver() {
     }
 
-    /** URL, user, threads, rounds of each. At the end the proxies' counts are printed. */
+    /** Arguments: URL, user, threads, rounds of each. At the end, prints the proxies' counts. */
     public static void main(String[] arguments) throws Exception {
         HikariConfig config = new HikariConfig();
         config.setDataSource(counting(arguments[0], arguments[1]));
@@ -116,7 +116,7 @@ public final class Driver {
                 });
     }
 
-    /** The object, or what counts its calls if it is the driver's. */
+    /** The object, or the proxy that counts its calls if it is the driver's. */
     private static Object counted(Object of) {
         if (of == null || !of.getClass().getName().startsWith("org.postgresql.jdbc.Pg")
                 || !(of instanceof Connection || of instanceof Statement || of instanceof ResultSet)) {
@@ -142,7 +142,7 @@ public final class Driver {
         return new Class<?>[] {of instanceof Statement ? Statement.class : ResultSet.class};
     }
 
-    /** The class that has the method's code, as the agent names it. */
+    /** The class that contains the method's code, as named by the agent. */
     private static String name(Object of, java.lang.reflect.Method method) throws NoSuchMethodException {
         Class<?> type = of.getClass().getMethod(method.getName(), method.getParameterTypes()).getDeclaringClass();
         StringBuilder parameters = new StringBuilder();

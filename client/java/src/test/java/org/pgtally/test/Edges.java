@@ -6,12 +6,12 @@ import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Calls of methods by others, of which the numbers are known. */
+/** Makes known numbers of calls of methods by other methods. */
 public final class Edges {
     private static final int WARM = 20_000;
     private static final int MEASURED = 100_000;
 
-    /** What is instrumented. */
+    /** The instrumented methods. */
     static final class Calls {
         int sum;
 
@@ -74,7 +74,7 @@ public final class Edges {
             return endless(n + 1) + 1;
         }
 
-        /** Of this alone calls may be counted without their caller: when the stack was exhausted in between. */
+        /** The only method whose calls may be counted without their caller: if the stack overflowed in between. */
         void endlessCallee() {
         }
     }
@@ -82,7 +82,7 @@ public final class Edges {
     private Edges() {
     }
 
-    /** Threads, rounds of each. At the end: what calls of an edge that is known allocated, bytes. */
+    /** Arguments: threads, rounds of each. At the end, prints the bytes allocated by calls of a known edge. */
     public static void main(String[] arguments) throws Exception {
         int rounds = Integer.parseInt(arguments[1]);
         Wait.begin();
@@ -113,13 +113,13 @@ public final class Edges {
         }
     }
 
-    /** Frames of the probe may be lost. */
+    /** The probe may lose frames. */
     private static void exhaust() {
         try {
             new Calls().endless(0);
             throw new AssertionError("the stack has no end");
         } catch (StackOverflowError e) {
-            // It was meant.
+            // Intended.
         }
     }
 

@@ -12,17 +12,17 @@ import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Threads that have a server work without a pause, while another one leaves garbage in every second phase: it keeps most of
- * the heap alive, so that collections are long. The lengths of phases are irregular, and the same in each run.
+ * Runs threads that keep a server busy, while another thread produces garbage in every second phase. It keeps most of the heap
+ * alive, so that collections are long. The lengths of phases are irregular, and the same in each run.
  */
 public final class Garbage {
     private static final int KEPT = 500_000;
     private static final long SEED = 19;
-    /** 1.5 million arrays of 80 bytes, which a heap of 96 MiB does not have. */
+    /** 1.5 million arrays of 80 bytes, more than fits into a heap of 96 MiB. */
     private static final int LITTER = 150;
-    /** Queries that a thread has asked before the phases begin. */
+    /** Queries that a thread sends before the phases begin. */
     private static final int WARM = 50;
-    /** Of the server for each query, without a processor. */
+    /** Time of the server for each query, without using a CPU. */
     private static final int WORK_MS = 10;
 
     private static volatile boolean ended;
@@ -30,7 +30,7 @@ public final class Garbage {
     private Garbage() {
     }
 
-    /** URL, user, threads, phases, max ms of each; without a phase, it leaves as much garbage as its heap has space, and more. */
+    /** Arguments: URL, user, threads, phases, max ms of each. With no phases, produces more garbage than its heap has space. */
     public static void main(String[] arguments) throws Exception {
         int phases = Integer.parseInt(arguments[3]);
         Random random = new Random(SEED);

@@ -8,12 +8,12 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 
-/** Executions of which the numbers are known, in two parts: between them an agent may be switched off. */
+/** Makes a known number of executions in two parts, between which an agent may be switched off. */
 public final class Halves {
     private Halves() {
     }
 
-    /** URL, user, rounds of each part. */
+    /** Arguments: URL, user, rounds of each part. */
     public static void main(String[] arguments) throws Exception {
         int rounds = Integer.parseInt(arguments[2]);
         try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], System.getenv("PGPASSWORD"))) {

@@ -20,19 +20,18 @@ import org.postgresql.copy.CopyManager;
 import org.postgresql.core.BaseConnection;
 
 /**
- * Calls of all kinds on two connections, one of them in simple mode; through a pool, and on connections that come and
- * go. Statements differ by their number of columns: the
- * server does not distinguish constants, nor names of columns.
+ * Makes calls of all kinds on two connections, one of them in simple mode, through a pool, and on short-lived connections.
+ * Statements differ by their number of columns, because the server does not distinguish constants or names of columns.
  */
 public final class Joined {
     private static final int WIDTHS = 20;
-    /** Rounds with further sessions, so that each finds a ring. */
+    /** Number of rounds with further sessions, so that each finds a ring. */
     private static final int RECONNECTING = 300;
 
     private Joined() {
     }
 
-    /** URL, user, rounds, and after how many of them it waits. */
+    /** Arguments: URL, user, rounds, number of rounds after which it waits. */
     public static void main(String[] arguments) throws Exception {
         String url = arguments[0] + "&ApplicationName=joined";
         try (Connection extended = DriverManager.getConnection(url, arguments[1], System.getenv("PGPASSWORD"));
@@ -51,7 +50,7 @@ public final class Joined {
                     pooled(pool, i);
                 }
                 if (i % 50 == 25 && i < RECONNECTING) {
-                    // Another session, of another process.
+                    // Another session, in another process.
                     try (Connection again = DriverManager.getConnection(url, arguments[1], System.getenv("PGPASSWORD"))) {
                         query(again, "select ?::int as " + columns(i), 1, 0);
                         query(again, "select ?::int as " + columns(i + 1), 1, 0);
@@ -61,7 +60,7 @@ public final class Joined {
                     Wait.step("step");
                 }
             }
-            // The last messages are over when the next one has come.
+            // The last messages have ended when the next one has arrived.
             Wait.end();
         }
     }
@@ -137,7 +136,7 @@ public final class Joined {
         execute(connection, "truncate t");
     }
 
-    /** A batch whose second part fails: the server ignores what was sent after it. */
+    /** A batch whose second part fails: the server ignores the messages sent after it. */
     private static void failing(Connection connection, String text) throws SQLException {
         try (PreparedStatement insert = connection.prepareStatement(text)) {
             for (int divisor : new int[] {1, 0, 2}) {
@@ -166,8 +165,8 @@ public final class Joined {
     }
 
     /**
-     * The request to cancel comes on a connection of its own. One that comes before the statement has begun does nothing, so
-     * it is repeated.
+     * The request to cancel is sent on a separate connection. A request that arrives before the statement has begun has no
+     * effect, so it is repeated.
      */
     private static void cancelled(Connection connection, String text) throws Exception {
         PGConnection session = connection.unwrap(PGConnection.class);
@@ -185,7 +184,7 @@ public final class Joined {
                 statement.execute(text);
             } finally {
                 ended.set(true);
-                // The server has been signalled for each request when its connection is closed.
+                // When the connection of a request is closed, its signal has been sent to the server process.
                 requests.get();
             }
             throw new AssertionError("it was not cancelled");

@@ -18,7 +18,7 @@ import java.util.TreeMap;
 import org.postgresql.copy.CopyManager;
 import org.postgresql.core.BaseConnection;
 
-/** Statements of all kinds on one connection, and witnesses: proxies that count executions by their text, and sockets. */
+/** Runs statements of all kinds on one connection. Proxies and sockets count executions by text, as a reference. */
 public final class Statements {
     static final String SELECT = "select ?::int";
     static final String INSERT = "insert into t values (?)";
@@ -37,7 +37,7 @@ public final class Statements {
     private Statements() {
     }
 
-    /** URL, user, rounds. At the end what the witnesses counted is printed. */
+    /** Arguments: URL, user, rounds. At the end, prints the reference counts. */
     public static void main(String[] arguments) throws Exception {
         String url = arguments[0] + "&socketFactory=" + CountingSockets.class.getName();
         Wait.begin();

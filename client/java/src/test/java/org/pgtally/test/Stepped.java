@@ -18,15 +18,15 @@ import org.pgtally.probe.Probe;
 import org.pgtally.probe.Session;
 import org.pgtally.segment.Segment;
 
-/** What {@link Stepper} steps through: a program that calls methods and executes statements, without any agent. */
+/** The program that {@link Stepper} steps through: it calls methods and executes statements, without any agent. */
 public final class Stepped {
     private static final int LEVEL_WORD = 1024;
 
-    /** Calls and executions that have begun to be counted, and those that are counted. */
+    /** Calls and executions whose counting has begun, and those that have been counted. */
     static long begun;
     static long done;
 
-    /** A connection, as the driver has it. */
+    /** A connection, like the driver's. */
     public static final class Connection {
         private final int pid;
 
@@ -34,7 +34,7 @@ public final class Stepped {
             this.pid = pid;
         }
 
-        /** As the driver's class. */
+        /** Like the driver's class. */
         public int getBackendPID() {
             return pid;
         }
@@ -52,7 +52,7 @@ public final class Stepped {
         Probe.use(new Session(segment, methods, false, true, true));
     }
 
-    /** Plays scenarios that standard input names. */
+    /** Plays the scenarios named on standard input. */
     public static void main(String[] arguments) throws Exception {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
@@ -88,7 +88,7 @@ public final class Stepped {
         }
     }
 
-    /** In a thread that ends, and whose slot is merged. */
+    /** Runs in a thread that ends, and whose slot is merged. */
     private void run(String name, Runnable what) throws InterruptedException {
         Thread thread = new Thread(what, name);
         thread.start();
@@ -113,7 +113,7 @@ public final class Stepped {
         done++;
     }
 
-    /** The n-th one has n messages and n rows, on a connection of its own. */
+    /** The n-th execution has n messages and n rows, on its own connection. */
     private void statements() {
         for (int n = 1; n <= 3; n++) {
             Connection connection = new Connection(100 + n);
@@ -139,7 +139,7 @@ public final class Stepped {
         return "select " + String.valueOf(n).repeat(20 * n);
     }
 
-    /** Off in between, as {@code tally level} sets it. */
+    /** Switched off in between, as by {@code tally level}. */
     private void level() {
         calls();
         setLevel(0);

@@ -29,20 +29,20 @@ import java.util.Map;
 import java.util.regex.Pattern;
 
 /**
- * Stops {@link Stepped} at every line of the package {@code org.pgtally.segment}, which alone writes shared memory: a
- * debugger, so the code that is stepped is the product's. Says and understands what libtally/test/stepper.c does.
+ * Stops {@link Stepped} at every line of the package {@code org.pgtally.segment}, the only one that writes shared memory. As a
+ * debugger it needs no hooks, so the stepped code is the product's. The protocol is that of libtally/test/stepper.c.
  *
- * <p>Of a loop, which copies a text or a histogram, the first turns are stops, and every 16th up to the 96th.
+ * <p>In a loop, which copies a text or a histogram, it stops in the first iterations, and in every 16th up to the 96th.
  */
 public final class Stepper {
     private static final String WRITERS = "org.pgtally.segment.*";
     private static final String STEPPED = "org.pgtally.test.Stepped";
-    /** Of these, what only reads. */
+    /** Those of the methods that only read. */
     private static final Pattern READERS = Pattern.compile("(Layout|Sizes|Histogram|Host|Threads)\\..*"
             + "|Book\\.(head|bucket|statistic|used|hasHistogram|running|levelWord):"
             + "|Directory\\.(hash|at|isAccount):|Merger\\.(kindOf|sameKind):"
             + "|Memory\\.(opaque)?(int|long|Int|Long)At:|SegmentFile\\.(entryAt|book|bookAt|map|after):");
-    /** Where something new is written. */
+    /** Places that write something new. */
     private static final Pattern UPDATES = Pattern.compile("Book\\.begin:|Directory\\.publish:|CallRing\\.open:");
     private static final int FIRST_TURNS = 3;
     private static final int TURNS_A_STOP = 16;
@@ -70,7 +70,7 @@ public final class Stepper {
             try {
                 machine.process().getErrorStream().transferTo(System.err);
             } catch (IOException e) {
-                // It has ended.
+                // The process has ended.
             }
         });
         errors.setDaemon(true);
@@ -91,9 +91,9 @@ public final class Stepper {
     }
 
     /**
-     * Runs scenarios that standard input names, each with the path of its segment.
+     * Runs the scenarios named on standard input, each with the path of its segment.
      *
-     * @param arguments a pattern of the methods, {@code CLASS.METHOD:}, in which it stops; all of them without it
+     * @param arguments a pattern of the methods to stop in, {@code CLASS.METHOD:}; without it, all
      */
     public static void main(String[] arguments) throws Exception {
         Stepper stepper = new Stepper(Pattern.compile(arguments.length > 0 ? arguments[0] : ".*"));
@@ -112,7 +112,7 @@ public final class Stepper {
         }
     }
 
-    /** One scenario; false: standard input has ended. */
+    /** Runs one scenario; false: standard input has ended. */
     private boolean play() throws Exception {
         for (;;) {
             EventSet events = machine.eventQueue().remove();
@@ -182,7 +182,7 @@ public final class Stepper {
         }
     }
 
-    /** Whether the writer stops here, in this turn of a loop. A loop goes on without a debugger. */
+    /** Whether the writer stops here, in this iteration of a loop. The rest of a loop runs without a debugger. */
     private boolean turn(BreakpointEvent event) {
         Location location = event.location();
         String method = name(location);
@@ -212,7 +212,7 @@ public final class Stepper {
         return turn <= FIRST_TURNS || turn % TURNS_A_STOP == 0;
     }
 
-    /** Its class and its method. */
+    /** The location's class and method. */
     private static String name(Location location) {
         String type = location.declaringType().name();
         return type.substring(type.lastIndexOf('.') + 1) + "." + location.method().name() + ":";
@@ -226,7 +226,7 @@ public final class Stepper {
         return waitAt(name(location) + location.lineNumber());
     }
 
-    /** False: standard input has ended. */
+    /** Returns false if standard input has ended. */
     private boolean waitAt(String where) throws IOException {
         System.out.println("stop " + number + " " + value("begun") + " " + value("done") + " " + where);
         String line = input.readLine();

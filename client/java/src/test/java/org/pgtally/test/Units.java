@@ -15,14 +15,14 @@ import java.util.List;
 import java.util.Objects;
 import org.pgtally.segment.Segment;
 
-/** Runs the tests of the agent's parts that need no server and no agent: every static method of the named classes. */
+/** Runs the unit tests, which need no server and no agent: every static method of the named classes. */
 public final class Units {
     private static int folders;
 
     private Units() {
     }
 
-    /** Names of classes. */
+    /** Arguments: names of classes. */
     public static void main(String[] arguments) throws Exception {
         boolean failed = false;
         for (String name : arguments) {
@@ -44,14 +44,14 @@ public final class Units {
         System.exit(failed ? 1 : 0);
     }
 
-    /** They are equal. */
+    /** Asserts that both are equal. */
     public static void equal(Object expected, Object found, String what) {
         if (!Objects.equals(expected, found)) {
             throw new AssertionError(what + ": expected " + expected + ", found " + found);
         }
     }
 
-    /** A segment in memory, removed when the virtual machine ends. */
+    /** A segment in memory, removed when the JVM ends. */
     public static Segment segment(int threads, int statistics) throws IOException {
         Path path = Path.of("/dev/shm", "pgtally-units." + ProcessHandle.current().pid() + "." + folders++);
         Segment segment = new Segment(path, threads, statistics, new Segment.About("units", "test", "Java"));

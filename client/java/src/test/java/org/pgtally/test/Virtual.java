@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
-/** Virtual threads, which leave their processor within a method. */
+/** Runs virtual threads, which leave their carrier thread within a method. */
 public final class Virtual {
     private Virtual() {
     }
@@ -27,7 +27,7 @@ public final class Virtual {
         Thread.onSpinWait();
     }
 
-    /** How many threads. */
+    /** Argument: number of threads. */
     public static void main(String[] arguments) throws Throwable {
         int count = Integer.parseInt(arguments[0]);
         MethodHandle start = MethodHandles.publicLookup().findStatic(Thread.class, "startVirtualThread",

@@ -3,7 +3,7 @@ package org.pgtally.test;
 
 import java.io.IOException;
 
-/** A program that a test drives: it says where it is, and goes on when a line comes. */
+/** For a program driven by a test: reports where it is, and continues when a line arrives. */
 final class Wait {
     private Wait() {
     }
