@@ -90,7 +90,7 @@ mod tests {
         let busy = recorded(4 * SECOND, 15 * SECOND, 5 * SECOND).unwrap();
         let text = finding(&quiet, &busy).unwrap();
         assert!(text.contains("0.50 CPUs in A and 2.50 in B"), "{text}");
-        assert!(text.contains("a CPU 6 and 25 % of"), "{text}");
+        assert!(text.contains("a CPU 6 % and 25 % of"), "{text}");
         assert_eq!((recorded(0, SECOND, 0), recorded(SECOND, 0, 0)), (None, None));
     }
 }

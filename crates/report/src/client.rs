@@ -163,7 +163,7 @@ mod tests {
         let found = finding(&material).unwrap();
         assert_eq!(found.weight, Weight::Warning);
         assert!(
-            found.text.contains("max 60.0 %") && found.text.contains("correlation 1.00"),
+            found.text.contains("at most 60.0 %") && found.text.contains("correlation 1.00"),
             "{}",
             found.text
         );

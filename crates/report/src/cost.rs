@@ -60,6 +60,10 @@ mod tests {
             changed: None,
         };
         material.settings.push(processor);
-        assert!(words(&material).contains("on a X9, and this is a X10"), "{}", words(&material));
+        assert!(
+            words(&material).contains("on a X9, and this machine has a X10"),
+            "{}",
+            words(&material)
+        );
     }
 }

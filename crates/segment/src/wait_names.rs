@@ -183,6 +183,6 @@ mod tests {
         let others = ["LWLock:of_an_extension"];
         assert_eq!(check_on("lwlock:Of_An_Extension", &others), Ok(()));
         let refused = check_on("LWLock:of_an_extensoin", &others).unwrap_err();
-        assert!(refused.contains("nearest are LWLock:of_an_extension, "), "{refused}");
+        assert!(refused.contains("similar names are LWLock:of_an_extension, "), "{refused}");
     }
 }

@@ -419,7 +419,7 @@ mod tests {
         assert!(error.contains("more than 1 objects") && error.contains("prefix"), "{error}");
         bucket.put("a/b=2/y", vec![0; (1 << 20) + 1].into()).unwrap();
         let error = bucket.get_at_most("a/b=2/y", 1 << 20).unwrap_err().to_string();
-        assert!(error.contains("more than 1 MB"), "{error}");
+        assert!(error.contains("larger than 1 MB"), "{error}");
         assert!(bucket.get_at_most("a/b=2/y", (1 << 20) + 1).unwrap().is_some());
         bucket.delete("a/b=1/x").unwrap();
         bucket.delete("a/b=1/x").unwrap();

@@ -299,7 +299,7 @@ mod tests {
         let unit = |chart| study(reads, chart).map(|_| ()).unwrap_err();
         assert!(study(reads, "[\"tps\"]").is_ok());
         assert!(unit("[\"twice\"]").contains("\"twice\" has no unit"));
-        assert!(unit("[\"tps\", \"cpu\"]").contains("two units, 1/s and µs"));
+        assert!(unit("[\"tps\", \"cpu\"]").contains("must have the same unit, not 1/s and µs"));
         let plain = reads.replace("value = \"2 * tps\"", "value = \"2 * tps\"\nunit = \"1\"");
         let study = study(&plain, "[\"twice\"]").unwrap();
         let reads: Vec<&Read> = study.read("twice").into_iter().collect();

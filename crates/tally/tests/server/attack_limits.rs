@@ -62,7 +62,12 @@ fn sessions_without_a_slot_cost_little_and_get_the_next_free_one() {
         let max = u64::from(SLOTS) * (2 + began.elapsed().as_secs());
         assert!(searches <= max, "{searches} owners checked in {:?}", began.elapsed());
     }
-    assert_eq!(lines(&cluster, "pg_tally could not instrument process"), 1, "{}", cluster.log_tail(20));
+    assert_eq!(
+        lines(&cluster, "pg_tally could not instrument process"),
+        1,
+        "{}",
+        cluster.log_tail(20)
+    );
     assert_eq!(lines(&cluster, "Increase pg_tally.max_slots (currently 9)"), 1);
     let (json, text) = status(&cluster);
     assert_eq!(json["mode"], "shared");
@@ -237,7 +242,12 @@ fn the_last_quarter_of_memory_is_left_to_the_server() {
     assert!(left < all / 2, "{left} of {all} bytes are left: memory was not short");
     let count = seen(&mut clients[0]).len();
     assert!(count < 60, "{count} processes found memory");
-    assert_eq!(lines(&cluster, "pg_tally could not instrument process"), 1, "{}", cluster.log_tail(20));
+    assert_eq!(
+        lines(&cluster, "pg_tally could not instrument process"),
+        1,
+        "{}",
+        cluster.log_tail(20)
+    );
     assert_eq!(lines(&cluster, "no memory for a slot"), 1);
     let (json, text) = status(&cluster);
     assert_eq!(json["exact"], false, "{json}");

@@ -36,7 +36,8 @@ fn check_counts(program: &Running, order: &str) {
         // OpenTelemetry's agent gave this class an interface when it was loaded, and no agent can remove or add
         // one.
         let events = output(tally().arg("events").arg(program.segment()));
-        let refused = "could not instrument org.postgresql.jdbc.PgConnection, which is already loaded";
+        let refused =
+            "could not instrument org.postgresql.jdbc.PgConnection, which is already loaded";
         assert!(events.contains(refused), "{events}");
     }
     for (method, calls, thrown) in [

@@ -331,7 +331,7 @@ mod tests {
         act(&mut player, &mut screen, "l");
         assert_eq!(shown(&screen), 799);
         act(&mut player, &mut screen, "→");
-        assert!(screen.notice.as_ref().unwrap().contains("the end"));
+        assert!(screen.notice.as_ref().unwrap().contains("end of the replay"));
         act(&mut player, &mut screen, "t2020-01-01 00:00\n");
         assert_eq!(shown(&screen), 0);
         assert!(screen.notice.as_ref().unwrap().contains("outside the replay"));
