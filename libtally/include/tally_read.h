@@ -104,6 +104,23 @@ extern bool tally_read_is_head(const tally_segment *segment, const tally_book_co
 extern void tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head, uint32_t low,
 							uint32_t high, uint64_t *sums);
 
+/* A histogram's buckets from `low` to before `end`; outside of them nothing was counted. */
+typedef struct tally_histogram
+{
+	const uint64_t *buckets;
+	uint32_t	low;
+	uint32_t	end;				/* TALLY_HIST_BUCKETS at most */
+	uint64_t	count;				/* all updates, also those without a bucket */
+	uint64_t	min;
+	uint64_t	max;
+} tally_histogram;
+
+/*
+ * The quantile `part` (0 to 1), in the unit of the values: format/FORMAT.md, section 7. False: there is none, because the
+ * histogram is empty or has less than half of the updates.
+ */
+extern bool tally_quantile(const tally_histogram *histogram, double part, uint64_t *value);
+
 /* ---------------------------------------------------------------- names, events, probes */
 
 /* A published name of the directory. */

@@ -261,6 +261,45 @@ tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head, uin
 		sums[b] += tally_peek64(&hist[tally_bucket_at(b)]);
 }
 
+/* The last bucket has all larger values, and the middle that it would have without them. */
+static uint64_t
+middle_of(uint32_t bucket)
+{
+	return (tally_bucket_low(bucket) + tally_bucket_low(bucket + 1)) / 2;
+}
+
+bool
+tally_quantile(const tally_histogram *histogram, double part, uint64_t *value)
+{
+	const uint64_t *buckets = histogram->buckets;
+	uint64_t	all = 0;
+	uint64_t	seen = 0;
+	uint32_t	found = histogram->low;
+
+	for (uint32_t b = histogram->low; b < histogram->end; b++)
+		all += buckets[b - histogram->low];
+	if (all == 0 || all < histogram->count / 2)
+		return false;
+	for (uint32_t b = histogram->low; b < histogram->end; b++)
+	{
+		uint64_t	here = buckets[b - histogram->low];
+
+		if (here == 0)
+			continue;
+		found = b;
+		seen += here;
+		if ((double) seen >= part * (double) all)
+			break;
+	}
+	*value = middle_of(found);
+	if (*value < histogram->min)
+		*value = histogram->min;
+	/* torn extremes may be in the wrong order */
+	if (*value > histogram->max)
+		*value = histogram->max;
+	return true;
+}
+
 /* ---------------------------------------------------------------- names, events, probes */
 
 tally_read_result

@@ -143,7 +143,7 @@ static void
 put_quantile(row_set *rows, const statement_figures *figures, double quantile, double ms)
 {
 	const tally_moments *exec = &figures->counts.exec;
-	histogram	h = {.buckets = figures->hist,.low = figures->hist_low,.end = figures->hist_end,
+	tally_histogram h = {.buckets = figures->hist,.low = figures->hist_low,.end = figures->hist_end,
 	.count = exec->count,.min = exec->min,.max = exec->max};
 
 	views_quantile(rows, &h, quantile, ms, rounded_milliseconds);

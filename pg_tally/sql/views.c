@@ -8,7 +8,6 @@
  */
 #include "base/compat.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/own_segment.h"
@@ -175,7 +174,7 @@ SQL_FUNCTION(pg_tally_totals)
 		tally_dir_entry dir;
 		bool		updated = t->head.count > 0;
 		bool		timed;
-		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->head.count,
+		tally_histogram h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->head.count,
 		.min = t->head.min,.max = t->head.max};
 
 		if (tally_read_name(segment, t->key.stat, &dir) == TALLY_READ_ABSENT)
