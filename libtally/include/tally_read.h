@@ -224,11 +224,15 @@ typedef struct tally_set_copy
 
 /* How often local entries were flushed into that set, ever; to be noted before they are copied. */
 extern uint64_t tally_read_set_flushes(const tally_segment *segment, uint32_t number);
+/* The set without its entries, which are to be copied afterwards: what its log names is in them. ABSENT: it was never used. */
+extern tally_read_result tally_read_set_begin(const tally_segment *segment, uint32_t number, tally_set *copy);
+/* Was nothing flushed into it since that copy was begun? Then it and its entries are of one instant. */
+extern bool tally_read_set_end(const tally_segment *segment, uint32_t number, const tally_set *copy);
 /* TORN: local entries were flushed into it throughout. */
 extern tally_read_result tally_read_set(const tally_segment *segment, uint32_t number,
 										tally_set_copy *copy);
 /* Does the log of the copy still name all that was flushed into the set since then? */
-extern bool tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes);
+extern bool tally_read_log_covers(const tally_set *copy, uint64_t flushes);
 
 /* ---------------------------------------------------------------- plans */
 

@@ -578,24 +578,38 @@ tally_read_set_flushes(const tally_segment *segment, uint32_t number)
 }
 
 tally_read_result
+tally_read_set_begin(const tally_segment *segment, uint32_t number, tally_set *copy)
+{
+	uint64_t	flushes;
+
+	if (number >= segment->cold.sets.count)
+		return TALLY_READ_ABSENT;
+	flushes = tally_read_set_flushes(segment, number);
+	tally_copy_words(copy, tally_set_at(segment, number), sizeof(*copy));
+	copy->flushes = flushes;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return copy->reserved != 0 ? TALLY_READ_CONSISTENT : TALLY_READ_ABSENT;
+}
+
+bool
+tally_read_set_end(const tally_segment *segment, uint32_t number, const tally_set *copy)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return tally_peek64(&tally_set_at(segment, number)->flushes) == copy->flushes;
+}
+
+tally_read_result
 tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *copy)
 {
-	const tally_set *set;
-
 	copy->count = copy->torn = 0;
 	if (number >= segment->cold.sets.count)
 		return TALLY_READ_ABSENT;
-	set = tally_set_at(segment, number);
 	for (int i = 0; i < SET_TRIES; i += copy->torn != 0 ? TORN_TRIES : 1)
 	{
-		uint64_t	flushes = __atomic_load_n(&set->flushes, __ATOMIC_ACQUIRE);
-
-		/* the log before the entries: what it names is in them */
-		tally_copy_words(&copy->set, set, sizeof(*set));
-		copy->set.flushes = flushes;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (tally_read_set_begin(segment, number, &copy->set) == TALLY_READ_ABSENT)
+			return TALLY_READ_CONSISTENT;
 		copy->count = copy->torn = 0;
-		for (uint32_t way = 0; copy->set.reserved != 0 && way < TALLY_WAYS; way++)
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
 		{
 			tally_read_result result = copy->set.tags[way] == 0 ? TALLY_READ_ABSENT
 				: tally_read_statement(segment, number * TALLY_WAYS + way,
@@ -604,17 +618,16 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 			copy->count += result != TALLY_READ_ABSENT;
 			copy->torn += result == TALLY_READ_TORN;
 		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (tally_peek64(&set->flushes) == flushes)
+		if (tally_read_set_end(segment, number, &copy->set))
 			return TALLY_READ_CONSISTENT;
 	}
 	return TALLY_READ_TORN;
 }
 
 bool
-tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes)
+tally_read_log_covers(const tally_set *copy, uint64_t flushes)
 {
-	return copy->set.flushes - flushes <= TALLY_SET_LOG;
+	return copy->flushes - flushes <= TALLY_SET_LOG;
 }
 
 /* ---------------------------------------------------------------- relations */

@@ -378,10 +378,10 @@ a_sets_log_covers_as_many_flushes_as_it_has_entries(void **state)
 	(void) state;
 	set->flushes += TALLY_SET_LOG;
 	assert_int_equal(tally_read_set(&segment, 0, &copy), TALLY_READ_CONSISTENT);
-	assert_true(tally_read_log_covers(&copy, since));
+	assert_true(tally_read_log_covers(&copy.set, since));
 	set->flushes++;
 	assert_int_equal(tally_read_set(&segment, 0, &copy), TALLY_READ_CONSISTENT);
-	assert_false(tally_read_log_covers(&copy, since));
+	assert_false(tally_read_log_covers(&copy.set, since));
 }
 
 static void
