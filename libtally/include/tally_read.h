@@ -104,6 +104,23 @@ extern bool tally_read_is_head(const tally_segment *segment, const tally_book_co
 extern void tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head, uint32_t low,
 							uint32_t high, uint64_t *sums);
 
+/* A histogram's buckets from `low` to before `end`; outside of them nothing was counted. */
+typedef struct tally_histogram
+{
+	const uint64_t *buckets;
+	uint32_t	low;
+	uint32_t	end;				/* TALLY_HIST_BUCKETS at most */
+	uint64_t	count;				/* all updates, also those without a bucket */
+	uint64_t	min;
+	uint64_t	max;
+} tally_histogram;
+
+/*
+ * The quantile `part` (0 to 1), in the unit of the values: format/FORMAT.md, section 7. False: there is none, because the
+ * histogram is empty or has less than half of the updates.
+ */
+extern bool tally_quantile(const tally_histogram *histogram, double part, uint64_t *value);
+
 /* ---------------------------------------------------------------- names, events, probes */
 
 /* A published name in the directory. */
@@ -207,11 +224,15 @@ typedef struct tally_set_copy
 
 /* Total number of flushes of local entries into that set; to be noted before these are copied. */
 extern uint64_t tally_read_set_flushes(const tally_segment *segment, uint32_t number);
-/* TORN: local entries kept being flushed into it. */
+/* The set without its entries, which are to be copied afterwards: what its log names is in them. ABSENT: it was never used. */
+extern tally_read_result tally_read_set_begin(const tally_segment *segment, uint32_t number, tally_set *copy);
+/* Was nothing flushed into it since that copy was begun? Then it and its entries are of one instant. */
+extern bool tally_read_set_end(const tally_segment *segment, uint32_t number, const tally_set *copy);
+/* TORN: local entries were flushed into it throughout. */
 extern tally_read_result tally_read_set(const tally_segment *segment, uint32_t number,
 										tally_set_copy *copy);
-/* Does the log in the copy still name all flushes into the set since then? */
-extern bool tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes);
+/* Does the log of the copy still name all that was flushed into the set since then? */
+extern bool tally_read_log_covers(const tally_set *copy, uint64_t flushes);
 
 /* ---------------------------------------------------------------- plans */
 

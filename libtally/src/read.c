@@ -261,6 +261,45 @@ tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head, uin
 		sums[b] += tally_peek64(&hist[tally_bucket_at(b)]);
 }
 
+/* The last bucket has all larger values, and the middle that it would have without them. */
+static uint64_t
+middle_of(uint32_t bucket)
+{
+	return (tally_bucket_low(bucket) + tally_bucket_low(bucket + 1)) / 2;
+}
+
+bool
+tally_quantile(const tally_histogram *histogram, double part, uint64_t *value)
+{
+	const uint64_t *buckets = histogram->buckets;
+	uint64_t	all = 0;
+	uint64_t	seen = 0;
+	uint32_t	found = histogram->low;
+
+	for (uint32_t b = histogram->low; b < histogram->end; b++)
+		all += buckets[b - histogram->low];
+	if (all == 0 || all < histogram->count / 2)
+		return false;
+	for (uint32_t b = histogram->low; b < histogram->end; b++)
+	{
+		uint64_t	here = buckets[b - histogram->low];
+
+		if (here == 0)
+			continue;
+		found = b;
+		seen += here;
+		if ((double) seen >= part * (double) all)
+			break;
+	}
+	*value = middle_of(found);
+	if (*value < histogram->min)
+		*value = histogram->min;
+	/* torn extremes may be in the wrong order */
+	if (*value > histogram->max)
+		*value = histogram->max;
+	return true;
+}
+
 /* ---------------------------------------------------------------- names, events, probes */
 
 tally_read_result
@@ -539,24 +578,38 @@ tally_read_set_flushes(const tally_segment *segment, uint32_t number)
 }
 
 tally_read_result
+tally_read_set_begin(const tally_segment *segment, uint32_t number, tally_set *copy)
+{
+	uint64_t	flushes;
+
+	if (number >= segment->cold.sets.count)
+		return TALLY_READ_ABSENT;
+	flushes = tally_read_set_flushes(segment, number);
+	tally_copy_words(copy, tally_set_at(segment, number), sizeof(*copy));
+	copy->flushes = flushes;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return copy->reserved != 0 ? TALLY_READ_CONSISTENT : TALLY_READ_ABSENT;
+}
+
+bool
+tally_read_set_end(const tally_segment *segment, uint32_t number, const tally_set *copy)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return tally_peek64(&tally_set_at(segment, number)->flushes) == copy->flushes;
+}
+
+tally_read_result
 tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *copy)
 {
-	const tally_set *set;
-
 	copy->count = copy->torn = 0;
 	if (number >= segment->cold.sets.count)
 		return TALLY_READ_ABSENT;
-	set = tally_set_at(segment, number);
 	for (int i = 0; i < SET_TRIES; i += copy->torn != 0 ? TORN_TRIES : 1)
 	{
-		uint64_t	flushes = __atomic_load_n(&set->flushes, __ATOMIC_ACQUIRE);
-
-		/* the log before the entries, so that everything it names is in them */
-		tally_copy_words(&copy->set, set, sizeof(*set));
-		copy->set.flushes = flushes;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (tally_read_set_begin(segment, number, &copy->set) == TALLY_READ_ABSENT)
+			return TALLY_READ_CONSISTENT;
 		copy->count = copy->torn = 0;
-		for (uint32_t way = 0; copy->set.reserved != 0 && way < TALLY_WAYS; way++)
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
 		{
 			tally_read_result result = copy->set.tags[way] == 0 ? TALLY_READ_ABSENT
 				: tally_read_statement(segment, number * TALLY_WAYS + way,
@@ -565,17 +618,16 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 			copy->count += result != TALLY_READ_ABSENT;
 			copy->torn += result == TALLY_READ_TORN;
 		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (tally_peek64(&set->flushes) == flushes)
+		if (tally_read_set_end(segment, number, &copy->set))
 			return TALLY_READ_CONSISTENT;
 	}
 	return TALLY_READ_TORN;
 }
 
 bool
-tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes)
+tally_read_log_covers(const tally_set *copy, uint64_t flushes)
 {
-	return copy->set.flushes - flushes <= TALLY_SET_LOG;
+	return copy->flushes - flushes <= TALLY_SET_LOG;
 }
 
 /* ---------------------------------------------------------------- relations */

@@ -119,7 +119,7 @@ copy_all(const tally_segment *segment, copies *all, uint64_t until)
 	for (uint32_t s = 0; s < segment->header->sets.count; s++)
 		if (tally_read_set(segment, s, &all->sets[s]) != TALLY_READ_CONSISTENT ||
 			(all->sets[s].torn > 0 && tally_monotonic_ns() < until) ||
-			!tally_read_log_covers(&all->sets[s], all->flushes[s]))
+			!tally_read_log_covers(&all->sets[s].set, all->flushes[s]))
 			return false;
 	return true;
 }

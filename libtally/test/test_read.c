@@ -6,7 +6,10 @@
 #include "statement_support.h"
 #include "tally_read.h"
 
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -375,10 +378,10 @@ a_sets_log_covers_as_many_flushes_as_it_has_entries(void **state)
 	(void) state;
 	set->flushes += TALLY_SET_LOG;
 	assert_int_equal(tally_read_set(&segment, 0, &copy), TALLY_READ_CONSISTENT);
-	assert_true(tally_read_log_covers(&copy, since));
+	assert_true(tally_read_log_covers(&copy.set, since));
 	set->flushes++;
 	assert_int_equal(tally_read_set(&segment, 0, &copy), TALLY_READ_CONSISTENT);
-	assert_false(tally_read_log_covers(&copy, since));
+	assert_false(tally_read_log_covers(&copy.set, since));
 }
 
 static void
@@ -432,6 +435,87 @@ a_flight_has_the_statement_and_the_running_account(void **state)
 	tally_retire(&slot);
 }
 
+/* Add a case's parts, as format/golden/quantiles.tsv has them: "MIN,MAX,BUCKET:COUNT,...|...". */
+static void
+add_parts(char *parts, tally_histogram *histogram, uint64_t *buckets)
+{
+	for (char *part; (part = strsep(&parts, "|")) != NULL;)
+	{
+		char	   *next = part;
+		uint64_t	min,
+					max;
+
+		if (strcmp(part, "-") == 0)
+			continue;
+		min = strtoull(next, &next, 10);
+		max = strtoull(next + 1, &next, 10);
+		histogram->min = min < histogram->min ? min : histogram->min;
+		histogram->max = max > histogram->max ? max : histogram->max;
+		while (*next == ',')
+		{
+			uint64_t	bucket = strtoull(next + 1, &next, 10);
+
+			assert_true(bucket < TALLY_HIST_BUCKETS && *next == ':');
+			buckets[bucket] += strtoull(next + 1, &next, 10);
+		}
+	}
+}
+
+static void
+quantiles_are_those_of_the_golden_file(void **state)
+{
+	static const double parts_of_all[] = {0.5, 0.9, 0.95, 0.99, 0.999};
+	FILE	   *file = fopen(TALLY_GOLDEN_QUANTILES, "r");
+	char		line[65536];
+	int			cases = 0;
+
+	(void) state;
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+	{
+		uint64_t	buckets[TALLY_HIST_BUCKETS] = {0};
+		tally_histogram histogram = {.buckets = buckets,.end = TALLY_HIST_BUCKETS,.min = UINT64_MAX};
+		char	   *rest = line;
+		const char *name = strsep(&rest, "\t");
+
+		if (name[0] == '#')
+			continue;
+		histogram.count = strtoull(strsep(&rest, "\t"), NULL, 10);
+		add_parts(strsep(&rest, "\t"), &histogram, buckets);
+		for (size_t i = 0; i < sizeof(parts_of_all) / sizeof(parts_of_all[0]); i++)
+		{
+			const char *expected = strsep(&rest, "\t\n");
+			char		found[24] = "-";
+			uint64_t	value;
+
+			if (tally_quantile(&histogram, parts_of_all[i], &value))
+				snprintf(found, sizeof(found), "%" PRIu64, value);
+			if (strcmp(found, expected) != 0)
+				fail_msg("%s: quantile %g is %s, not %s", name, parts_of_all[i], found, expected);
+		}
+		cases++;
+	}
+	fclose(file);
+	assert_true(cases > 20);
+}
+
+static void
+a_histogram_with_less_than_half_of_the_updates_has_no_quantile(void **state)
+{
+	const uint64_t buckets[] = {2, 0, 1};
+	tally_histogram histogram = {.buckets = buckets,.low = 5,.end = 8,.count = 7,.min = 5,.max = 7};
+	uint64_t	value;
+
+	(void) state;
+	assert_true(tally_quantile(&histogram, 0, &value) && value == 5);
+	assert_true(tally_quantile(&histogram, 1, &value) && value == 7);
+	histogram.count = 8;
+	assert_false(tally_quantile(&histogram, 0.5, &value));
+	/* extremes that were torn: the maximum counts */
+	histogram = (tally_histogram) {.buckets = buckets,.low = 5,.end = 8,.count = 3,.min = 100,.max = 6};
+	assert_true(tally_quantile(&histogram, 0.5, &value) && value == 6);
+}
+
 int
 main(void)
 {
@@ -451,6 +535,8 @@ main(void)
 		TEST(a_sets_log_covers_as_many_flushes_as_it_has_entries),
 		TEST(a_relation_that_was_flushed_into_is_torn),
 		TEST(a_flight_has_the_statement_and_the_running_account),
+		TEST(quantiles_are_those_of_the_golden_file),
+		TEST(a_histogram_with_less_than_half_of_the_updates_has_no_quantile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include "lock/blocking.h"
 #include "sql/statement_read.h"
-#include "sql/view.h"
+#include "sql/walk.h"
 
 /* Columns about the lock: database, relation, page, tuple, and in words what is none of these. */
 #define LOCK_COLUMNS 5
@@ -63,27 +63,26 @@ SQL_FUNCTION(pg_tally_blocked)
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
-	for (uint32 s = 0; s < segment->cold.slots; s++)
+	for (owner_walk w = walk_slots(segment, &v, OWNERS_LIVE); walk_next(&w);)
 	{
-		tally_slot_entry entry;
+		const tally_slot_entry *entry = &w.entry;
 		tally_blocked blocked;
 		tally_read_result result;
 		uint64		now;
 
-		CHECK_FOR_INTERRUPTS();
-		result = tally_read_entry(segment, s, &entry);
-		if (result == TALLY_READ_ABSENT || entry.state != TALLY_SLOT_LIVE ||
-			tally_read_blocked(segment, s, &blocked) != TALLY_READ_CONSISTENT)
+		do
+		{
+			result = tally_read_blocked(segment, w.index, &blocked);
+			now = tally_now(segment->clock);
+		} while (walk_changed(&w));
+		if (w.result == TALLY_READ_ABSENT || result != TALLY_READ_CONSISTENT)
 			continue;
-		now = tally_now(segment->clock);
-		if (!tally_read_is_same(segment, s, &entry))
-			continue;
-		rows_put(&rows, Int32GetDatum(entry.pid));
-		rows_put_if(&rows, entry.leader_pid != 0, Int32GetDatum(entry.leader_pid));
-		rows_text(&rows, entry.database);
-		rows_text(&rows, entry.user);
-		if (viewer_sees_session(&v, entry.user_id, result))
-			rows_text(&rows, entry.application);
+		rows_put(&rows, Int32GetDatum(entry->pid));
+		rows_put_if(&rows, entry->leader_pid != 0, Int32GetDatum(entry->leader_pid));
+		rows_text(&rows, entry->database);
+		rows_text(&rows, entry->user);
+		if (w.sees)
+			rows_text(&rows, entry->application);
 		else
 			rows_nulls(&rows, 1);
 		rows_seconds(&rows, (double) (now > blocked.since ? now - blocked.since : 0) * tick);

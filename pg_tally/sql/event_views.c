@@ -7,13 +7,12 @@
 
 #include "commands/tablespace.h"
 #include "fmgr.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/json.h"
 #include "utils/timestamp.h"
 
-#include "sql/view.h"
+#include "sql/walk.h"
 #include "wal/wal.h"
 
 static const char *
@@ -51,48 +50,16 @@ clean(char *text)
 	return text;
 }
 
-/* The events now in the ring, in the order of their numbers. */
-typedef struct event_scan
-{
-	tally_segment *segment;
-	uint64		next;				/* position, which is a number less 1 */
-	uint64		end;
-	tally_event event;
-} event_scan;
-
-static event_scan
-scan_begin(void)
-{
-	tally_segment *segment = views_segment();
-	uint64		end = __atomic_load_n(&segment->header->event_count, __ATOMIC_ACQUIRE);
-	uint32		count = segment->cold.events.count;
-
-	return (event_scan) {.segment = segment,.next = end > count ? end - count : 0,.end = end};
-}
-
-static bool
-scan_next(event_scan *scan)
-{
-	while (scan->next < scan->end)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (tally_read_event(scan->segment, (uint32) (scan->next++ % scan->segment->cold.events.count),
-							 &scan->event) == TALLY_READ_CONSISTENT)
-			return true;
-	}
-	return false;
-}
-
 /* tally.event_rows() */
 SQL_FUNCTION(pg_tally_events)
 {
-	event_scan	scan = scan_begin();
+	event_walk	scan = walk_events(views_segment());
 	const tally_event *event = &scan.event;
 	char		text[TALLY_EVENT_TEXT_MAX];
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
-	while (scan_next(&scan))
+	while (walk_next_event(&scan))
 	{
 		tally_event_text(event, text, sizeof(text));
 		rows_count(&rows, event->number);
@@ -198,13 +165,13 @@ put_checkpoint(row_set *rows, const tally_segment *segment, checkpoint *it)
 /* tally.checkpoint_rows(): in the order of their ends. */
 SQL_FUNCTION(pg_tally_checkpoints)
 {
-	event_scan	scan = scan_begin();
+	event_walk	scan = walk_events(views_segment());
 	const tally_event *event = &scan.event;
 	checkpoint	it = {0};
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
-	while (scan_next(&scan))
+	while (walk_next_event(&scan))
 	{
 		bool		known = it.completed.kind != 0;
 		bool		ours = known && event->pid == it.completed.pid;

@@ -2,21 +2,15 @@
 /*
  * relation_views.c
  *	  Operations on the files of each relation, as rows.
- *
- * A shared entry and the local entries of its relation are taken together when nothing was flushed
- * meanwhile, else in the next round (tally_read.h).
  */
 #include "base/compat.h"
 
 #include <string.h>
 
 #include "fmgr.h"
-#include "miscadmin.h"
 #include "utils/hsearch.h"
 
-#include "sql/view.h"
-
-#define ROUNDS 20					/* of reading what did not come to rest */
+#include "sql/walk.h"
 
 typedef struct relation_sums
 {
@@ -24,20 +18,19 @@ typedef struct relation_sums
 	tally_file_sums of[TALLY_RELATION_OPERATIONS];
 } relation_sums;
 
-/* One entry of the table, while it is being read. */
-typedef struct reading
-{
-	bool		wanted;				/* and not read yet */
-	bool		flushing;			/* one of its local entries is being flushed */
-	uint64		flushes;
-	relation_sums local;			/* of the local entries */
-} reading;
-
 typedef struct relation_row
 {
 	tally_relation_key key;			/* first: the hash table's key */
 	relation_sums sums;
 } relation_row;
+
+/* Of a reading. */
+typedef struct relation_table
+{
+	HTAB	   *rows;				/* relation_row */
+	relation_sums *local;			/* of the local entries of each shared one */
+	uint32		count;
+} relation_table;
 
 static void
 add_sums(relation_sums *to, uint64 failed, const tally_file_sums *of)
@@ -52,70 +45,35 @@ add_sums(relation_sums *to, uint64 failed, const tally_file_sums *of)
 	}
 }
 
-/* The slots' local entries. */
 static void
-read_local(tally_segment *segment, reading *readings)
+begin_round(void *data)
 {
-	for (uint32 s = 0; s < segment->cold.slots; s++)
-		for (uint32 i = 0; i < TALLY_LOCAL_RELATIONS; i++)
-		{
-			tally_local_relation local;
+	relation_table *table = data;
 
-			CHECK_FOR_INTERRUPTS();
-			if (tally_read_local_relation(segment, s, i, &local) == TALLY_READ_ABSENT)
-				continue;
-			if (local.state == TALLY_LOCAL_FLUSHING)
-				readings[local.entry].flushing = true;
-			else
-				add_sums(&readings[local.entry].local, local.failed, local.of);
-		}
+	memset(table->local, 0, table->count * sizeof(relation_sums));
 }
 
 static void
-add_row(HTAB *rows, const tally_relation *relation, const relation_sums *local)
+add_local(void *data, uint32 slot, uint32 index, const tally_local_relation *copy, tally_read_result result)
 {
+	relation_table *table = data;
+
+	if (copy != NULL)
+		add_sums(&table->local[copy->entry], copy->failed, copy->of);
+}
+
+static void
+add_row(void *data, uint32 number, const tally_relation *relation)
+{
+	relation_table *table = data;
+	const relation_sums *local = &table->local[number];
 	bool		found;
-	relation_row *row = hash_search(rows, &relation->key, HASH_ENTER, &found);
+	relation_row *row = hash_search(table->rows, &relation->key, HASH_ENTER, &found);
 
 	if (!found)
 		memset(&row->sums, 0, sizeof(row->sums));
 	add_sums(&row->sums, relation->failed, relation->of);
 	add_sums(&row->sums, local->failed, local->of);
-}
-
-/* Read those wanted entries that are not being flushed; in the last round, all. */
-static bool
-read_round(tally_segment *segment, HTAB *rows, reading *readings, bool last)
-{
-	uint32		count = segment->cold.relations.count;
-	bool		all = true;
-
-	for (uint32 i = 0; i < count; i++)
-	{
-		readings[i].flushes = tally_read_relation_flushes(segment, i);
-		readings[i].flushing = false;
-		memset(&readings[i].local, 0, sizeof(readings[i].local));
-	}
-	read_local(segment, readings);
-	for (uint32 i = 0; i < count; i++)
-	{
-		tally_relation copy;
-		tally_read_result result;
-
-		CHECK_FOR_INTERRUPTS();
-		if (!readings[i].wanted)
-			continue;
-		result = tally_read_relation(segment, i, readings[i].flushes, &copy);
-		if (!last && (readings[i].flushing || result == TALLY_READ_TORN))
-		{
-			all = false;
-			continue;
-		}
-		readings[i].wanted = false;
-		if (result != TALLY_READ_ABSENT)
-			add_row(rows, &copy, &readings[i].local);
-	}
-	return all;
 }
 
 static HTAB *
@@ -126,17 +84,14 @@ read_relations(tally_segment *segment)
 		.entrysize = sizeof(relation_row),
 		.hcxt = CurrentMemoryContext,
 	};
-	HTAB	   *rows = hash_create("tally relations", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	uint32		count = segment->cold.relations.count;
-	reading    *readings = MemoryContextAllocExtended(CurrentMemoryContext, sizeof(reading) * Max(count, 1),
-														 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	relation_table table = {.count = segment->cold.relations.count};
+	relation_reader reader = {.data = &table,.begin = begin_round,.local = add_local,.shared = add_row};
 
-	for (uint32 i = 0; i < count; i++)
-		readings[i].wanted = true;
-	for (int round = 1; !read_round(segment, rows, readings, round == ROUNDS); round++)
-		;
-	pfree(readings);
-	return rows;
+	table.rows = hash_create("tally relations", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	table.local = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(relation_sums) * Max(table.count, 1));
+	walk_relations(segment, &reader);
+	pfree(table.local);
+	return table.rows;
 }
 
 static bool

@@ -16,9 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sql/remote_image.h"
 #include "sql/remote_reading.h"
-#include "sql/view.h"
 #include "statement/statement.h"
 
 #define READINGS 20					/* attempts at a reading of one instant */
@@ -80,7 +78,7 @@ put_all(remote_reading *r)
 	bool		statements = (r->parts & REMOTE_STATEMENTS) != 0;
 
 	if (statements)
-		remote_note_flushes(r);
+		walk_note_flushes(r->segment, &r->flushes);
 	if (!remote_put_books(r) || (statements && !remote_put_statements(r)))
 		return false;
 	if ((r->parts & REMOTE_RELATIONS) != 0)
@@ -184,7 +182,6 @@ SQL_FUNCTION(pg_tally_segment_changes)
 	remote_image_begin(&reader.image, &changes);
 	r.lock_key = reader.lock_key;
 	r.ticks = palloc0(segment->cold.slots * sizeof(uint64));
-	r.flushes = MemoryContextAllocHuge(CurrentMemoryContext, (segment->cold.sets.count + 1) * sizeof(uint64));
 	r.heads = palloc(segment->cold.stats_per_book * sizeof(tally_head));
 	read_all(&r);
 	read_clocks(segment, &tick, &ns);

@@ -19,10 +19,7 @@
 
 #include "sql/remote_reading.h"
 
-#define SLOT_STATES 4				/* copies of a slot that is retired, merged, and claimed again */
 #define SLOT_TRIES 20				/* copies of a slot, while its statements end */
-#define GROUP_TRIES 500				/* copies of all groups, while slots are merged */
-#define GROUP_PAUSE 100L			/* us */
 #define OCTAVE 8u					/* buckets */
 
 static uint64
@@ -124,7 +121,7 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 		return;
 	memset(&copy, 0, sizeof(copy));
 	result = tally_read_local_statement(r->segment, slot, index, &copy);
-	if (result == TALLY_READ_ABSENT || !remote_sees_statement(r, copy.key.user_id, result))
+	if (result == TALLY_READ_ABSENT || !viewer_sees_statement(&r->viewer, copy.key.user_id, result))
 	{
 		/* its content may stay: who is free does not count */
 		known.state = 0;
@@ -142,7 +139,7 @@ put_current(remote_reading *r, uint32 slot, const tally_current *current, tally_
 	tally_current copy = *current;
 
 	copy.seq = remote_seq(copy.seq, result);
-	if (!remote_sees_statement(r, copy.key.user_id, result))
+	if (!viewer_sees_statement(&r->viewer, copy.key.user_id, result))
 		copy.key = (tally_statement_key) {.before = 1};
 	/* parts beyond the used ones do not count */
 	remote_put(r, tally_offset(&r->segment->cold.caches, slot), &copy,
@@ -157,7 +154,7 @@ put_message_text(remote_reading *r, uint32 slot, const tally_current *current)
 
 	if (current->key.before == 0 ||
 		tally_read_message_text(r->segment, slot, current, &copy) == TALLY_READ_ABSENT ||
-		!remote_sees_statement(r, copy.user_id, TALLY_READ_CONSISTENT))
+		!viewer_sees_statement(&r->viewer, copy.user_id, TALLY_READ_CONSISTENT))
 		return;
 	remote_put(r, tally_offset(&r->segment->cold.caches, slot) + TALLY_MESSAGE_TEXT_OFFSET, &copy, sizeof(copy));
 }
@@ -256,33 +253,37 @@ put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
 	return tick;
 }
 
-/* False: its owner has ended meanwhile, so what was copied may be its successor's. */
-static bool
-send_slot(remote_reading *r, uint32 slot)
+/* A slot that is retired and not merged yet is sent as such: its time is in no group. */
+static void
+put_slot(remote_reading *r, owner_walk *w)
 {
 	tally_segment *segment = r->segment;
-	uint64		offset = tally_offset(&segment->cold.entries, slot);
-	uint32		limit = local_limit(r, slot);
+	uint64		offset = tally_offset(&segment->cold.entries, w->index);
+	uint32		limit = local_limit(r, w->index);
 	tally_slot_entry known;
 	tally_slot_entry entry;
-	tally_blocked blocked;
-	tally_read_result result = tally_read_entry(segment, slot, &entry);
-	uint64		tick;
+	tally_blocked blocked = {0};
+	uint64		tick = 0;
 
-	if (result == TALLY_READ_ABSENT || !remote_sees_session(r, entry.user_id, result))
-	{
-		put_free(r, slot, result == TALLY_READ_ABSENT ? left_limit(r, slot) : 0);
-		return true;
-	}
 	remote_known(r, offset, &known, sizeof(known));
-	tick = put_content(r, slot, known.generation == entry.generation && known.state != TALLY_SLOT_FREE, limit);
-	if (tally_read_blocked(segment, slot, &blocked) != TALLY_READ_CONSISTENT)
-		memset(&blocked, 0, sizeof(blocked));
-	if (!tally_read_is_same(segment, slot, &entry))
+	while (w->sees)
 	{
-		remote_forget(r);
-		return false;
+		bool		same_owner = known.generation == w->entry.generation && known.state != TALLY_SLOT_FREE;
+
+		tick = put_content(r, w->index, same_owner, limit);
+		if (tally_read_blocked(segment, w->index, &blocked) != TALLY_READ_CONSISTENT)
+			memset(&blocked, 0, sizeof(blocked));
+		if (!walk_changed(w))
+			break;
 	}
+	if (!w->sees)
+	{
+		/* what was copied may be its successor's */
+		remote_forget(r);
+		put_free(r, w->index, w->result == TALLY_READ_ABSENT ? left_limit(r, w->index) : 0);
+		return;
+	}
+	entry = w->entry;
 	entry.blocked = blocked;
 	/* without their content */
 	entry.local_statements = limit;
@@ -290,56 +291,43 @@ send_slot(remote_reading *r, uint32 slot)
 		entry.local_relations = 0;
 	entry.identity_seq &= ~1u;
 	remote_put(r, offset, &entry, sizeof(entry));
-	if (remote_send_if(r, remote_sees_session(r, entry.user_id, result)))
-		r->ticks[slot] = entry.state == TALLY_SLOT_LIVE ? tick : 0;
-	return true;
-}
-
-/* A slot that is retired and not merged yet is sent as such: its time is in no group. */
-static void
-put_slot(remote_reading *r, uint32 slot)
-{
-	for (int i = 0; i < SLOT_STATES; i++)
-		if (send_slot(r, slot))
-			return;
-	put_free(r, slot, 0);
+	if (remote_send_if(r, w->sees))
+		r->ticks[w->index] = entry.state == TALLY_SLOT_LIVE ? tick : 0;
 }
 
 /* ---------------------------------------------------------------- groups */
 
 static void
-put_group(remote_reading *r, uint32 index)
+put_group(remote_reading *r, owner_walk *w)
 {
-	tally_segment *segment = r->segment;
-	uint64		offset = tally_offset(&segment->cold.entries, index);
+	uint64		offset = tally_offset(&r->segment->cold.entries, w->index);
 	tally_book_copy copy = {.heads = r->heads};
 	tally_slot_entry entry;
-	tally_slot_entry known;
-	tally_read_result result = tally_read_entry(segment, index, &entry);
 	bool		heads_known;
 
-	if (result == TALLY_READ_ABSENT || !remote_sees_session(r, entry.user_id, result))
+	while (w->sees)
 	{
-		remote_known(r, offset, &known, sizeof(known));
-		if (known.state != TALLY_SLOT_FREE)
-		{
-			memset(&entry, 0, sizeof(entry));
-			remote_put(r, offset, &entry, sizeof(entry));
-			remote_send_public(r);
-		}
-		return;
-	}
-	copy_book(r, index, false, &copy, &heads_known);
-	put_book(r, index, &copy, heads_known);
-	if (!tally_read_is_same(segment, index, &entry))
-	{
-		/* by a merge, so all groups are read again */
 		remote_forget(r);
+		copy_book(r, w->index, false, &copy, &heads_known);
+		put_book(r, w->index, &copy, heads_known);
+		if (!walk_changed(w))
+			break;
+	}
+	if (!w->sees)
+	{
+		remote_forget(r);
+		remote_known(r, offset, &entry, sizeof(entry));
+		if (entry.state == TALLY_SLOT_FREE)
+			return;
+		memset(&entry, 0, sizeof(entry));
+		remote_put(r, offset, &entry, sizeof(entry));
+		remote_send_public(r);
 		return;
 	}
+	entry = w->entry;
 	entry.identity_seq &= ~1u;
 	remote_put(r, offset, &entry, sizeof(entry));
-	(void) remote_send_if(r, remote_sees_session(r, entry.user_id, result));
+	(void) remote_send_if(r, w->sees);
 }
 
 /* What these merges moved into groups is not in slots as well. */
@@ -368,37 +356,22 @@ remote_put_books(remote_reading *r)
 {
 	tally_segment *segment = r->segment;
 	tally_books_mark began;
-	tally_books_mark mark;
+	book_attempts groups = {0};
 	tally_header live;
-	bool		whole = false;
 
 	(void) tally_read_books_begin(segment, &began);
-	for (uint32 slot = 0; slot < segment->cold.slots; slot++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		put_slot(r, slot);
-	}
-	for (int i = 0; i < GROUP_TRIES && !whole; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!tally_read_books_begin(segment, &mark))
-		{
-			pg_usleep(GROUP_PAUSE);
-			continue;
-		}
-		for (uint32 i_group = 0; i_group < segment->cold.groups; i_group++)
-		{
-			CHECK_FOR_INTERRUPTS();
-			put_group(r, segment->cold.slots + i_group);
-		}
-		whole = tally_read_books_end(segment, &mark);
-	}
-	if (!whole || mark.resets != began.resets || mark.merges - began.merges > segment->cold.merge_log.count)
+	for (owner_walk w = walk_slots(segment, &r->viewer, OWNERS_OR_FREE); walk_next(&w);)
+		put_slot(r, &w);
+	while (walk_books(segment, &groups))
+		for (owner_walk w = walk_groups(segment, &r->viewer, OWNERS_OR_FREE); walk_next(&w);)
+			put_group(r, &w);
+	if (!groups.whole || groups.mark.resets != began.resets ||
+		groups.mark.merges - began.merges > segment->cold.merge_log.count)
 		return false;
-	free_merged(r, began.merges, mark.merges);
+	free_merged(r, began.merges, groups.mark.merges);
 
 	tally_read_words(&live, segment->header, sizeof(live));
-	live.merge_count = mark.merges;
+	live.merge_count = groups.mark.merges;
 	live.merge_active = 0;
 	live.merge_lock = 0;
 	if (!r->viewer.sees_all)

@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "sql/remote_image.h"
-#include "sql/view.h"
+#include "sql/walk.h"
 
 /* What the reader wants besides sessions, groups, names and events. */
 #define REMOTE_STATEMENTS	0x1		/* and what sessions execute */
@@ -41,24 +41,35 @@ remote_seq(uint64 seq, tally_read_result result)
 }
 
 /* Put these bytes of the segment; one of the next two decides whether they are sent. */
-extern void remote_put(remote_reading *r, uint64 offset, const void *bytes, uint64 size);
-/* Send what was put if the role may see it, as one of the next two says; otherwise forget it. Returns whether. */
-extern bool remote_send_if(remote_reading *r, bool sees);
-/* Send what was put: it is of the whole server, and everybody may see it. */
-extern void remote_send_public(remote_reading *r);
-/* Forget what was put: it has changed meanwhile. */
-extern void remote_forget(remote_reading *r);
-/* May the role see what sessions of that user do, and that user's statements and plans? As the SQL views show them (view.h). */
-static inline bool
-remote_sees_session(const remote_reading *r, Oid user, tally_read_result copy)
+static inline void
+remote_put(remote_reading *r, uint64 offset, const void *bytes, uint64 size)
 {
-	return viewer_sees_session(&r->viewer, user, copy);
+	remote_image_put(r->image, offset, bytes, size);
 }
 
-static inline bool
-remote_sees_statement(const remote_reading *r, Oid user, tally_read_result copy)
+/* Forget what was put: it has changed meanwhile. */
+static inline void
+remote_forget(remote_reading *r)
 {
-	return viewer_sees_statement(&r->viewer, user, copy);
+	remote_image_forget(r->image);
+}
+
+/* Send what was put if the role may see it, by a walk or by view.h; otherwise forget it. Returns whether. */
+static inline bool
+remote_send_if(remote_reading *r, bool sees)
+{
+	if (sees)
+		remote_image_send(r->image);
+	else
+		remote_image_forget(r->image);
+	return sees;
+}
+
+/* Send what was put: it is of the whole server, and everybody may see it. */
+static inline void
+remote_send_public(remote_reading *r)
+{
+	remote_image_send(r->image);
 }
 
 /* What the reader has there. */
@@ -71,8 +82,6 @@ remote_known(const remote_reading *r, uint64 offset, void *to, uint64 size)
 /* Slots with their caches, and groups. False: they change too fast for a reading of one instant. */
 extern bool remote_put_books(remote_reading *r);
 
-/* Note how far each set's log is, before remote_put_books. */
-extern void remote_note_flushes(remote_reading *r);
 /* The table of statements, and their texts. False: a set has changed more often than its log remembers. */
 extern bool remote_put_statements(remote_reading *r);
 

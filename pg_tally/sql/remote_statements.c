@@ -18,13 +18,6 @@
 #define SET_TRIES 200				/* copies of a set and its entries, while local entries are flushed into it */
 #define TEXT_TRIES 5				/* copies of an entry and its text, while they become another statement's */
 
-void
-remote_note_flushes(remote_reading *r)
-{
-	for (uint32 s = 0; s < r->segment->cold.sets.count; s++)
-		r->flushes[s] = tally_read_set_flushes(r->segment, s);
-}
-
 /* ---------------------------------------------------------------- texts */
 
 /*
@@ -101,7 +94,7 @@ send_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (tally_read_statement_parts(segment, number, copy) == TALLY_READ_ABSENT ||
-			!remote_sees_statement(r, copy->entry.key.user_id, copy->result))
+			!viewer_sees_statement(&r->viewer, copy->entry.key.user_id, copy->result))
 			break;
 		if (!put_text_of(r, &known, copy))
 		{
@@ -113,7 +106,7 @@ send_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 			remote_put(r, tally_rests(&segment->cold) + (uint64) number * sizeof(tally_figures),
 					   &copy->figures, sizeof(copy->figures));
 		remote_put(r, offset, &copy->entry, sizeof(copy->entry));
-		return remote_send_if(r, remote_sees_statement(r, copy->entry.key.user_id, copy->result));
+		return remote_send_if(r, viewer_sees_statement(&r->viewer, copy->entry.key.user_id, copy->result));
 	}
 	put_absent(r, number);
 	return false;
@@ -121,10 +114,11 @@ send_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 
 /* ---------------------------------------------------------------- sets */
 
-/* What was flushed since the reading began is in the table now. */
+/* What a set's log names is in the table already. */
 static void
-drop_flushed(remote_reading *r, uint64 item)
+drop_flushed(void *data, uint64 item)
 {
+	remote_reading *r = data;
 	uint32		slot = tally_log_slot(item);
 	uint32		index = tally_log_index(item);
 	uint64		generation = item >> 24;
@@ -228,24 +222,20 @@ is_known(const remote_reading *r, uint32 number, const tally_set *set, const tal
 static bool
 put_set(remote_reading *r, uint32 number, tally_statement_copy *copy)
 {
-	const tally_set *live = tally_set_at(r->segment, number);
 	uint64		offset = tally_offset(&r->segment->cold.sets, number);
 	tally_set	known;
 
-	if (__atomic_load_n(&live->reserved, __ATOMIC_ACQUIRE) == 0)
-		return true;
 	remote_known(r, offset, &known, sizeof(known));
 	for (int i = 0; i < SET_TRIES; i++)
 	{
-		uint64		flushes = __atomic_load_n(&live->flushes, __ATOMIC_ACQUIRE);
 		tally_set	set;
 		tally_set	shown;
 
-		/* the log before the entries: what it names is in them */
-		tally_read_words(&set, live, sizeof(set));
+		CHECK_FOR_INTERRUPTS();
+		if (tally_read_set_begin(r->segment, number, &set) == TALLY_READ_ABSENT)
+			return true;
 		if (is_known(r, number, &set, &known))
 			return true;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		shown = set;
 		for (uint32 way = 0; way < TALLY_WAYS; way++)
 		{
@@ -256,10 +246,8 @@ put_set(remote_reading *r, uint32 number, tally_statement_copy *copy)
 			else if (!send_statement(r, entry, copy))
 				hide_way(&shown, way);
 		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&live->flushes, __ATOMIC_RELAXED) != flushes)
+		if (!tally_read_set_end(r->segment, number, &set))
 			continue;
-		shown.flushes = flushes;
 		/* one with a torn entry is not known, so the next reading copies it again */
 		shown.lock = has_torn(r, number, &shown) ? 1 : 0;
 		shown.lock_boot_ns = 0;
@@ -267,11 +255,7 @@ put_set(remote_reading *r, uint32 number, tally_statement_copy *copy)
 			hide_log(r, &shown);
 		remote_put(r, offset, &shown, sizeof(shown));
 		remote_send_public(r);
-		if (flushes - r->flushes[number] > TALLY_SET_LOG)
-			return false;
-		for (uint64 n = r->flushes[number]; n < flushes; n++)
-			drop_flushed(r, set.log[n % TALLY_SET_LOG]);
-		return true;
+		return walk_flushed(&set, r->flushes[number], drop_flushed, r);
 	}
 	return false;
 }
@@ -283,10 +267,7 @@ remote_put_statements(remote_reading *r)
 	bool		whole = true;
 
 	for (uint32 s = 0; whole && s < r->segment->cold.sets.count; s++)
-	{
-		CHECK_FOR_INTERRUPTS();
 		whole = put_set(r, s, copy);
-	}
 	pfree(copy);
 	return whole;
 }

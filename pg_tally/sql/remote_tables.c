@@ -11,9 +11,6 @@
 
 #include "sql/remote_reading.h"
 
-#define RELATION_TRIES 20			/* readings of all relations, while local entries are flushed */
-#define RELATION_PAUSE 100L			/* us */
-
 /* ---------------------------------------------------------------- names and probes */
 
 void
@@ -53,21 +50,21 @@ remote_put_names(remote_reading *r)
 void
 remote_put_events(remote_reading *r)
 {
-	tally_segment *segment = r->segment;
+	bool		sees = viewer_sees_session(&r->viewer, InvalidOid, TALLY_READ_CONSISTENT);
 
-	for (uint32 i = 0; r->viewer.sees_all && i < segment->cold.events.count; i++)
+	if (!sees)
+		return;
+	for (event_walk w = walk_events(r->segment); walk_next_event(&w);)
 	{
-		uint64		offset = tally_offset(&segment->cold.events, i);
+		uint64		offset = tally_offset(&r->segment->cold.events, w.index);
 		uint64		known;			/* its number */
-		tally_event event;
 
-		CHECK_FOR_INTERRUPTS();
 		remote_known(r, offset, &known, sizeof(known));
-		if (__atomic_load_n(&tally_event_at(segment, i)->number, __ATOMIC_ACQUIRE) != known &&
-			tally_read_event(segment, i, &event) != TALLY_READ_ABSENT)
-			remote_put(r, offset, &event, sizeof(event));
+		if (known == w.event.number)
+			continue;
+		remote_put(r, offset, &w.event, sizeof(w.event));
+		(void) remote_send_if(r, sees);
 	}
-	(void) remote_send_if(r, remote_sees_session(r, InvalidOid, TALLY_READ_CONSISTENT));
 }
 
 /* ---------------------------------------------------------------- plans */
@@ -75,129 +72,114 @@ remote_put_events(remote_reading *r)
 #define PLAN_HEAD offsetof(tally_plan, text)
 
 static void
-put_plan(remote_reading *r, uint32 number, tally_plan *plan)
+put_plan(remote_reading *r, uint64 offset, tally_plan *plan)
 {
-	tally_segment *segment = r->segment;
-	uint64		offset = tally_offset(&segment->cold.plans, number);
-	uint64		at = tally_offset(&segment->cold.plan_memory, number);
-	uint64		there = __atomic_load_n(tally_plan_memory_at(segment, number), __ATOMIC_ACQUIRE);
-	tally_read_result result;
 	tally_plan	known;
 
-	if (there == 0)
-		return;
 	remote_known(r, offset, &known, PLAN_HEAD);
-	result = tally_read_plan(segment, number, plan);
-	if (result == TALLY_READ_ABSENT || !remote_sees_statement(r, plan->key.user_id, result))
-	{
-		there = 0;
-		remote_put(r, at, &there, sizeof(there));
-		remote_send_public(r);
-		return;
-	}
 	/* a text is of a generation; behind its end is that of the plan before */
 	memset(plan->text + plan->text_bytes, 0, sizeof(plan->text) - plan->text_bytes);
 	plan->pins = 0;
 	remote_put(r, offset, plan, known.generation == plan->generation ? PLAN_HEAD : sizeof(*plan));
-	remote_put(r, at, &there, sizeof(there));
-	(void) remote_send_if(r, remote_sees_statement(r, plan->key.user_id, result));
 }
 
 void
 remote_put_plans(remote_reading *r)
 {
-	tally_plan *plan = palloc(sizeof(*plan));
-
-	for (uint32 n = 0; n < r->segment->cold.plans.count; n++)
+	for (plan_walk w = walk_plans(r->segment, &r->viewer); walk_next_plan(&w);)
 	{
-		CHECK_FOR_INTERRUPTS();
-		put_plan(r, n, plan);
+		uint64		there = w.sees ? 1 : 0;
+
+		if (w.sees)
+			put_plan(r, tally_offset(&r->segment->cold.plans, w.number), w.plan);
+		remote_put(r, tally_offset(&r->segment->cold.plan_memory, w.number), &there, sizeof(there));
+		if (w.sees)
+			(void) remote_send_if(r, w.sees);
+		else
+			remote_send_public(r);
 	}
-	pfree(plan);
 }
 
 /* ---------------------------------------------------------------- relations */
 
-/* False: one is being flushed. */
-static bool
-put_local_relations(remote_reading *r, uint32 slot, bool last)
+/* What tells whether a local entry has changed. */
+#define LOCAL_HEAD offsetof(tally_local_relation, failed)
+
+static uint64
+local_offset(const remote_reading *r, uint32 slot, uint32 index)
 {
-	tally_segment *segment = r->segment;
-	uint64		base = tally_offset(&segment->cold.local_relations, slot);
-	bool		whole = true;
-
-	for (uint32 i = 0; i < TALLY_LOCAL_RELATIONS; i++)
-	{
-		tally_local_relation *live = &tally_local_relations_of(segment, slot)[i];
-		uint64		offset = base + i * sizeof(*live);
-		tally_local_relation known;
-		tally_local_relation local;
-		tally_read_result result;
-
-		CHECK_FOR_INTERRUPTS();
-		remote_known(r, offset, &known, offsetof(tally_local_relation, failed));
-		tally_read_words(&local, live, offsetof(tally_local_relation, failed));
-		if (memcmp(&local, &known, offsetof(tally_local_relation, failed)) == 0)
-			continue;
-		result = tally_read_guarded(&live->seq, &local, live, sizeof(local));
-		whole = whole && local.state != TALLY_LOCAL_FLUSHING;
-		if (local.state == TALLY_LOCAL_FLUSHING && last)
-			local.state = TALLY_LOCAL_FREE;
-		local.seq = remote_seq(local.seq, result);
-		remote_put(r, offset, &local, sizeof(local));
-	}
-	(void) remote_send_if(r, remote_sees_session(r, InvalidOid, TALLY_READ_CONSISTENT));
-	return whole;
+	return tally_offset(&r->segment->cold.local_relations, slot) + index * sizeof(tally_local_relation);
 }
 
-/* False: something was flushed meanwhile. */
-static bool
-put_all_relations(remote_reading *r, uint64 *flushes, bool last)
+static void
+begin_round(void *data)
 {
-	tally_segment *segment = r->segment;
-	uint32		count = segment->cold.relations.count;
-	bool		whole = true;
+	/* what is put replaces what was put at its place */
+}
 
-	for (uint32 n = 0; n < count; n++)
-		flushes[n] = tally_read_relation_flushes(segment, n);
-	for (uint32 slot = 0; slot < segment->cold.local_relations.count; slot++)
+/* Those of a slot that was sent, if they have changed. */
+static bool
+wants_local(void *data, uint32 slot, uint32 index)
+{
+	const remote_reading *r = data;
+	const uint64 owner = tally_offset(&r->segment->cold.entries, slot);
+	uint64		sent;				/* with padding */
+	tally_local_relation known;
+	tally_local_relation head;
+
+	remote_known(r, owner + offsetof(tally_slot_entry, local_relations), &sent, sizeof(sent));
+	if (sent == 0 || __atomic_load_n(&tally_entry_at(r->segment, slot)->local_relations, __ATOMIC_ACQUIRE) == 0)
+		return false;
+	remote_known(r, local_offset(r, slot, index), &known, LOCAL_HEAD);
+	tally_read_words(&head, &tally_local_relations_of(r->segment, slot)[index], LOCAL_HEAD);
+	return memcmp(&head, &known, LOCAL_HEAD) != 0;
+}
+
+static void
+put_local(void *data, uint32 slot, uint32 index, const tally_local_relation *copy, tally_read_result result)
+{
+	remote_reading *r = data;
+	uint64		offset = local_offset(r, slot, index);
+	tally_local_relation put;
+
+	if (copy == NULL)
 	{
-		tally_slot_entry known;
-
-		CHECK_FOR_INTERRUPTS();
-		remote_known(r, tally_offset(&segment->cold.entries, slot), &known, sizeof(known));
-		if (known.state != TALLY_SLOT_FREE && known.local_relations != 0 &&
-			__atomic_load_n(&tally_entry_at(segment, slot)->local_relations, __ATOMIC_ACQUIRE) != 0)
-			whole = put_local_relations(r, slot, last) && whole;
+		/* its content may stay: who is free does not count */
+		remote_known(r, offset, &put, LOCAL_HEAD);
+		put.state = TALLY_LOCAL_FREE;
+		remote_put(r, offset, &put, LOCAL_HEAD);
 	}
-	for (uint32 n = 0; n < count; n++)
+	else
 	{
-		tally_relation relation;
-		tally_read_result result = tally_read_relation(segment, n, flushes[n], &relation);
-
-		CHECK_FOR_INTERRUPTS();
-		whole = whole && result != TALLY_READ_TORN;
-		if (result != TALLY_READ_ABSENT)
-			remote_put(r, tally_offset(&segment->cold.relations, n), &relation, sizeof(relation));
+		put = *copy;
+		put.seq = remote_seq(put.seq, result);
+		remote_put(r, offset, &put, sizeof(put));
 	}
-	(void) remote_send_if(r, remote_sees_session(r, InvalidOid, TALLY_READ_CONSISTENT));
-	return whole;
+	(void) remote_send_if(r, viewer_sees_session(&r->viewer, InvalidOid, TALLY_READ_CONSISTENT));
+}
+
+static void
+put_shared(void *data, uint32 number, const tally_relation *copy)
+{
+	remote_reading *r = data;
+
+	remote_put(r, tally_offset(&r->segment->cold.relations, number), copy, sizeof(*copy));
+	(void) remote_send_if(r, viewer_sees_session(&r->viewer, InvalidOid, TALLY_READ_CONSISTENT));
 }
 
 /* They are of the whole server, and of no user. */
 void
 remote_put_relations(remote_reading *r)
 {
-	uint64	   *flushes;
+	const relation_reader reader = {
+		.data = r,
+		.together = true,
+		.begin = begin_round,
+		.wants = wants_local,
+		.local = put_local,
+		.shared = put_shared
+	};
 
-	if (!r->viewer.sees_all || r->segment->cold.relations.count == 0)
-		return;
-	flushes = MemoryContextAllocHuge(CurrentMemoryContext, r->segment->cold.relations.count * sizeof(uint64));
-	for (int i = 1; i <= RELATION_TRIES; i++)
-	{
-		if (put_all_relations(r, flushes, i == RELATION_TRIES))
-			break;
-		pg_usleep(RELATION_PAUSE);
-	}
-	pfree(flushes);
+	if (viewer_sees_session(&r->viewer, InvalidOid, TALLY_READ_CONSISTENT))
+		walk_relations(r->segment, &reader);
 }

@@ -16,6 +16,7 @@
 #include "base/own_segment.h"
 #include "ledger/names.h"
 #include "sql/statement_read.h"
+#include "sql/walk.h"
 
 #define READ_TRIES 20				/* readings of everything */
 #define SLOT_TRIES 5				/* of a slot, while its statements end */
@@ -332,8 +333,10 @@ add_statement(reading *r, tally_statement_copy *copy)
 
 /* What a set's log names is in the table already. */
 static void
-drop_flushed(reading *r, uint64 item)
+drop_flushed(void *data, uint64 item)
 {
+	reading    *r = data;
+
 	if (tally_log_index(item) != TALLY_LOCAL_STATEMENTS)
 	{
 		local_copy *copy = hash_search(r->local, &item, HASH_FIND, NULL);
@@ -360,10 +363,7 @@ read_sets(reading *r)
 	{
 		CHECK_FOR_INTERRUPTS();
 		whole = tally_read_set(r->segment, s, copy) == TALLY_READ_CONSISTENT && whole;
-		whole = whole && tally_read_log_covers(copy, r->flushes[s]);
-		for (uint32 i = 0; i < TALLY_SET_LOG; i++)
-			if (copy->set.log[i] != 0)
-				drop_flushed(r, copy->set.log[i]);
+		whole = walk_flushed(&copy->set, r->flushes[s], drop_flushed, r) && whole;
 		for (uint32 i = 0; i < copy->count; i++)
 			add_statement(r, &copy->statements[i]);
 	}
@@ -386,8 +386,7 @@ read_all(reading *r)
 {
 	tally_segment *segment = r->segment;
 
-	for (uint32 s = 0; s < segment->cold.sets.count; s++)
-		r->flushes[s] = tally_read_set_flushes(segment, s);
+	walk_note_flushes(segment, &r->flushes);
 	r->flight_count = 0;
 	for (uint32 slot = 0; slot < segment->cold.caches.count; slot++)
 		read_slot(r, slot);
@@ -440,7 +439,7 @@ statements_read(tally_segment *segment, bool texts)
 		MemoryContextReset(r.context);
 		MemoryContextSwitchTo(r.context);
 		r.text_left = (uint64) segment->cold.texts.count * TALLY_TEXT_BLOCK;
-		r.flushes = MemoryContextAllocHuge(r.context, (segment->cold.sets.count + 1) * sizeof(uint64));
+		r.flushes = NULL;
 		r.flights = palloc((segment->cold.caches.count + 1) * sizeof(flight_copy));
 		r.rows = make_table("tally statements", r.context, sizeof(tally_statement_key),
 							sizeof(statement_row));

@@ -23,7 +23,7 @@
 #include "base/settings.h"
 #include "ledger/names.h"
 #include "sql/statement_read.h"
-#include "sql/view.h"
+#include "sql/walk.h"
 
 /* A kept text, in the encoding of this database. */
 static Datum
@@ -143,7 +143,7 @@ static void
 put_quantile(row_set *rows, const statement_figures *figures, double quantile, double ms)
 {
 	const tally_moments *exec = &figures->counts.exec;
-	histogram	h = {.buckets = figures->hist,.low = figures->hist_low,.end = figures->hist_end,
+	tally_histogram h = {.buckets = figures->hist,.low = figures->hist_low,.end = figures->hist_end,
 	.count = exec->count,.min = exec->min,.max = exec->max};
 
 	views_quantile(rows, &h, quantile, ms, rounded_milliseconds);
@@ -514,13 +514,13 @@ statement_last_of_process(row_set *rows, tally_segment *segment, int32 pid)
 {
 	viewer		v = viewer_now();
 	uint32		slot = tally_slot_of_process(segment, pid);
-	tally_slot_entry entry;
+	owner_walk	owner = walk_slot(segment, &v, slot);
 	tally_flight flight;
 	tally_session_statement kind;
 	tally_read_result result;
 	statement_text text;
 
-	if (slot == TALLY_NONE || tally_read_entry(segment, slot, &entry) == TALLY_READ_ABSENT || entry.pid != pid)
+	if (!walk_next(&owner) || owner.entry.pid != pid)
 		return;
 	/* with what runs, if a message is in progress; else what it has left */
 	result = tally_read_flight(segment, slot, &flight);
@@ -547,7 +547,7 @@ statement_last_of_process(row_set *rows, tally_segment *segment, int32 pid)
 			(void) statement_read_text(segment, &flight.current.key, &text);
 	}
 	/* it is of this process only if the slot still is */
-	if (!tally_read_is_same(segment, slot, &entry))
+	if (walk_changed(&owner) || owner.result == TALLY_READ_ABSENT)
 		return;
 	rows_put_if(rows, kind != TALLY_SESSION_UNNAMED, Int64GetDatum((int64) flight.current.key.id));
 	rows_put_if(rows, text.bytes != NULL, text.bytes != NULL ? text_datum(&text) : (Datum) 0);
@@ -588,25 +588,20 @@ SQL_FUNCTION(pg_tally_plans)
 	tally_segment *segment = views_segment();
 	viewer		v = viewer_now();
 	double		ms = tally_seconds_per_tick(segment) * 1000;
-	tally_plan *plan = palloc(sizeof(*plan));
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
-	for (uint32 n = 0; n < segment->cold.plans.count; n++)
+	for (plan_walk w = walk_plans(segment, &v); walk_next_plan(&w);)
 	{
-		tally_read_result result;
-		bool		allowed;
+		const tally_plan *plan = w.plan;
 
-		CHECK_FOR_INTERRUPTS();
-		result = tally_read_plan(segment, n, plan);
-		if (result == TALLY_READ_ABSENT)
+		if (w.result == TALLY_READ_ABSENT)
 			continue;
-		allowed = viewer_sees_statement(&v, plan->key.user_id, result);
 		rows_put(&rows, ObjectIdGetDatum(plan->key.user_id));
 		rows_put(&rows, ObjectIdGetDatum(plan->key.database_id));
 		rows_put(&rows, BoolGetDatum(plan->key.toplevel != 0));
-		rows_put_if(&rows, allowed, Int64GetDatum((int64) plan->key.id));
-		rows_put_if(&rows, allowed, Int64GetDatum((int64) plan->shape));
+		rows_put_if(&rows, w.sees, Int64GetDatum((int64) plan->key.id));
+		rows_put_if(&rows, w.sees, Int64GetDatum((int64) plan->shape));
 		rows_count(&rows, plan->count);
 		rows_milliseconds(&rows, (double) plan->ticks * ms);
 		rows_milliseconds(&rows, plan->count > 0 ? (double) plan->ticks * ms / (double) plan->count : 0.0);
@@ -615,7 +610,7 @@ SQL_FUNCTION(pg_tally_plans)
 		rows_ratio(&rows, plan->cost);
 		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->born)));
 		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->last)));
-		rows_put_if(&rows, allowed, allowed ? text_of(plan) : (Datum) 0);
+		rows_put_if(&rows, w.sees, w.sees ? text_of(plan) : (Datum) 0);
 		rows_end(&rows);
 	}
 	return (Datum) 0;

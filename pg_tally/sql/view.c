@@ -5,8 +5,6 @@
  */
 #include "base/compat.h"
 
-#include <math.h>
-
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "funcapi.h"
@@ -211,38 +209,11 @@ views_text(const char *bytes, uint32 size, bool cut, int encoding)
 	return PointerGetDatum(cstring_to_text_with_len(shown.data, shown.len));
 }
 
-/*
- * The middle of the bucket that holds the quantile, within the extremes. Statistics without a
- * histogram (processor time, reads) have none.
- */
 void
-views_quantile(row_set *rows, const histogram *h, double q, double scale, rounding rounded)
+views_quantile(row_set *rows, const tally_histogram *histogram, double part, double scale, rounding rounded)
 {
-	uint64		in_hist = 0;
-	uint64		rank;
-	uint64		seen = 0;
-	double		value = (double) h->max;
+	uint64		value = 0;
+	bool		known = tally_quantile(histogram, part, &value);
 
-	for (uint32 b = h->low; b < h->end; b++)
-		in_hist += h->buckets[b - h->low];
-	if (in_hist == 0 || in_hist < h->count / 2)
-	{
-		rows_nulls(rows, 1);
-		return;
-	}
-	rank = (uint64) ceil(q * (double) in_hist);
-	rank = Max(rank, 1);
-	for (uint32 b = h->low; b < h->end; b++)
-	{
-		double		low = (double) tally_bucket_low(b);
-		double		high = b + 1 < TALLY_HIST_BUCKETS ? (double) tally_bucket_low(b + 1) - 1
-			: (double) h->max;
-
-		seen += h->buckets[b - h->low];
-		if (seen < rank)
-			continue;
-		value = Min(Max((low + high) / 2, (double) h->min), value);
-		break;
-	}
-	rows_put(rows, rounded(value * scale));
+	rows_put_if(rows, known, rounded((double) value * scale));
 }

@@ -148,17 +148,6 @@ extern bool viewer_sees_session(const viewer *v, Oid user, tally_read_result cop
 /* Texts and ids of that user's statements and plans in a list of all: as in pg_stat_statements, only the role itself. */
 extern bool viewer_sees_statement(const viewer *v, Oid user, tally_read_result copy);
 
-/* The buckets of a histogram from `low` to before `end`. */
-typedef struct histogram
-{
-	const uint64 *buckets;
-	uint32		low;
-	uint32		end;
-	uint64		count;				/* all updates, also those without a bucket */
-	uint64		min;
-	uint64		max;
-} histogram;
-
 /* The segment of this session, or an error that says why there is none. */
 extern tally_segment *views_segment(void);
 /* The same, or NULL and why (if that is asked for). */
@@ -175,8 +164,8 @@ extern void views_status(row_set *rows, const char *name, const char *value);
 extern void views_status_count(row_set *rows, const char *name, uint64 count);
 /* How a number is rounded. */
 typedef Datum (*rounding) (double number);
-/* The value below which a part q of the updates lie, times `scale`, rounded; NULL without a histogram. */
-extern void views_quantile(row_set *rows, const histogram *h, double q, double scale, rounding rounded);
+/* A quantile times `scale`, rounded; NULL without one. */
+extern void views_quantile(row_set *rows, const tally_histogram *histogram, double part, double scale, rounding rounded);
 
 /* relation_views.c: its rows of tally.status. */
 extern void relation_status(row_set *rows, tally_segment *segment);

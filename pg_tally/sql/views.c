@@ -3,22 +3,18 @@
  * views.c
  *	  The SQL functions that show the ledger, sessions, probes and status.
  *
- * Reads the mapping by tally_read.h. Slots end meanwhile, and a merge moves their totals into a
- * group: if one happened, everything is read again, so nothing is counted twice or missed.
+ * Slots end while totals are read, and a merge moves their figures into a group: if one happened, everything is read again,
+ * so nothing is counted twice or missed.
  */
 #include "base/compat.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/own_segment.h"
 #include "base/settings.h"
 #include "ledger/ledger.h"
 #include "sql/statement_read.h"
-#include "sql/view.h"
-
-#define READ_TRIES 200				/* readings of the whole segment */
-#define SESSION_TRIES 3				/* copies of a session, while slots get other owners */
+#include "sql/walk.h"
 
 /* What totals are grouped by: one such for the whole server. */
 typedef struct total_key
@@ -117,41 +113,27 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uin
 static HTAB *
 read_totals(tally_segment *segment, bool by_group)
 {
+	HASHCTL		ctl = {.keysize = sizeof(total_key),.entrysize = sizeof(total),.hcxt = CurrentMemoryContext};
+	HTAB	   *table = NULL;
 	tally_book_copy copy;
+	book_attempts attempts = {0};
 
 	copy.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
-	for (int i = 0; i < READ_TRIES; i++)
+	while (walk_books(segment, &attempts))
 	{
-		HASHCTL		ctl = {.keysize = sizeof(total_key),.entrysize = sizeof(total),
-		.hcxt = CurrentMemoryContext};
-		HTAB	   *table;
-		tally_books_mark mark;
-
-		CHECK_FOR_INTERRUPTS();
-		if (!tally_read_books_begin(segment, &mark))
-		{
-			pg_usleep(50);
-			continue;
-		}
+		if (table != NULL)
+			hash_destroy(table);
 		table = hash_create("tally totals", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		for (uint32 s = 0; s < segment->cold.slots + segment->cold.groups; s++)
-		{
-			tally_slot_entry entry;
-
-			CHECK_FOR_INTERRUPTS();
-			if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
-				tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT)
-				continue;
-			add_book(segment, table, &entry, s, &copy, by_group, tally_now(segment->clock));
-		}
-		if (tally_read_books_end(segment, &mark))
-			return table;
-		hash_destroy(table);
+		for (owner_walk w = walk_owners(segment); walk_next(&w);)
+			if (tally_read_book(segment, w.index, &copy) != TALLY_READ_ABSENT)
+				add_book(segment, table, &w.entry, w.index, &copy, by_group, tally_now(segment->clock));
 	}
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("could not read the segment: it changed during each of %d attempts", READ_TRIES),
-			 errhint("Sessions end too quickly for a consistent reading. Try again.")));
+	if (!attempts.whole)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("could not read the segment: it changed during each of %d attempts", attempts.made),
+				 errhint("Sessions end too quickly for a consistent reading. Try again.")));
+	return table;
 }
 
 /*
@@ -175,7 +157,7 @@ SQL_FUNCTION(pg_tally_totals)
 		tally_dir_entry dir;
 		bool		updated = t->head.count > 0;
 		bool		timed;
-		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->head.count,
+		tally_histogram h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->head.count,
 		.min = t->head.min,.max = t->head.max};
 
 		if (tally_read_name(segment, t->key.stat, &dir) == TALLY_READ_ABSENT)
@@ -222,41 +204,34 @@ is_between(const char *phase)
 /* A session as tally.session_rows() shows it. */
 typedef struct session_copy
 {
-	tally_slot_entry entry;
-	tally_read_result result;		/* of the entry */
 	tally_book_copy book;
 	tally_dir_entry account;		/* what runs */
 	statement_of_session statement;
 	uint64		now;				/* tick */
 } session_copy;
 
-/* All that is shown of the owner of a slot. False: there is none, or it has ended meanwhile. */
-static bool
-copy_session(tally_segment *segment, uint32 slot, const viewer *v, session_copy *copy)
+/* All that is shown of the owner of a slot, besides its entry. */
+static void
+copy_session(owner_walk *w, session_copy *copy)
 {
-	for (int i = 0; i < SESSION_TRIES; i++)
+	tally_segment *segment = w->segment;
+
+	do
 	{
-		CHECK_FOR_INTERRUPTS();
-		copy->result = tally_read_entry(segment, slot, &copy->entry);
-		if (copy->result == TALLY_READ_ABSENT || copy->entry.state != TALLY_SLOT_LIVE ||
-			tally_read_book(segment, slot, &copy->book) == TALLY_READ_ABSENT)
-			return false;
+		(void) tally_read_book(segment, w->index, &copy->book);
 		copy->now = tally_now(segment->clock);
 		copy->account.name[0] = '\0';
 		if (tally_read_is_head(segment, &copy->book, copy->book.book.run))
 			(void) tally_read_name(segment, copy->book.heads[copy->book.book.run].stat - 1, &copy->account);
-		statement_of_session_read(v, segment, slot, &copy->statement);
-		if (tally_read_is_same(segment, slot, &copy->entry))
-			return true;
-	}
-	return false;
+		statement_of_session_read(w->viewer, segment, w->index, &copy->statement);
+	} while (walk_changed(w));
 }
 
 static void
-put_session(row_set *rows, tally_segment *segment, const viewer *v, session_copy *copy)
+put_session(row_set *rows, const owner_walk *w, session_copy *copy)
 {
-	double		tick = tally_seconds_per_tick(segment);
-	const tally_slot_entry *entry = &copy->entry;
+	double		tick = tally_seconds_per_tick(w->segment);
+	const tally_slot_entry *entry = &w->entry;
 	const tally_book *book = &copy->book.book;
 	char	   *name = copy->account.name;
 	char	   *activity = strstr(name, "::");
@@ -271,7 +246,7 @@ put_session(row_set *rows, tally_segment *segment, const viewer *v, session_copy
 	rows_text(rows, entry->database);
 	rows_oid(rows, entry->user_id);
 	rows_text(rows, entry->user);
-	if (!viewer_sees_session(v, entry->user_id, copy->result))
+	if (!w->sees)
 	{
 		rows_nulls(rows, SESSION_HIDDEN_COLUMNS);
 		rows_end(rows);
@@ -292,7 +267,7 @@ put_session(row_set *rows, tally_segment *segment, const viewer *v, session_copy
 	rows_seconds(rows, (double) (now > since ? now - since : 0) * tick);
 	rows_seconds(rows, (double) (now > entry->claimed_tick ? now - entry->claimed_tick : 0) * tick);
 	rows_put_if(rows, in_transaction(began, name), rounded_seconds((double) (now > began ? now - began : 0) * tick));
-	statement_of_session_put(rows, segment, &copy->statement);
+	statement_of_session_put(rows, w->segment, &copy->statement);
 	rows_end(rows);
 }
 
@@ -309,9 +284,12 @@ SQL_FUNCTION(pg_tally_sessions)
 
 	rows_begin(&rows, fcinfo);
 	copy.book.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
-	for (uint32 s = 0; s < segment->cold.slots; s++)
-		if (copy_session(segment, s, &v, &copy))
-			put_session(&rows, segment, &v, &copy);
+	for (owner_walk w = walk_slots(segment, &v, OWNERS_LIVE); walk_next(&w);)
+	{
+		copy_session(&w, &copy);
+		if (w.result != TALLY_READ_ABSENT)
+			put_session(&rows, &w, &copy);
+	}
 	return (Datum) 0;
 }
 

@@ -14,22 +14,22 @@ struct Quantiles<'a> {
     from: &'a str,
 }
 
-/// A query with one row for each group whose histograms have counts: its columns; `counted`, the sum of the
-/// counts; the aggregates; and the quantiles, each as the middle of its bucket, in nanoseconds. The arguments:
+/// A query with a row for each group whose histograms have counts: its columns, `counted`, which is the sum of the counts, the
+/// aggregates, `shortest_ns` and `longest_ns`, and the quantiles in nanoseconds, by `format/FORMAT.md`, section 7. The arguments:
 ///
-/// - sets of columns, separated by semicolons; each set groups all rows. The first set has the columns of all
-/// others; columns that a row's set does not have are null;
-/// - aggregates, separated by commas: a function that can aggregate its own results, a column, and a name;
-/// - quantiles, separated by commas: the share of the counts up to the quantile, and a name;
-/// - a relation whose rows have a histogram, `buckets` and `counts` (docs/reference-recording.md), and `rate`,
-/// the clock's rate in 100,000 ticks a second.
+/// - sets of columns, separated by semicolons; each set makes groups of all rows. The first one has the columns of all others;
+///   columns that a row's set does not have are null;
+/// - aggregates, separated by commas: a function whose values can be aggregated by it again, a column, and a name;
+/// - quantiles, separated by commas: the part of the counts that is up to it, and a name;
+/// - a relation whose rows have a histogram, `buckets` and `counts` (docs/reference-recording.md), the clock's `rate` in
+///   100,000 ticks a second, and the extremes of the values, `shortest` and `longest`, in nanoseconds or null.
 pub(crate) fn quantiles(dialect: Dialect, arguments: &[&str]) -> String {
     let [sets, aggregates, quantiles, from] = arguments else {
         unreachable!("quantiles of {arguments:?}")
     };
     let asked = Quantiles {
         sets: sets.split(';').map(listed).collect(),
-        aggregates: listed(aggregates).into_iter().map(words).collect(),
+        aggregates: listed(aggregates).into_iter().map(words).chain(EXTREMES).collect(),
         quantiles: listed(quantiles).into_iter().map(words).collect(),
         from,
     };
@@ -37,6 +37,17 @@ pub(crate) fn quantiles(dialect: Dialect, arguments: &[&str]) -> String {
         Dialect::ClickHouse => asked.by_arrays(),
         _ => asked.by_windows(dialect),
     }
+}
+
+/// Aggregates of every query: quantiles are within the extremes.
+const EXTREMES: [[&str; 3]; 2] =
+    [["min", "shortest", "shortest_ns"], ["max", "longest", "longest_ns"]];
+
+/// A bucket's middle within the extremes, as far as they are known; if they are in the wrong order, the longest.
+fn within_extremes(middle: &str) -> String {
+    let or_itself = |extreme: &str| format!("coalesce({extreme} / 1e0, {middle})");
+    let [shortest, longest] = EXTREMES.map(|[.., name]| or_itself(name));
+    format!("least(greatest({middle}, {shortest}), {longest})")
 }
 
 fn listed(text: &str) -> Vec<&str> {
@@ -61,9 +72,9 @@ fn low(bucket: &str) -> String {
     )
 }
 
-/// The middle of a histogram's bucket, nanoseconds.
+/// The middle of a histogram's bucket, which is a whole tick, in nanoseconds.
 fn middle() -> String {
-    format!("({} + {}) / 2 * 1e4 / rate", low("bucket"), low("bucket + 1"))
+    format!("floor(({} + {}) / 2) * 1e4 / rate", low("bucket"), low("bucket + 1"))
 }
 
 impl Quantiles<'_> {
@@ -106,7 +117,9 @@ impl Quantiles<'_> {
              SELECT {keys}, rate{first}, sumMap(mapFromArrays(buckets, counts)) AS added FROM {from} GROUP BY {keys}, rate\
              ) of_rates) of_middles GROUP BY {grouping}) of_groups WHERE counted > 0",
             kept = self.each(|[.., name]| (*name).into()),
-            found = after_commas(named.map(|(at, [_, name])| format!("found[{}] AS {name}", at + 1))),
+            found = after_commas(named.map(|(at, [_, name])| {
+                format!("{} AS {name}", within_extremes(&format!("found[{}]", at + 1)))
+            })),
             again = self.each(|[function, _, name]| format!("{function}({name}_there) AS {name}")),
             parts = parts.join(", "),
             renamed = self.each(|[.., name]| format!("{name}_there")),
@@ -133,7 +146,7 @@ impl Quantiles<'_> {
         let joined = of_keys(&|key| format!("{key} IS NOT DISTINCT FROM of_{key}"));
         let renamed = of_keys(&|key| format!("{key} AS of_{key}"));
         let found = self.quantiles.iter().map(|[part, name]| {
-            format!("min(CASE WHEN upto >= {part} * whole THEN middle_ns END) AS {name}")
+            format!("min(CASE WHEN upto >= {part} * whole THEN middle_ns END) AS {name}_middle")
         });
         format!(
             "SELECT {keys}, counted{kept}{names} FROM (\
@@ -147,7 +160,9 @@ impl Quantiles<'_> {
              SELECT {keys}, rate, bucket, sum(n_there) AS n_there FROM ({exploded}) exploded GROUP BY {keys}, rate, bucket\
              ) of_rates) of_middles GROUP BY {with_middle}) added) ranked GROUP BY {keys}) found ON {joined}",
             kept = self.each(|[.., name]| (*name).into()),
-            names = after_commas(self.quantiles.iter().map(|[_, name]| (*name).into())),
+            names = after_commas(self.quantiles.iter().map(|[_, name]| {
+                format!("{} AS {name}", within_extremes(&format!("{name}_middle")))
+            })),
             aggregates = self.each(|[function, column, name]| format!("{function}({column}) AS {name}")),
             grouping = self.grouping(None),
             renamed = renamed.join(", "),
@@ -181,8 +196,9 @@ mod tests {
             Dialect::ALL.map(|it| quantiles(it, &["a", "max x y", "0.5e0 p50, 0.99e0 p99", "f"]));
         for sql in [&duckdb, &spark] {
             for part in [
-                "min(CASE WHEN upto >= 0.5e0 * whole THEN middle_ns END) AS p50",
-                "min(CASE WHEN upto >= 0.99e0 * whole THEN middle_ns END) AS p99",
+                "min(CASE WHEN upto >= 0.5e0 * whole THEN middle_ns END) AS p50_middle",
+                "min(CASE WHEN upto >= 0.99e0 * whole THEN middle_ns END) AS p99_middle",
+                "least(greatest(p50_middle, coalesce(shortest_ns / 1e0, p50_middle)), coalesce(longest_ns / 1e0, p50_middle)) AS p50",
                 "sum(n) OVER (PARTITION BY a ORDER BY middle_ns ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS upto",
                 "GROUP BY a, rate, bucket",
                 "GROUP BY a, middle_ns) added",
@@ -192,7 +208,7 @@ mod tests {
         }
         for part in [
             "(0.5e0, 0.99e0)(middles, weights)",
-            "found[1] AS p50, found[2] AS p99",
+            "coalesce(longest_ns / 1e0, found[1])) AS p50, least(greatest(found[2], ",
             "WHERE counted > 0",
             "GROUP BY a, rate)",
         ] {
@@ -211,6 +227,10 @@ mod tests {
             assert_eq!(low(bucket), segment::layout::bucket_low(bucket as usize), "{bucket}");
         }
         let (this, next) = (super::low("bucket"), super::low("bucket + 1"));
-        assert_eq!(middle(), format!("({this} + {next}) / 2 * 1e4 / rate"));
+        assert_eq!(middle(), format!("floor(({this} + {next}) / 2) * 1e4 / rate"));
+        for bucket in 0..200 {
+            let middle = ((low(bucket) + low(bucket + 1)) as f64 / 2.0).floor() as u64;
+            assert_eq!(middle, segment::layout::bucket_middle(bucket as usize), "{bucket}");
+        }
     }
 }

@@ -197,8 +197,23 @@ impl Histogram {
         self.counts.iter().enumerate().filter(|(_, &n)| n > 0).map(|(i, &n)| (self.first + i, n))
     }
 
-    /// The quantile `q`: the middle of its bucket, which is accurate to 6.25 %, and never outside
-    /// `min ..= max`. `None` if the histogram is empty.
+    /// The quantile `q` of `count` events whose extremes may be unknown: [`Histogram::quantile`]. `None` if the histogram has
+    /// less than half of the events: not all writers keep one.
+    pub(crate) fn quantile_of(
+        &self,
+        count: u64,
+        q: f64,
+        min: Option<u64>,
+        max: Option<u64>,
+    ) -> Option<u64> {
+        if self.count() < count / 2 {
+            return None;
+        }
+        self.quantile(q, min.unwrap_or(0), max.unwrap_or(u64::MAX))
+    }
+
+    /// The quantile `q`: the middle of its bucket, so within 6.25 %, and never outside `min ..= max`; `format/FORMAT.md`,
+    /// section 7, has the definition. `None` when empty.
     pub fn quantile(&self, q: f64, min: u64, max: u64) -> Option<u64> {
         let total = self.count();
         if total == 0 {
@@ -325,6 +340,41 @@ mod tests {
         assert_eq!(histogram_of_values(&[low]).quantile(0.5, low, low), Some(low));
         assert_eq!(histogram_of_values(&[high]).quantile(0.5, high, high), Some(high));
         assert_eq!(histogram_of_values(&[low]).quantile(0.5, 1 << 40, 7), Some(7));
+    }
+
+    /// Cases that all readers share; their expected figures come from the values, by `format/golden/quantiles.py`.
+    #[test]
+    fn quantiles_are_those_of_the_golden_file() {
+        let golden = include_str!("../../../format/golden/quantiles.tsv");
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        let cases: Vec<&str> = golden.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(cases.len() > 20);
+        for case in cases {
+            let fields: Vec<&str> = case.split('\t').collect();
+            let [name, values, parts, expected @ ..] = &fields[..] else { panic!("{case}") };
+            let (mut all, mut min, mut max) = (Histogram::new(), None, None);
+            for part in parts.split('|').filter(|part| *part != "-") {
+                let mut words = part.split(',');
+                let [low, high] = [0; 2].map(|_| words.next().map(number));
+                min = min.or(low).min(low);
+                max = max.max(high);
+                let counts = words.map(|word| word.split_once(':').unwrap());
+                let buckets = counts.map(|(bucket, n)| (number(bucket) as usize, number(n)));
+                all.merge(&Histogram::of_buckets(buckets));
+            }
+            assert_eq!(all.count(), number(values), "{name}");
+            for (q, expected) in [0.5, 0.9, 0.95, 0.99, 0.999].into_iter().zip(expected) {
+                let found = all.quantile_of(number(values), q, min, max);
+                assert_eq!(found, expected.parse().ok(), "{name} {q}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_histogram_with_less_than_half_of_the_events_has_no_quantile() {
+        let of_three = histogram_of_values(&[5, 5, 7]);
+        assert_eq!(of_three.quantile_of(7, 0.5, Some(5), Some(7)), Some(5));
+        assert_eq!(of_three.quantile_of(8, 0.5, Some(5), Some(7)), None);
     }
 
     #[test]

@@ -83,12 +83,8 @@ impl Total {
     /// A quantile of the events, in ticks. `None` if the histogram has less than half of the events, because
     /// not all writers keep one.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        if self.histogram.count() < self.change.count / 2 {
-            return None;
-        }
-        let min = self.change.min.known().unwrap_or(0);
-        let max = self.change.max.known().unwrap_or(u64::MAX);
-        self.histogram.quantile(q, min, max)
+        let Change { count, min, max, .. } = &self.change;
+        self.histogram.quantile_of(*count, q, min.known(), max.known())
     }
 
     /// The same in ticks of a clock that is `ratio` times as fast. Buckets do not change if the clocks

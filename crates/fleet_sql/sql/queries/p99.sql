@@ -2,12 +2,11 @@
 WITH rates AS (
     {{rates window}}
 ), executed AS (
-    SELECT fingerprint, statement, cluster, host, exec_max_ns, rate, buckets, counts
+    SELECT fingerprint, statement, cluster, host, exec_min_ns AS shortest, exec_max_ns AS longest, rate, buckets, counts
     FROM statements JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour
     WHERE {{window}} AND toplevel AND statement NOT LIKE '/* tally */%'
 ), quantiles AS (
-    {{quantiles fingerprint, cluster, host; fingerprint | max statement known_text, max exec_max_ns longest_ns
-      | 0.5e0 p50, 0.95e0 p95, 0.99e0 p99 | executed}}
+    {{quantiles fingerprint, cluster, host; fingerprint | max statement known_text | 0.5e0 p50, 0.95e0 p95, 0.99e0 p99 | executed}}
 ), fleet AS (
     SELECT fingerprint, max(known_text) AS statement, count(host) AS hosts,
            max(longest_ns) / 1e0 AS max_ns,
@@ -22,11 +21,11 @@ WITH rates AS (
     GROUP BY fingerprint
 )
 SELECT statement, fingerprint, hosts, calls,
-       least(p50_ns, max_ns) / 1e9 AS p50_seconds,
-       least(p95_ns, max_ns) / 1e9 AS p95_seconds,
-       least(p99_ns, max_ns) / 1e9 AS p99_seconds,
+       p50_ns / 1e9 AS p50_seconds,
+       p95_ns / 1e9 AS p95_seconds,
+       p99_ns / 1e9 AS p99_seconds,
        max_ns / 1e9 AS max_seconds,
-       least(worst_ns, max_ns) / 1e9 AS worst_host_p99_seconds,
+       worst_ns / 1e9 AS worst_host_p99_seconds,
        worst_host
 FROM fleet
 ORDER BY p99_seconds DESC, fingerprint

@@ -3,6 +3,7 @@ WITH rates AS (
     {{rates either}}
 ), executed AS (
     SELECT fingerprint, statement, cluster, host, calls, exec_ns, exec_squares, rate, buckets, counts,
+           exec_min_ns AS shortest, exec_max_ns AS longest,
            CASE WHEN {{in_window}} THEN 1 ELSE 0 END AS side
     FROM statements JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour
     WHERE {{either}} AND ({{in_window}} OR {{in_against}}) AND toplevel AND statement NOT LIKE '/* tally */%'

@@ -15,19 +15,19 @@ WITH rates AS (
     FROM named
     GROUP BY cluster, host, activity
 ), distributions AS (
-    SELECT cluster AS h_cluster, host AS h_host, {{activity name}} AS h_activity, highest, rate, buckets, counts
+    SELECT cluster AS h_cluster, host AS h_host, {{activity name}} AS h_activity,
+           lowest AS shortest, highest AS longest, rate, buckets, counts
     FROM histograms JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour
     WHERE {{window}} AND kind = 'account' AND name LIKE '%::wait::%' AND NOT {{idle name}}
 ), quantiles AS (
-    {{quantiles h_cluster, h_host, h_activity | max highest longest_ns
-      | 0.5e0 p50_ns, 0.95e0 p95_ns, 0.99e0 p99_ns | distributions}}
+    {{quantiles h_cluster, h_host, h_activity | | 0.5e0 p50_ns, 0.95e0 p95_ns, 0.99e0 p99_ns | distributions}}
 )
 SELECT cluster, host, activity, {{class activity}} AS class,
        waited_ns / 1e9 AS seconds,
        ended AS waits,
-       least(p50_ns, coalesce(longest_ns / 1e0, p50_ns)) / 1e9 AS p50_seconds,
-       least(p95_ns, coalesce(longest_ns / 1e0, p95_ns)) / 1e9 AS p95_seconds,
-       least(p99_ns, coalesce(longest_ns / 1e0, p99_ns)) / 1e9 AS p99_seconds,
+       p50_ns / 1e9 AS p50_seconds,
+       p95_ns / 1e9 AS p95_seconds,
+       p99_ns / 1e9 AS p99_seconds,
        longest_ns / 1e9 AS max_seconds
 FROM parts
 LEFT JOIN quantiles ON h_cluster = cluster AND h_host = host AND h_activity = activity

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! PostgreSQL's compression (src/common/pg_lzcompress.c describes the format). The bytes are not trusted.
+//! PostgreSQL's compression (src/common/pg_lzcompress.c describes the format). The bytes may come from anybody.
+//!
+//! It is unpacked here because no other compression can be relied on, and no crate unpacks it: every server has `pglz_compress`,
+//! while zstd, lz4 and zlib are options of its build, and the protocol that libpq speaks compresses nothing. What a server with
+//! zstd sends comes by that ([`super::packing`]).
 
 /// The `size` unpacked bytes; `None`: the packed bytes are malformed.
 ///

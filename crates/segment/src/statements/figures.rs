@@ -125,8 +125,8 @@ impl Statement {
 
     /// The quantile `q` of execution times, seconds, accurate to 6.25 %.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        let Times { min, max, .. } = self.sums.exec;
-        let ticks = self.sums.histogram.quantile(q, min.unwrap_or(0), max.unwrap_or(u64::MAX))?;
+        let Times { count, min, max, .. } = self.sums.exec;
+        let ticks = self.sums.histogram.quantile_of(count, q, min, max)?;
         Some(ticks as f64 * self.second)
     }
 

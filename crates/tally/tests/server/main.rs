@@ -68,6 +68,7 @@ mod pg_stat_io;
 mod plan_history;
 mod plans;
 mod profile;
+mod quantiles;
 mod record;
 mod recorded;
 mod relation_names;

@@ -6,13 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::quantiles::local_entry;
 use crate::support::reachable::{Reachable, PASSWORD};
 use crate::support::{complaint, eventually, output, segment, tally, while_working};
 use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::target::SegmentSource;
 use pq::Conninfo;
 use segment::book::{Head, Life};
-use segment::layout::{header, statement};
+use segment::layout::{header, local_statement, set, statement, SET_LOG};
 use segment::{Book, Parts, Segment, Snapshot};
 use serde_json::Value;
 
@@ -238,6 +239,60 @@ fn what_cannot_be_read_whole_is_known_as_such() {
     assert_eq!(torn(&mut remote).1, 1);
     set(at, seq);
     assert_eq!((torn(&mut remote).1, local.statements().unwrap().unwrap().torn()), (0, 0));
+}
+
+/// A process may stop between the last two steps of a flush: its statement is in the table, and its local entry not released.
+/// However long that lasts, nobody counts it twice (format/FORMAT.md, section 8, Reading, step 4).
+#[test]
+fn a_local_entry_that_a_log_names_does_not_count() {
+    let server = Reachable::start(&[]);
+    let mut client = server.cluster.connect().unwrap();
+    // Its local entry is this session's, which does not end before the test.
+    let mut worker = server.cluster.connect().unwrap();
+    for _ in 0..3 {
+        worker.batch_execute("select 1 as flushed_and_not_released").unwrap();
+    }
+    let of_statement = "from tally.statements where query like 'select $1 as flushed_and_not%'";
+    let id = format!("select queryid {of_statement}");
+    let queryid: i64 = client.query_one(&id, &[]).unwrap().get(0);
+    let path = segment(&server.cluster);
+    let mut local = Segment::open(&path).unwrap();
+    let mut remote = place(&server, "watcher").open().unwrap();
+    remote.want(Parts::STATEMENTS).unwrap();
+    let calls_of = |segment: &mut Segment| -> u64 {
+        let all = segment.statements().unwrap().unwrap();
+        let own = all.statements().iter().filter(|it| it.key.query_id() == queryid);
+        own.map(|statement| statement.calls()).sum()
+    };
+    let mut calls = || {
+        remote.refresh().unwrap();
+        let sum = format!("select coalesce(sum(calls), 0)::bigint {of_statement}");
+        let of_view: i64 = client.query_one(&sum, &[]).unwrap().get(0);
+        [calls_of(&mut local), of_view as u64, calls_of(&mut remote)]
+    };
+    assert_eq!(calls(), [3, 3, 3]);
+
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, at).unwrap();
+        u64::from_ne_bytes(bytes)
+    };
+    let (slot, index, at) = local_entry(&file, queryid as u64);
+    let generation = word(at + local_statement::GENERATION as u64);
+    let item = generation << 24 | u64::from(index) << 16 | u64::from(slot);
+    let sets = header::SETS as u64;
+    for n in 0..word(sets + 8) & u64::from(u32::MAX) {
+        let at = word(sets) + n * (word(sets + 8) >> 32);
+        // Not at the last flush: the reading need not have seen that one.
+        let position = (word(at + set::FLUSHES as u64) + 5) % SET_LOG as u64;
+        if word(at) >> 32 != 0 {
+            file.write_all_at(&item.to_ne_bytes(), at + set::LOG as u64 + position * 8).unwrap();
+        }
+    }
+    for _ in 0..3 {
+        assert_eq!(calls(), [0, 0, 0]);
+    }
 }
 
 #[test]
