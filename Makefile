@@ -8,7 +8,7 @@
 # make lint         format and lints alone
 # make test-matrix  the core tests with PostgreSQL 16 to 19 alone; script/servers fetches them into build/servers
 # make test-all     every test with every server, PostgreSQL's own tests on three, packages and images; hours
-# make generate     after a change of format/*.toml: the definitions and tables that follow from them
+# make generate     after a change of format/*.toml or docs/figures.toml: the definitions, tables and figures that follow
 # make agent        the Java agent, where Maven and a JDK are installed
 # make installcheck tests the installed extension in the running server that PGHOST and PGPORT say, as PostgreSQL's own are
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
