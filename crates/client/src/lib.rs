@@ -18,8 +18,6 @@ use serde::Serialize;
 
 use command::interval;
 
-/// Width if the output is not a terminal: enough for every column.
-pub const WIDTH: usize = 200;
 /// A line if something was not measured.
 const INCOMPLETE: &str = "\nIncomplete: something had no space; see tally status";
 

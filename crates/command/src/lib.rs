@@ -6,7 +6,6 @@ mod document_output;
 mod level;
 mod workload;
 
-use std::io::IsTerminal;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,9 +49,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// Width of the terminal, in columns; `None`: standard output is no terminal, or it has no size.
 pub fn terminal_width() -> Option<usize> {
-    let size =
-        view::escape::process_stdout().is_terminal().then(|| crossterm::terminal::size().ok());
-    size.flatten().map(|(width, _)| usize::from(width))
+    view::escape::terminal_width()
 }
 
 /// Is set by the first signal that asks for the end; the command then ends by itself.

@@ -23,7 +23,7 @@ pub fn texts(interval: &Interval) -> Vec<Plain> {
             "Locks and commands, per second",
             "Time held, acquiring and waiting, by lock and context; then reading and handling \
              commands.",
-            locks::per_second(interval, &RowOptions::default()),
+            locks::per_second(interval, &RowOptions::default(), usize::MAX),
         ),
         text(
             "by-name",

@@ -22,9 +22,6 @@ struct Json<'c> {
     comparison: &'c ProfileComparison,
 }
 
-/// Width of the tables: function names are whole.
-const WIDTH: usize = 160;
-
 /// Compare the profiles of two files.
 pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
     let (a, b) = (Profile::read(&args.a)?, Profile::read(&args.b)?);
@@ -77,7 +74,7 @@ fn text(a: &Profile, b: &Profile, found: &ProfileComparison, rows: usize, color:
     let mut section = |title: String, mut table: Table| {
         table.rows.truncate(rows);
         let title = if color { format!("\x1b[1m{title}\x1b[0m") } else { title };
-        let _ = write!(out, "\n{title}\n{}", table.text(WIDTH));
+        let _ = write!(out, "\n{title}\n{}", table.for_stdout());
     };
     section(format!("Time of accounts per {per}, exact"), accounts(found));
     let images = table(&found.images, &["IMAGE"], |key| vec![key.as_str().into()]);

@@ -113,4 +113,5 @@ mod unwinding;
 mod upgrade;
 mod views;
 mod wal;
+mod widths;
 mod written_files;
