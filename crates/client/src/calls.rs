@@ -16,7 +16,7 @@ use view::calls::{findings, table, CallSort};
 use view::units::duration;
 
 use crate::ring::Client;
-use crate::{ClientArgs, ClientHead, WIDTH};
+use crate::{ClientArgs, ClientHead};
 
 /// How often to read a client's ring.
 const POLL: Duration = Duration::from_millis(20);
@@ -92,8 +92,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         let hint = "the driver org.postgresql has completed no statement, or the agent runs with calls=off";
         return Ok(writeln!(out, "{hint}")?);
     }
-    let width = command::terminal_width().unwrap_or(WIDTH);
-    out.write_all(table(&rows, args.sort, args.top).text(width).as_bytes())?;
+    out.write_all(table(&rows, args.sort, args.top).for_stdout().as_bytes())?;
     for finding in findings(&rows) {
         writeln!(out, "{finding}")?;
     }

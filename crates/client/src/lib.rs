@@ -18,9 +18,7 @@ use serde::Serialize;
 
 use command::interval;
 
-/// Width if the output is not a terminal, enough for all columns.
-pub const WIDTH: usize = 200;
-/// Printed if the interval is incomplete.
+/// A line if something was not measured.
 const INCOMPLETE: &str =
     "\nIncomplete: a table was full, or measuring was off for a while; see tally status";
 

@@ -13,7 +13,7 @@ use segment::Interval;
 use serde::Serialize;
 
 use self::calls_between::{CallsBetweenArgs, Edge};
-use crate::{is_java, ClientArgs, ClientHead, WIDTH};
+use crate::{is_java, ClientArgs, ClientHead};
 use error::Error;
 use view::methods::{self, MethodSort};
 
@@ -182,15 +182,14 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
     if rows.is_empty() {
         return Ok(writeln!(out, "{}", nothing(&interval))?);
     }
-    let width = command::terminal_width().unwrap_or(WIDTH);
     let top = args.top.unwrap_or(TOP);
     if let Some(sort) = args.sort {
-        return Ok(out.write_all(methods::table(rows, sort, top).text(width).as_bytes())?);
+        return Ok(out.write_all(methods::table(rows, sort, top).for_stdout().as_bytes())?);
     }
     for (title, table) in methods::tables(rows, top) {
         writeln!(out)?;
         writeln!(out, "{title}")?;
-        out.write_all(table.text(width).as_bytes())?;
+        out.write_all(table.for_stdout().as_bytes())?;
     }
     if !methods::has_cpu(rows) && is_java(&segment) {
         writeln!(out, "\nCPU times are not measured; start the agent with cpu=on to see them")?;

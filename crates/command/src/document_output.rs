@@ -54,7 +54,8 @@ impl DocumentOutput {
             let json = serde_json::to_string(data)? + "\n";
             content.extend_from_slice(escape::json(&json).as_bytes());
         } else if !self.is_page() {
-            let style = text::Style { width: text::WIDTH, color: false, ..style };
+            let style =
+                text::Style { width: text::WIDTH, tables: usize::MAX, color: false, ..style };
             text::write(document().borrow(), &style, &mut Lines::new(&mut content))?;
         } else {
             content = page::page(document().borrow())?.into_bytes();

@@ -7,7 +7,6 @@ mod document_output;
 mod level;
 mod workload;
 
-use std::io::IsTerminal;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,9 +50,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// Width of the terminal in columns; `None` if standard output is not a terminal or its size is unknown.
 pub fn terminal_width() -> Option<usize> {
-    let size =
-        view::escape::process_stdout().is_terminal().then(|| crossterm::terminal::size().ok());
-    size.flatten().map(|(width, _)| usize::from(width))
+    view::escape::terminal_width()
 }
 
 /// Installs signal handlers that set the returned flag, so that the command can end in an orderly way.

@@ -63,7 +63,7 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
                     ))
                 }
             };
-            Ok(escape::stdout().write_all(text.as_bytes())?)
+            Ok(to_be_copied().write_all(text.as_bytes())?)
         }
         Verb::Refresh { root, tables, since, until } => {
             let now = jiff::Timestamp::now();
@@ -80,19 +80,24 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
                 .map_err(Error::Usage)?;
             let run = now.as_microsecond();
             let sql = fleet_sql::refresh(root, window.as_ref(), *tables, run);
-            Ok(escape::stdout().write_all(sql.as_bytes())?)
+            Ok(to_be_copied().write_all(sql.as_bytes())?)
         }
         Verb::Sql { name, engine, root, period } => {
             if let Some(root) = root {
                 readable(engine.dialect(), root)?;
             }
             let sql = name.sql(engine.dialect(), root.as_ref(), &of_period(period)?);
-            Ok(escape::stdout().write_all(format!("{sql};\n").as_bytes())?)
+            Ok(to_be_copied().write_all(format!("{sql};\n").as_bytes())?)
         }
         Verb::Ask(args) => ask(args, color),
         Verb::Doctor(args) => doctor::run(args, color),
         Verb::Top(args) => top::run(args, color),
     }
+}
+
+/// Standard output for SQL and CSV: a line that was wrapped could end within a literal.
+fn to_be_copied() -> escape::Lines<std::io::StdoutLock<'static>> {
+    escape::stdout().wrapped(None)
 }
 
 fn queries(json: bool) -> Result<(), Error> {
@@ -108,7 +113,7 @@ fn queries(json: bool) -> Result<(), Error> {
     for query in QUERIES {
         table.push_texts([query.name, query.about]);
     }
-    Ok(escape::stdout().write_all(table.to_string().as_bytes())?)
+    Ok(escape::stdout().write_all(table.for_stdout().as_bytes())?)
 }
 
 /// The windows of a query.
@@ -138,7 +143,7 @@ fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
     }
     let mut out = escape::stdout();
     if args.csv {
-        return Ok(out.write_all(table.csv().as_bytes())?);
+        return Ok(to_be_copied().write_all(table.csv().as_bytes())?);
     }
     if table.rows.is_empty() {
         let span = view::table::span(
@@ -150,5 +155,5 @@ fn ask(args: &AskArgs, color: bool) -> Result<(), Error> {
     }
     one_line(&mut table);
     let style = Style::of_terminal(color);
-    Ok(out.write_all(table.drawn(style.width, style.ascii || !speaks_utf8()).as_bytes())?)
+    Ok(out.write_all(table.drawn(style.tables, style.ascii || !speaks_utf8()).as_bytes())?)
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Generates code and documentation from the specifications in `format/`: definitions in C, Rust and Java, and tables
-//! of the documentation. The results are in the repository, so that building and reading them does not need this
-//! crate; a test fails if they differ from the specifications.
+//! Generates code and documentation from the specifications in `format/` and the figures in `docs/figures.toml`:
+//! definitions in C, Rust and Java, and tables and quotations of the documentation. The results are in the repository, so
+//! that building and reading them does not need this crate; a test fails if they differ from the specifications.
 
 mod c;
 mod counters;
+mod figures;
 mod java;
 mod markdown;
 mod rust;
@@ -15,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use counters::Counters;
+use figures::Figures;
 use spec::Layout;
 
 /// The generated files: names relative to `root`, and contents.
@@ -44,6 +46,9 @@ pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
         let filled = markdown::refill(&read(page)?, &tables).map_err(in_file(page))?;
         outputs.push((page.into(), filled));
     }
+    let figures = Figures::read(&read("docs/figures.toml")?, &read("bench/instructions.baseline")?)
+        .map_err(in_file("docs/figures.toml"))?;
+    quote(root, &figures, &mut outputs)?;
     for script in scripts(root)? {
         let text = read(&script)?;
         if let Some(filled) = counters::refill_script(&text, &counters.sql_columns()) {
@@ -51,6 +56,57 @@ pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
         }
     }
     Ok(outputs)
+}
+
+/// Pages that are about measurements, so that they have more figures than those of the page of results.
+const MEASUREMENTS: [&str; 3] =
+    ["docs/results.md", "docs/measurements.md", "docs/results-history.md"];
+
+/// Adds the pages and the code that quote figures.
+fn quote(
+    root: &Path,
+    figures: &Figures,
+    outputs: &mut Vec<(PathBuf, String)>,
+) -> Result<(), String> {
+    let read = |name: &str| {
+        fs::read_to_string(root.join(name))
+            .map_err(|error| format!("could not read {name}: {error}"))
+    };
+    let tables = figures.tables();
+    for page in pages(root)? {
+        // It may have other generated tables, too.
+        let filled = outputs.iter().position(|(name, _)| *name == Path::new(&page));
+        let mut text = match filled {
+            Some(at) => outputs.swap_remove(at).1,
+            None => read(&page)?,
+        };
+        if MEASUREMENTS.contains(&page.as_str()) {
+            text = markdown::refill(&text, &tables).map_err(|why| format!("{page}: {why}"))?;
+        }
+        let strict = !MEASUREMENTS.contains(&page.as_str());
+        let quoted = figures.requote(&text, strict).map_err(|why| format!("{page}: {why}"))?;
+        outputs.push((page.into(), quoted));
+    }
+    for code in &figures.quoted_in {
+        let filled = figures.refill_code(&read(code)?).map_err(|why| format!("{code}: {why}"))?;
+        outputs.push((code.into(), filled));
+    }
+    Ok(())
+}
+
+/// The pages of the documentation.
+fn pages(root: &Path) -> Result<Vec<String>, String> {
+    let mut pages = Vec::new();
+    for (folder, prefix) in [(root.to_path_buf(), ""), (root.join("docs"), "docs/")] {
+        let names = fs::read_dir(&folder)
+            .map_err(|error| format!("could not read {}: {error}", folder.display()))?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        pages.extend(
+            names.filter(|name| name.ends_with(".md")).map(|name| format!("{prefix}{name}")),
+        );
+    }
+    pages.sort();
+    Ok(pages)
 }
 
 /// The extension's scripts.

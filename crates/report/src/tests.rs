@@ -162,7 +162,8 @@ fn a_steady_server_has_changed_nothing() {
 
 #[test]
 fn the_text() {
-    let style = text::Style { width: 132, ascii: false, color: false, zone: TimeZone::UTC };
+    let style =
+        text::Style { width: 132, tables: 132, ascii: false, color: false, zone: TimeZone::UTC };
     let mut out = Vec::new();
     text::write(&document(), &style, &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
@@ -218,7 +219,8 @@ fn the_text_of_the_sessions() {
     };
     let material = Material { sessions: Some(history), ..sample::material() };
     let document = sample::document(material);
-    let style = text::Style { width: 132, ascii: false, color: false, zone: TimeZone::UTC };
+    let style =
+        text::Style { width: 132, tables: 132, ascii: false, color: false, zone: TimeZone::UTC };
     let mut out = Vec::new();
     text::write(&document, &style, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -231,7 +233,8 @@ fn the_text_of_the_sessions() {
 fn no_width_is_too_narrow_for_the_text() {
     let document = document();
     for width in [0, 1, 20, 80] {
-        let style = text::Style { width, ascii: true, color: true, zone: TimeZone::UTC };
+        let style =
+            text::Style { width, tables: width, ascii: true, color: true, zone: TimeZone::UTC };
         let mut out = Vec::new();
         text::write(&document, &style, &mut out).unwrap();
     }

@@ -23,7 +23,7 @@ pub fn texts(interval: &Interval) -> Vec<Plain> {
             "Locks and commands, per second",
             "Time to hold, acquire and wait, by lock and context; then time to read and handle \
              commands.",
-            locks::per_second(interval, &RowOptions::default()),
+            locks::per_second(interval, &RowOptions::default(), usize::MAX),
         ),
         text(
             "by-name",

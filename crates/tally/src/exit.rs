@@ -23,10 +23,12 @@ pub fn code(result: Result<(), Error>) -> ExitCode {
 pub fn usage(error: &clap::Error) -> ExitCode {
     // The message quotes arguments, which may be file names that other users chose.
     let text = error.render().to_string();
-    if escape::visible(&text) == text {
-        let _ = error.print();
-    } else {
+    if escape::visible(&text) != text {
         escape::say(&text);
+    } else if error.use_stderr() && !escape::fits_stderr(&text) {
+        escape::say_lines(&text);
+    } else {
+        let _ = error.print();
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -56,12 +56,12 @@ fn shown(screen: &Screen) -> String {
     match screen.statement.and_then(|_| screen.sections()) {
         Some(page) => {
             out.push_str(&text::head(reading, WIDTH, false));
-            out.push_str(&text::sections(&page, WIDTH, false));
+            out.push_str(&text::sections(&page, (WIDTH, usize::MAX), false));
         }
         None => {
             let wish = screen.wish();
             let Some(answer) = screen.answer() else { return out };
-            out.push_str(&text::render(reading, &answer, &wish, screen.view(), Some(WIDTH), false));
+            out.push_str(&text::render(reading, &answer, &wish, screen.view(), None, false));
         }
     }
     out

@@ -13,6 +13,7 @@ mod history;
 mod main_loop;
 mod moment;
 mod mouse;
+mod orders;
 mod plain;
 mod replay;
 mod saved;

@@ -106,11 +106,12 @@ fn write(args: &TopArgs, reading: &Reading, wish: &RowOptions, color: bool) -> R
         writeln!(out)?;
     } else {
         let view = args.view.unwrap_or(View::All);
+        let width = command::terminal_width();
         if args.per_second {
-            out.write_all(locks::per_second(&reading.interval, wish).as_bytes())?;
+            let width = width.unwrap_or(usize::MAX);
+            out.write_all(locks::per_second(&reading.interval, wish, width).as_bytes())?;
             return Ok(out.flush()?);
         }
-        let width = command::terminal_width();
         out.write_all(text::render(reading, &answer, wish, view, width, color).as_bytes())?;
     }
     Ok(out.flush()?)

@@ -13,10 +13,10 @@ use view::table::{wrap, Table};
 use view::units::duration;
 use view::Reading;
 
-/// Wide enough for every column if the output is not a terminal.
+/// Width of sentences when the output is no terminal.
 const DEFAULT_WIDTH: usize = 160;
 
-/// The interval, `width` characters wide (`None` for its natural width).
+/// The interval, `width` characters wide; `None`: no terminal, so tables have all columns, as wide as they are.
 pub fn render(
     reading: &Reading,
     answer: &Diagnoses,
@@ -25,7 +25,7 @@ pub fn render(
     width: Option<usize>,
     color: bool,
 ) -> String {
-    let width = width.unwrap_or(DEFAULT_WIDTH);
+    let (width, tables) = (width.unwrap_or(DEFAULT_WIDTH), width.unwrap_or(usize::MAX));
     let interval = &reading.interval;
     let seconds = interval.interval_seconds;
     let mut out = head(reading, width, color);
@@ -52,15 +52,15 @@ pub fn render(
         // Data that was not collected: the reason is printed only if this view was requested.
         let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
         if view == at || unasked {
-            section(&mut out, &title, note.as_deref(), &table, width, color);
-            // Data that was not collected: the reason is printed only if this view was requested.
-            let asked = below.filter(|section| view == at || section.table.is_some());
-            out.push_str(&sections(asked.as_slice(), width, color));
+            section(&mut out, &title, note.as_deref(), &table, (width, tables), color);
+            // Data that was not collected: the reason is printed only if asked for.
+            let asked = below.filter(|it| view == at || it.table.is_some());
+            out.push_str(&sections(asked.as_slice(), (width, tables), color));
         }
     }
     for view in [View::Io].into_iter().filter(|at| view == *at || view == View::All) {
         let page = views::page(view, reading, wish).unwrap_or_default();
-        out.push_str(&sections(&page, width, color));
+        out.push_str(&sections(&page, (width, tables), color));
     }
     out.push('\n');
     out
@@ -110,8 +110,8 @@ pub fn head(reading: &Reading, width: usize, color: bool) -> String {
     out
 }
 
-/// A page of several tables.
-pub fn sections(page: &[Section], width: usize, color: bool) -> String {
+/// A page of several tables; the widths of sentences and of tables.
+pub fn sections(page: &[Section], (width, tables): (usize, usize), color: bool) -> String {
     let mut out = String::new();
     for part in page {
         out.push_str(&heading(&part.title, color));
@@ -119,7 +119,7 @@ pub fn sections(page: &[Section], width: usize, color: bool) -> String {
             out.push_str(&format!("  {line}\n"));
         }
         if let Some(table) = &part.table {
-            out.push_str(&table.text(width));
+            out.push_str(&table.text(tables));
         }
     }
     out
@@ -139,7 +139,7 @@ fn section(
     title: &str,
     note: Option<&str>,
     table: &Table,
-    width: usize,
+    (width, tables): (usize, usize),
     color: bool,
 ) {
     out.push_str(&heading(title, color));
@@ -147,7 +147,7 @@ fn section(
         out.push_str(&format!("  {line}\n"));
     }
     if !table.rows.is_empty() {
-        out.push_str(&table.text(width));
+        out.push_str(&table.text(tables));
     } else if note.is_none() {
         out.push_str("  nothing\n");
     }

@@ -4,12 +4,13 @@
 use segment::Interval;
 use view::Sort;
 
+use super::orders::of_heading;
 use super::{TopArgs, View};
 use view::blocking::Forest;
 use view::panes;
 use view::rows::{Open, RowOptions};
 use view::statements::Section;
-use view::table::Table;
+use view::table::{Column, Table};
 use view::units::duration;
 use view::{functions, io, locks, population, statements};
 use view::{Reading, Recorded};
@@ -67,8 +68,18 @@ fn of_view(view: View, reading: &Reading) -> Option<String> {
     }
 }
 
-/// The table of a view.
+/// The table of a view. The column by which its rows are ordered is never dropped.
 pub fn table(view: View, reading: &Reading, wish: &RowOptions) -> Table {
+    let mut table = whole(view, reading, wish);
+    let ordered =
+        |column: &&mut Column| of_heading(view, &column.title).as_ref() == Some(&wish.sort);
+    if let Some(column) = table.columns.iter_mut().find(ordered) {
+        column.expendable = 0;
+    }
+    table
+}
+
+fn whole(view: View, reading: &Reading, wish: &RowOptions) -> Table {
     let interval = &reading.interval;
     match view {
         View::Waits => panes::waits(interval, wish),

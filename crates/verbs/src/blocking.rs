@@ -55,8 +55,6 @@ struct Json<'f> {
 
 /// How often `--watch` refreshes.
 const NAP: Duration = Duration::from_secs(1);
-/// Width if the output is not a terminal: texts are not cut.
-const WIDTH: usize = 10_000;
 
 /// Prints who is blocked.
 pub fn run(args: &BlockingArgs) -> Result<(), Error> {
@@ -91,13 +89,11 @@ fn show(args: &BlockingArgs, segment: &mut Segment, blocking: &mut Blocking) -> 
         writeln!(out)?;
         return Ok(out.flush()?);
     }
-    let width = command::terminal_width().unwrap_or(WIDTH);
     if args.watch {
         writeln!(out, "{}", view::table::time(time, &jiff::tz::TimeZone::system()))?;
     }
     for line in forest.lines() {
-        let cut: String = line.chars().take(width).collect();
-        writeln!(out, "{cut}")?;
+        writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
 }

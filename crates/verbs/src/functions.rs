@@ -62,8 +62,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long the server may take to reload its configuration.
 const RELOAD: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(50);
-/// Width if the output is not a terminal: enough for every column.
-const WIDTH: usize = 160;
 
 /// Shows, lists or sets probed functions.
 pub fn run(args: &FunctionsArgs) -> Result<(), Error> {
@@ -112,11 +110,10 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
                  (ALTER SYSTEM SET pg_tally.function_edges = on, then reload the configuration)"
             )?;
         }
-        return Ok(out.write_all(functions::tree(&interval).to_string().as_bytes())?);
+        return Ok(out.write_all(functions::tree(&interval).for_stdout().as_bytes())?);
     }
-    let width = command::terminal_width().unwrap_or(WIDTH);
     Ok(out.write_all(
-        functions::functions(&interval, &RowOptions::default()).text(width).as_bytes(),
+        functions::functions(&interval, &RowOptions::default()).for_stdout().as_bytes(),
     )?)
 }
 

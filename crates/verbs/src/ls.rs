@@ -120,14 +120,14 @@ fn print(rows: &[SegmentRow], out: &mut impl Write) -> Result<(), Error> {
     };
     let (running, ended) = (of(false), of(true));
     if !running.is_empty() {
-        out.write_all(table(&running).to_string().as_bytes())?;
+        out.write_all(table(&running).for_stdout().as_bytes())?;
     }
     if !ended.is_empty() {
         if !running.is_empty() {
             writeln!(out)?;
         }
         writeln!(out, "Segments of servers that have stopped:")?;
-        out.write_all(table(&ended).to_string().as_bytes())?;
+        out.write_all(table(&ended).for_stdout().as_bytes())?;
     }
     // Each error begins with the path.
     for error in rows.iter().filter_map(|row| row.error.as_ref()) {

@@ -67,10 +67,8 @@ pub struct StatementsArgs {
 
 /// Default number of rows.
 const ROWS: u32 = 20;
-/// Width of the table if the output is not a terminal: enough for every column and much of the text.
-const WIDTH: usize = 300;
-/// Width of a statement's page if the output is not a terminal.
-const PAGE: usize = 120;
+/// Width of sentences if the output is not a terminal.
+const WIDTH: usize = 120;
 
 /// The output of `--json`.
 #[derive(Debug, Serialize)]
@@ -179,7 +177,11 @@ fn table(args: &StatementsArgs, all: &StatementsTable) -> Result<(), Error> {
             writeln!(out, "{line}")?;
         }
     }
-    out.write_all(statements::table(all, shown, &wish).text(width).as_bytes())?;
+    let mut table = statements::table(all, shown, &wish);
+    if command::terminal_width().is_none() {
+        statements::with_whole_texts(&mut table, shown);
+    }
+    out.write_all(table.for_stdout().as_bytes())?;
     for line in wrap(&closing(all, shown, ordered.len()), width) {
         writeln!(out, "{line}")?;
     }
@@ -230,7 +232,7 @@ fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> Str
 /// One page for each row: several databases and users may have the same query ID.
 fn pages(all: &StatementsTable, color: bool) -> Result<(), Error> {
     let mut out = view::escape::coloured_stdout(color);
-    let width = command::terminal_width().unwrap_or(PAGE);
+    let width = command::terminal_width().unwrap_or(WIDTH);
     for row in &all.rows {
         let whole = all.interval_seconds.and_then(|_| all.whole(&row.key));
         for section in statements::page(all, Some(row), whole.as_ref()) {
@@ -242,6 +244,7 @@ fn pages(all: &StatementsTable, color: bool) -> Result<(), Error> {
                 writeln!(out, "{line}")?;
             }
             if let Some(table) = &section.table {
+                let width = command::terminal_width().unwrap_or(usize::MAX);
                 out.write_all(table.drawn(width, !speaks_utf8()).as_bytes())?;
             }
             writeln!(out)?;

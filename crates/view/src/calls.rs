@@ -51,6 +51,20 @@ impl CallSort {
         }
     }
 
+    /// The column that has its figure.
+    fn key(self) -> &'static str {
+        match self {
+            CallSort::Time => "elapsed",
+            CallSort::Count => "count",
+            CallSort::Wait => "wait",
+            CallSort::Decode => "decode",
+            CallSort::Rows => "rows",
+            CallSort::Trips => "trips",
+            CallSort::Bytes => "received",
+            CallSort::Failed => "failed",
+        }
+    }
+
     /// The rows in this order, equal ones by text.
     pub fn sorted(self, rows: &[CallRow]) -> Vec<&CallRow> {
         let mut rows: Vec<&CallRow> = rows.iter().collect();
@@ -82,15 +96,16 @@ const FIELDS: &[F] = &[
     F::new("statement", "Statement", Unit::Text, |row, _| one_line(&row.text).into()).elastic(),
 ];
 
-const KEYS: &str = "count, failed, elapsed, mean, p99, execute, fetch, decode, wait, rows, trips, \
-                    messages, sent, received, statement";
+const KEYS: &str =
+    "count:3, failed:8, elapsed, mean:2, p99:4, execute:6, fetch:7, decode:5, wait:1, rows:9, \
+                    trips:10, messages:13, sent:12, received:11, statement";
 
 /// The first `top` rows in this order.
 pub fn table(rows: &[CallRow], sort: CallSort, top: usize) -> Table {
     let figures = Picked::of_pane(choose!(FIELDS, KEYS));
     let lines = sort.sorted(rows).into_iter().take(top);
     let lines = lines.map(|row| Row::new(row.id.clone(), figures.cells(row, 0.0))).collect();
-    Table::from_rows(figures.columns.clone(), lines)
+    Table::from_rows(figures.columns.clone(), lines).sorted(sort.key())
 }
 
 /// The problems, one sentence each.

@@ -7,7 +7,8 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
-use std::io::{self, BufWriter, Stdout, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
+use std::os::fd::AsFd;
 
 /// First and last of each range of format characters (Unicode's general category Cf), line and paragraph
 /// separators, and others that are drawn as nothing (Default_Ignorable_Code_Point).
@@ -92,17 +93,27 @@ pub fn json(text: &str) -> Cow<'_, str> {
 
 /// Standard output for text and JSON that can neither control a terminal nor forge a line: [`Lines`].
 pub fn stdout() -> Lines<StdoutLock<'static>> {
-    Lines::new(process_stdout().lock())
+    coloured_stdout(false)
 }
 
 /// The same, but keeps the colours that renderers set, if any.
 pub fn coloured_stdout(color: bool) -> Lines<StdoutLock<'static>> {
-    Lines { color, ..stdout() }
+    Lines::coloured(process_stdout().lock(), color).wrapped(terminal_width())
 }
 
 /// The same for whole documents: writes are buffered, so it has to be flushed.
 pub fn buffered_stdout(color: bool) -> Lines<BufWriter<Stdout>> {
-    Lines::coloured(BufWriter::new(process_stdout()), color)
+    Lines::coloured(BufWriter::new(process_stdout()), color).wrapped(terminal_width())
+}
+
+/// Width of the terminal, in columns; `None`: standard output is no terminal, or it has no size.
+pub fn terminal_width() -> Option<usize> {
+    columns(&process_stdout())
+}
+
+fn columns(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok()).flatten();
+    size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// Raw standard output, for output that is not our text: output of other programs, man pages, and queries about
@@ -114,8 +125,115 @@ pub fn process_stdout() -> Stdout {
 /// Writes a message to standard error and ignores errors, because it may be closed. Lines after the first are
 /// indented, so that the contents of a message cannot look like another message.
 pub fn say(text: &str) {
-    let line = format!("tally: {}\n", visible(text).trim_end().replace('\n', "\n  "));
-    let _ = io::stderr().write_all(line.as_bytes());
+    say_lines(&format!("tally: {}\n", visible(text).trim_end().replace('\n', "\n  ")));
+}
+
+fn process_stderr() -> Stderr {
+    io::stderr()
+}
+
+/// Whether standard error shows each line as one: it is no terminal, or wide enough.
+pub fn fits_stderr(text: &str) -> bool {
+    columns(&process_stderr()).is_none_or(|width| text.lines().all(|it| shown_length(it) <= width))
+}
+
+/// Writes a message of several lines to standard error, likewise.
+pub fn say_lines(text: &str) {
+    let mut stderr = process_stderr();
+    let _ = stderr.write_all(wrap_text(text, columns(&stderr)).as_bytes());
+}
+
+/// `text` with each line wrapped that is longer than this.
+pub fn wrap_text(text: &str, width: Option<usize>) -> Cow<'_, str> {
+    match width {
+        Some(width) => {
+            let lines = text.split_inclusive('\n').map(|line| wrap_line(line, width));
+            Cow::Owned(lines.collect())
+        }
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// A line in several, if it is longer than `width`: they end at blanks, and continue below the first one's beginning,
+/// indented by two more. Colours take no space. JSON and addresses stay whole, so that they can be copied.
+fn wrap_line(line: &str, width: usize) -> Cow<'_, str> {
+    let (line_text, end) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
+    let is_json = line_text.starts_with(['{', '[']) && line_text.ends_with(['}', ']']);
+    if is_json || shown_length(line_text) <= width {
+        return Cow::Borrowed(line);
+    }
+    let indent = below(line_text);
+    let indent = if indent <= width / 2 { indent } else { 0 };
+    let mut out = String::with_capacity(line.len() + 16);
+    // Columns of the current line, and whether a word is in it.
+    let (mut at, mut has_word) = (0, false);
+    for piece in line_text.split_inclusive(' ') {
+        let word = piece.trim_end_matches(' ');
+        let length = shown_length(word);
+        if has_word && at + length > width {
+            out.truncate(out.trim_end_matches(' ').len());
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            (at, has_word) = (indent, false);
+        }
+        if length > 0 && at + length > width && !word.contains("://") {
+            // Longer than a line: in parts.
+            let mut rest = word;
+            while !rest.is_empty() {
+                let colour = first_color(rest).filter(|(begin, _)| *begin == 0);
+                let bytes = colour
+                    .map_or_else(|| rest.chars().next().map_or(1, char::len_utf8), |(_, it)| it);
+                if colour.is_none() {
+                    if at >= width {
+                        out.push('\n');
+                        out.extend(std::iter::repeat_n(' ', indent));
+                        at = indent;
+                    }
+                    at += 1;
+                }
+                out.push_str(&rest[..bytes]);
+                rest = &rest[bytes..];
+            }
+        } else {
+            out.push_str(word);
+            at += length;
+        }
+        has_word |= length > 0;
+        for _ in word.len()..piece.len() {
+            if at < width {
+                out.push(' ');
+                at += 1;
+            }
+        }
+    }
+    out.truncate(out.trim_end_matches(' ').len());
+    Cow::Owned(out + end)
+}
+
+/// Where a line continues: below the text after a name in front, as in "server      PostgreSQL", else two columns after its
+/// beginning.
+fn below(line: &str) -> usize {
+    let begin = line.len() - line.trim_start_matches(' ').len();
+    let gap = line[begin..].find("  ").map(|at| begin + at);
+    let after = gap.and_then(|gap| Some(gap + line[gap..].find(|c| c != ' ')?));
+    match after {
+        Some(after) if begin == 0 && after <= LONGEST_NAME => shown_length(&line[..after]),
+        _ => begin + 2,
+    }
+}
+
+/// Columns of a name and the blanks after it.
+const LONGEST_NAME: usize = 20;
+
+/// Characters without colours.
+fn shown_length(text: &str) -> usize {
+    let mut rest = text;
+    let mut length = 0;
+    while let Some((at, of)) = first_color(rest) {
+        length += rest[..at].chars().count();
+        rest = &rest[at + of..];
+    }
+    length + rest.chars().count()
 }
 
 /// The same, preceded by the target that the user specified.
@@ -128,38 +246,71 @@ pub fn say_of(target: Option<&str>, text: &str) {
 
 /// A writer of text that contains names and messages of other users.
 ///
-/// It escapes control characters and the characters that [`json`] escapes, which does not change the meaning of
-/// JSON. The output of each `write!` or `writeln!` is one line: a line feed before its end is escaped too, so
-/// that no name can forge a line. To write several lines whose parts are already clean, use `write_all`.
+/// It escapes control characters, and what [`json`] escapes; JSON does not change its meaning by that. And what one
+/// `write!` or `writeln!` writes is one line: a line feed before its end is escaped, too, so that no name can forge a
+/// line. Several lines, whose parts are then clean, are written by `write_all`.
+///
+/// On a terminal, longer lines than it is wide are wrapped.
 #[derive(Debug)]
-pub struct Lines<W> {
+pub struct Lines<W: Write> {
     inner: W,
     /// Whether colours are kept, that is, sequences of `ESC [ DIGITS m`.
     color: bool,
     /// The first bytes of a character that is not complete yet.
     begun: Vec<u8>,
+    /// Columns of the terminal; `None`: lines are not wrapped.
+    width: Option<usize>,
+    /// What is to be wrapped: the line that has not ended yet.
+    pending: String,
 }
 
 impl<W: Write> Lines<W> {
     /// Wraps another writer, without colours.
     pub fn new(inner: W) -> Lines<W> {
-        Lines { inner, color: false, begun: Vec::new() }
+        Lines { inner, color: false, begun: Vec::new(), width: None, pending: String::new() }
+    }
+
+    /// Wraps lines at this width.
+    pub fn wrapped(mut self, width: Option<usize>) -> Lines<W> {
+        self.width = width;
+        self
     }
 
     /// The same, but may keep colours.
     pub fn coloured(inner: W, color: bool) -> Lines<W> {
-        Lines { color, ..Lines::new(inner) }
+        let mut lines = Lines::new(inner);
+        lines.color = color;
+        lines
+    }
+
+    fn put(&mut self, text: &str) -> io::Result<()> {
+        if self.width.is_none() {
+            return self.inner.write_all(text.as_bytes());
+        }
+        for part in text.split_inclusive('\n') {
+            self.pending.push_str(part);
+            if part.ends_with('\n') {
+                self.put_pending()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the line that has not ended yet.
+    fn put_pending(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.pending);
+        self.inner.write_all(wrap_text(&line, self.width).as_bytes())
     }
 
     fn escaped(&mut self, text: &str) -> io::Result<()> {
         let mut rest = text;
         // Text between colours.
         while let Some((at, length)) = self.color.then(|| first_color(rest)).flatten() {
-            self.inner.write_all(visible(&rest[..at]).as_bytes())?;
-            self.inner.write_all(&rest.as_bytes()[at..at + length])?;
+            self.put(&visible(&rest[..at]))?;
+            self.put(&rest[at..at + length])?;
             rest = &rest[at + length..];
         }
-        self.inner.write_all(visible(rest).as_bytes())
+        self.put(&visible(rest))
     }
 }
 
@@ -175,7 +326,7 @@ fn first_color(text: &str) -> Option<(usize, usize)> {
 impl<W: Write> Write for Lines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-        if self.begun.is_empty() && bytes.iter().all(plain) {
+        if self.width.is_none() && self.begun.is_empty() && bytes.iter().all(plain) {
             return self.inner.write(bytes);
         }
         let mut all = std::mem::take(&mut self.begun);
@@ -187,7 +338,7 @@ impl<W: Write> Write for Lines<W> {
                 [] => {}
                 // The rest may follow.
                 begun if chunks.peek().is_none() && is_begun(begun) => self.begun = begun.to_vec(),
-                _ => self.inner.write_all("\u{fffd}".as_bytes())?,
+                _ => self.put("\u{fffd}")?,
             }
         }
         Ok(bytes.len())
@@ -207,7 +358,14 @@ impl<W: Write> Write for Lines<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.put_pending()?;
         self.inner.flush()
+    }
+}
+
+impl<W: Write> Drop for Lines<W> {
+    fn drop(&mut self) {
+        let _ = self.put_pending();
     }
 }
 
@@ -251,7 +409,41 @@ mod tests {
     fn written(lines: Lines<Vec<u8>>, write: impl Fn(&mut dyn Write)) -> String {
         let mut lines = lines;
         write(&mut lines);
-        String::from_utf8(lines.inner).unwrap()
+        lines.flush().unwrap();
+        String::from_utf8(std::mem::take(&mut lines.inner)).unwrap()
+    }
+
+    #[test]
+    fn lines_are_wrapped_at_blanks_and_continue_indented() {
+        let wrapped = |line: &str| wrap_text(line, Some(20)).into_owned();
+        assert_eq!(wrapped("  one two three four five\n"), "  one two three four\n    five\n");
+        assert_eq!(wrapped("as long as it may be\n"), "as long as it may be\n");
+        assert_eq!(wrapped("exactly as long as t x\n"), "exactly as long as t\n  x\n");
+        // Below the text after a name.
+        assert_eq!(wrapped("a     b c d e f g h i j"), "a     b c d e f g h\n      i j");
+        // Long words are divided, addresses are not.
+        assert_eq!(
+            wrapped("a /very/long/path/of/a/file x"),
+            "a\n  /very/long/path/of\n  /a/file x"
+        );
+        let address = "Open\n  http://127.0.0.1:9188/?token=1";
+        assert_eq!(wrapped("Open http://127.0.0.1:9188/?token=1"), address);
+        let json = "{\"key\": \"a long value of a key\"}\n";
+        assert_eq!(wrapped(json), json);
+        // Colours take no space.
+        let coloured = "\x1b[1mone\x1b[0m two three four five";
+        assert_eq!(wrapped(coloured), "\x1b[1mone\x1b[0m two three four\n  five");
+        assert_eq!(wrap_text("one two", None), "one two");
+    }
+
+    #[test]
+    fn a_writer_wraps_lines_written_in_parts() {
+        let shown = written(Lines::new(Vec::new()).wrapped(Some(10)), |out| {
+            write!(out, "one two ").unwrap();
+            out.write_all("three\nfour fünf sechs\nsi".as_bytes()).unwrap();
+            write!(out, "eben").unwrap();
+        });
+        assert_eq!(shown, "one two\n  three\nfour fünf\n  sechs\nsieben");
     }
 
     #[test]

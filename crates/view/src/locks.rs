@@ -15,6 +15,7 @@ use super::rows::{accepts, by, left, sorted, RowOptions};
 use super::table::field::{per, rate, Field, Picked};
 use super::table::{Cell, Row, Table, Tone, Unit};
 use super::timing;
+use crate::escape::wrap_text;
 use crate::Sort;
 
 /// Why there are no locks to show, or not those of the whole interval.
@@ -203,30 +204,25 @@ fn triple(timing: &Timing, seconds: f64) -> [String; 3] {
     ]
 }
 
-/// The per-second table: how long each lock was held, acquired and waited for, by mode and phase; then the times
-/// to read and handle commands.
-pub fn per_second(interval: &Interval, wish: &RowOptions) -> String {
-    let mut out = format!(
+/// The per-second table: how long each lock was held, acquired and
+/// waited for, by mode and phase; then the times to read and handle commands. Where that is wider than `width`, a lock
+/// has three rows.
+pub fn per_second(interval: &Interval, wish: &RowOptions, width: usize) -> String {
+    let head = format!(
         "Per second of {:.2} s at level locks (total {:.2} s); TIME and AVG in milliseconds. \
-         ACQUIRE includes its waits.\n",
+         ACQUIRE includes its waits.",
         interval.locks_seconds, interval.interval_seconds
     );
+    let mut out = wrap_text(&head, Some(width)).into_owned() + "\n";
     if let Some(note) = note(interval).filter(|_| interval.lwlocks.is_empty()) {
         out += &format!("{note}\n");
     } else {
-        let mut table =
-            Table::with_headings(&["", "", "HELD", "", "", "ACQUIRE", "", "", "WAIT", ""], 1..10);
-        let parts = ["COUNT", "TIME", "AVG"];
-        table.push_texts(std::iter::once("LOCK").chain([parts; 3].into_iter().flatten()));
         let rows = sorted(wanted(interval, wish), wish, |a, b| order(&wish.sort, a, b));
-        for row in rows {
-            let mut cells = vec![format!("{} {}", row.lock, context(row))];
-            for timing in [&row.held, &row.acquire, &row.wait] {
-                cells.extend(triple(timing, interval.locks_seconds));
-            }
-            table.push_texts(cells);
-        }
-        out += &table.to_string();
+        let wide = side_by_side(&rows, interval.locks_seconds);
+        out += &match wide.lines().all(|line| line.chars().count() <= width) {
+            true => wide,
+            false => one_below_the_other(&rows, interval.locks_seconds).text(width),
+        };
     }
     out.push('\n');
     let mut table = Table::with_headings(&["COMMAND", "COUNT", "TIME", "AVG"], 1..4);
@@ -238,7 +234,37 @@ pub fn per_second(interval: &Interval, wish: &RowOptions) -> String {
             table.push_texts(cells);
         }
     }
-    out + &table.to_string()
+    out + &table.text(width)
+}
+
+/// The locks with nine figures in a row.
+fn side_by_side(rows: &[&LwlockRow], seconds: f64) -> String {
+    let mut table =
+        Table::with_headings(&["", "", "HELD", "", "", "ACQUIRE", "", "", "WAIT", ""], 1..10);
+    let parts = ["COUNT", "TIME", "AVG"];
+    table.push_texts(std::iter::once("LOCK").chain([parts; 3].into_iter().flatten()));
+    for row in rows {
+        let mut cells = vec![format!("{} {}", row.lock, context(row))];
+        for timing in [&row.held, &row.acquire, &row.wait] {
+            cells.extend(triple(timing, seconds));
+        }
+        table.push_texts(cells);
+    }
+    table.to_string()
+}
+
+/// The same with three figures in a row.
+fn one_below_the_other(rows: &[&LwlockRow], seconds: f64) -> Table {
+    let mut table = Table::with_headings(&["LOCK", "", "COUNT", "TIME", "AVG"], 2..5);
+    for row in rows {
+        let name = format!("{} {}", row.lock, context(row));
+        let parts = [("held", &row.held), ("acquire", &row.acquire), ("wait", &row.wait)];
+        for (at, (part, timing)) in parts.into_iter().enumerate() {
+            let name = if at == 0 { name.clone() } else { String::new() };
+            table.push_texts([name, part.to_string()].into_iter().chain(triple(timing, seconds)));
+        }
+    }
+    table
 }
 
 #[cfg(test)]
@@ -255,7 +281,19 @@ mod tests {
 
     #[test]
     fn the_per_second_table() {
-        insta::assert_snapshot!(per_second(&sample::interval(), &wish()));
+        insta::assert_snapshot!(per_second(&sample::interval(), &wish(), usize::MAX));
+    }
+
+    #[test]
+    fn on_eighty_columns_a_lock_has_a_row_for_each_part() {
+        let text = per_second(&sample::interval(), &wish(), 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let wide = per_second(&sample::interval(), &wish(), usize::MAX);
+        let figures = |text: &str| {
+            let is_figure = |word: &&str| word.parse::<f64>().is_ok();
+            text.split_whitespace().filter(is_figure).map(String::from).collect::<Vec<_>>()
+        };
+        assert_eq!(figures(&text), figures(&wide));
     }
 
     #[test]
@@ -278,7 +316,7 @@ mod tests {
         interval.lwlocks.clear();
         let text = note(&interval).unwrap();
         assert!(text.contains("level is waits") && text.contains("tally level locks"), "{text}");
-        assert!(per_second(&interval, &wish()).contains("tally level locks"));
+        assert!(per_second(&interval, &wish(), 200).contains("tally level locks"));
         (interval.locks_seconds, interval.level) = (1.0, Level::Locks);
         assert_eq!(note(&interval), None);
     }

@@ -53,7 +53,21 @@ impl MethodSort {
         }
     }
 
-    /// Whether it requires CPU times.
+    /// The column that has its figure.
+    fn key(self) -> &'static str {
+        match self {
+            MethodSort::Count => "calls",
+            MethodSort::Incl => "seconds",
+            MethodSort::Excl => "exclusive",
+            MethodSort::Callees => "callees",
+            MethodSort::Cpu => "cpu",
+            MethodSort::CpuExcl => "cpu_exclusive",
+            MethodSort::CpuCallees => "cpu_callees",
+            MethodSort::Thrown => "thrown",
+        }
+    }
+
+    /// Whether it needs CPU times.
     pub fn needs_cpu(self) -> bool {
         matches!(self, MethodSort::Cpu | MethodSort::CpuExcl | MethodSort::CpuCallees)
     }
@@ -124,17 +138,24 @@ pub fn table(rows: &[FunctionRow], sort: MethodSort, top: usize) -> Table {
     let choice = if has_cpu(rows) {
         choose!(
             FIELDS,
-            "calls, thrown, seconds, exclusive, callees, cpu, cpu_exclusive, cpu_callees, method"
+            "calls:6, thrown:9, seconds:1, exclusive:2, callees:5, cpu:3, cpu_exclusive:7, \
+             cpu_callees:8, method"
         )
     } else if rows.iter().any(|row| row.bytes > 0) {
-        choose!(FIELDS, "calls, thrown, seconds, exclusive, callees, mean, p99, bytes, method")
+        choose!(
+            FIELDS,
+            "calls:5, thrown:8, seconds:1, exclusive:2, callees:6, mean:3, p99:4, bytes:7, method"
+        )
     } else {
-        choose!(FIELDS, "calls, thrown, seconds, exclusive, callees, mean, p99, method")
+        choose!(
+            FIELDS,
+            "calls:5, thrown:7, seconds:1, exclusive:2, callees:6, mean:3, p99:4, method"
+        )
     };
     let figures = Picked::of_pane(choice);
     let lines = sort.sorted(rows).into_iter().take(top);
     let lines = lines.map(|row| Row::new(method(row), figures.cells(row, 0.0))).collect();
-    Table::from_rows(figures.columns.clone(), lines)
+    Table::from_rows(figures.columns.clone(), lines).sorted(sort.key())
 }
 
 /// The tables of the original study, with their titles; without CPU times, only those of elapsed time.
@@ -150,6 +171,7 @@ pub fn tables(rows: &[FunctionRow], top: usize) -> Vec<(String, Table)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
     use segment::functions::FunctionTotals;
 
     fn row(name: &str, exclusive: u64, cpu: Option<u64>) -> FunctionRow {
@@ -166,6 +188,21 @@ mod tests {
         };
         assert_eq!(names(MethodSort::Excl), ["c", "a", "b"]);
         assert_eq!(names(MethodSort::Thrown), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn on_eighty_columns_the_column_of_the_order_is_shown() {
+        let name = "PgPreparedStatement.executeWithFlags(java.lang.String, int, boolean)";
+        let rows = [row(name, 1_000_000, Some(900_000))];
+        for sort in MethodSort::value_variants() {
+            let text = table(&rows, *sort, 5).text(80);
+            let column = FIELDS.iter().position(|field| field.key() == sort.key()).unwrap();
+            let title = FIELDS[column].title().to_uppercase();
+            assert!(text.lines().next().unwrap().contains(&title), "{sort:?}: {text}");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            let joined: String = text.split_whitespace().collect();
+            assert!(joined.contains("executeWithFlags"), "{text}");
+        }
     }
 
     #[test]

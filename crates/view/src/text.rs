@@ -9,7 +9,7 @@ use super::document::{
     number, Chart, ChartKind, Document, Fact, Heatmap, Plain, Table, Unit, Weight,
 };
 use super::html::MEASURED;
-use crate::escape::{process_stdout, visible};
+use crate::escape::{process_stdout, terminal_width, visible};
 use crate::statements::one_line;
 use crate::table::{speaks_utf8, wrap, Row};
 
@@ -29,8 +29,10 @@ const ASCII: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 /// How to draw the text.
 #[derive(Debug, Clone)]
 pub struct Style {
-    /// Line width in characters.
+    /// Line width of sentences, in characters.
     pub width: usize,
+    /// That of tables: nothing is left out where it is no terminal's.
+    pub tables: usize,
     /// Whether bars are ASCII.
     pub ascii: bool,
     /// Whether titles and warnings are highlighted.
@@ -47,9 +49,10 @@ impl Style {
     pub fn of_terminal(color: bool) -> Style {
         let stdout = process_stdout();
         let on_terminal = stdout.is_terminal();
-        let size = on_terminal.then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+        let width = terminal_width();
         Style {
-            width: size.map_or(WIDTH, |size| usize::from(size.ws_col)),
+            width: width.unwrap_or(WIDTH),
+            tables: width.unwrap_or(usize::MAX),
             ascii: on_terminal && !speaks_utf8(),
             color,
             zone: TimeZone::system(),
@@ -190,7 +193,7 @@ fn chart(
         let value = number(reference.value, Unit::Number);
         table.push_texts([reference.name.to_string(), value]);
     }
-    out.write_all(table.to_string().as_bytes())
+    out.write_all(table.drawn(style.tables, style.ascii).as_bytes())
 }
 
 /// A heat map in shades, with the longest times on top; a slash means that nothing was measured.
@@ -272,9 +275,10 @@ fn rows(out: &mut impl Write, of: &Table, style: &Style) -> io::Result<()> {
     let drawn = Table {
         columns: of.columns.clone(),
         rows: of.rows.iter().skip(skipped).take(ROWS).map(line).collect(),
+        sort: of.sort,
         ..Table::default()
     };
-    out.write_all(drawn.drawn(style.width, style.ascii).as_bytes())?;
+    out.write_all(drawn.drawn(style.tables, style.ascii).as_bytes())?;
     let left = of.rows.len().saturating_sub(ROWS);
     if left > 0 {
         let which = if by_time { "earlier" } else { "more" };

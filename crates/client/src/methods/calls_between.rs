@@ -9,7 +9,7 @@ use segment::{Interval, ProbeState, Segment};
 use serde::Serialize;
 use view::method_edges::{self, CallsBetween, Of};
 
-use crate::{is_java, ClientHead, WIDTH};
+use crate::{is_java, ClientHead};
 
 /// The probe by which the agent reports that it counts these calls.
 const PROBE: &str = "edges";
@@ -123,7 +123,6 @@ impl CallsBetweenArgs {
             return Ok(writeln!(out, "these methods have completed no calls of timed methods")?);
         }
         let table = method_edges::table(&rows, of, top.unwrap_or(usize::MAX));
-        let width = command::terminal_width().unwrap_or(WIDTH);
-        Ok(out.write_all(table.text(width).as_bytes())?)
+        Ok(out.write_all(table.for_stdout().as_bytes())?)
     }
 }

@@ -85,7 +85,7 @@ fn text(
         true => writeln!(out, "none")?,
         false => {
             let ascii = style.ascii || !speaks_utf8();
-            out.write_all(answer.value.drawn(style.width, ascii).as_bytes())?;
+            out.write_all(answer.value.drawn(style.tables, ascii).as_bytes())?;
         }
     }
     Ok(out.flush()?)

@@ -115,8 +115,11 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
         commands_per_unit: subject.commands_per_unit,
         margin: args.margin,
     };
-    let text = if args.json { result.json()? + "\n" } else { result.text() };
-    view::escape::stdout().write_all(text.as_bytes())?;
+    if args.json {
+        view::escape::stdout().wrapped(None).write_all((result.json()? + "\n").as_bytes())?;
+    } else {
+        view::escape::stdout().write_all(result.text().as_bytes())?;
+    }
     if record.interrupted {
         return interrupted();
     }

@@ -68,10 +68,19 @@ pub struct Computed<R> {
     pub results: R,
     /// Their tables.
     pub tables: Vec<Table>,
-    /// The answer as text.
+    /// The answer in sentences.
     pub text: String,
     /// The answer as a page.
     pub page: String,
+}
+
+impl<R> Computed<R> {
+    /// The answer as text, its tables of this width.
+    fn text_with_tables(&self, width: usize) -> String {
+        let tables = self.tables.iter();
+        let tables = tables.map(|table| format!("\n{}\n\n{}", table.title, table.text(width)));
+        self.text.clone() + &tables.collect::<String>()
+    }
 }
 
 /// A study's text and its origin.
@@ -141,7 +150,7 @@ pub fn list<E: Experiment>(json: bool) -> Result<(), Error> {
         let time = |size: &E::Size| length(E::size(size).1);
         columns.push_texts(vec![about.name, time(&about.quick), time(&about.proper), about.title]);
     }
-    Ok(out.write_all(columns.to_string().as_bytes())?)
+    Ok(out.write_all(columns.for_stdout().as_bytes())?)
 }
 
 /// Shows a study.
@@ -149,7 +158,8 @@ pub fn show<E: Experiment>(name: &str, file: bool, json: bool) -> Result<(), Err
     let found = find::<E>(name)?;
     let mut out = escape::stdout();
     if file {
-        return Ok(out.write_all(found.text.as_bytes())?);
+        // As it is, so that it can be copied.
+        return Ok(out.wrapped(None).write_all(found.text.as_bytes())?);
     }
     let about = E::describe(&parse::<E>(name, &found.text)?)?;
     if json {
@@ -190,7 +200,8 @@ pub fn report<E: Experiment>(folder: &Path, json: bool) -> Result<(), Error> {
         serde_json::to_writer(&mut out, &computed.results)?;
         return Ok(writeln!(out)?);
     }
-    out.write_all(computed.text.as_bytes())?;
+    let width = escape::terminal_width().unwrap_or(usize::MAX);
+    out.write_all(computed.text_with_tables(width).as_bytes())?;
     writeln!(out)?;
     Ok(writeln!(out, "Page: {}", folder.join("report.html").display())?)
 }
@@ -200,7 +211,7 @@ fn write<E: Experiment>(folder: &Path) -> Result<Computed<E::Results>, Error> {
     let computed = E::compute(folder)?;
     let put = |name: &str, text: &str| journal::replace(&folder.join(name), text.as_bytes());
     put("results.json", &(serde_json::to_string_pretty(&computed.results)? + "\n"))?;
-    put("tables.txt", &computed.text)?;
+    put("tables.txt", &computed.text_with_tables(usize::MAX))?;
     for (number, table) in computed.tables.iter().enumerate() {
         put(&format!("table-{}.csv", number + 1), &table.csv())?;
     }

@@ -103,7 +103,7 @@ impl Experiment for StorageStudies {
         let tables = tables::make_tables(&results);
         let charts = charts::draw_charts(&results, &courses);
         Ok(Computed {
-            text: text::render(&results, &tables),
+            text: text::render(&results),
             page: page::render(&results, &tables, &charts, &file),
             results,
             tables,

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Renders the answer as text.
 
-use view::table::Table;
-
 use super::answer::StorageResults;
 
-/// Renders sentences, facts and tables.
-pub fn render(answer: &StorageResults, tables: &[Table]) -> String {
+/// Render sentences and facts.
+pub fn render(answer: &StorageResults) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
     for line in facts(answer) {
         text += &format!("{line}\n");
@@ -14,9 +12,6 @@ pub fn render(answer: &StorageResults, tables: &[Table]) -> String {
     text.push('\n');
     for line in &answer.sentences {
         text += &format!("{line}\n");
-    }
-    for table in tables {
-        text += &format!("\n{}\n\n{}", table.title, table);
     }
     text
 }

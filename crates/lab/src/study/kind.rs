@@ -120,7 +120,7 @@ impl Experiment for ServerStudies {
         let tables = tables::make_tables(&plan, &cells, &results);
         let charts = charts::draw_charts(&plan, &cells, &results);
         Ok(Computed {
-            text: text::render(&results, &tables),
+            text: text::render(&results),
             page: page::render(&plan, &cells, &results, &tables, &charts),
             results,
             tables,

@@ -3,10 +3,9 @@
 
 use super::answer::{ArmVerdict, StudyResults};
 use super::tables::change;
-use view::table::Table;
 
-/// Renders facts, verdicts and tables.
-pub fn render(answer: &StudyResults, tables: &[Table]) -> String {
+/// Render facts and verdicts.
+pub fn render(answer: &StudyResults) -> String {
     let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
     for line in facts(answer) {
         text += &format!("{line}\n");
@@ -15,9 +14,6 @@ pub fn render(answer: &StudyResults, tables: &[Table]) -> String {
         text += &format!("\n{line}");
     }
     text.push('\n');
-    for table in tables {
-        text += &format!("\n{}\n\n{}", table.title, table);
-    }
     text
 }
 

@@ -114,6 +114,10 @@ pub struct ProfileDiffArgs {
     /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
+    /// Print help
+    // The flag of `tally profile`, whose -h is the host, is not this one's.
+    #[arg(short = 'h', long, action = clap::ArgAction::Help)]
+    pub help: Option<bool>,
 }
 
 fn length(text: &str) -> Result<Duration, String> {

@@ -22,10 +22,7 @@ struct Json<'c> {
     comparison: &'c ProfileComparison,
 }
 
-/// Width of the tables, enough for whole function names.
-const WIDTH: usize = 160;
-
-/// Compares the profiles of two files.
+/// Compare the profiles of two files.
 pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
     let (a, b) = (Profile::read(&args.a)?, Profile::read(&args.b)?);
     for (profile, path) in [(&a, &args.a), (&b, &args.b)] {
@@ -77,7 +74,7 @@ fn text(a: &Profile, b: &Profile, found: &ProfileComparison, rows: usize, color:
     let mut section = |title: String, mut table: Table| {
         table.rows.truncate(rows);
         let title = if color { format!("\x1b[1m{title}\x1b[0m") } else { title };
-        let _ = write!(out, "\n{title}\n{}", table.text(WIDTH));
+        let _ = write!(out, "\n{title}\n{}", table.for_stdout());
     };
     section(format!("Time per {per} by account, exact"), accounts(found));
     let images = table(&found.images, &["IMAGE"], |key| vec![key.as_str().into()]);

@@ -61,7 +61,7 @@ impl Files {
 
 fn page(profile: &Profile) -> Result<String, Error> {
     let title = format!("Profile of {}, {}", profile.server, profile.host);
-    view::page::flame(&title, &text::text(profile, ROWS, WIDTH, false), profile)
+    view::page::flame(&title, &text::text(profile, ROWS, (WIDTH, WIDTH), false), profile)
 }
 
 fn format(path: &Path) -> Result<Format, Error> {

@@ -12,7 +12,7 @@ use view::units::{duration, percent, whole};
 
 use super::tables;
 
-/// Width if the output is not a terminal.
+/// Width of sentences if the output is not a terminal.
 const WIDTH: usize = 100;
 /// Number of images whose functions `--system` lists, and how many of them belong to the server.
 const IMAGES: usize = 5;
@@ -20,14 +20,20 @@ const OURS: usize = 3;
 
 /// Prints the profile.
 pub fn print(profile: &Profile, rows: usize, color: bool) -> Result<(), Error> {
-    let width = command::terminal_width().unwrap_or(WIDTH);
+    let terminal = command::terminal_width();
+    let widths = (terminal.unwrap_or(WIDTH), terminal.unwrap_or(usize::MAX));
     let mut out = view::escape::coloured_stdout(color);
-    out.write_all(text(profile, rows, width, color).as_bytes())?;
+    out.write_all(text(profile, rows, widths, color).as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// The profile as text of this width.
-pub fn text(profile: &Profile, rows: usize, width: usize, color: bool) -> String {
+/// It as text, its sentences and its tables of these widths.
+pub fn text(
+    profile: &Profile,
+    rows: usize,
+    (width, tables): (usize, usize),
+    color: bool,
+) -> String {
     let mut out = String::new();
     for line in head(profile) {
         for part in wrap(&line, width) {
@@ -39,7 +45,7 @@ pub fn text(profile: &Profile, rows: usize, width: usize, color: bool) -> String
             return;
         }
         let title = if color { format!("\x1b[1m{title}\x1b[0m") } else { title.to_string() };
-        let _ = write!(out, "\n{title}\n{}", table.text(width));
+        let _ = write!(out, "\n{title}\n{}", table.text(tables));
     };
     section("Accounts: exact ledger, and samples of all sessions", tables::accounts(profile));
     let ours = |stack: &Stack| profile.is_ours(stack);

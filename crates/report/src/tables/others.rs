@@ -76,7 +76,7 @@ pub fn event_table<'e>(
         Column::new("process", "Kind of process", Unit::Text).expendable(1),
         Column::new("database", "Database", Unit::Text).expendable(4),
         Column::new("user", "User", Unit::Text).expendable(5),
-        Column::new("text", "What", Unit::Text).elastic(),
+        Column::new("text", "What", Unit::Text).wrapped(),
     ];
     let mut table = Table::new(id, title, columns).sorted("time");
     for row in events {
@@ -112,7 +112,7 @@ pub fn settings(settings: &[Setting]) -> Table {
     const FIELDS: &[F] = &[
         F::new("group", "Of", Unit::Text, |row, _| row.group.as_str().into()),
         F::new("name", "Setting", Unit::Text, |row, _| row.name.as_str().into()),
-        F::new("value", "Value", Unit::Text, |row, _| row.value.as_str().into()).elastic(),
+        F::new("value", "Value", Unit::Text, |row, _| row.value.as_str().into()).wrapped(),
         F::new("changed", "Changed", Unit::Time, |row, _| row.changed.into())
             .help("empty if set since the start"),
     ];

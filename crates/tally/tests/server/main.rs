@@ -114,4 +114,5 @@ mod unwinding;
 mod upgrade;
 mod views;
 mod wal;
+mod widths;
 mod written_files;

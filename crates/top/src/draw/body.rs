@@ -12,6 +12,7 @@ use ratatui::Frame;
 use crate::screen::{of_heading, Screen};
 use crate::trend;
 use terminal::{heading, line, Viewport};
+use view::escape::wrap_text;
 use view::statements::Section;
 use view::table::{fit, wrap, Column, Layout, Table, Unit};
 
@@ -131,11 +132,17 @@ pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], ar
 pub fn trace(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let Some(text) = &screen.trace else { return };
     screen.page = usize::from(area.height);
-    screen.cursor = screen.cursor.min(text.len().saturating_sub(screen.page));
-    let shown = text.iter().skip(screen.cursor).take(screen.page);
-    let lines: Vec<Line<'_>> =
-        shown.map(|line| Line::raw(fit(line, usize::from(area.width), false))).collect();
+    let wrapped: Vec<String> =
+        text.iter().flat_map(|line| continued(line, usize::from(area.width))).collect();
+    screen.cursor = screen.cursor.min(wrapped.len().saturating_sub(screen.page));
+    let shown = wrapped.into_iter().skip(screen.cursor).take(screen.page);
+    let lines: Vec<Line<'_>> = shown.map(Line::raw).collect();
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// A line in several, which continue below the first one's beginning.
+fn continued(line: &str, width: usize) -> Vec<String> {
+    wrap_text(line, Some(width)).lines().map(String::from).collect()
 }
 
 /// A section of a page.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 
-use super::{orders, Ask, Mode, Screen, PANES};
+use super::{Ask, Mode, Screen, PANES};
 use crate::args::SPEEDS;
 use crate::help::HELP;
+use crate::orders;
 use crate::saved::INTERVALS;
 use crate::View;
 use crate::{moment, mouse};

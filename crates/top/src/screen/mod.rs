@@ -4,7 +4,6 @@
 
 mod act;
 mod ask;
-mod orders;
 mod session;
 
 #[cfg(test)]
@@ -33,9 +32,9 @@ use view::statements::{page, Section};
 use view::table::{speaks_utf8, Table};
 use view::Reading;
 
+pub use crate::orders::of_heading;
 pub use ask::Request;
 pub use ask::{Ask, Mode};
-pub use orders::of_heading;
 
 /// The panes, in order; the key of each is its digit.
 pub const PANES: [(&str, View); 10] = [

@@ -22,15 +22,16 @@ pub struct Forecast {
     pub besides_seconds: Option<f64>,
 }
 
-// Work other than reading the clock, in ns, as measured on servers under load (docs/results.md):
-// level waits: a select costs 70 ns, of which 28 are two clock readings; a TPC-B transaction 1.9 us, of which
-// 300 ns are 22 readings. Level locks: 35 ns for each of a select's 15 locks, of which 18 are two readings.
-// Functions: 33 ns for a call, of which 18 are readings. EXPLAIN ANALYZE: what it adds with TIMING OFF, 3.3 to
-// 4.0 ms for 900,000 rows.
-const SELECT_OTHER: f64 = 42.0;
-const TPCB_OTHER: f64 = 1_600.0;
-const LOCK_OTHER: f64 = 17.0;
+// Work other than reading the clock, ns: what was measured on servers under load (docs/results.md), less the readings.
+// A select of 21.9 us costs 243 ns, 28 of them for two readings: figure waits-select: +1.11 % ± 0.08
+const SELECT_OTHER: f64 = 215.0;
+// A TPC-B of 407 us costs 10.2 us, 0.3 of them for 22 readings: figure waits-tpcb: +2.51 % ± 0.28
+const TPCB_OTHER: f64 = 9_900.0;
+// A select of 22.3 us with 15 locks, less level waits, costs 84 ns a lock, 18 of them for readings: figure locks-select: +6.74 % ± 0.18
+const LOCK_OTHER: f64 = 66.0;
+// A call, 18 ns of it for readings: figure function-probe: 32.8 ns (27.2 .. 34.8)
 const FUNCTION_OTHER: f64 = 15.0;
+// What EXPLAIN ANALYZE adds with TIMING OFF, 3.3 to 4.0 ms for 900,000 rows.
 const ROW_OTHER: f64 = 4.0;
 
 /// All estimates, except those of clocks that cannot be read.

@@ -18,7 +18,9 @@ const PAIRS_SHOWN: usize = 10;
 /// Writes the whole result, the verdict last.
 pub fn text(outcome: &ClockTest, out: &mut impl Write) -> io::Result<()> {
     let report = &outcome.report;
-    writeln!(out, "{}", machine(report))?;
+    for line in machine(report).lines() {
+        writeln!(out, "{line}")?;
+    }
     writeln!(out)?;
     readings(report, out)?;
     writeln!(out)?;
@@ -87,6 +89,10 @@ fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
         ],
         2..11,
     );
+    for (title, rank) in [("p90", 4), ("p99.9", 3), ("EQUAL", 2), ("MEAN", 1)] {
+        let column = table.columns.iter_mut().find(|column| column.title == title);
+        column.into_iter().for_each(|column| column.expendable = rank);
+    }
     for clock in &report.sources {
         let cost = &clock.loop_cost;
         let mut row = vec![clock.name.clone(), users(clock)];
@@ -109,7 +115,7 @@ fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
         });
         table.push_texts(row);
     }
-    out.write_all(table.to_string().as_bytes())
+    out.write_all(table.for_stdout().as_bytes())
 }
 
 fn users(clock: &ClockReport) -> String {
@@ -144,7 +150,7 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
             clock.faults.iter().map(|fault| fault.kind.word()).collect::<Vec<_>>().join(", "),
         ]);
     }
-    out.write_all(table.to_string().as_bytes())
+    out.write_all(table.for_stdout().as_bytes())
 }
 
 fn bounds(min: f64, max: f64) -> String {
@@ -185,7 +191,7 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out)?;
-    out.write_all(table.to_string().as_bytes())
+    out.write_all(table.for_stdout().as_bytes())
 }
 
 /// CPU pairs, by the server's clock; if there are many, those with the largest differences.
@@ -223,7 +229,7 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
             if pair.proven { "skewed".into() } else { String::new() },
         ]);
     }
-    out.write_all(table.to_string().as_bytes())?;
+    out.write_all(table.for_stdout().as_bytes())?;
     if pairs.len() > PAIRS_SHOWN {
         writeln!(
             out,
@@ -257,7 +263,7 @@ fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if gaps.unknown.count > 0 {
         add("unknown (one of these)", gaps.unknown);
     }
-    out.write_all(table.to_string().as_bytes())
+    out.write_all(table.for_stdout().as_bytes())
 }
 
 /// The estimated cost of timing.
@@ -276,7 +282,7 @@ fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
             duration(forecast.clock_seconds + forecast.besides_seconds.unwrap_or(0.0)),
         ]);
     }
-    out.write_all(table.to_string().as_bytes())
+    out.write_all(table.for_stdout().as_bytes())
 }
 
 /// The estimates, compared with measurements on a server.
@@ -296,7 +302,7 @@ fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
             verdict(check).into(),
         ]);
     }
-    out.write_all(table.to_string().as_bytes())?;
+    out.write_all(table.for_stdout().as_bytes())?;
     let explain = verified.explain;
     writeln!(
         out,

@@ -26,7 +26,7 @@ pub use flood::Flood;
 pub use histogram::Bucket;
 pub use model::{StatementsTable, TableRow};
 pub use page::{page, Section};
-pub use pane::{beginning, note, one_line, ordered, own, statements, table};
+pub use pane::{beginning, note, one_line, ordered, own, statements, table, with_whole_texts};
 pub use plans::PlanRow;
 pub use row::{Moments, Quantiles, StatementFigures};
 pub use split::{ActivityRow, Split};

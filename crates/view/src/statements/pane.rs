@@ -116,6 +116,10 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
         None => columns!("calls"),
     });
     let mut columns = figures.columns.clone();
+    for (at, class) in most_waited_for(rows).into_iter().enumerate() {
+        let column = columns.iter_mut().find(|column| column.key == share_of(class));
+        column.into_iter().for_each(|column| column.expendable = CLASSES[at].1);
+    }
     if activity.is_some() {
         columns.push(Column::new("activity_share", "%ACTIVITY", Unit::Share));
     }
@@ -143,6 +147,60 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
         ..Row { key: OWN.to_string(), ..row(&own) }
     });
     Table::from_rows(columns, rows.iter().map(row).chain(own).collect())
+        .keeping(ordered_by(&wish.sort))
+}
+
+/// The classes of a statement's time, and when to drop the column of that with most time, of the next, ...: what statements
+/// wait for most is what was found, so it stays.
+const CLASSES: [(WaitClass, u8); 7] = [
+    (WaitClass::Cpu, 0),
+    (WaitClass::Io, 3),
+    (WaitClass::Lock, 4),
+    (WaitClass::Lwlock, 5),
+    (WaitClass::Client, 12),
+    (WaitClass::Ipc, 13),
+    (WaitClass::Other, 13),
+];
+
+/// The classes, those first in which these statements spend most time.
+fn most_waited_for(rows: &[&StatementFigures]) -> [WaitClass; 7] {
+    let mut classes = CLASSES.map(|(class, _)| class);
+    let seconds =
+        |class: &WaitClass| -> f64 { rows.iter().map(|row| row.split.class(*class)).sum() };
+    classes.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));
+    classes
+}
+
+/// The column with a class's share.
+fn share_of(class: WaitClass) -> &'static str {
+    match class {
+        WaitClass::Cpu => "cpu_share",
+        WaitClass::Io => "io_share",
+        WaitClass::Lock => "lock_share",
+        WaitClass::Lwlock => "lwlock_share",
+        WaitClass::Client => "client_share",
+        WaitClass::Ipc => "ipc_share",
+        _ => "other_share",
+    }
+}
+
+/// Columns of the figure by which statements are ordered.
+fn ordered_by(sort: &Sort) -> &'static [&'static str] {
+    match sort {
+        Sort::Time => &["seconds"],
+        Sort::Count => &["calls", "per_second"],
+        Sort::Mean => &["mean_seconds"],
+        Sort::P99 => &["p99_seconds"],
+        Sort::Max => &["max_seconds"],
+        Sort::Rows => &["rows_per_call"],
+        Sort::Cpu => &["cpu_share"],
+        Sort::Io => &["io_share"],
+        Sort::Lock => &["lock_share"],
+        Sort::Lwlock => &["lwlock_share"],
+        Sort::Client => &["client_share"],
+        Sort::Ipc => &["ipc_share"],
+        Sort::Name | Sort::Activity(_) => &[],
+    }
 }
 
 /// Key of the row that stands for tally's own statements.
@@ -184,6 +242,14 @@ fn tone(row: &StatementFigures) -> Tone {
     }
 }
 
+/// Shows the whole text of these statements, whose table it is, on one line.
+pub fn with_whole_texts(table: &mut Table, rows: &[&StatementFigures]) {
+    for (line, row) in table.rows.iter_mut().zip(rows) {
+        let words: Vec<&str> = row.text().split_whitespace().collect();
+        line.cells.last_mut().into_iter().for_each(|cell| *cell = words.join(" ").into());
+    }
+}
+
 /// Longer than any terminal is wide.
 const BEGINNING: usize = 500;
 
@@ -217,6 +283,7 @@ mod tests {
     use super::*;
     use crate::rows::Open;
     use crate::sample;
+    use crate::statements::ActivityRow;
 
     fn wish(sort: Sort) -> RowOptions {
         RowOptions { sort, reverse: false, filter: String::new(), idle: false, open: Open::All }
@@ -258,6 +325,27 @@ mod tests {
             statements(&all, &wish(Sort::Activity("io:walsync".into()))).text(240),
             statements(&all, &with_nested).text(100)
         ));
+    }
+
+    #[test]
+    fn on_eighty_columns_the_class_that_takes_the_time_and_the_order_are_shown() {
+        let mut all = sample::statements();
+        for row in &mut all.rows {
+            let seconds = row.seconds * 0.97;
+            row.activities = vec![ActivityRow {
+                phase: "execute".into(),
+                activity: "Lock:transactionid".into(),
+                class: WaitClass::Lock,
+                count: 1,
+                seconds,
+            }];
+            row.split = Split::from_activities(&row.activities);
+        }
+        let text = statements(&all, &wish(Sort::Rows)).text(80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let heading: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+        assert!(heading.contains(&"%LOCK") && heading.contains(&"ROWS/CALL"), "{text}");
+        assert!(text.contains("97.0"), "{text}");
     }
 
     #[test]

@@ -20,7 +20,17 @@ impl<R> Field<R> {
         Self { column: Column::new(key, title, unit), head: "", value }
     }
 
-    /// Sets the title in a terminal; by default, it is the title in capitals.
+    /// Its key.
+    pub fn key(&self) -> &'static str {
+        self.column.key
+    }
+
+    /// Its title in documents.
+    pub fn title(&self) -> &str {
+        &self.column.title
+    }
+
+    /// Sets the heading in a terminal; without it, the title in capitals.
     pub const fn head(mut self, head: &'static str) -> Self {
         self.head = head;
         self
@@ -41,6 +51,13 @@ impl<R> Field<R> {
     /// Lets the column take the remaining width.
     pub const fn elastic(mut self) -> Self {
         self.column.elastic = true;
+        self
+    }
+
+    /// Lets the column take the remaining width and as many lines as it needs.
+    pub const fn wrapped(mut self) -> Self {
+        self.column.elastic = true;
+        self.column.wrapped = true;
         self
     }
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A table that fits the given width; columns of low priority are dropped first.
+//! A table that fits the given width: columns of low priority are dropped first, never the one by which the rows are
+//! ordered. In a text, what does not fit in its column continues on the next line, and where not even that helps, each
+//! row is a list.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Row, Table};
-use crate::escape::visible;
+use crate::escape::{terminal_width, visible};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -13,6 +15,8 @@ const GAP: usize = 2;
 const BAR: std::ops::RangeInclusive<usize> = 8..=30;
 /// Other columns are dropped before running text becomes narrower than this.
 const ELASTIC: usize = 24;
+/// Where a text column would become shorter than this, a row is a list.
+const SHORTEST: usize = 12;
 
 /// A table's layout for a given width.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +39,22 @@ impl Table {
         cells.max().unwrap_or(0).max(self.columns[at].title.chars().count())
     }
 
-    /// Fits the table into `width` characters. If no more columns can be dropped, running text shrinks first,
-    /// then the first column.
+    /// When to drop a column; 0: it is kept.
+    fn rank(&self, at: usize) -> u8 {
+        let column = &self.columns[at];
+        match self.sort {
+            Some(key) if key == column.key => 0,
+            _ => column.expendable,
+        }
+    }
+
+    /// Whether no row has anything in this column.
+    fn is_blank(&self, at: usize) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(|row| self.text_of(row, at).is_empty())
+    }
+
+    /// Fits the table into `width` characters. Columns without any cell are dropped first, then those of low priority.
+    /// When no more can be dropped, running text shrinks, then the other text columns, the widest first.
     pub fn layout(&self, width: usize) -> Layout {
         let mut shown: Vec<(usize, usize)> = (0..self.columns.len())
             .map(|at| {
@@ -50,23 +68,22 @@ impl Table {
         };
         let mut bar = if self.bars_after.is_some() { *BAR.start() } else { 0 };
         while needed(&shown, bar) > width {
+            if let Some(blank) = shown.iter().position(|s| self.is_blank(s.0)) {
+                shown.remove(blank);
+                continue;
+            }
             let worst = shown
                 .iter()
                 .enumerate()
-                .filter(|(_, s)| self.columns[s.0].expendable > 0)
-                .max_by_key(|(_, s)| self.columns[s.0].expendable)
+                .filter(|(_, s)| self.rank(s.0) > 0)
+                .max_by_key(|(_, s)| self.rank(s.0))
                 .map(|(at, _)| at);
             match worst {
                 Some(at) => drop(shown.remove(at)),
                 None if bar > 0 => bar = 0,
                 None => {
-                    let elastic = shown.iter().position(|s| self.columns[s.0].elastic);
-                    for at in elastic.into_iter().chain([0]) {
-                        let over = needed(&shown, bar).saturating_sub(width);
-                        if let Some(column) = shown.get_mut(at) {
-                            column.1 = column.1.saturating_sub(over).max(1);
-                        }
-                    }
+                    let over = needed(&shown, bar).saturating_sub(width);
+                    self.shrink(&mut shown, over);
                     break;
                 }
             }
@@ -74,12 +91,29 @@ impl Table {
         self.drop_zeros(&mut shown, |shown| width.saturating_sub(needed(shown, bar)));
         let spare = width.saturating_sub(needed(&shown, bar));
         if let Some(elastic) = shown.iter_mut().find(|s| self.columns[s.0].elastic) {
-            elastic.1 = (elastic.1 + spare).min(self.widest(elastic.0));
+            elastic.1 = elastic.1.saturating_add(spare).min(self.widest(elastic.0));
         }
         if bar > 0 {
-            bar = (bar + width - needed(&shown, bar)).min(*BAR.end());
+            let spare = width.saturating_sub(needed(&shown, bar));
+            bar = bar.saturating_add(spare).min(*BAR.end());
         }
         Layout { shown, bar }
+    }
+
+    /// Takes so many characters from text columns: from running text, then from the widest.
+    fn shrink(&self, shown: &mut [(usize, usize)], mut over: usize) {
+        if let Some(elastic) = shown.iter_mut().find(|s| self.columns[s.0].elastic) {
+            let taken = over.min(elastic.1.saturating_sub(1));
+            elastic.1 -= taken;
+            over -= taken;
+        }
+        let is_text = |at: usize| !self.columns[at].right() && !self.columns[at].elastic;
+        while over > 0 {
+            let texts = shown.iter_mut().filter(|s| is_text(s.0) && s.1 > 1);
+            let Some(widest) = texts.max_by_key(|s| s.1) else { return };
+            widest.1 -= 1;
+            over -= 1;
+        }
     }
 
     /// Running text that does not fit takes the place of columns without any figure, those of low priority first.
@@ -95,13 +129,11 @@ impl Table {
         let is_zero = |at: usize| {
             self.rows.iter().all(|row| row.cells.get(at).is_none_or(super::Cell::is_nothing))
         };
-        while own + spare(shown) < wanted {
+        while own.saturating_add(spare(shown)) < wanted {
             let zeros = shown.iter().enumerate().filter(|(_, s)| {
-                let column = &self.columns[s.0];
-                column.expendable > 0 && column.unit.is_figure() && is_zero(s.0)
+                self.rank(s.0) > 0 && self.columns[s.0].unit.is_figure() && is_zero(s.0)
             });
-            let Some(at) = zeros.max_by_key(|(_, s)| self.columns[s.0].expendable).map(|z| z.0)
-            else {
+            let Some(at) = zeros.max_by_key(|(_, s)| self.rank(s.0)).map(|z| z.0) else {
                 return;
             };
             shown.remove(at);
@@ -142,17 +174,80 @@ impl Table {
         self.drawn(width, true)
     }
 
-    /// As [`Self::lines`], with bars of block characters unless `ascii`.
+    /// The whole table for standard output: as wide as the terminal, or as it is where that is none.
+    pub fn for_stdout(&self) -> String {
+        self.text(terminal_width().unwrap_or(usize::MAX))
+    }
+
+    /// As [`Self::text`], with bars of block characters unless `ascii`.
     pub fn drawn(&self, width: usize, ascii: bool) -> String {
         let layout = self.layout(width);
+        let is_cramped = |&(at, wide): &(usize, usize)| {
+            let column = &self.columns[at];
+            !column.right() && !column.elastic && wide < self.widest(at).min(SHORTEST)
+        };
+        if self.width(&layout) > width || layout.shown.iter().any(is_cramped) {
+            return self.listed(width);
+        }
         let mut text = String::from(self.heading(&layout).trim_end());
         text.push('\n');
         for row in &self.rows {
             let bar = bar(row.bar.unwrap_or(0.0), layout.bar, ascii);
-            text.push_str(self.line(row, &layout, &bar).trim_end());
-            text.push('\n');
+            let mut cells: Vec<(usize, usize, Vec<String>)> = layout
+                .shown
+                .iter()
+                .map(|&(at, wide)| (at, wide, self.wrapped_cell(row, at, wide)))
+                .collect();
+            let lines = cells.iter().map(|(_, _, lines)| lines.len()).max().unwrap_or(0).max(1);
+            for number in 0..lines {
+                let parts = cells.iter_mut().map(|(at, wide, lines)| {
+                    let part = lines.get_mut(number).map(std::mem::take).unwrap_or_default();
+                    (*at, fit(&part, *wide, self.columns[*at].right()))
+                });
+                let blank = " ".repeat(layout.bar);
+                let bar = if number == 0 { &bar } else { &blank };
+                text.push_str(self.join(parts, &layout, bar).concat().trim_end());
+                text.push('\n');
+            }
         }
         text
+    }
+
+    /// A cell in lines of at most `width` characters. The text of a statement has one line.
+    fn wrapped_cell(&self, row: &Row, at: usize, width: usize) -> Vec<String> {
+        let text = self.text_of(row, at);
+        let text = visible(&text);
+        let column = &self.columns[at];
+        let is_statement = column.elastic && !column.wrapped;
+        if is_statement || text.chars().count() <= width {
+            return vec![text.into_owned()];
+        }
+        let indent = text.len() - text.trim_start_matches(' ').len();
+        let indent = if 2 * indent > width { 0 } else { indent };
+        let lines = wrap(text.trim_start(), width - indent);
+        lines.into_iter().map(|line| format!("{:indent$}{line}", "")).collect()
+    }
+
+    /// Each row as a list of headings and cells, with an empty line between rows.
+    fn listed(&self, width: usize) -> String {
+        let titles = self.columns.iter().map(|column| column.title.chars().count());
+        let heading = titles.max().unwrap_or(0).min(width / 2);
+        let space = width.saturating_sub(heading + GAP).max(1);
+        let rows = self.rows.iter().map(|row| {
+            let mut text = String::new();
+            for (at, column) in self.columns.iter().enumerate() {
+                let cell = self.text_of(row, at);
+                let title = fit(&column.title, heading, false);
+                for (number, line) in wrap(cell.trim_start(), space).iter().enumerate() {
+                    let title = if number == 0 { &*title } else { "" };
+                    let line = format!("{title:heading$}  {line}");
+                    text.push_str(line.trim_end());
+                    text.push('\n');
+                }
+            }
+            text
+        });
+        rows.collect::<Vec<_>>().join("\n")
     }
 
     /// A row in this layout, with `bar` between the columns.
@@ -293,6 +388,11 @@ mod tests {
         assert_eq!(columns(33), (vec![0, 1], 9));
         assert_eq!(columns(25), (vec![0, 1], 0));
         assert_eq!(table.layout(15).shown, [(0, 8), (1, 5)]);
+        // The column by which the rows are ordered stays.
+        let mut sorted = table.clone();
+        (sorted.columns[3].key, sorted.sort) = ("p50", Some("p50"));
+        let shown: Vec<usize> = sorted.layout(33).shown.iter().map(|s| s.0).collect();
+        assert_eq!(shown, [0, 1, 3]);
         assert_eq!(table.layout(0).shown[0].1, 1);
     }
 
@@ -328,6 +428,43 @@ mod tests {
         assert_eq!(shown(&table, 82), [0, 1, 4]);
         table.rows[0].cells[3] = Cell::Number(0.1);
         assert_eq!(shown(&table, 82), [0, 1, 3, 4]);
+    }
+
+    #[test]
+    fn a_column_without_any_cell_is_dropped_first() {
+        let mut table = table();
+        table.columns.push(Column::new("", "A CALL", Unit::Share));
+        table.rows[0].cells.push("".into());
+        let shown =
+            |table: &Table| -> Vec<usize> { table.layout(50).shown.iter().map(|s| s.0).collect() };
+        assert_eq!(shown(&table), [0, 1, 2, 3]);
+        table.rows[0].cells[4] = Cell::Number(0.5);
+        assert_eq!(shown(&table), [0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_continues_below_or_the_row_is_a_list() {
+        let headings = ["NAME", "N", "WHAT"];
+        let mut table = Table::with_headings(&headings, 1..2);
+        table.push_texts(["one", "12345", "a sentence of some length"]);
+        table.push_texts(["two", "1", "x"]);
+        assert_eq!(
+            table.text(28),
+            "NAME      N  WHAT\none   12345  a sentence of\n             some length\n\
+             two       1  x\n"
+        );
+        assert_eq!(
+            table.text(22),
+            "NAME  one\nN     12345\nWHAT  a sentence of\n      some length\n\n\
+             NAME  two\nN     1\nWHAT  x\n"
+        );
+        for width in 20..60 {
+            let text = table.text(width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+            let words =
+                |text: &str| text.split_whitespace().filter(|w| !headings.contains(w)).count();
+            assert_eq!(words(&text), 10, "{width}: {text}");
+        }
     }
 
     #[test]

@@ -50,13 +50,25 @@ pub struct Column {
     /// Whether it takes the remaining width: running text.
     #[serde(skip)]
     pub elastic: bool,
+    /// Whether running text continues on the next lines; otherwise it is shortened.
+    #[serde(skip)]
+    pub wrapped: bool,
 }
 
 impl Column {
     /// A column that is never dropped.
     pub const fn new(key: &'static str, title: &'static str, unit: Unit) -> Column {
         let title = Cow::Borrowed(title);
-        Column { key, title, unit, help: None, link: None, expendable: 0, elastic: false }
+        Column {
+            key,
+            title,
+            unit,
+            help: None,
+            link: None,
+            expendable: 0,
+            elastic: false,
+            wrapped: false,
+        }
     }
 
     /// Adds a note for the reader.
@@ -83,7 +95,13 @@ impl Column {
         self
     }
 
-    /// Whether it is right-aligned, as numbers are.
+    /// Lets it take the remaining width and as many lines as it needs.
+    pub const fn wrapped(mut self) -> Column {
+        (self.elastic, self.wrapped) = (true, true);
+        self
+    }
+
+    /// Whether it is aligned right, as numbers are.
     pub fn right(&self) -> bool {
         self.unit.is_figure()
     }
@@ -166,6 +184,16 @@ impl Table {
     /// Marks the table as sorted by this column.
     pub fn sorted(self, key: &'static str) -> Table {
         Table { sort: Some(key), ..self }
+    }
+
+    /// Never drops the first column that has one of these keys: it is the one that the reader ordered by, or that says
+    /// what was found.
+    pub fn keeping(mut self, keys: &[&str]) -> Table {
+        let of = |key: &&str| self.columns.iter().position(|column| column.key == *key);
+        if let Some(at) = keys.iter().find_map(of) {
+            self.columns[at].expendable = 0;
+        }
+        self
     }
 
     /// Adds a note.

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: PostgreSQL
+//! No line that the command prints is wider than the terminal, on 80 and on 200 columns: help of each verb, tables, events,
+//! errors. What is printed to a pipe is not shortened.
+//!
+//! Verbs and panes are those of the command's own help: one without a case here fails.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use crate::support::fixtures::Fixture;
+use crate::support::pty::Pty;
+use crate::support::{self, eventually, output, tally, CONNECTION};
+
+const WIDTHS: [u16; 2] = [80, 200];
+
+/// What is run for a verb.
+enum Views {
+    /// These arguments; a list that begins with `?` may fail, as its error is a view, too. One that begins with `@` is
+    /// interrupted after a second.
+    Run(&'static [&'static str]),
+    /// It prints what this verb prints.
+    As(&'static str),
+}
+use Views::{As, Run};
+
+/// In braces: {server} the data directory of a server with sessions that wait for locks, {pid} a busy session of it,
+/// {recording}, {before} and {after} recordings, {folder} an empty directory.
+const CASES: &[(&str, Views)] = &[
+    ("", Run(&["?", "?no-such-verb", "?top --no-such-option-of-any-verb-that-the-command-has-or-has-ever-had", "?top /no/such/directory/with/a/name/that/is/longer/than/a/terminal/is/wide/and/has/no/blank", "?status {folder}"])),
+    ("demo", As("top")),
+    ("enable", Run(&["?enable", "?enable {server}", "?enable --mode shared {server}"])),
+    ("disable", Run(&["?disable {folder}"])),
+    ("status", Run(&["status {server}"])),
+    ("ls", Run(&["ls"])),
+    // Its panes are added below.
+    ("top", Run(&["top --once --interval 0.3 --view lwlocks --per-second {server}"])),
+    ("doctor", Run(&["doctor --for 1 {server}"])),
+    ("blocking", Run(&["blocking {server}"])),
+    ("statements", Run(&["statements {server}", "statements --sort lock {server}", "statements --sort rows --interval 0.3 {server}", "statements --all {server}", "?statements --id 1 {server}"])),
+    ("events", Run(&["events {server}"])),
+    ("record", Run(&["record -o {folder}/recording --duration 1 --interval 0.3 {server}"])),
+    ("report", Run(&["report {recording}", "report {before}", "?report {folder}"])),
+    ("level", Run(&["level {server}", "level locks {server}"])),
+    ("functions", Run(&["functions --interval 0.3 {server}", "functions --tree --interval 0.3 {server}", "?functions --list XLog* {server}"])),
+    ("ship", Run(&["?ship {recording} s3://no-such-bucket-of-anybody-in-the-world/with/a/long/path"])),
+    ("upkeep", Run(&["?upkeep {folder}"])),
+    ("serve", Run(&["@serve --listen 127.0.0.1:0 {server}"])),
+    ("dashboards", Run(&["?dashboards {folder}/dashboards"])),
+    ("diff", Run(&["diff {before} {after}", "diff --per second {recording} {before}"])),
+    ("fleet", Run(&["?fleet"])),
+    ("fleet queries", Run(&["fleet queries"])),
+    // SQL keeps its lines, so that it can be copied; errors fit.
+    ("fleet schema", Run(&["?fleet schema"])),
+    ("fleet refresh", Run(&["?fleet refresh"])),
+    ("fleet sql", Run(&["?fleet sql load", "?fleet sql load --root {folder}"])),
+    ("fleet ask", Run(&["?fleet ask load --engine duckdb --root {folder}"])),
+    ("fleet doctor", Run(&["?fleet doctor --root {folder}"])),
+    ("fleet top", As("fleet ask")),
+    ("cost", Run(&["?@cost --minutes 0.05 {server}", "?cost --level off"])),
+    ("clock", Run(&["?clock --seconds 1"])),
+    ("study", Run(&["?study"])),
+    ("study list", Run(&["study list"])),
+    ("study show", Run(&["study show commit-delay"])),
+    ("study run", As("study report")),
+    ("study report", Run(&["?study report {folder}"])),
+    ("storage", Run(&["?storage"])),
+    ("storage list", Run(&["storage list"])),
+    ("storage show", Run(&["storage show storage-victim"])),
+    ("storage run", As("storage report")),
+    ("storage report", Run(&["?storage report {folder}"])),
+    ("profile", Run(&["?profile --seconds 1 --rows 5 {server}"])),
+    ("profile diff", Run(&["?profile diff {folder}/a.json {folder}/b.json"])),
+    ("methods", Run(&["?methods 1", "?methods --sort cpu {folder}"])),
+    ("calls", Run(&["?calls 1"])),
+    ("trace", Run(&["trace --seconds 1 {pid} {server}", "trace --seconds 1 --all --nodes {pid} {server}"])),
+];
+
+/// Those listed in a verb's help, with their verbs.
+fn verbs(of: &[&str]) -> Vec<String> {
+    let help = output(tally().args(of).arg("--help"));
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = commands.take_while(|line| line.starts_with("  ")).filter_map(|line| {
+        let name = line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?;
+        name.split_whitespace().next().filter(|name| *name != "help")
+    });
+    let mut all = Vec::new();
+    for name in names {
+        let path = [of, &[name]].concat();
+        all.push(path.join(" "));
+        all.extend(verbs(&path));
+    }
+    all
+}
+
+/// The panes of `tally top`.
+fn panes() -> Vec<String> {
+    let help = output(tally().args(["top", "--help"]));
+    let views = help.lines().skip_while(|line| !line.contains("--view <")).skip(1);
+    let views = views.take_while(|line| !line.trim_start().starts_with("--"));
+    views
+        .filter_map(|line| Some(line.trim().strip_prefix("- ")?.split_once(':')?.0.into()))
+        .collect()
+}
+
+/// Lines of what a terminal got, without colours and what else controls it.
+fn lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut plain = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\x1b' => {
+                if letters.next() == Some('[') {
+                    letters.find(|c| c.is_ascii_alphabetic());
+                }
+            }
+            '\r' => plain.push('\n'),
+            letter => plain.push(letter),
+        }
+    }
+    plain.lines().map(String::from).collect()
+}
+
+/// A word that is not divided, so that it can be copied.
+fn is_address(line: &str) -> bool {
+    line.split_whitespace().count() == 1 && line.contains("://")
+}
+
+fn command<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["env"];
+    CONNECTION.iter().for_each(|name| all.extend(["-u", name]));
+    all.extend(words);
+    all
+}
+
+/// Runs the command on terminals; each line must fit. Returns what does not.
+fn too_wide(arguments: &str, may_fail: bool, is_interrupted: bool) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut words: Vec<&str> =
+        if is_interrupted { vec!["timeout", "-s", "INT", "1"] } else { vec![] };
+    words.push(env!("CARGO_BIN_EXE_tally"));
+    words.extend(arguments.split_whitespace());
+    for width in WIDTHS {
+        let (status, bytes) = Pty::run(width, 50, &command(&words)).end();
+        let shown = lines(&bytes);
+        if !may_fail && !is_interrupted && status != Some(0) {
+            wrong.push(format!("tally {arguments}: exit status {status:?}\n{}", shown.join("\n")));
+        }
+        let is_wide =
+            |line: &&String| line.chars().count() > usize::from(width) && !is_address(line);
+        let wide = shown.iter().filter(is_wide);
+        wrong.extend(wide.map(|line| format!("tally {arguments}, {width} columns: {line}")));
+    }
+    wrong
+}
+
+/// Runs it in a pipe; nothing must be shortened.
+fn shortened(arguments: &str) -> Vec<String> {
+    let words = [env!("CARGO_BIN_EXE_tally")].into_iter().chain(arguments.split_whitespace());
+    let words = command(&words.collect::<Vec<_>>());
+    let found = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    assert_eq!(found.status.signal(), None, "{arguments}");
+    let text = String::from_utf8(found.stdout).unwrap();
+    let cut = text.lines().filter(|line| line.contains('~'));
+    cut.map(|line| format!("tally {arguments}, in a pipe: {line}")).collect()
+}
+
+#[test]
+fn each_verb_has_a_case() {
+    let cases: BTreeSet<&str> =
+        CASES.iter().map(|(verb, _)| *verb).filter(|it| !it.is_empty()).collect();
+    let verbs = verbs(&[]);
+    assert!(verbs.len() > 40, "{verbs:?}");
+    assert_eq!(
+        cases,
+        verbs.iter().map(String::as_str).collect(),
+        "the cases, and the verbs of the help"
+    );
+    for (verb, views) in CASES {
+        if let As(other) = views {
+            assert!(cases.contains(other), "{verb} prints what {other} prints");
+        }
+    }
+    assert!(panes().len() >= 11, "{:?}", panes());
+}
+
+#[test]
+fn help_is_not_wider_than_the_terminal() {
+    let verbs = verbs(&[]).into_iter().chain([String::new()]);
+    let wrong: Vec<String> =
+        verbs.flat_map(|verb| too_wide(&format!("{verb} --help"), false, false)).collect();
+    assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
+    let cluster = support::start(
+        support::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.functions", "XLogFlush, heap_insert, ExecInitNode"),
+    );
+    support::create_views(&cluster);
+    let server = cluster.data_dir().display().to_string();
+    output(tally().args(["level", "locks", &server]));
+    let mut holder = cluster.connect().unwrap();
+    for sql in [
+        "set application_name = 'a program whose name is as long as a name may be, or longer'",
+        "create table a_table_with_a_long_name (a_column_with_a_long_name int primary key, other int)",
+        "insert into a_table_with_a_long_name select n, n from generate_series(1, 1000) n",
+        "begin",
+        "update a_table_with_a_long_name set other = 0 where a_column_with_a_long_name = 1",
+    ] {
+        holder.batch_execute(sql).unwrap();
+    }
+    let waits = |_: &AtomicBool| {
+        let mut session = cluster.connect().unwrap();
+        let update = "update a_table_with_a_long_name set other = other + 1, \
+                      a_column_with_a_long_name = a_column_with_a_long_name where a_column_with_a_long_name = 1";
+        // Until the holder ends.
+        let _ = session.batch_execute(update);
+    };
+    let mut busy = cluster.connect().unwrap();
+    let pid: i32 = busy.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let busy = Mutex::new(busy);
+    let works = |stop: &AtomicBool| {
+        let mut busy = busy.lock().unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            let select = "select count(*), sum(other), min(a_column_with_a_long_name), max(other) \
+                          from a_table_with_a_long_name where other between 10 and 900";
+            busy.batch_execute(select).unwrap();
+        }
+    };
+    let [recording, before, after] =
+        ["mixed-load", "index-before", "index-after"].map(Fixture::open);
+    let folder = tempfile::tempdir().unwrap();
+    let filled = |arguments: &str, name: &str| {
+        let folder = folder.path().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = |fixture: &Fixture| fixture.path().display().to_string();
+        arguments
+            .replace("{server}", &server)
+            .replace("{pid}", &pid.to_string())
+            .replace("{recording}", &path(&recording))
+            .replace("{before}", &path(&before))
+            .replace("{after}", &path(&after))
+            .replace("{folder}", &folder.display().to_string())
+    };
+    let mut all: Vec<String> = panes()
+        .iter()
+        .flat_map(|pane| {
+            [
+                format!("top --once --interval 0.3 --view {pane} {{server}}"),
+                format!("top --once --view {pane} --replay {{recording}}"),
+            ]
+        })
+        .collect();
+    for (_, views) in CASES {
+        if let Run(views) = views {
+            all.extend(views.iter().map(|arguments| arguments.to_string()));
+        }
+    }
+    let wrong = support::while_working(&[&waits, &waits, &works], || {
+        eventually("sessions wait", || {
+            let found = output(tally().args(["blocking", "--json", &server]));
+            let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+            found["blocked"].as_u64() >= Some(2)
+        });
+        let wrong = Mutex::new(Vec::new());
+        let next = AtomicUsize::new(0);
+        let run_some = || {
+            while let Some((at, arguments)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, all.get(at)?)))
+            {
+                let plain = arguments.trim_start_matches(['?', '@']);
+                let marks = &arguments[..arguments.len() - plain.len()];
+                let (may_fail, is_interrupted) = (marks.contains('?'), marks.contains('@'));
+                let mut found =
+                    too_wide(&filled(plain, &format!("{at}")), may_fail, is_interrupted);
+                if marks.is_empty() {
+                    found.extend(shortened(&filled(plain, &format!("{at}-pipe"))));
+                }
+                wrong.lock().unwrap().extend(found);
+            }
+        };
+        // Most of them wait for an interval to pass.
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(run_some);
+            }
+        });
+        holder.batch_execute("rollback").unwrap();
+        wrong.into_inner().unwrap()
+    });
+    assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
