@@ -61,6 +61,7 @@
 #define TALLY_NEAR_PARTS 2			/* of these, in the shared entry itself */
 #define TALLY_NEAR_BUCKETS 14		/* buckets of its histogram in the shared entry */
 #define TALLY_LOCAL_STATEMENTS 64	/* local entries in a slot's cache */
+#define TALLY_APPLICATIONS 256		/* names of applications by which statements are told apart */
 #define TALLY_TEXT_BLOCK 252		/* bytes of text in a block */
 #define TALLY_NEAR_COUNTS 64u		/* bytes of a statement's counts that are in the shared entry itself: a cache line */
 /* of more of a local entry: in use is what lies between the first cache line and first_us */
@@ -415,7 +416,10 @@ typedef struct tally_header			/* 4096 bytes */
 	uint64_t	relations_lost;		/* 1360: local entries of relations that a process was flushing when it died */
 	uint64_t	refused_memory;		/* 1368: claims refused because the file system had no space */
 	uint64_t	overflow_plans;		/* 1376: plans for which the table had no space */
-	unsigned char pad9[24];
+	/* 1384: how often the statements of a session could not be told from those of others by its application */
+	uint64_t	overflow_applications;
+	uint32_t	applications;		/* 1392: names of applications in the directory */
+	unsigned char pad9[12];
 
 	/*
 	 * When every slot is taken: a process that was refused one polls free_slot_signal where it would poll the level word,
@@ -705,7 +709,12 @@ typedef struct tally_statement_key	/* 24 bytes */
 	uint32_t	database_id;		/* 8 */
 	uint32_t	user_id;			/* 12 */
 	/* 16: 1: sent by the client; 0: nested in another statement, whose time includes this one's */
-	uint32_t	toplevel;
+	uint16_t	toplevel;
+	/*
+	 * 18: 1 + directory number of the name of the session's application, application::<application_name>; 0: they are not
+	 * told apart, or there is none
+	 */
+	uint16_t	application;
 	uint32_t	before;				/* 20: 0; in a current see there */
 } tally_statement_key;
 
@@ -1168,6 +1177,8 @@ TALLY_ASSERT(offsetof(tally_header, overflow_relations) == 1352);
 TALLY_ASSERT(offsetof(tally_header, relations_lost) == 1360);
 TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
 TALLY_ASSERT(offsetof(tally_header, overflow_plans) == 1376);
+TALLY_ASSERT(offsetof(tally_header, overflow_applications) == 1384);
+TALLY_ASSERT(offsetof(tally_header, applications) == 1392);
 TALLY_ASSERT(offsetof(tally_header, free_slot_signal) == 1408);
 TALLY_ASSERT(offsetof(tally_header, refused_claims) == 1412);
 TALLY_ASSERT(offsetof(tally_header, refusal_logged) == 1416);
@@ -1349,6 +1360,7 @@ TALLY_ASSERT(offsetof(tally_statement_key, id) == 0);
 TALLY_ASSERT(offsetof(tally_statement_key, database_id) == 8);
 TALLY_ASSERT(offsetof(tally_statement_key, user_id) == 12);
 TALLY_ASSERT(offsetof(tally_statement_key, toplevel) == 16);
+TALLY_ASSERT(offsetof(tally_statement_key, application) == 18);
 TALLY_ASSERT(offsetof(tally_statement_key, before) == 20);
 
 TALLY_ASSERT(sizeof(tally_moments) == 40);

@@ -165,7 +165,7 @@ typedef struct probe_state
 	uint8		clock;				/* tally_clock_kind */
 	uint32		waits;				/* that have begun, ever, but for the next message */
 	uint64		handle_start;		/* tick of its arrival; 0 unknown */
-	const char *application;		/* as copied to the slot */
+	const char *application;		/* as seen before the last message was read */
 	tally_slot	slot;
 	uint32		kind_seen;			/* BackendType of the last identification */
 	uint32		off_index;			/* account "off::uninstrumented" */

@@ -106,8 +106,10 @@ before_read(void)
 	/* the message before may have been SET application_name; the read of the next one has it shown */
 	if (unlikely(*server.application != tally.application))
 	{
+		tally.application = *server.application;
 		tally.identified = false;
 		tally.special = true;
+		statement_time_follow_application();
 	}
 	tally.read_begun = true;
 	tally.read_waited = false;

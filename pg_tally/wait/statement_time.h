@@ -36,9 +36,10 @@ typedef struct statement_time_state
 	bool		failed;				/* its error has been counted */
 	bool		deferred;			/* a Bind's time waits for its statement */
 	bool		begins;				/* a parallel worker: from the next wait on */
+	uint32		variant;			/* tally_statement_variant of the session's statements that its client sends */
 	tally_statement_key owner;		/* of this message, or else of the one before */
-	void	   *top;				/* PG_exception_stack of the main loop */
 	tally_cache cache;
+	void	   *top;				/* PG_exception_stack of the main loop */
 	uint32		resets;				/* times that what was gathered began anew with all totals */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
 	uint8		part[BOOK_INDEXES];	/* 1 + part of current, by index in the book */
@@ -65,6 +66,14 @@ extern void statement_time_cut(uint64 now);
 extern void statement_time_rename(const tally_statement_key *key);
 /* Statements no longer count as they did: what is at hand is looked up again. */
 extern void statement_time_unhand(void);
+/* Between two messages: the session's application, or whether it counts, may be another. */
+extern void statement_time_follow_application(void);
+/* What the session's statements have for its application (tally_register_application). */
+static pg_attribute_always_inline uint16
+statement_time_application(void)
+{
+	return (uint16) (statement_time.variant >> 16);
+}
 /* An error of that SQLSTATE leaves the message. */
 extern void statement_time_error(int sqlstate);
 /* The local entry of a statement, created if need be; NULL: there is none free. */
@@ -190,6 +199,7 @@ typedef struct statements_settings
 	bool		planning;
 	int			text_limit;			/* bytes */
 	bool		cpu;				/* statements_measure_cpu */
+	bool		application;		/* of different applications, statements are different ones */
 } statements_settings;
 
 extern statements_settings statements_settings_now;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Rows of the plans of statements, as the sessions noted them.
 
-use crate::rows::RecordedStatementKey;
+use crate::rows::{statement_key, RecordedStatementKey};
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
+use segment::Application;
 use std::sync::Arc;
 
 table! {
@@ -13,6 +14,7 @@ table! {
     database_id: u32, Id, "As in `statements`.";
     user_id: u32, Id, "As in `statements`.";
     toplevel: bool, Flag, "As in `statements`.";
+    application: Arc<str>, Text, "As in `statements`.";
     planid: i64, Id, "The plan's: a hash of its nodes with their relations and indexes.";
     noted: u64, Count, sum, "Executions noted: the slow ones, and the second one of a session.";
     exec_ns: u64, Ns, sum, "Their time.";
@@ -28,6 +30,7 @@ table! {
     database_id: u32, Id, "As in `statements`.";
     user_id: u32, Id, "As in `statements`.";
     toplevel: bool, Flag, "As in `statements`.";
+    application: Arc<str>, Text, "As in `statements`.";
     planid: i64, Id, "As in `plans`.";
     text: Arc<str>, Text, "A line for each node.";
     cut: bool, Flag, "Whether lines at its end are missing.";
@@ -40,20 +43,22 @@ table! {
     exec_max_ns: u64, Ns, "The longest of all until then.";
 }
 
+statement_key! { statement: PlanRow PlanTextRow }
+
 /// What identifies a plan.
 pub(crate) type PlanKey = (RecordedStatementKey, i64);
 
 impl PlanRow {
     /// The plan.
     pub(crate) fn key(&self) -> PlanKey {
-        ((self.queryid, self.database_id, self.user_id, self.toplevel), self.planid)
+        (self.statement(), self.planid)
     }
 }
 
 impl PlanTextRow {
     /// The plan.
     pub(crate) fn key(&self) -> PlanKey {
-        ((self.queryid, self.database_id, self.user_id, self.toplevel), self.planid)
+        (self.statement(), self.planid)
     }
 
     /// What was noted before the detail interval of this row.
@@ -64,6 +69,7 @@ impl PlanTextRow {
             database_id: self.database_id,
             user_id: self.user_id,
             toplevel: self.toplevel,
+            application: self.application.clone(),
             planid: self.planid,
             noted: self.noted_before,
             exec_ns: self.exec_before_ns,

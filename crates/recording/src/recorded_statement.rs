@@ -21,6 +21,7 @@ table! {
     toplevel: bool, Flag, "Sent by the client itself, rather than nested in another statement.";
     database: Arc<str>, Text, "The database's name, or empty.";
     user: Arc<str>, Text, "The user's name, or empty.";
+    application: Arc<str>, Text, "The application_name of its sessions, with `pg_tally.statements_application`; or empty.";
     calls: u64, Count, sum, "Executions that ended without an error.";
     exec_ns: u64, Ns, sum, "Their total time.";
     exec_min_ns: Option<u64>, Ns, min, "Minimum.";

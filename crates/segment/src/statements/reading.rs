@@ -211,11 +211,14 @@ impl Segment {
         let second = 1.0 / self.clock.ticks_per_second();
         let mut statements = Vec::with_capacity(found.len());
         for (key, found) in found.drain() {
+            let key = self.statement_key(key)?;
             let text = found.entry.as_ref().and_then(|entry| texts.remove(&entry.number));
             statements.push(self.statement(key, found, text, second)?);
         }
         let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
-        let latest = current.iter().map(|it| ((it.slot, it.generation), it.latest)).collect();
+        let latest =
+            current.iter().map(|it| Ok(((it.slot, it.generation), self.statement_key(it.latest)?)));
+        let latest = latest.collect::<Result<HashMap<_, _>, Error>>()?;
         let working = current.into_iter().filter_map(|it| it.working);
         let in_flight = working.map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
@@ -292,12 +295,13 @@ impl Segment {
             let stat = Directory::intern(&mut self.directory, cpu);
             AccountTicks { stat, count: 0, ticks: between }.add_to(&mut parts);
         }
+        let key = self.statement_key(working.key)?;
         Ok(InFlight {
             slot: working.slot,
             generation: working.generation,
             pid: working.pid,
-            key: working.key,
-            message: working.message.filter(|_| !working.key.is_identified()),
+            key,
+            message: working.message.filter(|_| !key.is_identified()),
             begun: working.begun,
             age_seconds: working.now.saturating_sub(working.begun) as f64 * second,
             parts,
