@@ -51,6 +51,9 @@ table! {
     overflow_statements_lost: u64, Count, sum, "Statements that were lost in the middle of an update.";
     overflow_texts_cut: u64, Count, sum, "Texts that were truncated.";
     overflow_relations_lost: u64, Count, sum, "Relations that were lost in the middle of an update.";
+    statements_kept: u64, Count, max, "With details: statements in the table; 0: not recorded.";
+    statements_capacity: u64, Count, max, "With details: statements that fit into it.";
+    statements_evicted: u64, Count, sum, "With details: statements that others have replaced in it since the details before.";
     host_user_ns: u64, Ns, sum, "Processor time of the machine in user mode, nice included.";
     host_system_ns: u64, Ns, sum, "Processor time in the kernel, interrupts included.";
     host_idle_ns: u64, Ns, sum, "Idle time of processors.";

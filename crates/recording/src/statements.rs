@@ -106,7 +106,17 @@ impl Recording {
         let kind = clock_kind(index.servers.get(&last.server));
         let realtime_ns = u64::try_from(last.time_us).unwrap_or(0).saturating_mul(1000);
         let records = records.into_values().collect();
-        Ok(Some(StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records)))
+        let reading =
+            StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records);
+        // A recording of an earlier version does not have it.
+        let Some(table) = index.frames.iter().rev().find(|it| it.statements_capacity > 0) else {
+            return Ok(Some(reading));
+        };
+        let evicted = index.frames.iter().map(|it| it.statements_evicted);
+        let evicted = evicted.fold(0, u64::saturating_add);
+        let [kept, capacity] = [table.statements_kept, table.statements_capacity]
+            .map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+        Ok(Some(reading.with_table(kept, capacity, evicted)))
     }
 
     /// Statements of all applications together over time, in one pass. `block_of` returns the block of the details that came with an interval, from 0

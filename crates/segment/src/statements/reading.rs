@@ -118,6 +118,23 @@ impl StatementsReading {
         self.origin.segment == other.origin.segment
     }
 
+    /// Whether they are sums of a recording's intervals, and so only those that were active then.
+    pub fn is_recorded(&self) -> bool {
+        self.origin.segment == 0
+    }
+
+    /// Statements evicted since an earlier reading.
+    pub fn evicted_since(&self, earlier: &StatementsReading) -> u64 {
+        // They are not handed on to another segment.
+        let before = if self.is_of_segment_of(earlier) { earlier.evicted } else { 0 };
+        self.evicted.saturating_sub(before)
+    }
+
+    /// The same with what is known of the table: statements in it, how many fit, and how many were evicted.
+    pub fn with_table(self, entries: u32, capacity: u32, evicted: u64) -> StatementsReading {
+        StatementsReading { entries, capacity, evicted, ..self }
+    }
+
     /// How long after another reading of this segment it was, seconds.
     pub fn seconds_since(&self, earlier: &StatementsReading) -> f64 {
         self.clock.seconds(self.tick.saturating_sub(earlier.tick))
