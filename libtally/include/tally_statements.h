@@ -111,7 +111,11 @@ typedef struct tally_statement_filter
  */
 extern uint32_t tally_statement_known(const tally_segment *segment, const tally_statement_key *key);
 
-/* Forget these statements, in the table and in all caches. Returns how many entries were removed. */
+/*
+ * Forget these statements, in the table and in all caches. Returns how many entries were removed. A set whose lock another process
+ * keeps delays it by up to half a second, so it may be interrupted between two sets (tally_segment.interrupt): then
+ * some are forgotten.
+ */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
 
 /*
