@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * pg_tally--0.2--0.3.sql: tally.statements has what pg_stat_statements got since PostgreSQL 17.
+ * pg_tally--0.2--0.3.sql: tally.statements has what pg_stat_statements got since PostgreSQL 17, and applications.
  */
 
 \echo Use "ALTER EXTENSION pg_tally UPDATE" to load this file. \quit
@@ -16,8 +16,10 @@ REVOKE ALL ON FUNCTION tally.reset(oid, oid, bigint, boolean) FROM PUBLIC;
 COMMENT ON FUNCTION tally.reset(oid, oid, bigint, boolean) IS
     'reset all totals and statements, or only the statements of a role, database or query id; with minmax_only, only their minima and maxima';
 
-DROP VIEW tally.statements;
+DROP VIEW tally.statements, tally.plans, tally.statement_activities;
 DROP FUNCTION tally.statement_rows(boolean);
+DROP FUNCTION tally.plan_rows();
+DROP FUNCTION tally.statement_activity_rows();
 
 CREATE FUNCTION tally.statement_rows(
     showtext boolean,
@@ -53,7 +55,7 @@ CREATE FUNCTION tally.statement_rows(
     OUT parallel_workers_to_launch bigint, OUT parallel_workers_launched bigint,
     OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz,
     OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb, OUT user_time double precision,
-    OUT system_time double precision)
+    OUT system_time double precision, OUT application text)
     -- end
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
@@ -68,4 +70,35 @@ FROM tally.statement_rows(true) s
 COMMENT ON VIEW tally.statements IS
     'statement statistics: the columns of pg_stat_statements, plus quantiles, errors, and where the time went';
 
-GRANT SELECT ON tally.statements TO PUBLIC;
+CREATE FUNCTION tally.plan_rows(
+    OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT planid bigint, OUT noted bigint,
+    OUT total_exec_time double precision, OUT mean_exec_time double precision, OUT max_exec_time double precision,
+    OUT rows bigint, OUT cost double precision, OUT first_noted timestamptz, OUT last_noted timestamptz, OUT plan text,
+    OUT application text)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_plans'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 400;
+
+CREATE VIEW tally.plans AS
+SELECT p.*, u.rolname AS usename, d.datname
+FROM tally.plan_rows() p
+     LEFT JOIN pg_authid u ON u.oid = p.userid
+     LEFT JOIN pg_database d ON d.oid = p.dbid;
+COMMENT ON VIEW tally.plans IS
+    'plans of statements by their shape: figures of the executions that were noted, and the nodes with relations and indexes';
+
+CREATE FUNCTION tally.statement_activity_rows(
+    OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT name text,
+    OUT count bigint, OUT seconds double precision, OUT application text)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statement_activities'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 20000;
+
+CREATE VIEW tally.statement_activities AS
+SELECT userid, dbid, toplevel, queryid,
+       split_part(name, '::', 1) AS phase,
+       regexp_replace(name, '^[^:]*(::wait)?::', '') AS activity,
+       count, seconds, application
+FROM tally.statement_activity_rows();
+COMMENT ON VIEW tally.statement_activities IS
+    'time by statement, phase and activity; queryid 0: time attributed to no statement';
+
+GRANT SELECT ON tally.statements, tally.plans, tally.statement_activities TO PUBLIC;

@@ -226,7 +226,7 @@ CREATE FUNCTION tally.statement_rows(
     OUT parallel_workers_to_launch bigint, OUT parallel_workers_launched bigint,
     OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz,
     OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb, OUT user_time double precision,
-    OUT system_time double precision)
+    OUT system_time double precision, OUT application text)
     -- end
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
@@ -244,7 +244,8 @@ COMMENT ON VIEW tally.statements IS
 CREATE FUNCTION tally.plan_rows(
     OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT planid bigint, OUT noted bigint,
     OUT total_exec_time double precision, OUT mean_exec_time double precision, OUT max_exec_time double precision,
-    OUT rows bigint, OUT cost double precision, OUT first_noted timestamptz, OUT last_noted timestamptz, OUT plan text)
+    OUT rows bigint, OUT cost double precision, OUT first_noted timestamptz, OUT last_noted timestamptz, OUT plan text,
+    OUT application text)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_plans'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 400;
 
@@ -258,7 +259,7 @@ COMMENT ON VIEW tally.plans IS
 
 CREATE FUNCTION tally.statement_activity_rows(
     OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT name text,
-    OUT count bigint, OUT seconds double precision)
+    OUT count bigint, OUT seconds double precision, OUT application text)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statement_activities'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 20000;
 
@@ -266,7 +267,7 @@ CREATE VIEW tally.statement_activities AS
 SELECT userid, dbid, toplevel, queryid,
        split_part(name, '::', 1) AS phase,
        regexp_replace(name, '^[^:]*(::wait)?::', '') AS activity,
-       count, seconds
+       count, seconds, application
 FROM tally.statement_activity_rows();
 COMMENT ON VIEW tally.statement_activities IS
     'time by statement, phase and activity; queryid 0: time attributed to no statement';

@@ -116,6 +116,12 @@ assign_statements_cpu(bool value, void *extra)
 	statements_measure_cpu(value);
 }
 
+static void
+assign_statements_application(bool value, void *extra)
+{
+	statements_tell_applications();
+}
+
 typedef struct setting
 {
 	const char *name;
@@ -151,6 +157,8 @@ static const setting of_statements[] = {
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.planning, true},
 	{"pg_tally.statements_cpu", "Selects whether the CPU time of statements is measured, in user mode and in the kernel.",
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.cpu, false,.assign = assign_statements_cpu},
+	{"pg_tally.statements_application", "Tells statements of different applications (application_name) apart.",
+	PGC_SUSET, PGC_BOOL, &statements_settings_now.application, false,.assign = assign_statements_application},
 	{"pg_tally.max_statement_text", "Sets the length beyond which statement texts are truncated.",
 	PGC_SIGHUP, PGC_INT, &statements_settings_now.text_limit, 8192, 64, 1024 * 1024, GUC_UNIT_BYTE},
 };

@@ -8,6 +8,7 @@
 #define COUNTS(member) offsetof(tally_counts, member)
 
 static const statement_column statement_columns[] = {
+	{"application", TEXTOID, COLUMN_APPLICATION, .known = true},
 	{"blk_read_time", FLOAT8OID, COLUMN_TICKS_AND_NS, COUNTS(read_ticks), COUNTS(server_read_ns), .known = true},
 	{"blk_write_time", FLOAT8OID, COLUMN_TICKS_AND_NS, COUNTS(write_ticks), COUNTS(server_write_ns), .known = true},
 	{"calls", INT8OID, COLUMN_MOMENTS_COUNT, COUNTS(exec), .known = true},

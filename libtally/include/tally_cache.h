@@ -127,18 +127,18 @@ tally_cache_search(tally_cache *cache, const tally_statement_key *key)
 }
 
 /*
- * The local entry of a top-level statement, if it was found last for its lowest id bits, else NULL. Takes the key's members
- * separately, so that they are compared in place and no key need be built.
+ * The local entry of a statement, if it was the latest of its kind to be found, else NULL. By the key's members: they are
+ * compared where they are, and no key is made of them. `variant`: tally_statement_variant.
  */
 TALLY_HOT tally_local_statement *
-tally_cache_latest(tally_cache *cache, uint64_t id, uint32_t database_id, uint32_t user_id)
+tally_cache_latest(tally_cache *cache, uint64_t id, uint32_t database_id, uint32_t user_id, uint32_t variant)
 {
 	uint32_t	index = cache->latest[id % TALLY_SEEN];
 	tally_local_statement *local = &cache->local[index];
 
 	/* a different statement, or a free entry */
 	if (__builtin_expect(local->key.id != id || local->key.database_id != database_id || local->key.user_id != user_id ||
-						 local->key.toplevel != 1 || local->state != 1 || !tally_local_statement_usable(local), 0))
+						 tally_statement_variant(&local->key) != variant || local->state != 1 || !tally_local_statement_usable(local), 0))
 		return NULL;
 	cache->stamps[index] = ++cache->clock;
 	return local;
@@ -149,7 +149,7 @@ TALLY_HOT tally_local_statement *
 tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 {
 	tally_local_statement *local = key->toplevel == 1 ?
-		tally_cache_latest(cache, key->id, key->database_id, key->user_id) : NULL;
+		tally_cache_latest(cache, key->id, key->database_id, key->user_id, tally_statement_variant(key)) : NULL;
 
 	return __builtin_expect(local != NULL, 1) ? local : tally_cache_search(cache, key);
 }

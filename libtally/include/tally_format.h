@@ -62,6 +62,7 @@
 #define TALLY_NEAR_PARTS 2			/* number of these accounts in the shared entry itself */
 #define TALLY_NEAR_BUCKETS 14		/* number of histogram buckets in the shared entry */
 #define TALLY_LOCAL_STATEMENTS 64	/* number of local entries in a slot's cache */
+#define TALLY_APPLICATIONS 256		/* names of applications by which statements are told apart */
 #define TALLY_TEXT_BLOCK 252		/* bytes of text in a text block */
 #define TALLY_NEAR_COUNTS 64u		/* bytes of a statement's counts that are in the shared entry itself: one cache line */
 /* in more of a local entry: counts between the first cache line and first_us are in use */
@@ -420,7 +421,10 @@ typedef struct tally_header			/* 4096 bytes */
 	uint64_t	relations_lost;		/* 1360: local entries of relations that a process was flushing when it died */
 	uint64_t	refused_memory;		/* 1368: processes refused a slot because the file system had no space */
 	uint64_t	overflow_plans;		/* 1376: plans for which the table had no space */
-	unsigned char pad9[24];
+	/* 1384: how often the statements of a session could not be told from those of others by its application */
+	uint64_t	overflow_applications;
+	uint32_t	applications;		/* 1392: names of applications in the directory */
+	unsigned char pad9[12];
 
 	/*
 	 * When every slot is taken, a refused process polls free_slot_signal instead of the level word, and tries again when it
@@ -725,7 +729,12 @@ typedef struct tally_statement_key	/* 24 bytes */
 	uint32_t	database_id;		/* 8 */
 	uint32_t	user_id;			/* 12 */
 	/* 16: 1: sent by the client; 0: nested in another statement, whose time includes this one's */
-	uint32_t	toplevel;
+	uint16_t	toplevel;
+	/*
+	 * 18: 1 + directory number of the name of the session's application, application::<application_name>; 0: they are not
+	 * told apart, or there is none
+	 */
+	uint16_t	application;
 	uint32_t	before;				/* 20: 0, except in a current (see there) */
 } tally_statement_key;
 
@@ -1195,6 +1204,8 @@ TALLY_ASSERT(offsetof(tally_header, overflow_relations) == 1352);
 TALLY_ASSERT(offsetof(tally_header, relations_lost) == 1360);
 TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
 TALLY_ASSERT(offsetof(tally_header, overflow_plans) == 1376);
+TALLY_ASSERT(offsetof(tally_header, overflow_applications) == 1384);
+TALLY_ASSERT(offsetof(tally_header, applications) == 1392);
 TALLY_ASSERT(offsetof(tally_header, free_slot_signal) == 1408);
 TALLY_ASSERT(offsetof(tally_header, refused_claims) == 1412);
 TALLY_ASSERT(offsetof(tally_header, refusal_logged) == 1416);
@@ -1376,6 +1387,7 @@ TALLY_ASSERT(offsetof(tally_statement_key, id) == 0);
 TALLY_ASSERT(offsetof(tally_statement_key, database_id) == 8);
 TALLY_ASSERT(offsetof(tally_statement_key, user_id) == 12);
 TALLY_ASSERT(offsetof(tally_statement_key, toplevel) == 16);
+TALLY_ASSERT(offsetof(tally_statement_key, application) == 18);
 TALLY_ASSERT(offsetof(tally_statement_key, before) == 20);
 
 TALLY_ASSERT(sizeof(tally_moments) == 40);

@@ -74,6 +74,7 @@ typedef struct tally_segment
 	bool		created;			/* by this call of tally_open */
 	uint64_t	device;				/* identity of the mapped file */
 	uint64_t	inode;
+	void		(*interrupt) (void);	/* called within a reset of statements, with nothing held; may jump out. NULL: not called */
 } tally_segment;
 
 /* A claimed slot. Belongs to one thread. */

@@ -111,7 +111,11 @@ typedef struct tally_statement_filter
  */
 extern uint32_t tally_statement_known(const tally_segment *segment, const tally_statement_key *key);
 
-/* Forget these statements, in the table and in all caches. Returns the number of removed entries. */
+/*
+ * Forget these statements, in the table and in all caches. Returns how many entries were removed. A set whose lock another process
+ * keeps delays it by up to half a second, so it may be interrupted between two sets (tally_segment.interrupt): then
+ * some are forgotten.
+ */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
 
 /*
@@ -181,12 +185,22 @@ extern uint32_t tally_statements_count(const tally_segment *segment);
 
 /* ---------------------------------------------------------------- hot path */
 
+/* Of a key: `toplevel` and, in the upper half, `application` (on a little-endian machine), compared in one instruction. */
+static inline uint32_t
+tally_statement_variant(const tally_statement_key *key)
+{
+	uint32_t	variant;
+
+	memcpy(&variant, &key->toplevel, sizeof(variant));
+	return variant;
+}
+
 /* Never 0. */
 static inline uint64_t
 tally_statement_hash(const tally_statement_key *key)
 {
 	uint64_t	h = key->id ^ ((uint64_t) key->database_id << 32 | key->user_id) *
-		UINT64_C(0x9E3779B97F4A7C15) ^ key->toplevel;
+		UINT64_C(0x9E3779B97F4A7C15) ^ tally_statement_variant(key);
 
 	h ^= h >> 32;
 	h *= UINT64_C(0xD6E8FEB86659FD93);
@@ -199,7 +213,7 @@ TALLY_HOT bool
 tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 {
 	return a->id == b->id && a->database_id == b->database_id && a->user_id == b->user_id &&
-		a->toplevel == b->toplevel;
+		tally_statement_variant(a) == tally_statement_variant(b);
 }
 
 /* Has a reset dropped the local entry since it was found? */

@@ -73,6 +73,13 @@ complete(tally_dir_entry *entry, tally_account_class class)
 		__atomic_store_n(&entry->account_class, (uint8_t) class, __ATOMIC_RELAXED);
 }
 
+/* Has it that name? It is published. */
+static bool
+is_named(const tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind kind)
+{
+	return entry->hash == hash && entry->kind == (uint32_t) kind && strncmp(entry->name, name, sizeof(entry->name)) == 0;
+}
+
 static uint32_t
 register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit,
 			   tally_account_class class)
@@ -109,9 +116,7 @@ register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, c
 			}
 			state = settled_state(entry);
 		}
-		if (state == TALLY_NAME_PUBLISHED && entry->hash == hash &&
-			entry->kind == (uint32_t) kind &&
-			strncmp(entry->name, cut, sizeof(entry->name)) == 0)
+		if (state == TALLY_NAME_PUBLISHED && is_named(entry, hash, cut, kind))
 		{
 			complete(entry, class);
 			return at;
@@ -132,4 +137,65 @@ uint32_t
 tally_register_account(tally_segment *segment, const char *name, tally_account_class class)
 {
 	return register_entry(segment, name, TALLY_ACCOUNT, "ticks", class);
+}
+
+/* ---------------------------------------------------------------- names of applications */
+
+/* The number of a published name, or TALLY_NONE. */
+static uint32_t
+find(tally_segment *segment, const char *name, tally_stat_kind kind)
+{
+	uint32_t	count = segment->cold.directory.count;
+	uint64_t	hash = tally_text_hash(name);
+
+	for (uint32_t i = 0; i < count; i++)
+	{
+		uint32_t	at = (uint32_t) ((hash + i) % count);
+		tally_dir_entry *entry = tally_dir_at(segment, at);
+		uint32_t	state = settled_state(entry);
+
+		if (state == TALLY_NAME_FREE)
+			break;
+		if (state == TALLY_NAME_PUBLISHED && is_named(entry, hash, name, kind))
+			return at;
+	}
+	return TALLY_NONE;
+}
+
+/*
+ * Clients choose these names, so there is a limit: they must leave space for the names of statistics. Of two processes that
+ * register the same name at the same time both count it.
+ */
+static uint32_t
+register_new(tally_segment *segment, const char *name)
+{
+	uint32_t   *applications = &segment->header->applications;
+	uint32_t	limit = segment->cold.directory.count / 4;
+
+	if (limit > TALLY_APPLICATIONS)
+		limit = TALLY_APPLICATIONS;
+	if (__atomic_fetch_add(applications, 1, __ATOMIC_RELAXED) < limit)
+		return tally_register(segment, name, TALLY_NAME, "");
+	__atomic_fetch_sub(applications, 1, __ATOMIC_RELAXED);
+	return TALLY_NONE;
+}
+
+uint16_t
+tally_register_application(tally_segment *segment, const char *name)
+{
+	char		entry[sizeof(TALLY_APPLICATION_PREFIX) + TALLY_TEXT_MAX];
+	uint32_t	at;
+
+	if (name == NULL || name[0] == '\0')
+		return 0;
+	memcpy(entry, TALLY_APPLICATION_PREFIX, sizeof(TALLY_APPLICATION_PREFIX) - 1);
+	tally_text(entry + sizeof(TALLY_APPLICATION_PREFIX) - 1, TALLY_TEXT_MAX, name);
+	at = find(segment, entry, TALLY_NAME);
+	if (at == TALLY_NONE)
+		at = register_new(segment, entry);
+	/* a directory may have more entries than the key can number */
+	if (at < UINT16_MAX)
+		return (uint16_t) (at + 1);
+	tally_count_one(&segment->header->overflow_applications);
+	return 0;
 }

@@ -110,17 +110,19 @@ try_for(tally_segment *segment, uint32_t number, tally_holder *me)
 	uint32_t	holder = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
 
 	if (me->yields)
-		return spin_and_yield(tally_set_at(segment, number), me);
+		return spin_and_yield(set, me) || take_over(segment, number, me);
 	/* this holder was spun for in vain recently, so it may be stopped: most attempts give up at once */
 	if (holder != 0 && holder == me->kept_by && ++me->passed % PASSED != 0)
 		return false;
-	if (spin(set, me))
+	if (!spin(set, me))
 	{
-		me->kept_by = 0;
-		return true;
+		me->kept_by = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
+		if (!take_over(segment, number, me))
+			return false;
 	}
-	me->kept_by = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
-	return take_over(segment, number, me);
+	/* one that has died keeps no other set's either */
+	me->kept_by = 0;
+	return true;
 }
 
 static bool

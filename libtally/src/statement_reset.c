@@ -62,6 +62,13 @@ clear_set(tally_segment *segment, uint32_t number, const tally_statement_filter 
 	return removed;
 }
 
+static inline void
+look_for_interrupts(const tally_segment *segment)
+{
+	if (segment->interrupt != NULL)
+		segment->interrupt();
+}
+
 /*
  * Caches come first. A process that flushes a local entry checks `drop` under the locks of its sets. If the
  * entry is not dropped yet, the flush ends before this process gets those locks, and its counts are
@@ -81,6 +88,7 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
 	{
+		look_for_interrupts(segment);
 		if (!tally_set_lock(segment, &me, s))
 		{
 			tally_count_one(&header->statements_dropped);
@@ -121,6 +129,7 @@ tally_statements_reset_extremes(tally_segment *segment, const tally_statement_fi
 	tally_holder_self(&me);
 	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
 	{
+		look_for_interrupts(segment);
 		if (!tally_set_lock(segment, &me, s))
 		{
 			tally_count_one(&header->statements_dropped);

@@ -116,6 +116,55 @@ a_full_directory_is_counted_and_accounts_share_the_overflow_account(void **state
 	test_close(&segment);
 }
 
+/* Clients choose the names of applications: they take a part of the directory at most, and what they take is found again. */
+static void
+applications_take_a_quarter_of_the_directory_at_most(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+	char		name[100];
+	uint16_t	first;
+
+	(void) state;
+	test_options(&options);
+	options.directory = 64;
+	test_open(&segment, &options);
+	assert_int_equal(tally_register_application(&segment, NULL), 0);
+	assert_int_equal(tally_register_application(&segment, ""), 0);
+	first = tally_register_application(&segment, "0");
+	assert_string_equal(tally_dir_at(&segment, first - 1u)->name, "application::0");
+	for (int i = 0; i < 16; i++)
+	{
+		snprintf(name, sizeof(name), "%d", i);
+		assert_true(tally_register_application(&segment, name) != 0);
+		assert_true(tally_register_application(&segment, name) != 0);
+	}
+	assert_int_equal(segment.header->applications, 16);
+	assert_int_equal(segment.header->overflow_applications, 0);
+	assert_int_equal(tally_register_application(&segment, "16"), 0);
+	assert_int_equal(segment.header->overflow_applications, 1);
+	assert_int_equal(tally_register_application(&segment, "0"), first);
+	assert_int_equal(segment.header->applications, 16);
+	assert_true(tally_register(&segment, "phase::activity", TALLY_ACCOUNT, "ticks") > 0);
+	test_close(&segment);
+
+	options.directory = 4096;
+	test_open(&segment, &options);
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	first = tally_register_application(&segment, name);
+	assert_int_equal(strlen(tally_dir_at(&segment, first - 1u)->name),
+					 strlen(TALLY_APPLICATION_PREFIX) + TALLY_TEXT_MAX - 1);
+	for (int i = 1; i < TALLY_APPLICATIONS; i++)
+	{
+		snprintf(name, sizeof(name), "%d", i);
+		assert_true(tally_register_application(&segment, name) != 0);
+	}
+	assert_int_equal(tally_register_application(&segment, "more"), 0);
+	assert_int_equal(segment.header->overflow_directory, 0);
+	test_close(&segment);
+}
+
 #define NAMES 100
 
 typedef struct registrar
@@ -235,6 +284,7 @@ main(void)
 		cmocka_unit_test(entry_zero_is_the_overflow_account),
 		cmocka_unit_test(a_long_name_is_cut_and_still_found),
 		cmocka_unit_test(a_full_directory_is_counted_and_accounts_share_the_overflow_account),
+		cmocka_unit_test(applications_take_a_quarter_of_the_directory_at_most),
 		cmocka_unit_test(eight_processes_that_register_at_once_agree),
 		cmocka_unit_test(a_name_reserved_by_a_dead_process_is_skipped),
 		cmocka_unit_test(the_event_ring_keeps_the_newest_events),

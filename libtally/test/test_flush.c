@@ -436,6 +436,38 @@ more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked(void 
 	assert_statements_at_rest(&segment);
 }
 
+/* All local entries wait for the locks, so the next statement insists on one of them. */
+static void
+a_full_cache_takes_the_locks_of_a_holder_that_has_died(void **state)
+{
+	tally_slot	slot;
+	tally_cache cache;
+	pid_t		holder = stopped_holder();
+
+	(void) state;
+	test_open_cache(&segment, &slot, &cache);
+	for (uint64_t id = 1; id <= TALLY_LOCAL_STATEMENTS; id++)
+	{
+		tally_statement_key key = test_key(id);
+
+		for (int i = 0; i < 2; i++)
+			assert_non_null(test_execute(&cache, &key, 5, "one"));
+	}
+	kill(holder, SIGKILL);
+	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	/* of the attempts that do not insist, the next ones give up at once */
+	cache.holder.passed = 0;
+	{
+		tally_statement_key key = test_key(TALLY_LOCAL_STATEMENTS + 1);
+
+		assert_non_null(test_execute(&cache, &key, 5, "one"));
+	}
+	assert_int_equal(segment.header->statements_dropped, 0);
+	tally_retire(&slot);
+	assert_int_equal(tally_statements_count(&segment), TALLY_LOCAL_STATEMENTS + 1);
+	assert_statements_at_rest(&segment);
+}
+
 /* The holder's pid now belongs to a process that started later. */
 static void
 a_lock_held_under_a_pid_that_came_later_is_taken_over(void **state)
@@ -475,6 +507,7 @@ main(void)
 		TEST(the_text_of_a_stray_is_given_by_who_knows_it),
 		TEST(a_session_that_ends_while_the_locks_are_held_leaves_its_statements),
 		TEST(more_statements_than_a_cache_holds_are_dropped_while_their_sets_are_locked),
+		TEST(a_full_cache_takes_the_locks_of_a_holder_that_has_died),
 		TEST(a_lock_held_under_a_pid_that_came_later_is_taken_over),
 	};
 

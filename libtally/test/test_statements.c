@@ -70,6 +70,35 @@ a_statement_is_entered_once_and_found_from_then_on(void **state)
 	key = test_key(77);
 	key.database_id++;
 	assert_null(tally_cache_find(&cache, &key));
+	key = test_key(77);
+	key.application++;
+	assert_null(tally_cache_find(&cache, &key));
+	assert_null(tally_cache_latest(&cache, key.id, key.database_id, key.user_id, tally_statement_variant(&key)));
+}
+
+/* A session goes from one to the other and back: each finds its own local entry, also the one that was found last. */
+static void
+the_statements_of_two_applications_stay_separate(void **state)
+{
+	tally_statement_key a = test_key(8);
+	tally_statement_key b = test_key(8);
+	test_reading reading;
+
+	(void) state;
+	a.application = 3;
+	b.application = 4;
+	assert_int_equal(tally_statement_variant(&a), 3 << 16 | 1);
+	for (int i = 0; i < 6; i++)
+	{
+		test_execute(&cache, i % 3 == 0 ? &a : &b, 100, "text");
+		if (i == 2)
+			tally_cache_flush(&cache);
+	}
+	test_read(&segment, &reading);
+	assert_int_equal(reading.count, 2);
+	assert_int_equal(test_find(&reading, &a)->counts.exec.count, 2);
+	assert_int_equal(test_find(&reading, &b)->counts.exec.count, 4);
+	test_read_free(&reading);
 }
 
 static void
@@ -545,6 +574,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_statement_is_entered_once_and_found_from_then_on),
 		TEST(two_statements_with_the_same_hash_stay_separate),
+		TEST(the_statements_of_two_applications_stay_separate),
 		TEST(every_count_reaches_the_table_once),
 		TEST(minima_and_maxima_begin_again_when_they_alone_are_reset),
 		TEST(the_byte_of_resets_of_extremes_is_no_part_of_the_others),

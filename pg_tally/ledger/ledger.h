@@ -168,7 +168,7 @@ typedef struct probe_state
 	uint8		clock;				/* tally_clock_kind */
 	uint32		waits;				/* number of waits begun, except those for the next message */
 	uint64		handle_start;		/* tick at which the message arrived; 0: unknown */
-	const char *application;		/* application_name as copied to the slot */
+	const char *application;		/* as seen before the last message was read */
 	tally_slot	slot;
 	uint32		kind_seen;			/* BackendType of the last identification */
 	uint32		off_index;			/* account "off::uninstrumented" */

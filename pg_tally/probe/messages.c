@@ -105,8 +105,10 @@ before_read(void)
 	/* the previous message may have been SET application_name; reading the next one updates the slot */
 	if (unlikely(*server.application != tally.application))
 	{
+		tally.application = *server.application;
 		tally.identified = false;
 		tally.special = true;
+		statement_time_follow_application();
 	}
 	tally.read_begun = true;
 	tally.read_waited = false;

@@ -182,6 +182,7 @@ SQL_FUNCTION(pg_tally_segment_changes)
 	remote_image_begin(&reader.image, &changes);
 	r.lock_key = reader.lock_key;
 	r.ticks = palloc0(segment->cold.slots * sizeof(uint64));
+	r.applications = palloc0(segment->cold.directory.count / BITS_PER_BYTE + 1);
 	r.heads = palloc(segment->cold.stats_per_book * sizeof(tally_head));
 	read_all(&r);
 	read_clocks(segment, &tick, &ns);

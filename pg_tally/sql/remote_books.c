@@ -129,6 +129,7 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 		return;
 	}
 	copy.seq = remote_seq(copy.seq, result);
+	remote_note_application(r, &copy.key);
 	remote_put(r, offset, &copy, sizeof(copy));
 }
 
@@ -141,6 +142,7 @@ put_current(remote_reading *r, uint32 slot, const tally_current *current, tally_
 	copy.seq = remote_seq(copy.seq, result);
 	if (!viewer_sees_statement(&r->viewer, copy.key.user_id, result))
 		copy.key = (tally_statement_key) {.before = 1};
+	remote_note_application(r, &copy.key);
 	/* parts beyond the used ones do not count */
 	remote_put(r, tally_offset(&r->segment->cold.caches, slot), &copy,
 			   offsetof(tally_current, parts) + Min(copy.used, TALLY_PARTS) * sizeof(tally_part));

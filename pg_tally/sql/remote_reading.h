@@ -28,7 +28,18 @@ typedef struct remote_reading
 	uint64	   *ticks;				/* of each slot: up to when what runs in it was seen to run; 0: no live owner */
 	uint64	   *flushes;			/* of each set, when the reading began */
 	tally_head *heads;				/* space for a book's */
+	bits8	   *applications;		/* which statements that the role may see have: a bit for each entry of the directory */
 } remote_reading;
+
+/* The role may see a statement with that key, and so the name of its application. */
+static inline void
+remote_note_application(remote_reading *r, const tally_statement_key *key)
+{
+	uint32		number = key->application;
+
+	if (number != 0 && number <= r->segment->cold.directory.count)
+		r->applications[(number - 1) / BITS_PER_BYTE] |= 1 << (number - 1) % BITS_PER_BYTE;
+}
 
 /*
  * The seq of what was copied. Odd, as in the segment, if its owner was stopped in an update: by that the reader, who

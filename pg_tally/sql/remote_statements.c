@@ -105,6 +105,7 @@ send_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 		if (copy->entry.more != 0)
 			remote_put(r, tally_rests(&segment->cold) + (uint64) number * sizeof(tally_figures),
 					   &copy->figures, sizeof(copy->figures));
+		remote_note_application(r, &copy->entry.key);
 		remote_put(r, offset, &copy->entry, sizeof(copy->entry));
 		return remote_send_if(r, viewer_sees_statement(&r->viewer, copy->entry.key.user_id, copy->result));
 	}

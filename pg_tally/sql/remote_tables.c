@@ -13,6 +13,15 @@
 
 /* ---------------------------------------------------------------- names and probes */
 
+/* Those of applications are sent to a role that may see a statement of theirs. */
+static bool
+sees_name(const remote_reading *r, uint32 number, const tally_dir_entry *entry)
+{
+	return r->viewer.sees_all || entry->kind != TALLY_NAME ||
+		strncmp(entry->name, TALLY_APPLICATION_PREFIX, sizeof(TALLY_APPLICATION_PREFIX) - 1) != 0 ||
+		(r->applications[number / BITS_PER_BYTE] & 1 << number % BITS_PER_BYTE) != 0;
+}
+
 void
 remote_put_names(remote_reading *r)
 {
@@ -31,7 +40,7 @@ remote_put_names(remote_reading *r)
 		if (known.state == TALLY_NAME_PUBLISHED &&
 			known.account_class == __atomic_load_n(&live->account_class, __ATOMIC_RELAXED))
 			continue;
-		if (tally_read_name(segment, i, &entry) != TALLY_READ_ABSENT)
+		if (tally_read_name(segment, i, &entry) != TALLY_READ_ABSENT && sees_name(r, i, &entry))
 			remote_put(r, offset, &entry, sizeof(entry));
 	}
 	for (uint32 i = 0; i < segment->cold.probes.count; i++)
@@ -80,6 +89,7 @@ put_plan(remote_reading *r, uint64 offset, tally_plan *plan)
 	/* a text is of a generation; behind its end is that of the plan before */
 	memset(plan->text + plan->text_bytes, 0, sizeof(plan->text) - plan->text_bytes);
 	plan->pins = 0;
+	remote_note_application(r, &plan->key);
 	remote_put(r, offset, plan, known.generation == plan->generation ? PLAN_HEAD : sizeof(*plan));
 }
 

@@ -67,6 +67,7 @@ typedef enum column_kind
 	COLUMN_ID,
 	COLUMN_TEXT,
 	COLUMN_TEXT_BYTES,
+	COLUMN_APPLICATION,
 	COLUMN_SINCE,
 	COLUMN_EXTREMES_SINCE
 } column_kind;
@@ -94,6 +95,7 @@ typedef struct shown_statement
 	uint64		ticks[TALLY_CLASS_OTHER + 1];	/* by class */
 	bool		allowed;			/* the role may see its id and text */
 	bool		with_text;
+	tally_segment *segment;
 	double		ms;					/* of a tick */
 } shown_statement;
 
@@ -241,6 +243,21 @@ put_text(row_set *rows, const shown_statement *s)
 		rows_put(rows, CStringGetTextDatum("<insufficient privilege>"));
 }
 
+/* The name of the application of a statement that the role may see; NULL: it has none. */
+static void
+put_application(row_set *rows, tally_segment *segment, const tally_statement_key *key, bool allowed)
+{
+	const size_t prefix = sizeof(TALLY_APPLICATION_PREFIX) - 1;
+	tally_dir_entry entry;
+
+	if (allowed && key->application != 0 &&
+		tally_read_name(segment, key->application - 1, &entry) != TALLY_READ_ABSENT &&
+		strncmp(entry.name, TALLY_APPLICATION_PREFIX, prefix) == 0)
+		rows_put(rows, views_text(entry.name + prefix, strlen(entry.name) - prefix, false, PG_SQL_ASCII));
+	else
+		rows_nulls(rows, 1);
+}
+
 static void
 put_column(row_set *rows, const statement_column *column, const shown_statement *s)
 {
@@ -327,6 +344,9 @@ put_column(row_set *rows, const statement_column *column, const shown_statement 
 		case COLUMN_TEXT_BYTES:
 			rows_put_if(rows, s->allowed && statement->text.bytes != NULL, Int32GetDatum((int32) statement->text.whole));
 			break;
+		case COLUMN_APPLICATION:
+			put_application(rows, s->segment, &statement->key, s->allowed);
+			break;
 		case COLUMN_SINCE:
 			put_instant(rows, statement->since_us);
 			break;
@@ -370,7 +390,7 @@ SQL_FUNCTION(pg_tally_statements)
 	tally_segment *segment = views_segment();
 	viewer		v = viewer_now();
 	const statement_column *columns[ROWS_COLUMNS];
-	shown_statement s = {.with_text = PG_GETARG_BOOL(0),.ms = tally_seconds_per_tick(segment) * 1000};
+	shown_statement s = {.with_text = PG_GETARG_BOOL(0),.segment = segment,.ms = tally_seconds_per_tick(segment) * 1000};
 	HASH_SEQ_STATUS scan;
 	row_set		rows;
 
@@ -392,6 +412,13 @@ SQL_FUNCTION(pg_tally_statements)
 		rows_end(&rows);
 	}
 	return (Datum) 0;
+}
+
+/* Has the function's definition, perhaps an earlier one, another column? */
+static bool
+has_column(const row_set *rows)
+{
+	return rows->next < rows->result->setDesc->natts;
 }
 
 /* tally.statement_activity_rows(): where the time of each statement went. Id 0: no statement is known. */
@@ -421,6 +448,8 @@ SQL_FUNCTION(pg_tally_statement_activities)
 			rows_text(&rows, pg_tally_stat_name(segment, part->stat));
 			rows_count(&rows, part->count);
 			rows_seconds(&rows, (double) part->ticks * tick);
+			if (has_column(&rows))
+				put_application(&rows, segment, &statement->key, sees_row(&v, statement));
 			rows_end(&rows);
 		}
 	return (Datum) 0;
@@ -570,6 +599,11 @@ statement_status(row_set *rows, tally_segment *segment)
 	views_status_count(rows, "statements lost", header->statements_lost);
 	views_status_count(rows, "statement texts cut", header->texts_cut);
 	views_status_count(rows, "plans overflow", header->overflow_plans);
+	if (header->applications != 0)
+	{
+		views_status(rows, "applications of statements", psprintf("%u", header->applications));
+		views_status_count(rows, "applications overflow", header->overflow_applications);
+	}
 }
 
 /* ---------------------------------------------------------------- plans */
@@ -611,6 +645,8 @@ SQL_FUNCTION(pg_tally_plans)
 		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->born)));
 		rows_put(&rows, TimestampTzGetDatum(views_time(segment, plan->last)));
 		rows_put_if(&rows, w.sees, w.sees ? text_of(plan) : (Datum) 0);
+		if (has_column(&rows))
+			put_application(&rows, segment, &plan->key, w.sees);
 		rows_end(&rows);
 	}
 	return (Datum) 0;

@@ -25,7 +25,7 @@
 	Datum \
 	name(PG_FUNCTION_ARGS)
 
-#define ROWS_COLUMNS 84				/* of the widest function */
+#define ROWS_COLUMNS 86				/* of the widest function */
 
 typedef struct row_set
 {

@@ -375,9 +375,25 @@ SQL_FUNCTION(pg_tally_probes)
 }
 
 static void
-reset(const tally_statement_filter *filter)
+look_for_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* A session that was stopped, or has lost its CPU, may keep the locks of sets of statements for long. */
+static tally_segment *
+interruptible_segment(void)
 {
 	tally_segment *segment = views_segment();
+
+	segment->interrupt = look_for_interrupts;
+	return segment;
+}
+
+static void
+reset(const tally_statement_filter *filter)
+{
+	tally_segment *segment = interruptible_segment();
 	int			error = 0;
 
 	if (filter->user_id != 0 || filter->database_id != 0 || filter->id != 0)
@@ -415,7 +431,7 @@ SQL_FUNCTION(pg_tally_reset_0_3)
 	TimestampTz now = GetCurrentTimestamp();
 
 	if (PG_GETARG_BOOL(3))
-		tally_statements_reset_extremes(views_segment(), &filter,
+		tally_statements_reset_extremes(interruptible_segment(), &filter,
 										now + (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY);
 	else
 		reset(&filter);

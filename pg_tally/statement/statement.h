@@ -35,6 +35,8 @@ extern void statements_message(tally_message message, uint64 arrival);
 extern void statements_settings_change(void);
 /* Measure the CPU time of statements that begin from now on, or not. */
 extern void statements_measure_cpu(bool on);
+/* Whether statements of different applications are different ones has changed. */
+extern void statements_tell_applications(void);
 /* siglongjmp: statements with stack frames deeper than its target end with an error. */
 extern void statements_jump(sigjmp_buf target, uint64 now);
 

@@ -3,9 +3,9 @@
  * statement_file.c
  *	  Saves the table of statements at a clean shutdown, and restores it at the next start.
  *
- *	  The file consists of the header, names of accounts, statements, and a CRC-32C of all that.
+ *	  header, names of accounts and applications, statements, CRC-32C of all that
  *
- * A statement is a saved_statement, then its parts (stat: 1 + number of the name), the used buckets
+ * A statement is a saved_statement (application: 1 + number of the name), then its parts (stat: likewise), the buckets
  * of its histogram, and its text. Numbers are in the machine's byte order, because the file belongs to a
  * data directory, which other kinds of machines cannot use either.
  *
@@ -32,9 +32,10 @@
 #define FILE_NEW FILE_NAME ".new"
 #define FILE_DAMAGED FILE_NAME ".damaged"
 #define FILE_MAGIC "TALLYSTM"
-#define FILE_VERSION 5
+#define FILE_VERSION 6			/* up to 5, no statement has an application */
 #define UNREAD_VERSION 4		/* had no space for further counts; never released */
 #define MAJOR (PG_VERSION_NUM / 10000)
+#define PREFIX_LENGTH (sizeof(TALLY_APPLICATION_PREFIX) - 1)
 #define CLOCK_PAUSE_US 20000		/* between the two instants that determine a new clock's rate */
 
 typedef struct saved_header
@@ -126,6 +127,20 @@ read_statement(tally_segment *segment, writer *w, uint32 number)
 		tally_set_at(segment, number / TALLY_WAYS)->tags[number % TALLY_WAYS] != 0;
 }
 
+/* 1 + the number in the file of that entry of the directory, counted from 1; 0: none. */
+static uint32
+name_number(const tally_segment *segment, const writer *w, uint32 stat)
+{
+	return stat != 0 && stat <= segment->cold.directory.count ? w->name_of[stat - 1] : 0;
+}
+
+static void
+need_name(const tally_segment *segment, writer *w, saved_header *header, uint32 stat)
+{
+	if (stat != 0 && stat <= segment->cold.directory.count && w->name_of[stat - 1] == 0)
+		w->name_of[stat - 1] = ++header->names;
+}
+
 /* Count names and statements, before the first byte is written. */
 static bool
 survey(tally_segment *segment, writer *w, saved_header *header)
@@ -141,13 +156,9 @@ survey(tally_segment *segment, writer *w, saved_header *header)
 			continue;
 		header->statements++;
 		longest = Max(longest, tally_read_text_size(segment, &w->statement));
+		need_name(segment, w, header, w->statement.entry.key.application);
 		for (int i = 0; i < TALLY_PARTS; i++)
-		{
-			uint32		stat = w->statement.figures.parts[i].stat;
-
-			if (stat != 0 && stat <= segment->cold.directory.count && w->name_of[stat - 1] == 0)
-				w->name_of[stat - 1] = ++header->names;
-		}
+			need_name(segment, w, header, w->statement.figures.parts[i].stat);
 	}
 	w->text = malloc(longest + 1);
 	return w->text != NULL;
@@ -177,18 +188,19 @@ put_statement(tally_segment *segment, writer *w, uint32 number)
 	saved_statement saved = {.key = statement->key};
 	tally_part	parts[TALLY_PARTS];
 
+	saved.key.application = (uint16) name_number(segment, w, statement->key.application);
 	saved.counts = w->statement.figures.counts;
 	saved.since_us = statement->since_us;
 	if (statement->extremes != 0)
 		saved.extremes = w->statement.figures.extremes;
 	for (int i = 0; i < TALLY_PARTS; i++)
 	{
-		uint32		stat = w->statement.figures.parts[i].stat;
+		uint32		name = name_number(segment, w, w->statement.figures.parts[i].stat);
 
-		if (stat == 0 || stat > segment->cold.directory.count)
+		if (name == 0)
 			continue;
 		parts[saved.parts] = w->statement.figures.parts[i];
-		parts[saved.parts++].stat = w->name_of[stat - 1];
+		parts[saved.parts++].stat = name;
 	}
 	if (exec->count > 0)
 	{
@@ -290,7 +302,7 @@ typedef struct reader
 	size_t		size;				/* without the CRC */
 	size_t		at;
 	saved_header header;
-	uint32	   *stats;				/* for each name: 1 + directory index */
+	uint32	   *stats;				/* of each name: 1 + directory index; 0: of an application that finds no space */
 	position   *positions;
 	double		ratio;				/* current ticks per tick of the file */
 } reader;
@@ -363,7 +375,8 @@ take_statement(reader *r, saved_statement *saved, tally_figures *figures,
 	memset(figures, 0, sizeof(*figures));
 	figures->counts = saved->counts;
 	figures->extremes = saved->extremes;
-	if (saved->parts > TALLY_PARTS || saved->hist_low > TALLY_HIST_BUCKETS ||
+	if (saved->key.application > r->header.names ||
+		saved->parts > TALLY_PARTS || saved->hist_low > TALLY_HIST_BUCKETS ||
 		saved->hist_count > TALLY_HIST_BUCKETS - saved->hist_low)
 		return false;
 	from = take(r, saved->parts * sizeof(tally_part));
@@ -448,7 +461,7 @@ check(const tally_segment *segment, reader *r)
 	return NULL;
 }
 
-/* Look up or register the accounts with the file's names in this segment. */
+/* The accounts and applications of this segment that the file's names stand for. */
 static bool
 take_names(tally_segment *segment, reader *r)
 {
@@ -459,7 +472,10 @@ take_names(tally_segment *segment, reader *r)
 
 		if (name == NULL || name[0] == '\0' || memchr(name, '\0', TALLY_NAME_MAX) == NULL)
 			return false;
-		r->stats[i] = 1 + account_register(segment, name);
+		if (strncmp(name, TALLY_APPLICATION_PREFIX, PREFIX_LENGTH) == 0)
+			r->stats[i] = tally_register_application(segment, name + PREFIX_LENGTH);
+		else
+			r->stats[i] = 1 + account_register(segment, name);
 	}
 	return r->stats != NULL;
 }
@@ -587,6 +603,8 @@ load_statements(tally_segment *segment, reader *r)
 		r->at = r->positions[i].offset;
 		if (!take_statement(r, &saved, &figures, &text))
 			return;					/* find_statements has accepted it before */
+		if (saved.key.application != 0)
+			saved.key.application = (uint16) r->stats[saved.key.application - 1];
 		for (uint32 p = 0; p < saved.parts; p++)
 			figures.parts[p].stat = r->stats[figures.parts[p].stat - 1];
 		if (r->ratio != 1)

@@ -58,6 +58,7 @@ key_of(uint64 id)
 		.database_id = MyDatabaseId,
 		.user_id = GetUserId(),
 		.toplevel = nesting_depth() == 0,
+		.application = statement_time_application(),
 	};
 }
 
@@ -113,6 +114,13 @@ statements_measure_cpu(bool on)
 	usage_measure_cpu(on);
 	/* the next stretch begins with the other functions */
 	top_usage.sum = USAGE_UNKNOWN;
+}
+
+/* At the next message, that is before it is read: then the application is taken for changed. */
+void
+statements_tell_applications(void)
+{
+	tally.application = NULL;
 }
 
 void
@@ -293,7 +301,7 @@ analyze_plainly(const Query *query)
 		return false;
 	if (query->utilityStmt != NULL && !utility_counts(query->utilityStmt))
 		return false;
-	local = tally_cache_latest(&statement_time.cache, id, *server.database, server.user());
+	local = tally_cache_latest(&statement_time.cache, id, *server.database, server.user(), statement_time.variant);
 	if (unlikely(local == NULL))
 		return false;
 	statement_time_set_owner(&local->key, local);

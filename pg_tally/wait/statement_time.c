@@ -21,6 +21,21 @@ void
 statement_time_begin_process(void)
 {
 	memset(&statement_time, 0, sizeof(statement_time));
+	statement_time.variant = 1;
+}
+
+/*
+ * A message's statements are those of the application that the session had when the message arrived, so that all of one
+ * execution has one key. Local entries of the one before stay, for when it comes back.
+ */
+void
+statement_time_follow_application(void)
+{
+	uint16		application = 0;
+
+	if (statements_settings_now.application && statement_time.ready && application_name != NULL)
+		application = tally_register_application(tally.slot.segment, application_name);
+	statement_time.variant = (uint32) application << 16 | 1;
 }
 
 static pg_noinline bool
@@ -33,6 +48,7 @@ open_cache(void)
 		statement_time.tried = true;
 		statement_time.ready = tally_cache_open(&tally.slot, &statement_time.cache) == 0;
 		errno = saved_errno;
+		statement_time_follow_application();
 	}
 	return statement_time.ready;
 }
@@ -247,6 +263,7 @@ toplevel_key(uint64 id)
 	key.id = id;
 	key.database_id = MyDatabaseId;
 	key.toplevel = 1;
+	key.application = statement_time_application();
 	key.before = 0;
 
 	/* unlike GetUserId, this works even before there is a role */

@@ -35,9 +35,10 @@ typedef struct statement_time_state
 	bool		failed;				/* the message's error has been counted */
 	bool		deferred;			/* a Bind's time waits for its statement */
 	bool		begins;				/* parallel worker: starts at the next wait */
+	uint32		variant;			/* tally_statement_variant of the session's statements that its client sends */
 	tally_statement_key owner;		/* of this message, or else of the previous one */
-	void	   *top;				/* PG_exception_stack of the main loop */
 	tally_cache cache;
+	void	   *top;				/* PG_exception_stack of the main loop */
 	uint32		resets;				/* number of resets of all totals seen */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
 	uint8		part[BOOK_INDEXES];	/* 1 + part of current, by index in the book */
@@ -64,6 +65,14 @@ extern void statement_time_cut(uint64 now);
 extern void statement_time_rename(const tally_statement_key *key);
 /* Settings for statements have changed: look up the local entry again. */
 extern void statement_time_unhand(void);
+/* Between two messages: the session's application, or whether it counts, may be another. */
+extern void statement_time_follow_application(void);
+/* What the session's statements have for its application (tally_register_application). */
+static pg_attribute_always_inline uint16
+statement_time_application(void)
+{
+	return (uint16) (statement_time.variant >> 16);
+}
 /* An error with that SQLSTATE ends the message. */
 extern void statement_time_error(int sqlstate);
 /* The local entry of a statement, created if necessary; NULL if none is free. */
@@ -189,6 +198,7 @@ typedef struct statements_settings
 	bool		planning;
 	int			text_limit;			/* bytes */
 	bool		cpu;				/* statements_measure_cpu */
+	bool		application;		/* of different applications, statements are different ones */
 } statements_settings;
 
 extern statements_settings statements_settings_now;

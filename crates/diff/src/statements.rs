@@ -14,6 +14,7 @@ use super::call_change::Calls;
 use super::comparison::{Per, What};
 use super::key::Key;
 use error::Error;
+use segment::StatementKey;
 use view::statements::{self as model, PlanRow, StatementFigures};
 
 /// Maximum number of blocks.
@@ -83,7 +84,8 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
         recording.grid_by(whole, (units.len(), number), unit_of, |row| block_of(row.frame))?;
     let counts = |line: &Vec<StatTotals>| line.iter().map(|totals| totals.count as f64).collect();
     [all.commits, all.commands] = [0, 1].map(|at| grid.cells.get(at).map_or_else(Vec::new, counts));
-    let Some(rows) = recording.statements(whole)? else { return Ok(None) };
+    // One side may tell them apart, and the other one not.
+    let Some(rows) = recording.statements_of_all_applications(whole)? else { return Ok(None) };
     let plans = PlanRow::recorded(recording.plans(whole)?);
     let series = recording.statement_series(whole, number, block_of)?;
     // Without tally's own statements: how often a recorder polls is not a difference between servers.
@@ -103,7 +105,10 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
         add(&mut line.execution_seconds, execution);
         line.executions = calls(&row);
         // The plan that was used last comes first.
-        line.plan = plans.iter().find(|plan| plan.key == row.key).cloned().map(Arc::new);
+        let is_its = |plan: &&PlanRow| {
+            StatementKey { application: row.key.application, ..plan.key } == row.key
+        };
+        line.plan = plans.iter().find(is_its).cloned().map(Arc::new);
     }
     Ok((!all.lines.is_empty()).then_some(all))
 }

@@ -2,6 +2,7 @@
 //! Rows of the plans of statements.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use recording::{Batch, PlanRow, PlanTextRow};
 use segment::{Clock, Plan, StatementKey};
@@ -55,6 +56,7 @@ impl PlanRows {
             let same = |earlier: &&Plan| earlier.first == plan.first && earlier.count <= plan.count;
             let earlier = before.get(key).filter(same).unwrap_or(&none);
             let statement = plan.statement;
+            let application: Arc<str> = statement.application.name().unwrap_or_default().into();
             let noted = plan.count - earlier.count;
             if noted > 0 {
                 batch.plans.push(PlanRow {
@@ -65,6 +67,7 @@ impl PlanRows {
                     database_id: statement.database_id,
                     user_id: statement.user_id,
                     toplevel: statement.toplevel,
+                    application: application.clone(),
                     planid: plan.shape as i64,
                     noted,
                     exec_ns: ns(plan.ticks.saturating_sub(earlier.ticks)),
@@ -81,6 +84,7 @@ impl PlanRows {
                     database_id: statement.database_id,
                     user_id: statement.user_id,
                     toplevel: statement.toplevel,
+                    application,
                     planid: plan.shape as i64,
                     text: plan.text.as_str().into(),
                     cut: plan.cut,

@@ -494,6 +494,13 @@ impl<'a> Recorder<'a> {
                 self.plans.add(plans, clock, span, &mut batch);
             }
             let statements = details.statements.as_ref().map(|(_, now)| now.clone());
+            if let (Some((before, now)), Some(row)) =
+                (&details.statements, batch.frames.first_mut())
+            {
+                row.statements_kept = now.entries().into();
+                row.statements_capacity = now.capacity().into();
+                row.statements_evicted = before.as_ref().map_or(0, |it| now.evicted_since(it));
+            }
             batch.histograms = self.row_builder.histograms(number);
             add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);
             if let Some(now) = statements {

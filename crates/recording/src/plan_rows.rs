@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Rows about the plans of statements, as noted by the sessions.
 
-use crate::rows::RecordedStatementKey;
+use crate::rows::{statement_key, RecordedStatementKey};
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
+use segment::Application;
 use std::sync::Arc;
 
 table! {
@@ -13,6 +14,7 @@ table! {
     database_id: u32, Id, "As in `statements`.";
     user_id: u32, Id, "As in `statements`.";
     toplevel: bool, Flag, "As in `statements`.";
+    application: Arc<str>, Text, "As in `statements`.";
     planid: i64, Id, "Identifier of the plan: a hash of its nodes with their relations and indexes.";
     noted: u64, Count, sum, "Executions noted: slow ones, and the second one in each session.";
     exec_ns: u64, Ns, sum, "Total time of these executions.";
@@ -28,6 +30,7 @@ table! {
     database_id: u32, Id, "As in `statements`.";
     user_id: u32, Id, "As in `statements`.";
     toplevel: bool, Flag, "As in `statements`.";
+    application: Arc<str>, Text, "As in `statements`.";
     planid: i64, Id, "As in `plans`.";
     text: Arc<str>, Text, "Text of the plan, one line per node.";
     cut: bool, Flag, "Whether lines are missing at the end of the text.";
@@ -40,20 +43,22 @@ table! {
     exec_max_ns: u64, Ns, "The longest execution noted until then.";
 }
 
+statement_key! { statement: PlanRow PlanTextRow }
+
 /// What identifies a plan.
 pub(crate) type PlanKey = (RecordedStatementKey, i64);
 
 impl PlanRow {
     /// The plan.
     pub(crate) fn key(&self) -> PlanKey {
-        ((self.queryid, self.database_id, self.user_id, self.toplevel), self.planid)
+        (self.statement(), self.planid)
     }
 }
 
 impl PlanTextRow {
     /// The plan.
     pub(crate) fn key(&self) -> PlanKey {
-        ((self.queryid, self.database_id, self.user_id, self.toplevel), self.planid)
+        (self.statement(), self.planid)
     }
 
     /// The executions noted before the detail interval of this row.
@@ -64,6 +69,7 @@ impl PlanTextRow {
             database_id: self.database_id,
             user_id: self.user_id,
             toplevel: self.toplevel,
+            application: self.application.clone(),
             planid: self.planid,
             noted: self.noted_before,
             exec_ns: self.exec_before_ns,

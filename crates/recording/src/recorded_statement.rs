@@ -21,6 +21,7 @@ table! {
     toplevel: bool, Flag, "Whether the client sent the statement itself; false: nested in another statement.";
     database: Arc<str>, Text, "Name of the database, or empty.";
     user: Arc<str>, Text, "Name of the user, or empty.";
+    application: Arc<str>, Text, "The application_name of its sessions, with `pg_tally.statements_application`; or empty.";
     calls: u64, Count, sum, "Executions that ended without an error.";
     exec_ns: u64, Ns, sum, "Total execution time.";
     exec_min_ns: Option<u64>, Ns, min, "Minimum execution time.";

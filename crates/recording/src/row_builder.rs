@@ -17,8 +17,8 @@ use segment::directory::StatKind;
 use segment::frame::FrameStat;
 use segment::interval::is_idle;
 use segment::statements::StatementRecord;
-use segment::Frame;
-use std::collections::HashMap;
+use segment::{Frame, StatementKey};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Builds the rows of one recording.
@@ -199,13 +199,8 @@ pub fn statement_rows(
 ) -> Batch {
     let ns_per_tick = 1e9 / ticks_per_second;
     let mut batch = Batch::default();
+    let mut texts = HashSet::new();
     for record in records {
-        let id = (
-            record.key.query_id(),
-            record.key.database_id,
-            record.key.user_id,
-            record.key.toplevel,
-        );
         let row = RecordedStatementRow {
             frame,
             time_us,
@@ -215,7 +210,8 @@ pub fn statement_rows(
         if row.calls > 0 || row.plans > 0 || record.sums.counters.iter().any(|n| *n > 0) {
             batch.statements.push(row);
         }
-        let (queryid, database_id, user_id, toplevel) = id;
+        let StatementKey { database_id, user_id, toplevel, application, .. } = record.key;
+        let queryid = record.key.query_id();
         for part in &record.parts {
             batch.statement_accounts.push(StatementAccountRow {
                 frame,
@@ -224,12 +220,14 @@ pub fn statement_rows(
                 database_id,
                 user_id,
                 toplevel,
+                application: application.name().unwrap_or_default().into(),
                 account: part.account.clone(),
                 count: part.count,
                 total_ns: (part.ticks as f64 * ns_per_tick).round() as i64,
             });
         }
-        if let Some(text) = &record.text {
+        let key = (queryid, database_id, user_id, toplevel);
+        if let Some(text) = record.text.as_ref().filter(|_| texts.insert(key)) {
             batch.statement_texts.push(TextRow {
                 frame,
                 time_us,

@@ -3,7 +3,7 @@
 
 use crate::recorded_statement::RecordedStatementRow;
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
-use segment::Overflows;
+use segment::{Application, Overflows};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -51,6 +51,9 @@ table! {
     overflow_statements_lost: u64, Count, sum, "Statements that a killed process left half updated.";
     overflow_texts_cut: u64, Count, sum, "Truncated texts.";
     overflow_relations_lost: u64, Count, sum, "Relations that a killed process left half updated.";
+    statements_kept: u64, Count, max, "With details: statements in the table; 0: not recorded.";
+    statements_capacity: u64, Count, max, "With details: statements that fit into it.";
+    statements_evicted: u64, Count, sum, "With details: statements that others have replaced in it since the details before.";
     host_user_ns: u64, Ns, sum, "CPU time of the machine in user mode, including nice.";
     host_system_ns: u64, Ns, sum, "CPU time of the machine in the kernel, including interrupts.";
     host_idle_ns: u64, Ns, sum, "Idle time of the machine's CPUs.";
@@ -123,20 +126,40 @@ table! {
     unexplained_ns: u64, Ns, sum, "Time of the `cpu` account beyond these two: the process was blocked outside any probe.";
 }
 
-/// What identifies a statement: queryid, database, user, toplevel.
-pub(crate) type RecordedStatementKey = (i64, u32, u32, bool);
+/// What identifies the text of a statement: queryid, database, user, toplevel.
+pub type TextKey = (i64, u32, u32, bool);
+
+/// What identifies a statement: the same, and its application.
+pub(crate) type RecordedStatementKey = (i64, u32, u32, bool, Application);
 
 macro_rules! statement_key {
-    ($($row:ident)*) => {$(
+    ($name:ident: $($row:ident)*) => {$(
         impl $row {
-            pub(crate) fn key(&self) -> RecordedStatementKey {
-                (self.queryid, self.database_id, self.user_id, self.toplevel)
+            /// Its statement.
+            pub(crate) fn $name(&self) -> RecordedStatementKey {
+                let application = Application::from_name(&self.application);
+                (self.queryid, self.database_id, self.user_id, self.toplevel, application)
             }
         }
     )*};
 }
 
-statement_key! { RecordedStatementRow StatementAccountRow TextRow }
+pub(crate) use statement_key;
+
+statement_key! { key: RecordedStatementRow StatementAccountRow }
+
+/// The key of its text.
+pub(crate) fn text_key(
+    (queryid, database_id, user_id, toplevel, _): RecordedStatementKey,
+) -> TextKey {
+    (queryid, database_id, user_id, toplevel)
+}
+
+impl TextRow {
+    pub(crate) fn key(&self) -> TextKey {
+        (self.queryid, self.database_id, self.user_id, self.toplevel)
+    }
+}
 
 table! {
     /// An account of a statement in a detail interval.
@@ -147,6 +170,7 @@ table! {
     database_id: u32, Id, "As in `statements`.";
     user_id: u32, Id, "As in `statements`.";
     toplevel: bool, Flag, "As in `statements`.";
+    application: Arc<str>, Text, "As in `statements`.";
     account: Arc<str>, Text, "The account, such as `execute::wait::IO:DataFileRead`.";
     count: u64, Count, sum, "Number of events.";
     total_ns: i64, Ns, sum, "Total time; negative if time of a message in progress was later moved to another statement.";

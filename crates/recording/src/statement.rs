@@ -32,6 +32,7 @@ pub(crate) fn row_of(statement: &StatementRecord, ns_per_tick: f64) -> RecordedS
         toplevel: statement.key.toplevel,
         database: statement.database.clone(),
         user: statement.user.clone(),
+        application: statement.key.application.name().unwrap_or_default().into(),
         calls: exec.count,
         exec_ns: ns(exec.total),
         exec_min_ns: exec.min.map(ns),
@@ -53,8 +54,12 @@ pub(crate) fn row_of(statement: &StatementRecord, ns_per_tick: f64) -> RecordedS
     row
 }
 
-/// The statement of a row, with times in ticks, without accounts and text.
-pub(crate) fn record_of(row: &RecordedStatementRow, ticks_per_second: f64) -> StatementRecord {
+/// The statement of that key with the figures of a row, in ticks of a clock, without accounts and text.
+pub(crate) fn record_of(
+    key: RecordedStatementKey,
+    row: &RecordedStatementRow,
+    ticks_per_second: f64,
+) -> StatementRecord {
     let ticks_per_ns = ticks_per_second * 1e-9;
     let ticks = |ns: u64| scaled(ns, ticks_per_ns);
     let times = |count, total, [min, max]: [Option<u64>; 2], squares: f64| Times {
@@ -71,7 +76,7 @@ pub(crate) fn record_of(row: &RecordedStatementRow, ticks_per_second: f64) -> St
         }
     }
     StatementRecord {
-        key: key_of(row.key()),
+        key: key_of(key),
         database: row.database.clone(),
         user: row.user.clone(),
         text: None,
@@ -99,17 +104,13 @@ pub(crate) fn record_of(row: &RecordedStatementRow, ticks_per_second: f64) -> St
 
 /// A statement without figures, for accounts that have no row in `statements`.
 pub(crate) fn empty(key: RecordedStatementKey) -> StatementRecord {
-    let (queryid, database_id, user_id, toplevel) = key;
-    record_of(
-        &RecordedStatementRow { queryid, database_id, user_id, toplevel, ..Default::default() },
-        1e9,
-    )
+    record_of(key, &RecordedStatementRow::default(), 1e9)
 }
 
 fn key_of(
-    (queryid, database_id, user_id, toplevel): RecordedStatementKey,
+    (queryid, database_id, user_id, toplevel, application): RecordedStatementKey,
 ) -> segment::StatementKey {
-    segment::StatementKey { id: queryid as u64, database_id, user_id, toplevel }
+    segment::StatementKey { id: queryid as u64, database_id, user_id, toplevel, application }
 }
 
 pub(crate) fn account_of(row: &StatementAccountRow, ticks_per_second: f64) -> AccountRecord {

@@ -7,15 +7,15 @@ use crate::range::Range;
 use crate::recorded_statement::RecordedStatementRow;
 use crate::recording::Recording;
 use crate::rollup;
-use crate::rows::{RecordedStatementKey, StatementAccountRow, TextRow};
+use crate::rows::{text_key, RecordedStatementKey, StatementAccountRow, TextKey, TextRow};
 use crate::statement;
 use crate::table::{columns, Table};
 use segment::statements::StatementRecord;
-use segment::{Clock, StatementsReading};
+use segment::{Application, Clock, StatementsReading};
 use std::collections::HashMap;
 
 /// Texts of statements by queryid, database, user and toplevel.
-pub type StatementTexts = HashMap<(i64, u32, u32, bool), TextRow>;
+pub type StatementTexts = HashMap<TextKey, TextRow>;
 
 /// The figures of a statement over time, by block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,6 +55,23 @@ impl Recording {
     /// The statements of a range, as if a segment had been created at its start; `None`: not
     /// recorded.
     pub fn statements(&self, range: Range) -> Result<Option<StatementsReading>, Error> {
+        self.statements_by(range, |key| key)
+    }
+
+    /// The same, those of all applications together, whether they were told apart or not.
+    pub fn statements_of_all_applications(
+        &self,
+        range: Range,
+    ) -> Result<Option<StatementsReading>, Error> {
+        self.statements_by(range, |key| (key.0, key.1, key.2, key.3, Application::default()))
+    }
+
+    /// The same by these keys.
+    fn statements_by(
+        &self,
+        range: Range,
+        key: impl Fn(RecordedStatementKey) -> RecordedStatementKey,
+    ) -> Result<Option<StatementsReading>, Error> {
         let index = self.index(range)?;
         let Some(last) = index.frames.last() else { return Ok(None) };
         let rate = index.ticks_per_second(last.frame);
@@ -62,11 +79,11 @@ impl Recording {
         self.each_row(range, |mut row: RecordedStatementRow| {
             let own = index.ticks_per_second(row.frame);
             rebucket(&mut row, rate / own);
-            rollup::total(&mut sums, row.key(), row);
+            rollup::total(&mut sums, key(row.key()), row);
         })?;
         let mut accounts: HashMap<RecordedStatementKey, Vec<StatementAccountRow>> = HashMap::new();
         self.each_row(range, |row: StatementAccountRow| {
-            let known = accounts.entry(row.key()).or_default();
+            let known = accounts.entry(key(row.key())).or_default();
             match known.iter_mut().find(|sum| sum.account == row.account) {
                 Some(sum) => sum.add(row),
                 None => known.push(row),
@@ -76,30 +93,41 @@ impl Recording {
             return Ok(None);
         }
         let texts = self.statement_texts(range)?;
+        let record = |(key, row)| (key, statement::record_of(key, &row, rate));
         let mut records: HashMap<RecordedStatementKey, StatementRecord> =
-            sums.into_iter().map(|(key, row)| (key, statement::record_of(&row, rate))).collect();
+            sums.into_iter().map(record).collect();
         for (key, rows) in accounts {
             let record = records.entry(key).or_insert_with(|| statement::empty(key));
             record.parts = rows.iter().map(|row| statement::account_of(row, rate)).collect();
         }
         for (key, record) in &mut records {
-            record.text = texts.get(key).map(statement::text_of);
+            record.text = texts.get(&text_key(*key)).map(statement::text_of);
         }
         let kind = clock_kind(index.servers.get(&last.server));
         let realtime_ns = u64::try_from(last.time_us).unwrap_or(0).saturating_mul(1000);
         let records = records.into_values().collect();
-        Ok(Some(StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records)))
+        let reading =
+            StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records);
+        // A recording of an earlier version does not have it.
+        let Some(table) = index.frames.iter().rev().find(|it| it.statements_capacity > 0) else {
+            return Ok(Some(reading));
+        };
+        let evicted = index.frames.iter().map(|it| it.statements_evicted);
+        let evicted = evicted.fold(0, u64::saturating_add);
+        let [kept, capacity] = [table.statements_kept, table.statements_capacity]
+            .map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+        Ok(Some(reading.with_table(kept, capacity, evicted)))
     }
 
-    /// Statements over time, in one pass. `block_of` returns the block, from 0 to `blocks` - 1, of the details that
+    /// Statements of all applications together over time, in one pass. `block_of` returns the block of the details that came with an interval, from 0
     /// came with an interval, if they have one.
     pub fn statement_series(
         &self,
         range: Range,
         blocks: usize,
         block_of: impl Fn(u64) -> Option<usize>,
-    ) -> Result<HashMap<RecordedStatementKey, StatementSeries>, Error> {
-        let mut all: HashMap<RecordedStatementKey, StatementSeries> = HashMap::new();
+    ) -> Result<HashMap<TextKey, StatementSeries>, Error> {
+        let mut all: HashMap<TextKey, StatementSeries> = HashMap::new();
         const KEY: [&str; 6] = ["frame", "time", "queryid", "database_id", "user_id", "toplevel"];
         macro_rules! add {
             ($row:ident in $rows:ident; $($column:ident to $field:ident),*) => {
@@ -107,7 +135,7 @@ impl Recording {
                     let Some(at) = block_of(row.frame).filter(|_| range.contains(row.time_us)) else {
                         return;
                     };
-                    let series = all.entry(row.key()).or_insert_with(|| StatementSeries::with_blocks(blocks));
+                    let series = all.entry(text_key(row.key())).or_insert_with(|| StatementSeries::with_blocks(blocks));
                     $(if let Some(sum) = series.$field.get_mut(at) {
                         *sum = sum.saturating_add(row.$column);
                     })*

@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::plan_rows::PlanKey;
 use crate::retention::RetentionPolicy;
-use crate::rows::{FrameRow, RecordedStatementKey};
+use crate::rows::{FrameRow, TextKey};
 use crate::store::{self, Compaction, Store, ABOUT, UNFINISHED};
 use crate::table::{columns, Table};
 use crate::upkeep;
@@ -63,7 +63,7 @@ pub struct Writer {
 /// The statements and plans whose texts were written.
 #[derive(Debug, Default)]
 struct Texts {
-    statements: HashSet<RecordedStatementKey>,
+    statements: HashSet<TextKey>,
     plans: HashSet<PlanKey>,
 }
 

@@ -9,7 +9,7 @@ use crate::directory::Stat;
 use crate::error::Error;
 use crate::layout::{book, current, entry, head, i32_at, key, slot_state, u32_at, u64_at};
 use crate::segment::Segment;
-use crate::statements::StatementKey;
+use crate::statements::{FileKey, StatementKey};
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
@@ -100,8 +100,8 @@ impl Segment {
         self.read(regions.caches.entry(slot), &mut bytes)?;
         let known =
             u64_at(&bytes, current::BEGUN) != 0 && u32_at(&bytes, current::KEY + key::BEFORE) == 0;
-        let statement = known.then(|| StatementKey::decode(&bytes, current::KEY));
-        Ok(statement.filter(StatementKey::is_identified))
+        let statement = known.then(|| FileKey::decode(&bytes, current::KEY));
+        statement.filter(FileKey::is_identified).map(|key| self.statement_key(key)).transpose()
     }
 
     /// The account with this number; `None` if the directory has no such account.

@@ -20,6 +20,7 @@ macro_rules! getters {
     };
 }
 
+mod application;
 mod blocked;
 pub mod book;
 mod book_counters;
@@ -82,6 +83,7 @@ pub mod wait_names;
 pub mod wal;
 
 pub use self::error::Error;
+pub use application::Application;
 pub use blocked::{Blocked, LockTag};
 pub use book::Book;
 pub use book_counters::{BookCounters, Claim};

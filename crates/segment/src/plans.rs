@@ -10,7 +10,7 @@ use crate::encoding::decode;
 use crate::error::Error;
 use crate::layout::{i32_at, plan, plan_state, u32_at, u64_at};
 use crate::segment::Segment;
-use crate::statements::StatementKey;
+use crate::statements::{FileKey, StatementKey};
 
 /// A plan of a statement.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,10 +40,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn decode(bytes: &[u8]) -> Option<Plan> {
+    /// The plan of that statement; `None`: it is none.
+    fn decode(bytes: &[u8], statement: StatementKey) -> Option<Plan> {
         let stored = (u32_at(bytes, plan::TEXT_BYTES) as usize).min(plan::SIZE - plan::TEXT);
         let text = bytes.get(plan::TEXT..plan::TEXT + stored)?;
-        let statement = StatementKey::decode(bytes, plan::KEY);
         (u32_at(bytes, plan::STATE) == plan_state::USED && statement.is_identified()).then(|| {
             Plan {
                 statement,
@@ -82,7 +82,8 @@ impl Segment {
             fence(Ordering::Acquire);
             let same = self.read_u64(at + plan::GENERATION as u64)? == generation
                 && self.read_u32(at + plan::STATE as u64)? == plan_state::USED;
-            all.extend(Plan::decode(&bytes).filter(|_| same));
+            let statement = self.statement_key(FileKey::decode(&bytes, plan::KEY))?;
+            all.extend(Plan::decode(&bytes, statement).filter(|_| same));
         }
         Ok(all)
     }

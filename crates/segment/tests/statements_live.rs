@@ -114,8 +114,13 @@ impl Drop for Writers {
 /// with it.
 fn calls(statements: &StatementsReading) -> Vec<u64> {
     let executions = |number: usize| {
-        let key =
-            StatementKey { id: 1 + number as u64, database_id: 5, user_id: 10, toplevel: true };
+        let key = StatementKey {
+            id: 1 + number as u64,
+            database_id: 5,
+            user_id: 10,
+            toplevel: true,
+            ..StatementKey::default()
+        };
         let Some(found) = statements.get(&key) else { return 0 };
         let (calls, ticks) = (found.calls(), 100 * (1 + number as u64));
         let sum = (found.exec().seconds * 1e9).round() as u64;

@@ -50,6 +50,9 @@ pub struct StatementsArgs {
     /// Only statements of this user
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
+    /// Only statements of this application (with pg_tally.statements_application)
+    #[arg(long, value_name = "NAME")]
+    pub application: Option<String>,
     /// Include nested statements, such as those in functions, and those of tally itself
     #[arg(long)]
     pub all: bool,
@@ -98,8 +101,14 @@ pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
     let of_id = |row: &StatementFigures| args.id.is_none_or(|id| row.queryid.unwrap_or(0) == id);
     let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|w| w == name);
     let known = !all.rows.is_empty();
-    all.rows
-        .retain(|row| of_id(row) && is(&args.database, &row.database) && is(&args.user, &row.user));
+    let of_application =
+        |row: &StatementFigures| is(&args.application, row.application.name().unwrap_or_default());
+    all.rows.retain(|row| {
+        of_id(row)
+            && is(&args.database, &row.database)
+            && is(&args.user, &row.user)
+            && of_application(row)
+    });
     match args.id {
         Some(id) if all.rows.is_empty() => Err(unknown(id, &all, &segment)),
         _ if args.json => json(args, &mut all, &segment),

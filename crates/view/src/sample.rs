@@ -303,7 +303,13 @@ fn statement(
     let timing = account("execute::cpu", calls).timing;
     let quantile = |q| total.quantile(q).map(|ticks| ticks as f64 * 1e-9);
     StatementFigures {
-        key: StatementKey { id, database_id: 5, user_id: 10, toplevel: true },
+        key: StatementKey {
+            id,
+            database_id: 5,
+            user_id: 10,
+            toplevel: true,
+            ..StatementKey::default()
+        },
         queryid: (id != 0).then_some(id as i64),
         toplevel: true,
         database: "shop".to_string(),

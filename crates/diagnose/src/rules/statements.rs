@@ -211,9 +211,10 @@ pub fn flood(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![Diagnosis {
         rule: Rule::StatementFlood,
         text: format!(
-            "{} of the {} statements kept are {} that ran once; {} statements were evicted {when}.",
+            "{} of the {} statements {} are {} that ran once; {} statements were evicted {when}.",
             whole(flood.once),
             whole(flood.kept),
+            if flood.recorded { "recorded" } else { "kept" },
             flood.kind,
             whole(flood.evicted),
         ),

@@ -227,6 +227,11 @@ fn planning_that_takes_longer_than_executing() {
 
 /// A table that statements of that kind fill, on that server.
 fn flood_of(kind: &str, server: &str) -> Vec<Diagnosis> {
+    flood_in(kind, server, false)
+}
+
+/// The same of a recording, or of a running server.
+fn flood_in(kind: &str, server: &str, recorded: bool) -> Vec<Diagnosis> {
     let mut interval = interval(&[("simple query::cpu", 1000, 5.0)]);
     interval.server.name = server.to_owned();
     let mut statements = view::sample::statements();
@@ -236,6 +241,7 @@ fn flood_of(kind: &str, server: &str) -> Vec<Diagnosis> {
         kind: kind.to_owned(),
         once: 4900,
         kept: 6260,
+        recorded,
         evicted: 1204,
         examples: vec!["set a.b = 'n1'".into(), "set a.b =\n 'n2'".into()],
     });
@@ -283,6 +289,8 @@ fn statements_that_ran_once_and_fill_the_table() {
         found[0].text,
         "4,900 of the 6,260 statements kept are SET that ran once; 1,204 statements were evicted in 10 s."
     );
+    let recorded = flood_in("SET", "PostgreSQL 15.20", true);
+    assert!(recorded[0].text.starts_with("4,900 of the 6,260 statements recorded are SET"));
     assert_eq!(found[0].evidence, ["For example: set a.b = 'n1'; set a.b = 'n2'."]);
     assert_eq!(
         found[0].advice,

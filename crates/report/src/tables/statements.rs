@@ -10,11 +10,28 @@ use view::table::field::Picked;
 
 /// Statements, most time first; `seconds` is the measured time. Those of tally itself are one row.
 pub fn statements(all: &StatementsTable, seconds: f64) -> Table {
-    let fields = Picked::of_document(choose!(FIELDS, "query, database:20, user:21, calls, per_second:13, seconds, share, per_call_seconds, \
-         mean_seconds:2, p50_seconds:12, p95_seconds:14, p99_seconds:3, max_seconds:4, rows_per_call:15, \
-         hit_share:16, cpu_share:5, io_share:6, lwlock_share:7, lock_share:8, client_share:9, \
-         ipc_share:10, other_share:11, wal_bytes:17, temp_bytes:22, errors:18, cancels:23, \
-         queryid:19, level:24"));
+    macro_rules! columns {
+        ($who:literal) => {
+            choose!(
+                FIELDS,
+                concat!(
+                    "query, ",
+                    $who,
+                    ", calls, per_second:13, seconds, share, per_call_seconds, \
+                     mean_seconds:2, p50_seconds:12, p95_seconds:14, p99_seconds:3, max_seconds:4, rows_per_call:15, \
+                     hit_share:16, cpu_share:5, io_share:6, lwlock_share:7, lock_share:8, client_share:9, \
+                     ipc_share:10, other_share:11, wal_bytes:17, temp_bytes:22, errors:18, cancels:23, \
+                     queryid:19, level:24"
+                )
+            )
+        };
+    }
+    // Where statements are told apart by it.
+    let named = all.rows.iter().any(|row| row.application.name().is_some());
+    let fields = Picked::of_document(match named {
+        true => columns!("database:20, user:21, application:1"),
+        false => columns!("database:20, user:21"),
+    });
     let row = |row: &StatementFigures| {
         let (tone, details) = (Tone::Class(class(row)), Some(details(row, all)));
         Row { tone, details, ..Row::new("", fields.cells(row, seconds)) }

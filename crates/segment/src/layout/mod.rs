@@ -42,6 +42,11 @@ pub(crate) fn pending(pend: u32) -> Option<(usize, bool)> {
     (pend != NONE).then_some(((pend & !PEND_OPEN) as usize, pend & PEND_OPEN == 0))
 }
 
+/// The `u16` at `at`.
+pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).map_or(0, u16::from_ne_bytes)
+}
+
 /// The `u32` at `at`.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)

@@ -65,6 +65,8 @@ pub const NEAR_PARTS: usize = 2;
 pub const NEAR_BUCKETS: usize = 14;
 /// number of local entries in a slot's cache
 pub const LOCAL_STATEMENTS: usize = 64;
+/// names of applications by which statements are told apart
+pub const APPLICATIONS: usize = 256;
 /// bytes of text in a text block
 pub const TEXT_BLOCK: usize = 252;
 /// bytes of a statement's counts that are in the shared entry itself: one cache line
@@ -574,6 +576,10 @@ pub mod header {
     pub const REFUSED_MEMORY: usize = 1368;
     /// u64: plans for which the table had no space
     pub const OVERFLOW_PLANS: usize = 1376;
+    /// u64: how often the statements of a session could not be told from those of others by its application
+    pub const OVERFLOW_APPLICATIONS: usize = 1384;
+    /// u32: names of applications in the directory
+    pub const APPLICATIONS: usize = 1392;
     /// u32: changes when a slot becomes free after a refusal
     pub const FREE_SLOT_SIGNAL: usize = 1408;
     /// u32: 1: a process has been refused a slot since `free_slot_signal` last changed
@@ -998,8 +1004,10 @@ pub mod key {
     pub const DATABASE_ID: usize = 8;
     /// u32
     pub const USER_ID: usize = 12;
-    /// u32: 1: sent by the client; 0: nested in another statement, whose time includes this one's
+    /// u16: 1: sent by the client; 0: nested in another statement, whose time includes this one's
     pub const TOPLEVEL: usize = 16;
+    /// u16: 1 + directory number of the name of the session's application, `application::<application_name>`; 0: they are not told apart, or there is none
+    pub const APPLICATION: usize = 18;
     /// u32: 0, except in a current (see there)
     pub const BEFORE: usize = 20;
 }

@@ -5,7 +5,7 @@
 //! a local entry changes only its state, outside the seq; its content stays.
 
 use super::account_ticks::AccountTicks;
-use super::key::StatementKey;
+use super::key::FileKey;
 use super::last::MessageText;
 use super::seqlock::{Tries, TwoCopies};
 use super::sums::{parts_of, Sums};
@@ -23,7 +23,7 @@ pub(super) struct Cached {
     pub slot: u32,
     pub index: u32,
     pub generation: u64,
-    pub key: StatementKey,
+    pub key: FileKey,
     pub sums: Sums,
     pub parts: Vec<AccountTicks>,
 }
@@ -38,7 +38,7 @@ impl Cached {
             slot,
             index,
             generation,
-            key: StatementKey::decode(bytes, local_statement::KEY),
+            key: FileKey::decode(bytes, local_statement::KEY),
             sums: Sums::of_local(bytes),
             parts: parts_of(bytes, local_statement::PARTS, layout::PARTS).collect(),
         })
@@ -56,7 +56,7 @@ pub(super) struct Working {
     pub slot: u32,
     pub generation: u32,
     pub pid: i32,
-    pub key: StatementKey,
+    pub key: FileKey,
     /// The text of the message, while the key is not known.
     pub message: Option<MessageText>,
     /// When the statement began, and up to when its parts are complete, ticks.
@@ -73,7 +73,7 @@ pub(super) struct Current {
     pub slot: u32,
     pub generation: u32,
     /// The last known statement; if none is in progress, that of the last message.
-    pub latest: StatementKey,
+    pub latest: FileKey,
     pub working: Option<Working>,
 }
 
@@ -169,7 +169,7 @@ impl Segment {
         let current = |bytes: &[u8], working| Current {
             slot: owner.slot,
             generation: owner.generation,
-            latest: StatementKey::decode(bytes, current::KEY),
+            latest: FileKey::decode(bytes, current::KEY),
             working,
         };
         // A wait that is recorded between the two copies would be missing or counted twice.
@@ -191,7 +191,7 @@ impl Segment {
             slot: owner.slot,
             generation: owner.generation,
             pid: owner.pid,
-            key: StatementKey::of_current(&bytes),
+            key: FileKey::of_current(&bytes),
             message,
             begun: u64_at(&bytes, current::BEGUN),
             now: late.1,

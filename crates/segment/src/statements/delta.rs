@@ -55,13 +55,15 @@ impl StatementsDelta {
             true => later.seconds_since(earlier),
             false => later.realtime_ns.saturating_sub(earlier.realtime_ns) as f64 * 1e-9,
         };
-        // These counts are not handed on to the next segment.
-        let more = |now: u64, then: u64| if same_segment { now.saturating_sub(then) } else { now };
         StatementsDelta {
             seconds,
             statements: statements.filter(|statement| !statement.is_zero()).collect(),
-            evicted: more(later.evicted, earlier.evicted),
-            dropped: more(later.dropped, earlier.dropped),
+            evicted: later.evicted_since(earlier),
+            // It is not handed on.
+            dropped: match same_segment {
+                true => later.dropped.saturating_sub(earlier.dropped),
+                false => later.dropped,
+            },
         }
     }
 

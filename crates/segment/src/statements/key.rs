@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The key of a statement, and the sets that may have its entry.
 
-use crate::layout::{current, key, u32_at, u64_at};
+use crate::application::Application;
+use crate::error::Error;
+use crate::layout::{current, key, u16_at, u32_at, u64_at};
+use crate::segment::Segment;
 use serde::Serialize;
 
 /// The key of a statement.
@@ -15,47 +18,89 @@ pub struct StatementKey {
     pub user_id: u32,
     /// Whether the client sent it itself; false: nested in another statement.
     pub toplevel: bool,
+    /// The application of the session that executed it, where statements are told apart by that.
+    pub application: Application,
+}
+
+/// The key of a statement as a segment has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FileKey {
+    pub id: u64,
+    database_id: u32,
+    user_id: u32,
+    toplevel: bool,
+    /// 1 + the number of the application's name in the directory; 0: none.
+    application: u16,
 }
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const MIX: u64 = 0xD6E8_FEB8_6659_FD93;
 
-impl StatementKey {
-    pub(crate) fn decode(bytes: &[u8], at: usize) -> StatementKey {
-        StatementKey {
+/// Before the names of applications in the directory.
+const PREFIX: &str = "application::";
+
+impl FileKey {
+    pub(crate) fn decode(bytes: &[u8], at: usize) -> FileKey {
+        FileKey {
             id: u64_at(bytes, at + key::ID),
             database_id: u32_at(bytes, at + key::DATABASE_ID),
             user_id: u32_at(bytes, at + key::USER_ID),
-            toplevel: u32_at(bytes, at + key::TOPLEVEL) != 0,
+            toplevel: u16_at(bytes, at + key::TOPLEVEL) != 0,
+            application: u16_at(bytes, at + key::APPLICATION),
         }
     }
 
     /// The statement to which the time in a current belongs.
-    pub(super) fn of_current(bytes: &[u8]) -> StatementKey {
+    pub(super) fn of_current(bytes: &[u8]) -> FileKey {
         match u32_at(bytes, current::KEY + key::BEFORE) {
-            0 => StatementKey::decode(bytes, current::KEY),
-            _ => StatementKey { toplevel: true, ..StatementKey::default() },
+            0 => FileKey::decode(bytes, current::KEY),
+            _ => FileKey { toplevel: true, ..FileKey::default() },
         }
     }
 
-    /// The query identifier as PostgreSQL shows it.
-    pub fn query_id(&self) -> i64 {
-        self.id as i64
-    }
-
     /// Whether the statement is known.
-    pub fn is_identified(&self) -> bool {
+    pub(crate) fn is_identified(&self) -> bool {
         self.id != 0
     }
 
     /// The writers' hash of the key, never 0.
     pub(super) fn tag(&self) -> u64 {
         let who = u64::from(self.database_id) << 32 | u64::from(self.user_id);
-        let mut h = self.id ^ who.wrapping_mul(GOLDEN) ^ u64::from(self.toplevel);
+        let variant = u64::from(self.application) << 16 | u64::from(self.toplevel);
+        let mut h = self.id ^ who.wrapping_mul(GOLDEN) ^ variant;
         h ^= h >> 32;
         h = h.wrapping_mul(MIX);
         h ^= h >> 32;
         h | 1
+    }
+}
+
+impl Segment {
+    /// The key with the name of its application.
+    pub(crate) fn statement_key(&self, it: FileKey) -> Result<StatementKey, Error> {
+        let FileKey { id, database_id, user_id, toplevel, application } = it;
+        let application = self.application(application)?;
+        Ok(StatementKey { id, database_id, user_id, toplevel, application })
+    }
+
+    /// The application of this number; none where the directory has no such name, as for a role that may not see it.
+    fn application(&self, number: u16) -> Result<Application, Error> {
+        let index = u32::from(number).checked_sub(1);
+        let name = index.map_or(Ok(None), |index| self.stat_name(index))?;
+        let name = name.as_deref().and_then(|name| name.strip_prefix(PREFIX));
+        Ok(name.map_or_else(Application::default, Application::from_name))
+    }
+}
+
+impl StatementKey {
+    /// The query identifier as PostgreSQL shows it.
+    pub fn query_id(&self) -> i64 {
+        self.id as i64
+    }
+
+    /// Whether it is a known statement.
+    pub fn is_identified(&self) -> bool {
+        self.id != 0
     }
 }
 

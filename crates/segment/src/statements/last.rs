@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The statement that a session executes or has executed last, and its message while the statement is not known.
 
-use super::key::StatementKey;
+use super::key::{FileKey, StatementKey};
 use super::seqlock::Tries;
 use super::texts::shown;
 use crate::error::Error;
@@ -57,8 +57,8 @@ impl SessionStatement {
         }
     }
 
-    fn decode(bytes: &[u8]) -> SessionStatement {
-        let last = StatementKey::decode(bytes, current::KEY);
+    /// What a copy of a slot's current says, whose key is `last`.
+    fn decode(bytes: &[u8], last: StatementKey) -> SessionStatement {
         match u64_at(bytes, current::BEGUN) != 0 {
             true if u32_at(bytes, current::KEY + key::BEFORE) != 0 => {
                 SessionStatement::Unnamed(None)
@@ -109,12 +109,12 @@ impl Segment {
         let mut found = SessionStatement::None;
         for _ in 0..TRIES {
             let quiet = self.read_under_seq(at, &mut bytes, &tries)?;
-            found = SessionStatement::decode(&bytes);
+            let key = self.statement_key(FileKey::decode(&bytes, current::KEY))?;
+            found = SessionStatement::decode(&bytes, key);
             if !matches!(found, SessionStatement::Unnamed(_)) {
                 break;
             }
             if self.runs_account(slot, ends_statement)? {
-                let key = StatementKey::decode(&bytes, current::KEY);
                 found = match key.is_identified() {
                     true => SessionStatement::Ran(key),
                     false => SessionStatement::None,

@@ -30,6 +30,7 @@ pub use counted::{Counter, Failure, Unit};
 pub use counters::{counter, Blocks, Io, Jit, StatementCounters, Wal, COUNTER, COUNTERS};
 pub use delta::StatementsDelta;
 pub use figures::{Bucket, InFlight, Moments, Statement};
+pub(crate) use key::FileKey;
 pub use key::StatementKey;
 pub use last::{MessageText, SessionStatement};
 pub use progress::{in_progress, Holder, Progress};

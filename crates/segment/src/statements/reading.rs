@@ -120,6 +120,23 @@ impl StatementsReading {
         self.origin.segment == other.origin.segment
     }
 
+    /// Whether they are sums of a recording's intervals, and so only those that were active then.
+    pub fn is_recorded(&self) -> bool {
+        self.origin.segment == 0
+    }
+
+    /// Statements evicted since an earlier reading.
+    pub fn evicted_since(&self, earlier: &StatementsReading) -> u64 {
+        // They are not handed on to another segment.
+        let before = if self.is_of_segment_of(earlier) { earlier.evicted } else { 0 };
+        self.evicted.saturating_sub(before)
+    }
+
+    /// The same with what is known of the table: statements in it, how many fit, and how many were evicted.
+    pub fn with_table(self, entries: u32, capacity: u32, evicted: u64) -> StatementsReading {
+        StatementsReading { entries, capacity, evicted, ..self }
+    }
+
     /// Time since an earlier reading of this segment, seconds.
     pub fn seconds_since(&self, earlier: &StatementsReading) -> f64 {
         self.clock.seconds(self.tick.saturating_sub(earlier.tick))
@@ -213,15 +230,15 @@ impl Segment {
         let second = 1.0 / self.clock.ticks_per_second();
         let mut statements = Vec::with_capacity(found.len());
         for (key, found) in found.drain() {
+            let key = self.statement_key(key)?;
             let text = found.entry.as_ref().and_then(|entry| texts.remove(&entry.number));
             statements.push(self.statement(key, found, text, second)?);
         }
         let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
-        let latest = current
-            .iter()
-            .map(|current| ((current.slot, current.generation), current.latest))
-            .collect();
-        let working = current.into_iter().filter_map(|current| current.working);
+        let latest =
+            current.iter().map(|it| Ok(((it.slot, it.generation), self.statement_key(it.latest)?)));
+        let latest = latest.collect::<Result<HashMap<_, _>, Error>>()?;
+        let working = current.into_iter().filter_map(|it| it.working);
         let in_flight = working.map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(StatementsReading {
@@ -297,12 +314,13 @@ impl Segment {
             let stat = Directory::intern(&mut self.directory, cpu);
             AccountTicks { stat, count: 0, ticks: between }.add_to(&mut parts);
         }
+        let key = self.statement_key(working.key)?;
         Ok(InFlight {
             slot: working.slot,
             generation: working.generation,
             pid: working.pid,
-            key: working.key,
-            message: working.message.filter(|_| !working.key.is_identified()),
+            key,
+            message: working.message.filter(|_| !key.is_identified()),
             begun: working.begun,
             age_seconds: working.now.saturating_sub(working.begun) as f64 * second,
             parts,

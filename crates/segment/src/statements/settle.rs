@@ -10,7 +10,7 @@
 //! repeated.
 
 use super::caches::{Cached, Current, Owner};
-use super::key::{sets_of, StatementKey};
+use super::key::{sets_of, FileKey};
 use super::seqlock::{Tries, TwoCopies};
 use super::table::{Entry, SetHead};
 use crate::error::Error;
@@ -36,7 +36,7 @@ struct Logs {
 
 impl Logs {
     /// Whether a copy of this key may have been flushed before its entry was copied.
-    fn doubt(&self, key: &StatementKey, copies: &[Cached]) -> bool {
+    fn doubt(&self, key: &FileKey, copies: &[Cached]) -> bool {
         sets_of(key.tag(), self.after.len() as u32).into_iter().any(|set| {
             let (Some(head), Some(&before)) =
                 (self.after.get(set as usize), self.before.get(set as usize))
@@ -56,7 +56,7 @@ impl Segment {
         regions: &StatementRegions,
         owners: &[Owner],
         tries: &Tries,
-    ) -> Result<(HashMap<StatementKey, StatementCopies>, Vec<Current>), Error> {
+    ) -> Result<(HashMap<FileKey, StatementCopies>, Vec<Current>), Error> {
         let mut logs = Logs { before: Vec::new(), after: Vec::new() };
         let upto = layout::set::FLUSHES + 8;
         self.each_entry(regions.sets, upto, |_, bytes| {
@@ -76,7 +76,7 @@ impl Segment {
             logs.after.push(self.read_set(regions, set)?);
         }
 
-        let mut all: HashMap<StatementKey, StatementCopies> = HashMap::with_capacity(entries.len());
+        let mut all: HashMap<FileKey, StatementCopies> = HashMap::with_capacity(entries.len());
         for entry in entries {
             let found = all.entry(entry.key).or_default();
             found.twice |= found.entry.is_some();
@@ -99,7 +99,7 @@ impl Segment {
     fn settle(
         &self,
         regions: &StatementRegions,
-        key: &StatementKey,
+        key: &FileKey,
         local: &[Cached],
         tries: &Tries,
     ) -> Result<StatementCopies, Error> {

@@ -5,7 +5,7 @@
 //! seq. `flushes` counts the flushes into a set; it and the log change while the entry's seq is odd.
 
 use super::account_ticks::AccountTicks;
-use super::key::StatementKey;
+use super::key::FileKey;
 use super::seqlock::{Tries, TwoCopies};
 use super::sums::{parts_of_entry, Sums};
 use crate::error::Error;
@@ -19,7 +19,7 @@ use std::sync::atomic::{fence, Ordering};
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub number: u32,
-    pub key: StatementKey,
+    pub key: FileKey,
     pub born: u64,
     pub since_us: i64,
     pub text: TextLocation,
@@ -31,7 +31,7 @@ impl Entry {
     fn decode(number: u32, bytes: &[u8], rest: Option<&[u8]>) -> Option<Entry> {
         (u32_at(bytes, statement::STATE) == 1).then(|| Entry {
             number,
-            key: StatementKey::decode(bytes, statement::KEY),
+            key: FileKey::decode(bytes, statement::KEY),
             born: u64_at(bytes, statement::BORN),
             since_us: u64_at(bytes, statement::SINCE_US) as i64,
             text: TextLocation::decode(bytes),

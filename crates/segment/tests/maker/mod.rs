@@ -595,7 +595,13 @@ pub struct Counted {
 impl Counted {
     pub fn new(id: u64, times: &[u64]) -> Counted {
         Counted {
-            key: StatementKey { id, database_id: 5, user_id: 10, toplevel: true },
+            key: StatementKey {
+                id,
+                database_id: 5,
+                user_id: 10,
+                toplevel: true,
+                ..StatementKey::default()
+            },
             times: times.to_vec(),
             plans: Vec::new(),
             rows: times.len() as u64,

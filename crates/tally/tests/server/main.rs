@@ -84,6 +84,7 @@ mod ship;
 mod slow;
 mod spanning;
 mod sql_functions;
+mod statement_applications;
 mod statement_cpu;
 mod statement_file;
 mod statement_views;

@@ -758,3 +758,33 @@ fn a_recording_is_summarised_as_json() {
     assert!(json["bytes"].as_u64().unwrap() > 1000, "{json}");
     assert_eq!(json["gaps"], 0);
 }
+
+/// What fills the table of statements is recorded, and named as `tally doctor` names it.
+#[test]
+fn a_report_names_what_floods_the_table_of_statements() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.max_statements", "100"),
+    );
+    let directory = cluster.dir().join("recording");
+    let recorder = Running::start(&cluster, &directory, &[]);
+    eventually("the recorder records", || recorder.frames() > 0);
+    let mut client = cluster.connect().unwrap();
+    for columns in 1..=400 {
+        client.batch_execute(&format!("select {}", vec!["1"; columns].join(", "))).unwrap();
+    }
+    drop(client);
+    recorder.wait_for_frames(1);
+    recorder.end();
+    let rows = open(&directory).frame_rows(Range::ALL).unwrap();
+    assert!(rows.iter().map(|row| row.statements_evicted).sum::<u64>() >= 200, "{rows:?}");
+    let last = rows.iter().rev().find(|row| row.detail).unwrap();
+    assert!(last.statements_kept > 0 && last.statements_capacity >= last.statements_kept);
+    let text = output(tally().args(["report", "--json"]).arg(&directory));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let texts: Vec<&str> = findings.iter().map(|it| it["text"].as_str().unwrap()).collect();
+    let flood = "statements recorded are SELECT that ran once";
+    assert!(texts.iter().any(|text| text.contains(flood)), "{texts:#?}");
+}

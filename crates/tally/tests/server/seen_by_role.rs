@@ -55,6 +55,7 @@ impl Others {
             ("pg_tally.max_statements", "100"),
             ("pg_tally.max_plans", "8"),
             ("pg_tally.plan_threshold", "0"),
+            ("pg_tally.statements_application", "on"),
             ("autovacuum", "off"),
         ];
         let (cluster, port) = support::on_loopback(support::plain().settings(settings));

@@ -84,7 +84,7 @@ fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() 
                 local_blk_read_time local_blk_write_time wal_buffers_full jit_deform_count \
                 jit_deform_time parallel_workers_to_launch parallel_workers_launched \
                 generic_plan_calls custom_plan_calls stats_since minmax_stats_since errors_by_class \
-                user_time system_time usename datname";
+                user_time system_time application usename datname";
     let names: Vec<_> =
         ours[theirs.len()..].iter().filter_map(|column| column.split(' ').next()).collect();
     assert_eq!(names, more.split_whitespace().collect::<Vec<_>>());

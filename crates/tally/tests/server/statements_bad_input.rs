@@ -9,6 +9,8 @@ use crate::support::shared_server::Profile;
 use crate::support::workload::distinct_statement;
 use postgres::{Client, NoTls};
 use scratch::Cluster;
+use segment::layout;
+use std::os::unix::fs::FileExt;
 
 /// The default limit of a statement's text, in bytes.
 const TEXT_LIMIT: usize = 8192;
@@ -533,4 +535,78 @@ fn errors_caught_in_one_transaction_do_not_accumulate_memory() {
     let sql = "select errors from tally.statements where strpos(query, '/ zero from pg_class') > 0
                and not toplevel";
     assert_eq!(client.query_one(sql, &[]).unwrap().get::<_, i64>(0), 101_000);
+}
+
+/// Locks of all sets of statements, held by a process that is stopped. Freed when dropped.
+struct LockedSets {
+    file: std::fs::File,
+    offsets: Vec<u64>,
+    holder: std::process::Child,
+}
+
+impl LockedSets {
+    fn new(cluster: &Cluster) -> LockedSets {
+        use layout::{header, region, set};
+        let mut holder = std::process::Command::new("sleep");
+        let holder = holder.arg("infinity").spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&holder);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        let path = support::segment(cluster);
+        let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+        let mut sets = [0; region::SIZE];
+        file.read_exact_at(&mut sets, header::SETS as u64).unwrap();
+        let [count, stride] = [region::COUNT, region::STRIDE].map(|at| layout::u32_at(&sets, at));
+        let first = layout::u64_at(&sets, region::OFFSET);
+        let offsets = (0..count).map(|n| first + u64::from(n) * u64::from(stride)).collect();
+        let locked = LockedSets { file, offsets, holder };
+        // It was alive later than it was started.
+        locked.write(u64::from(locked.holder.id()), u64::MAX / 2);
+        assert_eq!(set::LOCK, 0);
+        locked
+    }
+
+    fn write(&self, pid: u64, alive: u64) {
+        for at in &self.offsets {
+            let at = |member: usize| at + member as u64;
+            let alive = alive.to_ne_bytes();
+            self.file.write_all_at(&alive, at(layout::set::LOCK_BOOT_NS)).unwrap();
+            let pid = (pid as u32).to_ne_bytes();
+            self.file.write_all_at(&pid, at(layout::set::LOCK)).unwrap();
+        }
+    }
+}
+
+impl Drop for LockedSets {
+    fn drop(&mut self) {
+        self.write(0, 0);
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// A reset waits a moment for each set. Without looking for a cancellation, it would go through all of them.
+#[test]
+fn a_reset_that_waits_for_locks_can_be_cancelled() {
+    let cluster = server(&[("pg_tally.max_statements", "100000")]);
+    for reset in ["tally.reset(10)", "tally.reset(10, minmax_only => true)"] {
+        let mut observer = cluster.connect().unwrap();
+        let dropped = |observer: &mut Client| -> u64 {
+            status(observer, "statement counts dropped").parse().unwrap()
+        };
+        let mut session = cluster.connect().unwrap();
+        let pid: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let before = dropped(&mut observer);
+        let locked = LockedSets::new(&cluster);
+        let error = std::thread::scope(|scope| {
+            let resets = scope.spawn(|| session.batch_execute(&format!("select {reset}")));
+            support::eventually("it has waited for a set", || dropped(&mut observer) > before);
+            observer.execute("select pg_cancel_backend($1)", &[&pid]).unwrap();
+            resets.join().unwrap().unwrap_err()
+        });
+        assert_eq!(error.code(), Some(&postgres::error::SqlState::QUERY_CANCELED));
+        let given_up = dropped(&mut observer) - before;
+        assert!(given_up < locked.offsets.len() as u64 / 2, "{reset}: {given_up} sets");
+        drop(locked);
+        session.batch_execute(&format!("select {reset}")).unwrap();
+    }
 }

@@ -120,7 +120,7 @@ fn key_of(message: &MessageText) -> StatementKey {
     let hash = |h: u64, byte: &u8| (h ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let id = message.text.shown.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash);
     let (database_id, user_id) = (message.database_id, message.user_id);
-    StatementKey { id: id | 1, database_id, user_id, toplevel: true }
+    StatementKey { id: id | 1, database_id, user_id, toplevel: true, ..StatementKey::default() }
 }
 
 fn change(row: &mut StatementFigures, split: Parts, sign: f64) {

@@ -14,6 +14,7 @@ pub const FIELDS: &[F] = &[
     F::new("query", "Statement", Unit::Text, |row, _| row.text().into()).elastic(),
     F::new("database", "Database", Unit::Text, |row, _| row.database.as_str().into()),
     F::new("user", "User", Unit::Text, |row, _| row.user.as_str().into()),
+    F::new("application", "Application", Unit::Text, |row, _| row.application.name().into()),
     F::new("calls", "Calls", Unit::Count, |row, _| row.calls.into()),
     F::new("per_second", "Rate", Unit::PerSecond, |row, s| rate(row.calls, s)).head("CALLS/S"),
     F::new("seconds", "Time", Unit::Seconds, |row, _| row.seconds.into())

@@ -20,10 +20,13 @@ const SAVEPOINTS: &str = "SAVEPOINT, RELEASE and ROLLBACK TO";
 pub struct Flood {
     /// Their kind: "SET", "CREATE TABLE".
     pub kind: String,
-    /// Number of them in the table.
+    /// How many are kept, or recorded.
     pub once: u64,
-    /// Number of statements of all kinds in the table.
+    /// Statements kept, or recorded, of all kinds.
     pub kept: u64,
+    /// Whether these are those of a recording, and so only those that were active in its time.
+    #[serde(skip)]
+    pub recorded: bool,
     /// Statements evicted in the interval, or since the segment was created.
     pub evicted: u64,
     /// Some of their texts.
@@ -31,13 +34,14 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Detects a flood from the statements in the table, given their texts and how often they ran; `None` if
-    /// there is space, or if they are of many kinds.
+    /// Of the statements kept, by their texts and how often they ran; `None`: there is space, or they are of many kinds.
+    /// `recorded`: how many these are, where they are not those that are kept but those that were active meanwhile.
     pub(super) fn detect<'s>(
         statements: impl Iterator<Item = (&'s str, u64)>,
         kept: u32,
         capacity: u32,
         evicted: u64,
+        recorded: Option<u64>,
     ) -> Option<Flood> {
         if evicted == 0 || f64::from(kept) < FULL * f64::from(capacity) {
             return None;
@@ -52,11 +56,14 @@ impl Flood {
         }
         let (kind, (once, examples)) =
             kinds.into_iter().max_by(|(a, (n, _)), (b, (m, _))| n.cmp(m).then_with(|| b.cmp(a)))?;
-        let much = once as f64 >= MUCH * f64::from(kept);
+        // A few that were active in a short time say nothing of the table.
+        let kept = u64::from(kept);
+        let much = once as f64 >= MUCH * kept.max(recorded.unwrap_or(0)) as f64;
         much.then(|| Flood {
             kind,
             once,
-            kept: kept.into(),
+            kept: recorded.unwrap_or(kept),
+            recorded: recorded.is_some(),
             evicted,
             examples: examples.into_iter().map(str::to_owned).collect(),
         })
@@ -177,7 +184,21 @@ mod tests {
             .chain((0..others).map(|n| (format!("select {n}"), 2 + n as u64)))
             .collect();
         let kept = (set + others) as u32;
-        Flood::detect(texts.iter().map(|(text, runs)| (&**text, *runs)), kept, capacity, evicted)
+        let texts = texts.iter().map(|(text, runs)| (&**text, *runs));
+        Flood::detect(texts, kept, capacity, evicted, None)
+    }
+
+    #[test]
+    fn in_a_recording_those_that_were_active_are_compared_with_the_table() {
+        let active = |n: usize, kept, recorded| {
+            let texts: Vec<String> = (0..n).map(|n| format!("set a.b = 'n{n}'")).collect();
+            Flood::detect(texts.iter().map(|text| (&**text, 1)), kept, 100, 7, Some(recorded))
+        };
+        let found = active(490, 95, 620).unwrap();
+        assert_eq!((found.once, found.kept, found.recorded), (490, 620, true));
+        assert_eq!(active(3, 95, 5), None, "a few in a short time");
+        assert_eq!(active(100, 95, 620), None, "most are of other kinds");
+        assert_eq!(active(490, 60, 620), None, "there is space");
     }
 
     #[test]

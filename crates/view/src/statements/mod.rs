@@ -53,7 +53,8 @@ fn flood(statements: &segment::StatementsReading, evicted: u64) -> Option<Flood>
             [counter::ERRORS, counter::CANCELS].map(|at| statement.counted()[at]);
         Some((&*statement.text.as_ref()?.shown, statement.calls() + errors + cancels))
     });
-    Flood::detect(texts, statements.entries(), statements.capacity(), evicted)
+    let recorded = statements.is_recorded().then_some(statements.statements().len() as u64);
+    Flood::detect(texts, statements.entries(), statements.capacity(), evicted, recorded)
 }
 
 impl StatementsTable {

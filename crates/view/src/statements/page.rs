@@ -76,6 +76,8 @@ pub fn page(
 
 fn text(row: &StatementFigures) -> Section {
     let id = row.queryid.map_or_else(|| "not identified".to_string(), |id| id.to_string());
+    let application = row.application.name();
+    let application = application.map_or(String::new(), |name| format!(", application {name}"));
     let level = if row.toplevel { "" } else { ", nested in another statement" };
     let mut lines: Vec<String> = row.text().lines().map(|l| l.replace('\t', "    ")).collect();
     if row.query_cut {
@@ -92,7 +94,10 @@ fn text(row: &StatementFigures) -> Section {
         );
     }
     Section {
-        title: format!("Statement {id}, database {}, user {}{level}", row.database, row.user),
+        title: format!(
+            "Statement {id}, database {}, user {}{application}{level}",
+            row.database, row.user
+        ),
         lines,
         table: None,
     }

@@ -77,8 +77,9 @@ pub fn ordered<'s>(
 ) -> Vec<&'s StatementFigures> {
     let shown = |row: &&StatementFigures| {
         let id = row.queryid.map(|id| id.to_string()).unwrap_or_default();
+        let application = row.application.name().unwrap_or_default();
         (wish.idle || row.toplevel && !row.own)
-            && accepts(wish, &[row.text(), &row.database, &row.user, &id])
+            && accepts(wish, &[row.text(), &row.database, &row.user, application, &id])
     };
     let rows = statements.rows.iter().filter(shown).collect();
     sorted(rows, wish, |a, b| order(&wish.sort, a, b))
@@ -115,10 +116,15 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
         Some(_) => columns!("per_second"),
         None => columns!("calls"),
     });
+    // Between these and the query, where statements are told apart by it.
+    let named = rows.iter().any(|row| row.application.name().is_some());
     let mut columns = figures.columns.clone();
     for (at, class) in most_waited_for(rows).into_iter().enumerate() {
         let column = columns.iter_mut().find(|column| column.key == share_of(class));
         column.into_iter().for_each(|column| column.expendable = CLASSES[at].1);
+    }
+    if named {
+        columns.push(left("APPLICATION", 8));
     }
     if activity.is_some() {
         columns.push(Column::new("activity_share", "%ACTIVITY", Unit::Share));
@@ -129,6 +135,7 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
     columns.extend([right("QUERY ID", 14), text("QUERY")]);
     let row = |row: &&StatementFigures| {
         let mut cells = figures.cells(row, statements.interval_seconds.unwrap_or(1.0));
+        cells.extend(named.then(|| row.application.name().into()));
         cells
             .extend(activity.map(|name| {
                 (row.seconds > 0.0).then(|| row.seconds_in(name) / row.seconds).into()

@@ -2,7 +2,7 @@
 //! The plans of statements.
 
 use recording::RecordedPlan;
-use segment::{Plan, Segment, StatementKey};
+use segment::{Application, Plan, Segment, StatementKey};
 use serde::Serialize;
 
 use super::Section;
@@ -91,6 +91,7 @@ impl PlanRow {
                     database_id: text.database_id,
                     user_id: text.user_id,
                     toplevel: text.toplevel,
+                    application: Application::from_name(&text.application),
                 },
                 queryid: text.queryid,
                 planid: text.planid,

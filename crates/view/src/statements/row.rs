@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use segment::statements::{MessageText, StatementCounters, Text};
-use segment::{own, wait_names, Statement, StatementKey};
+use segment::{own, wait_names, Application, Statement, StatementKey};
 use serde::Serialize;
 
 use super::histogram::Bucket;
@@ -38,6 +38,8 @@ pub struct StatementFigures {
     pub database: String,
     /// The name of the user, or the OID if the name is unknown.
     pub user: String,
+    /// The application_name of its sessions; `None`: statements are not told apart by it, or they have none.
+    pub application: Application,
     /// Its text; `None` if unknown.
     pub query: Option<Arc<str>>,
     /// Whether the text is truncated.
@@ -147,6 +149,7 @@ impl StatementFigures {
             own: text.is_some_and(|text| own::is_statement(&text.shown)),
             database: name(source.database(key.database_id), key.database_id),
             user: name(source.user(key.user_id), key.user_id),
+            application: key.application,
             query: text.map(|text| text.shown.clone()),
             query_cut: text.is_some_and(|text| text.is_cut()),
             query_bytes: text.map_or(0, |text| text.whole),
@@ -216,8 +219,9 @@ impl StatementFigures {
 
     /// Its key, which is stable from one reading to the next.
     pub fn name(&self) -> String {
-        let StatementKey { id, database_id, user_id, toplevel } = self.key;
-        format!("{id} {database_id} {user_id} {toplevel}")
+        let StatementKey { id, database_id, user_id, toplevel, application } = self.key;
+        let application = application.name().unwrap_or_default();
+        format!("{id} {database_id} {user_id} {toplevel} {application}").trim_end().to_string()
     }
 
     /// Server time per call, seconds.

@@ -36,6 +36,7 @@ final class Layout {
     static final int NEAR_PARTS = 2;
     static final int NEAR_BUCKETS = 14;
     static final int LOCAL_STATEMENTS = 64;
+    static final int APPLICATIONS = 256;
     static final int TEXT_BLOCK = 252;
     static final int NEAR_COUNTS = 64;
     static final int MORE_COMMON = 1;
@@ -165,6 +166,8 @@ final class Layout {
     static final int HEADER_RELATIONS_LOST = 1360;
     static final int HEADER_REFUSED_MEMORY = 1368;
     static final int HEADER_OVERFLOW_PLANS = 1376;
+    static final int HEADER_OVERFLOW_APPLICATIONS = 1384;
+    static final int HEADER_APPLICATIONS = 1392;
     static final int HEADER_FREE_SLOT_SIGNAL = 1408;
     static final int HEADER_REFUSED_CLAIMS = 1412;
     static final int HEADER_REFUSAL_LOGGED = 1416;
