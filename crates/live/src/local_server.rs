@@ -24,6 +24,7 @@ pub const DEFAULT_FOLDER: &str = "/dev/shm";
 /// A server of this machine, proven to be the one of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalServer {
+    data: PathBuf,
     segment_path: SegmentPath,
     /// The postmaster's pid, as the server's own processes see it.
     postmaster: u32,
@@ -49,12 +50,17 @@ impl LocalServer {
         else {
             return Ok(None);
         };
-        Ok(Some(LocalServer { segment_path, postmaster }))
+        Ok(Some(LocalServer { data: data.clone(), segment_path, postmaster }))
     }
 
     /// Where the extension would put its segment, whether it exists or not.
     pub fn segment_path(&self) -> &SegmentPath {
         &self.segment_path
+    }
+
+    /// Its data directory.
+    pub fn data(&self) -> &Path {
+        &self.data
     }
 
     /// Its postmaster's pid, as its own processes see it.
