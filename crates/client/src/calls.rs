@@ -89,8 +89,17 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         writeln!(out, "{line}")?;
     }
     if rows.is_empty() {
-        let hint = "no statement was executed to its end by the driver org.postgresql; with the \
-                    agent's option calls=off none is measured";
+        let is_java = segment.header().producer.starts_with("pgtally-agent");
+        let hint = match is_java {
+            true => {
+                "no statement was executed to its end by the driver org.postgresql; with the agent's \
+                 option calls=off none is measured"
+            }
+            false => {
+                "statements are measured in Java clients only; `tally methods` shows this client's \
+                 calls of libpq"
+            }
+        };
         return Ok(writeln!(out, "{hint}")?);
     }
     let width = command::terminal_width().unwrap_or(WIDTH);
