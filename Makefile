@@ -11,6 +11,7 @@
 # make generate     after a change of format/*.toml: the definitions and tables that follow from them
 # make agent        the Java agent, where Maven and a JDK are installed
 # make installcheck tests the installed extension in the running server that PGHOST and PGPORT say, as PostgreSQL's own are
+# make docs         the documentation as a site with search, into build/docs; a dead link fails
 # make install      as root; PREFIX (/usr/local) and DESTDIR say where to
 # make deb          Debian packages, into build/deb; make test-packages installs and uses them in a fresh Debian 12 and 13
 # make test-cgroup2                     tests limits of devices by cgroup v2, in a virtual machine; as root
@@ -241,6 +242,9 @@ bench: build
 	$(TALLY) cost --workload select
 	$(TALLY) cost --workload tpcb
 
+docs:
+	script/docs
+
 lint: build-extension $(PAGE)
 	cd web && npm run check
 	script/lint
@@ -290,4 +294,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all bootstrap build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command uninstall clean agent
+.PHONY: all bootstrap docs build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command uninstall clean agent
