@@ -11,6 +11,7 @@
 # make generate     after a change of format/*.toml or docs/figures.toml: generate what follows from them
 # make agent        build the Java agent, if Maven and a JDK are installed
 # make installcheck test the installed extension in the running server given by PGHOST and PGPORT
+# make docs         the documentation as a site with search, into build/docs; a dead link fails
 # make install      install; as root; PREFIX (/usr/local) and DESTDIR say where
 # make deb          build Debian packages into build/deb; make test-packages tests them in a fresh Debian 12 and 13
 # make test-cgroup2                     test device limits by cgroup v2, in a virtual machine; as root
@@ -244,6 +245,9 @@ bench: build
 	$(TALLY) cost --workload select
 	$(TALLY) cost --workload tpcb
 
+docs:
+	script/docs
+
 lint: build-extension $(PAGE)
 	cd web && npm run check
 	script/lint
@@ -293,4 +297,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all bootstrap build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command uninstall clean agent
+.PHONY: all bootstrap docs build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command uninstall clean agent

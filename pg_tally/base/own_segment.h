@@ -28,7 +28,6 @@ extern own_segment_state own;
 
 #pragma GCC visibility push(hidden)
 
-#define PG_TALLY_VERSION "0.1"
 #define LEFT_OUT_BY_SETTING "named in pg_tally.leave_out"
 
 /* The segment that this process has mapped, or NULL. */

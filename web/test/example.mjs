@@ -76,7 +76,7 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
         format: "pgtally report",
         version: 1,
         title: "PostgreSQL 15.20 on db1, 2026-11-21 from 10:00:00 UTC",
-        made: { time: end, by: "pgtally 0.1.0" },
+        made: { time: end, by: "pgtally 0.3.0" },
         live: null,
         load: [],
         measured: {

@@ -89,7 +89,16 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         writeln!(out, "{line}")?;
     }
     if rows.is_empty() {
-        let hint = "the driver org.postgresql has completed no statement, or the agent runs with calls=off";
+        let is_java = segment.header().producer.starts_with("pgtally-agent");
+        let hint = match is_java {
+            true => {
+                "the driver org.postgresql has completed no statement, or the agent runs with calls=off"
+            }
+            false => {
+                "statements are measured in Java clients only; `tally methods` shows this client's \
+                 calls of libpq"
+            }
+        };
         return Ok(writeln!(out, "{hint}")?);
     }
     out.write_all(table(&rows, args.sort, args.top).for_stdout().as_bytes())?;

@@ -60,6 +60,8 @@ impl DocumentOutput {
         } else {
             content = page::page(document().borrow())?.into_bytes();
         }
-        output::write(path, &content)
+        output::write(path, &content)?;
+        output::announce(path);
+        Ok(())
     }
 }

@@ -45,6 +45,7 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         progress.set_message(format!("creating pgbench tables, scale {SCALE}"));
         cluster.fill(&Load::from(&args.workload), SCALE)?;
     }
+    progress.println(keys(args));
     progress.finish_and_clear();
 
     let mut load = cluster
@@ -74,6 +75,15 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         Some(recorder) => recorder?.report(args.report.as_deref()),
         None => Ok(()),
     }
+}
+
+/// What the user sees before the view, which has its keys in the last line.
+fn keys(args: &DemoArgs) -> String {
+    format!(
+        "The live view follows for {} s. q quits, ? lists the keys, Tab or a digit selects a pane, Enter shows a row's \
+         details.",
+        args.seconds.as_secs()
+    )
 }
 
 /// Waits until all clients are connected, or the load has ended.

@@ -5,6 +5,7 @@
 pub mod backend;
 pub mod blocking;
 pub mod coverage;
+mod default_server;
 pub mod device_rows;
 pub mod devices;
 mod environment;

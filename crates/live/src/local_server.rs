@@ -24,6 +24,7 @@ pub const DEFAULT_FOLDER: &str = "/dev/shm";
 /// A server on this machine that is proven to be at the other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalServer {
+    data: PathBuf,
     segment_path: SegmentPath,
     /// The postmaster's PID, as the server's own processes see it.
     postmaster: u32,
@@ -49,12 +50,17 @@ impl LocalServer {
         else {
             return Ok(None);
         };
-        Ok(Some(LocalServer { segment_path, postmaster }))
+        Ok(Some(LocalServer { data: data.clone(), segment_path, postmaster }))
     }
 
     /// Where the extension would create its segment, whether or not that exists.
     pub fn segment_path(&self) -> &SegmentPath {
         &self.segment_path
+    }
+
+    /// Its data directory.
+    pub fn data(&self) -> &Path {
+        &self.data
     }
 
     /// Its postmaster's PID, as its own processes see it.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use pq::{Client, Conninfo};
 use segment::Segment;
 
+use crate::default_server;
 use crate::environment::is_set;
 use crate::postmaster_file::PostmasterFile;
 use crate::session_limits;
@@ -139,7 +140,7 @@ pub fn connect(conninfo: &Conninfo) -> Result<Client, Error> {
 fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
     match Spec::parse(target)? {
         Spec::Connection(conninfo) => Ok((conninfo, true)),
-        Spec::Only => Ok((Conninfo::default(), true)),
+        Spec::Only => Ok((default_server::conninfo()?, true)),
         Spec::DataDirectory(data) => match PostmasterFile::read(&data) {
             Some(file) if Path::new(&file.socket_dir).is_absolute() => {
                 let owner = std::fs::metadata(&data)?.uid();
@@ -187,11 +188,41 @@ fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
         // With an empty password, libpq would look into a password file.
         conninfo.set("password", "").set("passfile", "/dev/null/none");
     }
-    let mut client = Client::connect(&conninfo).map_err(|error| refused(&error, named))?;
+    let mut client = match Client::connect(&conninfo) {
+        Err(error) => as_servers_user(&conninfo, &error).ok_or_else(|| refused(&error, named))?,
+        Ok(client) => client,
+    };
     session_limits::lift_statement_timeout(&mut client);
     client.batch_execute(SAFE_PATH)?;
     session_limits::lift_others(&mut client);
     Ok(client)
+}
+
+/// Root has a role in hardly any server. Where it named none, it connects as the user who owns the server's socket: with
+/// peer authentication the server asks the kernel for the user of the thread that connects. `None`: the error is another
+/// one, or that fails, too.
+fn as_servers_user(conninfo: &Conninfo, error: &pq::Error) -> Option<Client> {
+    let root = rustix::process::geteuid().is_root();
+    if !root || !error.message().ends_with("role \"root\" does not exist") || is_set("PGUSER") {
+        return None;
+    }
+    // libpq's words have the socket, wherever that was named.
+    let path = error.message().split('"').nth(1).filter(|path| path.starts_with('/'))?;
+    let meta = Path::new(path).symlink_metadata().ok()?;
+    let owner = meta.file_type().is_socket().then(|| meta.uid()).filter(|uid| *uid != 0)?;
+    let mut conninfo = conninfo.clone();
+    // Without a database's name it would be that of the role.
+    if !is_set("PGDATABASE") {
+        conninfo.set_default("dbname", "postgres");
+    }
+    let connect = move || {
+        let (real, saved) = (rustix::process::getuid(), rustix::process::Uid::ROOT);
+        // Of this thread alone, which ends.
+        rustix::thread::set_thread_res_uid(real, rustix::process::Uid::from_raw(owner), saved)
+            .ok()?;
+        Client::connect(&conninfo).ok()
+    };
+    std::thread::spawn(connect).join().ok().flatten()
 }
 
 /// Fails unless the role is a superuser; only superusers may change settings.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use error::Error;
 use pq::Conninfo;
 
+use crate::default_server;
 use crate::environment::is_set;
 
 /// Environment variables that name a server.
@@ -29,7 +30,10 @@ impl Spec {
     pub fn parse(target: Option<&str>) -> Result<Self, Error> {
         let Some(text) = target else {
             let named = NAMING.into_iter().any(is_set);
-            return Ok(if named { Self::Connection(Conninfo::default()) } else { Self::Only });
+            return Ok(match named {
+                true => Self::Connection(Conninfo::default()),
+                false => default_server::cluster()?.map_or(Self::Only, Self::Connection),
+            });
         };
         let path = Path::new(text);
         // A file name may contain an equals sign, so an existing path takes precedence.

@@ -13,6 +13,7 @@ use pq::Conninfo;
 use segment::segment_path::{client_of, name_of as named};
 use segment::{Level, Segment, SegmentPath, ToSegmentPath};
 
+use crate::default_server;
 use crate::local_server::LocalServer;
 pub use crate::local_server::{segment_path_in, DEFAULT_FOLDER};
 use crate::postmaster_file::PostmasterFile;
@@ -96,10 +97,31 @@ fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
                 return Ok(SegmentSource::File(path.clone()))
             }
             Err(error @ segment::Error::Foreign { .. }) => return Err(error.into()),
+            Err(segment::Error::NotFound { .. }) if !loads_library(&mut client)? => {
+                return Err(not_enabled(&format!(
+                    "the server in {} does not have pg_tally",
+                    server.data().display()
+                )));
+            }
             _ => {}
         }
     }
     Ok(SegmentSource::Server(conninfo))
+}
+
+/// Whether the server loads the library by itself, as far as this role is told, or its database has the views.
+fn loads_library(client: &mut pq::Client) -> Result<bool, Error> {
+    const LISTS: &str = "/* tally */ select exists (select from pg_settings where name in \
+                         ('shared_preload_libraries', 'session_preload_libraries') and setting like '%pg_tally%') \
+                         or exists (select from pg_extension where extname = 'pg_tally')";
+    Ok(client.query_one(LISTS, &[])?.get(0)?)
+}
+
+/// The error of a server, or of a machine, that has no pg_tally.
+fn not_enabled(what: &str) -> Error {
+    Error::Failed(format!(
+        "{what}; `tally enable` enables it, `tally demo` shows it on a server of its own"
+    ))
 }
 
 /// A file that may be a segment.
@@ -138,23 +160,32 @@ fn only() -> Result<SegmentPath, Error> {
 }
 
 fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Error> {
-    let mut running = Vec::new();
+    let mut running: Vec<(PathBuf, SegmentPath, String, u32)> = Vec::new();
     let mut unreadable = Vec::new();
+    // Where psql would connect to.
+    let mut psqls = None;
     for SegmentCandidate { path, segment } in found {
         match segment {
             // A server that is not visible (another PID namespace) may well be running.
             Ok(segment) if segment.server_runs() != Some(false) => {
-                running.push((path, segment.segment_path().clone(), segment.header().host.clone()));
+                let header = segment.header();
+                if default_server::is(&header.socket_dir, header.server_port) {
+                    psqls = Some(segment.segment_path().clone());
+                }
+                let (host, port) = (header.host.clone(), header.server_port);
+                running.push((path, segment.segment_path().clone(), host, port));
             }
             Ok(_) => {}
             Err(error) => unreadable.push(format!("\n  {error}")),
         }
     }
+    if let Some(place) = psqls {
+        return Ok(place);
+    }
     match running.as_slice() {
-        [(_, place, _)] => Ok(place.clone()),
-        [] if unreadable.is_empty() => Err(Error::Failed(format!(
-            "no server with pg_tally runs on this machine (no segment of a running server in \
-             {folder}); run `tally enable` to enable it, or `tally demo` to try it out"
+        [(_, place, ..)] => Ok(place.clone()),
+        [] if unreadable.is_empty() => Err(not_enabled(&format!(
+            "no server with pg_tally runs on this machine ({folder} holds no segment of a running one)"
         ))),
         [] => Err(Error::Failed(format!(
             "could not read any segment in {folder}:{}",
@@ -163,10 +194,10 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
         several => {
             let list: String = several
                 .iter()
-                .map(|(path, _, host)| format!("\n  {}  {host}", path.display()))
+                .map(|(path, _, host, port)| format!("\n  -p {port}  {host}  ({})", path.display()))
                 .collect();
             Err(Error::Usage(format!(
-                "several servers with pg_tally run on this machine; specify one:{list}"
+                "several servers with pg_tally run on this machine; name one by its port or data directory:{list}"
             )))
         }
     }

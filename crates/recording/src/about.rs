@@ -15,7 +15,7 @@ pub const FORMAT: u32 = 2;
 pub struct About {
     /// The format of the data set.
     pub format: u32,
-    /// The program that wrote it: "pgtally 0.1.0".
+    /// The program that wrote it: "pgtally 0.3.0".
     pub made_by: String,
     /// The machine's name.
     pub host: String,

@@ -39,7 +39,34 @@ pub struct Probe {
     pub reason: String,
 }
 
+/// Functions that some major versions do not have, and need not: nothing is lost where they are missing.
+const NOT_IN_EACH_VERSION: [&str; 9] = [
+    "LWLockDisown",
+    "LockBufferInternal",
+    "ConditionalLockBuffer",
+    "UnlockBuffer",
+    "UnlockReleaseBuffer",
+    "LockBufferForCleanup",
+    "ConditionalLockBufferForCleanup",
+    "WaitEventExtensionNew",
+    "WaitEventInjectionPointNew",
+];
+
 impl Probe {
+    /// Whether something is not measured because of it. A function that the server does not call or have is no loss.
+    pub fn is_lost(&self) -> bool {
+        let function = self.name.rsplit(' ').next().unwrap_or("");
+        // The reasons are those of pg_tally/probe/imports.c and pg_tally/detour/detour.c.
+        let absent = match self.reason.as_str() {
+            "this server does not import it" => true,
+            // The other one is in the table, too.
+            reason if reason.starts_with("another function of buffer locks was left out") => true,
+            "this server does not export it" => NOT_IN_EACH_VERSION.contains(&function),
+            _ => false,
+        };
+        self.state == ProbeState::LeftOut && !absent
+    }
+
     /// Whether it measures the calls of a function that the user chose.
     pub fn is_of_function(&self) -> bool {
         self.state == ProbeState::Installed && self.name.starts_with(PROBE_PREFIX)

@@ -9,6 +9,9 @@ use clap_mangen::Man;
 
 use error::Error;
 
+/// The date of the pages, which changes with the version: what is built from the same source is the same.
+const DATE: &str = "2026-11-29";
+
 /// Arguments of `tally man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
@@ -34,6 +37,7 @@ pub fn man(args: &ManArgs, command: Command) -> Result<(), Error> {
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
         write(folder, verb)?;
     }
+    view::output::announce(folder);
     Ok(())
 }
 
@@ -54,7 +58,12 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     let notes = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
     let man = Man::new(command.clone());
     let mut page = Vec::new();
-    man.render_title(&mut page)?;
+    let (title, version) = (name(command), env!("CARGO_PKG_VERSION"));
+    writeln!(
+        page,
+        ".TH \"{}\" \"1\" \"{DATE}\" \"tally {version}\" \"User Commands\"",
+        title.to_uppercase()
+    )?;
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
@@ -82,7 +91,11 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     if command.get_version().is_some() {
         man.render_version_section(&mut page)?;
     }
-    Ok(page)
+    // Line breaks around an empty line, which is one by itself: mandoc warns of them.
+    let text = String::from_utf8_lossy(&page)
+        .replace("\n.br\n\n.br\n", "\n\n")
+        .replace("\n.br\n\n", "\n\n");
+    Ok(text.into_bytes())
 }
 
 /// `tally completions`: prints the completions of `command` for a shell.
@@ -90,4 +103,42 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), E
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "tally", &mut script);
     Ok(view::escape::process_stdout().write_all(&script)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Programs that check manual pages, with what makes them report warnings; nothing printed: the page is well.
+    const LINTERS: [&[&str]; 3] = [
+        &["mandoc", "-Tlint", "-Wwarning"],
+        &["groff", "-man", "-ww", "-z", "-Tutf8"],
+        &["man", "--warnings=all", "-l"],
+    ];
+
+    #[test]
+    fn no_program_that_formats_manual_pages_warns() {
+        let folder = tempfile::tempdir().unwrap();
+        let args = ManArgs { folder: Some(folder.path().into()) };
+        man(&args, crate::cli::Cli::command()).unwrap();
+        let mut pages: Vec<PathBuf> =
+            std::fs::read_dir(folder.path()).unwrap().flatten().map(|it| it.path()).collect();
+        pages.sort();
+        assert!(pages.len() > 20, "{pages:?}");
+        for linter in LINTERS {
+            for page in &pages {
+                let mut command = std::process::Command::new(linter[0]);
+                command.args(&linter[1..]).arg(page).env("MANROFFOPT", "").env("LC_ALL", "C.UTF-8");
+                let Ok(output) = command.stdin(std::process::Stdio::null()).output() else {
+                    println!("not tested: there is no {}", linter[0]);
+                    break;
+                };
+                let is_report = linter[0] == "mandoc";
+                let said =
+                    [&output.stderr[..], if is_report { &output.stdout } else { b"" }].concat();
+                assert!(said.is_empty(), "{linter:?}: {}", String::from_utf8_lossy(&said));
+            }
+        }
+    }
 }

@@ -10,6 +10,8 @@ mod exit;
 mod full;
 #[cfg(feature = "full")]
 mod generate;
+#[cfg(test)]
+mod tests;
 
 use std::process::ExitCode;
 

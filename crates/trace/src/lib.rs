@@ -43,7 +43,10 @@ pub fn run(args: &TraceArgs, color: bool) -> Result<(), Error> {
     let chosen = Chosen::parse(args)?;
     let mut sink = sink(args, chosen.target, color)?;
     let stop = command::stop_on_signals()?;
-    follow::follow(args, &chosen, sink.as_mut(), &stop)
+    follow::follow(args, &chosen, sink.as_mut(), &stop)?;
+    drop(sink);
+    args.output.iter().for_each(|path| view::output::announce(path));
+    Ok(())
 }
 
 /// Traces one process of TARGET with its nodes and writes the text, until `stop`.

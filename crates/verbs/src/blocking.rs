@@ -11,9 +11,11 @@ use error::Error;
 use live::blocking::Blocking;
 use live::{hangup, target};
 use rustix::event::PollFlags;
-use segment::Segment;
+use segment::{EventKind, Interval, Segment, WaitClass};
 use serde::Serialize;
 use view::blocking::Forest;
+use view::events::When;
+use view::units;
 
 use command::ConnectionFlags;
 
@@ -92,8 +94,41 @@ fn show(args: &BlockingArgs, segment: &mut Segment, blocking: &mut Blocking) -> 
     if args.watch {
         writeln!(out, "{}", view::table::time(time, &jiff::tz::TimeZone::system()))?;
     }
-    for line in forest.lines() {
+    let mut lines = forest.lines();
+    if forest.blocked == 0 && !args.watch {
+        lines.extend(past(segment, time)?);
+    }
+    for line in lines {
         writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
+}
+
+/// Nobody waits for longer than 100 ms now: what the waits for locks were until now, and the last one that was reported.
+fn past(segment: &mut Segment, now: f64) -> Result<Vec<String>, Error> {
+    let snapshot = segment.snapshot(None)?;
+    let whole = Interval::between(segment, None, &snapshot);
+    let locks = || whole.ledger.iter().filter(|row| row.class == WaitClass::Lock);
+    let count: u64 = locks().map(|row| row.timing.count).sum();
+    let seconds: f64 = locks().map(|row| row.timing.seconds).sum();
+    let longest = locks().filter_map(|row| row.timing.max_seconds).fold(0.0, f64::max);
+    let mut lines = Vec::new();
+    if count > 0 {
+        lines.push(format!(
+            "Waits for locks since measuring began, {} ago: {}, on average {}, at most {}. Short ones are in \
+             `tally top --view ledger`, as Lock:...",
+            crate::ls::age(whole.interval_seconds),
+            units::whole(count),
+            units::duration(seconds / count as f64),
+            units::duration(longest),
+        ));
+    }
+    let events = segment.events(0)?;
+    if let Some(last) = events.into_iter().rev().find(|event| event.kind == EventKind::Blocked) {
+        let ago = When::from_segment(segment).map(|when| {
+            format!(", {} ago", crate::ls::age((now - when.seconds(last.tick)).max(0.0)))
+        });
+        lines.push(format!("The last that was reported{}: {}", ago.unwrap_or_default(), last.text));
+    }
+    Ok(lines)
 }

@@ -2,6 +2,7 @@
 //! `tally enable`: loads the extension into a server, and reports which processes it covers.
 
 use std::io::Write;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use command::ConnectionFlags;
@@ -81,6 +82,7 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
     };
     set_level(&mut client, args)?;
     let switched = switch_running(&mut client, local.as_ref(), args);
+    let loaded: String = client.query_one(LOADED, &[])?.get(0)?;
     client.batch_execute("select pg_reload_conf()")?;
 
     let mut out = view::escape::stdout();
@@ -98,7 +100,27 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
             Made::New | Made::Nothing => writeln!(out)?,
         }
     }
-    switched
+    switched?;
+    follows(args.target.as_deref(), &loaded)
+}
+
+/// When the configuration was loaded, in seconds since 1970: in a new session, when the postmaster did so.
+const LOADED: &str = "select extract(epoch from pg_conf_load_time())::text";
+/// How often, and how long apart, the server is asked whether it has reloaded. A pool's old sessions never say so.
+const TRIES: u32 = 40;
+const POLL: Duration = Duration::from_millis(50);
+
+/// Waits until new sessions have what was changed, so that the next command finds pg_tally there.
+fn follows(target: Option<&str>, loaded: &str) -> Result<(), Error> {
+    for _ in 0..TRIES {
+        let mut new = server::connect_target(target)?;
+        let later = format!("select ({LOADED})::numeric > $1::numeric");
+        if new.query_one(&later, &[&loaded])?.get(0)? {
+            break;
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
 }
 
 /// LOAD proves that the server finds the library and that it fits this server. It does nothing if the library is
@@ -174,14 +196,9 @@ fn report(
         "pg_tally is enabled on PostgreSQL {version}, {data}, port {port}; level {}{again}",
         args.level.name()
     )?;
-    let watch = match (local, &args.target) {
-        (Some(_), _) => format!("next         tally top {data}"),
-        (None, Some(_)) => "next         tally top, with the same connection".to_string(),
-        (None, None) => "next         tally top".to_string(),
-    };
     if shared.is_running() {
         writeln!(out, "  covered now  all processes, through shared_preload_libraries")?;
-        writeln!(out, "  {watch}")?;
+        next(args, local.map(|_| data), out)?;
     } else if args.mode == Mode::Shared {
         writeln!(out, "  covered now  nothing")?;
         writeln!(out, "  covered      all processes, after a restart of the server")?;
@@ -206,7 +223,28 @@ fn report(
             "  not covered  checkpointer, walwriter, autovacuum and other server processes; \
              `tally enable --mode shared` and a restart cover them"
         )?;
-        writeln!(out, "  {watch}")?;
+        next(args, local.map(|_| data), out)?;
+    }
+    Ok(())
+}
+
+/// The three commands that a new user needs next, for this server: its data directory leads to it, if it runs here.
+fn next(args: &EnableArgs, data: Option<&str>, out: &mut impl Write) -> Result<(), Error> {
+    let (target, with) = match (data, &args.target) {
+        (Some(data), _) => (format!(" {data}"), ""),
+        (None, Some(_)) => (String::new(), ", with the same connection"),
+        (None, None) => (String::new(), ""),
+    };
+    for (at, (verb, what)) in [
+        ("status", "which sessions are covered; those that connect from now on are"),
+        ("top", "where the time goes, live"),
+        ("doctor", "what is wrong, and what to do"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let label = if at == 0 { "next" } else { "" };
+        writeln!(out, "  {label:<12} tally {verb}{target}{with}: {what}")?;
     }
     Ok(())
 }

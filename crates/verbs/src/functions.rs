@@ -99,17 +99,21 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
         });
     }
     let mut out = view::escape::stdout();
-    if let Some(note) = functions::note(&interval) {
-        return Ok(writeln!(out, "{note}")?);
+    let note = functions::note(&interval);
+    if let Some(note) = &note {
+        writeln!(out, "{note}")?;
+    }
+    if args.tree && interval.edges.is_empty() {
+        writeln!(
+            out,
+            "no call between timed functions was seen; they are counted if pg_tally.function_edges is on:\n  \
+             ALTER SYSTEM SET pg_tally.function_edges = on; SELECT pg_reload_conf();"
+        )?;
+    }
+    if note.is_some() {
+        return Ok(());
     }
     if args.tree {
-        if interval.edges.is_empty() {
-            writeln!(
-                out,
-                "no calls between probed functions were counted; to count them, set pg_tally.function_edges \
-                 (ALTER SYSTEM SET pg_tally.function_edges = on, then reload the configuration)"
-            )?;
-        }
         return Ok(out.write_all(functions::tree(&interval).for_stdout().as_bytes())?);
     }
     Ok(out.write_all(

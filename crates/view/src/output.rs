@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::escape;
+use crate::units;
 use error::Error;
 use files::Access;
 use serde::Serialize;
@@ -30,6 +31,22 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
         )));
     }
     replace(path, text).map_err(failed)
+}
+
+/// Says on standard error which file was written, or which directory; nothing of a pipe or a device, which the user named.
+pub fn announce(path: &Path) {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => {
+            escape::say(&format!(
+                "wrote {} ({})",
+                whole.display(),
+                units::bytes(found.len() as f64)
+            ));
+        }
+        Ok(found) if found.is_dir() => escape::say(&format!("wrote {}", whole.display())),
+        _ => {}
+    }
 }
 
 /// Writes a value to standard output, as one line of JSON.

@@ -445,7 +445,7 @@ pub fn interval() -> Interval {
             segment: "/dev/shm/pg_tally.fe00.2a5f31".to_string(),
             pid: Some(4200),
             port: Some(5432),
-            producer: "pg_tally 0.1".to_string(),
+            producer: "pg_tally 0.3.0".to_string(),
             created: 1_700_000_000.0 - 93_784.0,
         },
         cores: 2,

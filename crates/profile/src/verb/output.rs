@@ -54,7 +54,9 @@ impl Files {
                 Format::Pprof => pprof::encode(&recorded.profile)?,
                 Format::Firefox => firefox::encode(&recorded.profile, &recorded.timeline)?,
             };
-            view::output::write(path, &content)
+            view::output::write(path, &content)?;
+            view::output::announce(path);
+            Ok(())
         })
     }
 }

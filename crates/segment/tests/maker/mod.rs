@@ -161,7 +161,7 @@ impl Maker {
             maker.region(header::CACHES, p.caches_at, shape.slots, p.cache_stride);
         }
         maker.text(header::HOST as u64, "/srv/data");
-        maker.text(header::PRODUCER as u64, "pg_tally 0.1");
+        maker.text(header::PRODUCER as u64, "pg_tally 0.3.0");
         maker.text(header::SERVER as u64, "PostgreSQL 15.20");
         maker.u32(header::SERVER_PID as u64, std::process::id());
         maker.u32(header::SERVER_PORT as u64, 5432);

@@ -47,7 +47,9 @@ pub fn run(args: &DashboardsArgs) -> Result<(), Error> {
         write(&grafana.join(format!("{}.json", board.name)), &grafana::json(&board))?;
     }
     write(&clickhouse.join("pgtally-fleet.json"), &fleet_board::json())?;
-    write(&prometheus.join("pgtally.rules.yml"), &rules::yaml(alerts::ALL))
+    write(&prometheus.join("pgtally.rules.yml"), &rules::yaml(alerts::ALL))?;
+    view::output::announce(&args.folder);
+    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

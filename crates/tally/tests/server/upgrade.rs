@@ -74,10 +74,52 @@ fn the_version_is_the_same_everywhere() {
     let control = read("pg_tally/pg_tally.control");
     let version = control.lines().find_map(|line| line.strip_prefix("default_version = ")).unwrap();
     let version = version.trim_matches('\'');
-    let meta: serde_json::Value = serde_json::from_str(&read("META.json")).unwrap();
+    // The crates' version is the one that all have; the extension's is its first two numbers, by which SQL scripts are
+    // named.
+    let release = env!("CARGO_PKG_VERSION");
+    assert!(release.starts_with(&format!("{version}.")), "{release}, extension {version}");
+    let json = |name: &str| serde_json::from_str::<serde_json::Value>(&read(name)).unwrap();
+    let meta = json("META.json");
+    assert_eq!(meta["version"], release);
     let meta = &meta["provides"]["pg_tally"];
     assert_eq!(meta["file"], format!("pg_tally/pg_tally--{version}.sql"));
-    assert_eq!(meta["version"], format!("{version}.0"));
+    assert_eq!(meta["version"], release);
+    assert_eq!(json("web/package.json")["version"], release);
+    assert_eq!(json("web/package-lock.json")["version"], release);
+    for name in ["client/java/pom.xml", "client/java/bench/pom.xml"] {
+        let text = read(name);
+        let found = text.split("<version>").nth(1).and_then(|it| it.split('<').next());
+        assert_eq!(found, Some(release), "{name}");
+    }
+    let changelog = read("CHANGELOG.md");
+    let newest = changelog.lines().find(|line| line.starts_with("## [")).unwrap();
+    assert!(newest.starts_with(&format!("## [{release}]")), "{newest}");
+    assert_eq!(
+        crate::support::output(crate::support::tally().arg("--version")),
+        format!("tally {release}\n")
+    );
+    let manual = crate::support::output(crate::support::tally().arg("man"));
+    assert!(manual.contains(&format!("tally {release}")), "{manual}");
+    for page in crate::support::documents::documents() {
+        let text = read(&page.name);
+        for name in ["pg_tally", "pgtally", "tally"] {
+            let name = format!("{name} ");
+            let said = text.split(&name).skip(1);
+            let number = |it: &str| {
+                it.split(|c: char| !(c.is_ascii_digit() || c == '.'))
+                    .next()
+                    .unwrap_or("")
+                    .to_string()
+            };
+            for found in said.map(number).filter(|it| it.starts_with("0.")) {
+                assert!(
+                    [release, version].contains(&found.trim_end_matches('.')),
+                    "{}: {name}{found}",
+                    page.name
+                );
+            }
+        }
+    }
     let makefile = read("pg_tally/Makefile");
     let data = makefile.lines().find_map(|line| line.strip_prefix("DATA = ")).unwrap();
     let mut scripts = vec![format!("pg_tally--{version}.sql")];

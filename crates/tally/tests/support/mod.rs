@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub mod clickhouse;
+pub mod documented;
+pub mod documents;
 pub mod file_kinds;
 pub mod fixtures;
 pub mod fleet;
@@ -39,6 +41,7 @@ pub mod stopped;
 pub mod storage;
 pub mod strace;
 pub mod synthetic;
+pub mod terminal;
 pub mod tmux;
 pub mod top;
 pub mod verify;

@@ -72,6 +72,11 @@ impl Pty {
         &self.all
     }
 
+    /// The process group that has the terminal: the shell's, or that of the command which it runs.
+    pub fn foreground(&self) -> Option<i32> {
+        rustix::termios::tcgetpgrp(&self.keys).ok().map(|group| group.as_raw_nonzero().get())
+    }
+
     /// Waits until the command ends; returns its exit code and the total output.
     pub fn end(mut self) -> (Option<i32>, Vec<u8>) {
         let status = self.child.wait().unwrap();

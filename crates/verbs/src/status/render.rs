@@ -228,10 +228,14 @@ fn overflow<W: Write>(
 }
 
 fn probes<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
-    let (installed, left_out): (Vec<_>, Vec<_>) =
-        status.probes.iter().partition(|probe| probe.state == ProbeState::Installed);
-    sheet.line("probes", format!("{} installed, {} left out", installed.len(), left_out.len()))?;
-    for probe in left_out {
+    let installed = status.probes.iter().filter(|it| it.state == ProbeState::Installed).count();
+    let lost: Vec<_> = status.probes.iter().filter(|probe| probe.is_lost()).collect();
+    let absent = status.probes.len() - installed - lost.len();
+    sheet.line(
+        "probes",
+        format!("{installed} installed, {} left out, {absent} for other servers", lost.len()),
+    )?;
+    for probe in lost {
         sheet.problem("left out", format!("{}: {}", probe.name, probe.reason))?;
     }
     Ok(())

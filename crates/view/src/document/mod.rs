@@ -75,7 +75,7 @@ pub struct Document {
 pub struct Made {
     /// When it was made.
     pub time: f64,
-    /// For example "pgtally 0.1.0".
+    /// "pgtally 0.3.0".
     pub by: String,
 }
 

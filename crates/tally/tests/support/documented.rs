@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How the commands of README and docs are tested: what stands for names and times in them, what is not run and why,
+//! and which blocks are no commands. A block that is neither run nor listed here fails a test, and so does an entry
+//! that no document needs any more.
+
+/// An entry for a command or a block that begins with this text, in this document; "": in any.
+#[derive(Debug)]
+pub struct Entry {
+    /// "README.md", "docs/trace.md", or "".
+    pub document: &'static str,
+    /// How it begins.
+    pub begins: &'static str,
+    /// Why it is not run, or what the block is.
+    pub reason: &'static str,
+}
+
+const fn entry(document: &'static str, begins: &'static str, reason: &'static str) -> Entry {
+    Entry { document, begins, reason }
+}
+
+impl Entry {
+    /// Whether it is about a command or block that begins so.
+    pub fn is_about(&self, document: &str, text: &str) -> bool {
+        (self.document.is_empty() || self.document == document) && text.starts_with(self.begins)
+    }
+}
+
+const BUILDS: &str = "builds, installs or packages the project: continuous integration does so";
+const SYSTEM: &str = "changes the machine's packages or services";
+const ELSEWHERE: &str = "needs another machine";
+const ENGINE: &str =
+    "needs an engine and a fleet: the tests `fleet_tables::` and `fleet_page::` run the same";
+const MEASURES: &str =
+    "measures for minutes or hours: the tests `cost::`, `study::` and `storage::` run short ones";
+const JAVA: &str =
+    "needs a Java application: the tests `methods::`, `calls::` and `client_trace::` run the same";
+
+const TERMINALS: &str = "needs two terminals at once: the tests `libpq::` run the same";
+
+/// Commands that are not run. Those of `tally` are parsed in any case.
+pub const NOT_RUN: &[Entry] = &[
+    entry("", "make", BUILDS),
+    entry("", "sudo make", BUILDS),
+    entry("", "sudo apt", SYSTEM),
+    entry("", "sudo systemctl", SYSTEM),
+    entry("", "ssh", ELSEWHERE),
+    entry("", "tally cost", MEASURES),
+    entry("", "sudo -u postgres tally cost", MEASURES),
+    entry("", "tally study run", MEASURES),
+    entry("", "tally storage run", MEASURES),
+    entry(
+        "docs/studies.md",
+        "tally study report",
+        "needs the results of a study, which take minutes",
+    ),
+    entry(
+        "docs/storage-studies.md",
+        "tally storage report",
+        "needs the results of a study, which take hours",
+    ),
+    entry(
+        "docs/storage-studies.md",
+        "tally report",
+        "needs the results of a study, which take hours",
+    ),
+    entry("docs/results.md", "", "measures for minutes or hours, and prints what the page says"),
+    entry(
+        "docs/clock.md",
+        "tally clock --verify",
+        "measures for half a minute: the test `clock::` runs it",
+    ),
+    entry(
+        "docs/compare.md",
+        "tally diff recording@",
+        "needs hours of a recording: the tests `diff::` run such ranges",
+    ),
+    entry("docs/fleet.md", "tally fleet ask", ENGINE),
+    entry("docs/fleet.md", "tally fleet top", ENGINE),
+    entry("docs/fleet.md", "tally fleet doctor", ENGINE),
+    entry("docs/fleet.md", "tally fleet refresh", ENGINE),
+    entry("docs/fleet.md", "tally fleet schema", ENGINE),
+    entry("docs/fleet.md", "tally serve --fleet", ENGINE),
+    entry("docs/libpq.md", "", TERMINALS),
+    entry("docs/java.md", "java", JAVA),
+    entry("docs/java.md", "tally", JAVA),
+    entry("docs/java.md", "sudo tally", JAVA),
+    entry(
+        "docs/remote.md",
+        "tally statements postgresql:",
+        "needs a certificate of that host: the test `connect::` has one",
+    ),
+    entry(
+        "docs/reference-recording.md",
+        "pandas",
+        "an expression of Python: the test `recorded::` uses it",
+    ),
+    entry(
+        "docs/reference-recording.md",
+        "duckdb",
+        "needs DuckDB: the test `recorded::` reads recordings with it",
+    ),
+];
+
+/// Blocks that are neither commands nor samples of what commands print.
+pub const NOT_COMMANDS: &[Entry] = &[
+    entry("docs/cost.md", "the level ", "a picture"),
+    entry("docs/fleet.md", "ROOT/v1/", "a path's form"),
+    entry("docs/fleet.md", "ALTER TABLE tally_minute", "a statement for ClickHouse"),
+    entry("docs/opentelemetry.md", "receivers:", "a configuration of OpenTelemetry's Collector"),
+    entry("docs/opentelemetry.md", "# a systemd unit", "a service's files"),
+    entry("docs/production.md", "volumes:", "a configuration of Kubernetes"),
+    entry("docs/production.md", "extension_control_path", "settings for an image volume"),
+    entry("docs/reference-metrics.md", "scrape_configs:", "a configuration of Prometheus"),
+    entry("docs/reference-recording.md", "DIR/recording.json", "files of a recording"),
+    entry("docs/reference-recording.md", "v1/<table>", "files in object storage"),
+    entry("docs/shipping.md", "[Service]", "a service's file"),
+    entry("docs/storage.md", "write failed:", "a line of `tally events`"),
+    entry("docs/storage.md", "sync: 7.012", "a line of `tally events`"),
+    entry("docs/storage-studies.md", "name = \"copy\"", "a study: lab's tests read it"),
+    entry("docs/studies.md", "name = \"commit-delay\"", "a study: lab's tests read it"),
+    entry("docs/studies.md", "X(n) = ", "a formula"),
+    entry("docs/trace.md", "select ... /*traceparent", "a comment's form"),
+];
+
+/// What stands for names and times in the documents: in commands of this document ("": of any), this text becomes that.
+/// In the second, {data}, {host}, {port} and so on are those of the test's server.
+pub const INSTEAD: &[(&str, &str, &str)] = &[
+    // Times that a reader has and a test has not.
+    ("", "--duration 1min", "--duration 1s"),
+    ("", "--duration 10min", "--duration 1s"),
+    ("", "--interval 10", "--interval 1"),
+    ("", "--interval 60", "--interval 1"),
+    ("", "--count 60", "--count 2"),
+    ("", "--for 60s --every 300s", "--for 1s --every 5s"),
+    ("", "--for 60s", "--for 1s"),
+    ("", "tally doctor --for 1min", "tally doctor"),
+    ("", "tally doctor", "tally doctor --for 1s"),
+    ("", "--seconds 10", "--seconds 1"),
+    ("", "--seconds 30", "--seconds 1"),
+    ("", "-T 300", "-T 1"),
+    ("", "-T 60", "-T 1"),
+    ("", "--duty 60s/300s", "--duty 1s/5s"),
+    ("", "tally profile -o", "tally profile --seconds 1 -o"),
+    ("docs/profile.md", "sudo tally profile     ", "sudo tally profile --seconds 1"),
+    ("docs/profile.md", "--system", "--system --seconds 1"),
+    // Places.
+    ("", "/tmp/", "{box}/"),
+    ("", "/srv/recording", "{box}/recording"),
+    ("", "/var/lib/pgtally", "{box}/pgtally"),
+    ("", "/var/lib/postgresql/15/main", "{data}"),
+    ("docs/first-look.md", "--from 14:30 ", "--from -1h "),
+    ("docs/first-look.md", "--from 14:03:07", "--from -1h"),
+    ("docs/compare.md", "--from 14:30 --to 14:45", "--from -1h"),
+    ("docs/trace.md", "DIR", "{box}/recording"),
+    // A directory is addressed as a bucket is.
+    ("docs/shipping.md", "s3://bucket", "file://{box}/bucket"),
+    ("docs/shipping.md", "--host db1 ", ""),
+    // Servers, sessions and statements.
+    ("", "-h db1", "-h {host}"),
+    ("", "host=db1", "host={host}"),
+    ("", "26258", "{pid}"),
+    ("docs/trace.md", "PID", "{pid}"),
+    ("docs/find-a-slow-server.md", "--pid 4711", "--pid {pid}"),
+    ("docs/trace.md", "--statement -4711", "--statement {statement}"),
+    ("docs/statements.md", "-7143523112337563914", "{statement}"),
+    ("docs/fleet.md", "tally fleet sql QUERY", "tally fleet sql load"),
+    // A port that is free.
+    ("docs/production.md", "9188", "{free}"),
+    (
+        "docs/production.md",
+        "tally serve --token-file token   ",
+        "tally serve --token-file token --listen 127.0.0.1:{free}",
+    ),
+    (
+        "docs/production.md",
+        "postgres tally serve",
+        "postgres tally serve --listen 127.0.0.1:{free}",
+    ),
+    ("docs/opentelemetry.md", "4318       ", "4318 --listen 127.0.0.1:{free}"),
+    ("docs/opentelemetry.md", "--statements 20", "--statements 20 --listen 127.0.0.1:{free}"),
+    // Names that a synopsis leaves open, where they are only parsed.
+    ("docs/fleet.md", "QUERY", "load"),
+    ("docs/fleet.md", "ENGINE", "duckdb"),
+    ("docs/fleet.md", "ROOT", "/srv/fleet"),
+    (
+        "docs/fleet.md",
+        "[--since TIME] [--until TIME] [--cluster NAME] [--host NAME]",
+        "--since -1h --until -1min --cluster a --host b",
+    ),
+    ("docs/fleet.md", "[--since -15min] [--interval 30s]", "--since -15min --interval 30s"),
+    ("docs/fleet.md", "[--since -1h] [--interval 1min]", "--since -1h --interval 1min"),
+    ("docs/results.md", "[--set pg_tally.statements=none ...]", "--set pg_tally.statements=none"),
+];
+
+/// The command with what stands for names and times in it.
+pub fn instead(document: &str, command: &str) -> String {
+    INSTEAD
+        .iter()
+        .filter(|(of, ..)| of.is_empty() || *of == document)
+        .fold(command.to_string(), |text, (_, from, to)| text.replace(from, to))
+}
+
+/// A command that goes on until somebody ends it: how it looks, what it has printed then, and the key.
+#[derive(Debug)]
+pub struct Live {
+    has: &'static str,
+    unless: &'static [&'static str],
+    /// What it prints first; "": perhaps nothing, so it only has to be what the terminal runs.
+    pub prints: &'static str,
+    /// The keys that end it.
+    pub keys: &'static str,
+}
+
+const INTERRUPT: &str = "\x03";
+
+const LIVE: &[Live] = &[
+    Live { has: "tally top --view ledger", unless: &["--once"], prints: "ACTIVITY", keys: "q" },
+    Live {
+        has: "tally top",
+        unless: &["--once", "--json", "--count"],
+        prints: "Diagnoses",
+        keys: "q",
+    },
+    Live { has: "tally events --follow", unless: &[], prints: "", keys: INTERRUPT },
+    Live { has: "tally events -f", unless: &[], prints: "", keys: INTERRUPT },
+    Live { has: "tally blocking --watch", unless: &[], prints: ":", keys: INTERRUPT },
+    Live { has: "tally serve", unless: &["none"], prints: "metrics", keys: INTERRUPT },
+    Live { has: "tally serve", unless: &[], prints: "", keys: INTERRUPT },
+    Live {
+        has: "tally record",
+        unless: &["--duration", " -- "],
+        prints: " 1 intervals",
+        keys: INTERRUPT,
+    },
+    Live { has: "--every", unless: &[], prints: "until interrupted", keys: INTERRUPT },
+    Live { has: "tally trace", unless: &["--seconds"], prints: "", keys: INTERRUPT },
+];
+
+/// How the command is ended; `None`: it ends by itself.
+pub fn live(command: &str) -> Option<&'static Live> {
+    let has = |live: &&Live| {
+        command.contains(live.has) && !live.unless.iter().any(|it| command.contains(it))
+    };
+    LIVE.iter().find(has)
+}
+
+/// Words in the headings of samples that are only shown where some row has a value there.
+pub const SHOWN_IF_ANY: &[&str] =
+    &["%HIT", "%CPU", "%IO", "%LOCK", "%LWLOCK", "QUERY", "FOR", "ON,", "%"];
+
+/// What has to be there before a document's first command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// A server that could load pg_tally, but does not.
+    Fresh,
+    /// One with pg_tally in all processes, without the extension's views.
+    Preloaded,
+    /// The same with the views in database postgres.
+    Enabled,
+}
+
+/// Documents that need something other than a server with pg_tally and its views.
+pub const BEFORE: &[(&str, Before, &[&str])] = &[
+    ("README.md", Before::Fresh, &[]),
+    ("docs/install.md", Before::Fresh, &[]),
+    ("docs/remote.md", Before::Preloaded, &[]),
+    ("docs/reference-sql.md", Before::Preloaded, &[]),
+    (
+        "docs/first-look.md",
+        Before::Enabled,
+        &["tally record -o {box}/recording --duration 2s --interval 200ms"],
+    ),
+    ("docs/shipping.md", Before::Enabled, &["tally record -o {box}/recording --duration 1s"]),
+    ("docs/trace.md", Before::Enabled, &["tally record -o {box}/recording --duration 1s"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_a_command_follows_from_its_options() {
+        let keys = |command| live(command).map(|live| (live.prints, live.keys));
+        assert_eq!(keys("tally top --view io"), Some(("Diagnoses", "q")));
+        assert_eq!(keys("tally top --once"), None);
+        assert_eq!(keys("tally serve --listen none"), Some(("", INTERRUPT)));
+        assert_eq!(keys("tally record -o x -- pgbench"), None);
+    }
+}
