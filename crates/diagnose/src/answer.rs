@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The answer to "what is wrong?": the diagnoses, the time they are of, and what was not looked at.
+//! The answer to "what is wrong?": problems, limits, the time that they cover, and what was not examined.
 
 use segment::Level;
 use serde::Serialize;
@@ -8,18 +8,20 @@ use view::units::{duration, percent};
 use view::Reading;
 
 use crate::case::Case;
-use crate::diagnose;
 use crate::diagnosis::Diagnosis;
+use crate::{diagnose, Findings};
 
 /// What is wrong with a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Diagnoses {
-    /// The time looked at.
+    /// Length of the examined interval.
     pub diagnosed_seconds: f64,
-    /// Whether nothing is wrong; `None`: nothing was measured.
+    /// Whether there is no problem; `None`: nothing was measured.
     pub healthy: Option<bool>,
-    /// The worst first; a consequence follows its cause.
+    /// The problems, the worst first; each consequence comes right after its cause.
     pub diagnoses: Vec<Diagnosis>,
+    /// What bounds the load, the largest first.
+    pub limits: Vec<Diagnosis>,
     #[serde(skip)]
     uncovered: usize,
 }
@@ -29,28 +31,32 @@ pub struct Diagnoses {
 pub struct DiagnosisLine {
     /// Its text, indented.
     pub text: String,
-    /// Whether it says what is wrong, or that nothing is.
+    /// Whether it states a problem, or that there is none.
     pub strong: bool,
 }
+
+/// What is said of a server without problems.
+pub const HEALTHY: &str = "Healthy: nothing is wrong.";
 
 /// Spaces before what follows a number, and before a consequence.
 const INDENT: usize = 3;
 
 impl Diagnoses {
-    /// Of the last seconds of a reading, or else of its interval.
+    /// Examine the last seconds of a reading, or else its interval.
     pub fn examine(reading: &Reading) -> Diagnoses {
         let case = Case::from_reading(reading);
         let measured = case.whole.level != Level::Off || case.whole.instrumented_seconds > 0.0;
-        let diagnoses = diagnose(&case);
+        let Findings { problems, limits } = diagnose(&case);
         Diagnoses {
             diagnosed_seconds: case.whole.interval_seconds,
-            healthy: measured.then_some(diagnoses.is_empty()),
-            diagnoses,
+            healthy: measured.then_some(problems.is_empty()),
+            diagnoses: problems,
+            limits,
             uncovered: reading.uncovered_processes.unwrap_or(0),
         }
     }
 
-    /// What was not looked at, if anything.
+    /// Which processes were not examined, if any.
     pub fn uncovered(&self) -> Option<String> {
         let them = match self.uncovered {
             0 => return None,
@@ -68,12 +74,12 @@ impl Diagnoses {
         match self.healthy {
             None => add(
                 &mut out,
-                "Nothing is measured at level off: set another (tally level waits).",
+                "Nothing is measured at level off. To measure: tally level waits",
                 ["", ""],
                 width,
                 true,
             ),
-            Some(true) => add(&mut out, "Healthy: nothing is wrong.", ["", ""], width, true),
+            Some(true) => add(&mut out, HEALTHY, ["", ""], width, true),
             Some(false) => {}
         }
         for (n, it) in self.diagnoses.iter().enumerate() {
@@ -89,6 +95,9 @@ impl Diagnoses {
                 add(&mut out, detail, [&rest, &rest], width, false);
             }
         }
+        for limit in &self.limits {
+            add(&mut out, &limit.headline(), ["", &" ".repeat(INDENT)], width, false);
+        }
         out
     }
 }
@@ -102,7 +111,7 @@ fn add(out: &mut Vec<DiagnosisLine>, text: &str, indents: [&str; 2], width: usiz
 }
 
 impl Diagnosis {
-    /// How much time it takes: "12.3 s of the sessions' time, 45 %."
+    /// The time that it takes: "12.3 s of the sessions' time, 45 %."
     pub fn time(&self) -> Option<String> {
         let seconds = duration(self.seconds);
         (self.seconds > 0.0).then(|| match self.share {
@@ -132,7 +141,7 @@ mod tests {
             "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.";
         let begin = at(sentence);
         assert!(lines[begin + 1].contains("of the sessions' time, "), "{lines:#?}");
-        assert!(at("What to do: Look at who holds them") > begin);
+        assert!(at("What to do: End it if its client has forgotten it: SELECT pg_terminate_backend(4304)") > begin);
         assert!(at("Its last statement: UPDATE accounts SET balance = 0") > begin);
         for line in answer.lines(40) {
             assert!(line.text.chars().count() <= 40, "{line:?}");

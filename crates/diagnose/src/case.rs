@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the rules look at, and the questions that several of them ask.
+//! The figures that the rules examine, and the questions that several rules share.
 
 use segment::interval::{AccountRow, Interval, SessionRow};
 use segment::kernel::KernelView;
 use view::blocking::Forest;
 use view::io::Checkpoint;
-use view::statements::{beginning, ActivityRow, PlanRow, StatementFigures, StatementsTable};
+use view::statements::{
+    beginning, ActivityRow, CurrentRow, PlanRow, StatementFigures, StatementsTable,
+};
 use view::units::percent;
 use view::vacuum::Vacuum;
 use view::Reading;
@@ -24,7 +26,7 @@ pub struct Case<'c> {
     pub sampled: &'c [SessionRow],
     /// The statements of the same time; `None`: they are not counted.
     pub statements: Option<&'c StatementsTable>,
-    /// The checkpoints that ended in that time, or shortly before, oldest first.
+    /// The checkpoints that ended in that time, oldest first.
     pub checkpoints: &'c [Checkpoint],
     /// Who blocked whom at its end; `None`: not known.
     pub blocking: Option<&'c Forest>,
@@ -34,9 +36,6 @@ pub struct Case<'c> {
     pub vacuum: Option<&'c Vacuum>,
 }
 
-/// A checkpoint that ended longer ago than this and before the interval says nothing about it, seconds.
-const RECENT: f64 = 60.0;
-
 impl<'c> Case<'c> {
     /// What a live view shows: of the last seconds, if it has them, else of the interval.
     pub fn from_reading(reading: &'c Reading) -> Case<'c> {
@@ -44,7 +43,7 @@ impl<'c> Case<'c> {
             Some(recent) => (&recent.interval, &recent.statements),
             None => (&reading.interval, &reading.statements),
         };
-        let since = interval.time - interval.interval_seconds.max(RECENT);
+        let since = interval.time - interval.interval_seconds;
         let last = reading.io.as_ref().and_then(|io| io.checkpoint.as_ref());
         let recent = last.filter(|it| it.ended.is_some_and(|ended| ended >= since));
         Case {
@@ -72,8 +71,13 @@ impl<'c> Case<'c> {
 
     /// The statements that clients sent, most time first, without tally's own.
     pub(crate) fn statement_rows(&self) -> impl Iterator<Item = &'c StatementFigures> {
-        let rows = self.statements.map_or(&[][..], |it| &it.rows);
-        rows.iter().filter(|row| row.toplevel && row.queryid.is_some() && !row.own)
+        self.all_statement_rows().filter(|row| row.toplevel)
+    }
+
+    /// The same, with the statements that others executed.
+    pub(crate) fn all_statement_rows(&self) -> impl Iterator<Item = &'c StatementFigures> {
+        let rows = self.statements.map_or(&[][..], |table| &table.rows);
+        rows.iter().filter(|row| row.queryid.is_some() && !row.own)
     }
 
     /// The sessions of the interval, without tally's own; none of a recording.
@@ -105,14 +109,22 @@ impl<'c> Case<'c> {
 
     /// The accounts of the clients' sessions that are not idle.
     pub(crate) fn accounts(&self) -> impl Iterator<Item = &'c AccountRow> {
-        let of_client =
-            |a: &&AccountRow| !a.idle && !matches!(&*a.phase, "background" | "replication" | "off");
-        self.interval().ledger.iter().filter(of_client)
+        self.interval().ledger.iter().filter(|account| is_of_client(account))
     }
 
     /// `seconds` as a part of the load, at most 1: workers and the kernel's figures may exceed it.
     pub(crate) fn share(&self, seconds: f64) -> f64 {
         (seconds / self.load().max(1e-9)).min(1.0)
+    }
+
+    /// The beginning of the interval, seconds since 1970.
+    pub(crate) fn from(&self) -> f64 {
+        self.whole.time - self.whole.interval_seconds
+    }
+
+    /// The statement for which a session works, or the one whose message it handles.
+    pub(crate) fn current(&self) -> &'c [CurrentRow] {
+        self.statements.map_or(&[], |table| &table.current)
     }
 
     /// Measured time.
@@ -139,6 +151,11 @@ impl<'c> Case<'c> {
         let share = (seconds / all.max(1e-9)).min(1.0);
         (share >= LITTLE).then(|| format!("{} % of it is in {}.", percent(share), words(row)))
     }
+}
+
+/// Whether that is time of clients' sessions that is not idle.
+pub(crate) fn is_of_client(account: &AccountRow) -> bool {
+    !account.idle && !matches!(&*account.phase, "background" | "replication" | "off")
 }
 
 /// A statement in a sentence: its id and the beginning of its text.

@@ -3,6 +3,16 @@
 
 use serde::{Serialize, Serializer};
 
+/// Whether somebody should act on a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Somebody or something makes others wait, fail or grow without need, and a person can end it.
+    Problem,
+    /// What bounds the load at the moment: a healthy server has one as soon as it is busy.
+    Limit,
+}
+
 /// How sure a rule is of the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -16,7 +26,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// As texts have it.
+    /// Its name in texts.
     pub fn name(self) -> &'static str {
         match self {
             Confidence::Certain => "certain",
@@ -59,8 +69,12 @@ pub enum Rule {
     Connections,
     /// Commits wait for standbys.
     Replication,
-    /// Planning takes longer than executing.
+    /// Parsing and planning take longer than executing.
     Planning,
+    /// JIT compilation takes most of a statement's time.
+    Jit,
+    /// A statement has been running for minutes.
+    LongStatement,
     /// Statements that run once evict others.
     StatementFlood,
     /// Dead rows are not removed.
@@ -69,6 +83,20 @@ pub enum Rule {
     LogPipe,
     /// The segment finds no memory for sessions and statements.
     SmallFileSystem,
+    /// A replication slot retains WAL.
+    Slot,
+    /// A prepared transaction is left open.
+    PreparedTransaction,
+    /// Transaction IDs run out.
+    Wraparound,
+    /// Sessions block each other, and the server ends one of them.
+    Deadlocks,
+    /// Autovacuum sleeps more than it works.
+    VacuumThrottled,
+    /// A table of the system catalog has grown far beyond its rows.
+    CatalogBloat,
+    /// A slow statement uses tables without current statistics.
+    StaleStatistics,
     /// Time that the ledger cannot explain.
     Unexplained,
 }
@@ -93,10 +121,19 @@ impl Rule {
             Rule::Connections => "connections",
             Rule::Replication => "replication",
             Rule::Planning => "planning",
+            Rule::Jit => "jit",
+            Rule::LongStatement => "long-statement",
             Rule::StatementFlood => "statement-flood",
             Rule::Vacuum => "vacuum-behind",
             Rule::LogPipe => "log-pipe",
             Rule::SmallFileSystem => "small-file-system",
+            Rule::Slot => "replication-slot",
+            Rule::PreparedTransaction => "prepared-transaction",
+            Rule::Wraparound => "wraparound",
+            Rule::Deadlocks => "deadlocks",
+            Rule::VacuumThrottled => "vacuum-throttled",
+            Rule::CatalogBloat => "catalog-bloat",
+            Rule::StaleStatistics => "stale-statistics",
             Rule::Unexplained => "unexplained",
         }
     }
@@ -105,9 +142,20 @@ impl Rule {
     pub(crate) fn explains(self) -> &'static [Rule] {
         match self {
             Rule::Checkpoints => &[Rule::Commits, Rule::SlowDevice, Rule::LightweightLocks],
+            Rule::Commits => &[Rule::LightweightLocks, Rule::Locks],
             Rule::PlanChange => &[Rule::MissingIndex, Rule::BufferMisses, Rule::Processors],
-            Rule::MissingIndex => &[Rule::BufferMisses, Rule::Processors],
-            Rule::Connections => &[Rule::Processors],
+            Rule::StaleStatistics => &[
+                Rule::MissingIndex,
+                Rule::BufferMisses,
+                Rule::TemporaryFiles,
+                Rule::LongStatement,
+                Rule::Processors,
+            ],
+            Rule::Deadlocks => &[Rule::Locks],
+            Rule::VacuumThrottled | Rule::PreparedTransaction | Rule::Slot => &[Rule::Vacuum],
+            Rule::MissingIndex => &[Rule::BufferMisses, Rule::Processors, Rule::LongStatement],
+            Rule::Jit | Rule::LongStatement | Rule::Planning => &[Rule::Processors],
+            Rule::Connections => &[Rule::Processors, Rule::Planning],
             _ => &[],
         }
     }
@@ -119,11 +167,13 @@ impl Serialize for Rule {
     }
 }
 
-/// What is wrong.
+/// One finding: what is wrong, or what bounds the load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// The rule that found it.
     pub rule: Rule,
+    /// Whether it is a problem.
+    pub kind: Kind,
     /// What is wrong: a sentence that names who or which object it is.
     pub text: String,
     /// Time of sessions that it takes in the interval, seconds.
@@ -143,7 +193,7 @@ pub struct Diagnosis {
     pub consequence_of: Option<Rule>,
 }
 
-/// What takes no time of sessions now (dead rows, an open transaction) counts as if it took so many sessions.
+/// What takes no time of sessions at the moment (dead rows, an open transaction) counts as this many sessions.
 const STANDING: f64 = 0.1;
 
 impl Diagnosis {
@@ -154,7 +204,7 @@ impl Diagnosis {
             Confidence::Possible => 0.5,
         };
         let seconds = match self.rule {
-            // They spoil figures and take nobody's time.
+            // These spoil figures, but take nobody's time.
             Rule::StatementFlood | Rule::SmallFileSystem => 0.0,
             _ if self.seconds > 0.0 => self.seconds,
             _ => STANDING * length,
@@ -162,13 +212,17 @@ impl Diagnosis {
         sure * seconds
     }
 
-    /// The first sentence: what is wrong, and whether something else causes it.
+    /// The first sentence: what is wrong, and whether something else causes it; or the limit.
     pub fn headline(&self) -> String {
-        let cause = self.consequence_of.map_or("", |_| "As a consequence: ");
-        format!("{cause}{}", self.text)
+        let begin = match (self.kind, self.consequence_of) {
+            (Kind::Limit, _) => "Limit: ",
+            (Kind::Problem, Some(_)) => "As a consequence: ",
+            (Kind::Problem, None) => "",
+        };
+        format!("{begin}{}", self.text)
     }
 
-    /// The sentences behind it: the evidence, what to do, and how sure that is.
+    /// The sentences after it: the evidence, what to do, and how sure that is.
     pub fn details(&self) -> Vec<String> {
         let advice = format!("What to do: {}", self.advice);
         let sure = format!("The cause is {}.", self.confidence.name());

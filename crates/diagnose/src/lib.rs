@@ -1,39 +1,51 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From the figures of an interval to sentences: what is wrong, who or what it is, how much time it
-//! takes, and what to do.
+//! Turns the figures of an interval into sentences: what is wrong, who or what causes it, how much time it takes, and
+//! what to do.
 //!
-//! Each rule is a function of a [`Case`] (`rules`). A rule reports only what it would be right to act on:
-//! a server that is merely busy has no diagnosis. Live views and reports use the same rules.
+//! Each rule is a function of a [`Case`] (`rules`). A rule reports a *problem* only if a person should act on it: somebody
+//! or something makes others wait, fail or grow without need. What merely bounds the load (the WAL's device, the processors,
+//! reads) is a *limit*: a healthy server has one as soon as it is busy. Live views and reports use the same rules.
 
 mod answer;
 mod case;
 mod diagnosis;
 mod rules;
 
-pub use answer::{Diagnoses, DiagnosisLine};
+pub use answer::{Diagnoses, DiagnosisLine, HEALTHY};
 pub use case::Case;
-pub use diagnosis::{Confidence, Diagnosis, Rule};
+pub use diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
-/// What is wrong, the worst first; empty: the server is healthy.
+/// What the rules find.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Findings {
+    /// What is wrong, the worst first; each consequence comes right after its cause. Empty: the server is healthy.
+    pub problems: Vec<Diagnosis>,
+    /// What bounds the load, the largest first; none that a problem explains.
+    pub limits: Vec<Diagnosis>,
+}
+
+/// Apply all rules.
 ///
-/// The worst is what takes most time, less where the cause is merely possible ([`Diagnosis::weight`]). A diagnosis that
-/// another one explains comes right behind that one.
-pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
+/// Problems are ordered by the sessions' time that they take, less if the cause is merely possible ([`Diagnosis::weight`]).
+pub fn diagnose(case: &Case<'_>) -> Findings {
     let mut found: Vec<Diagnosis> = rules::ALL.iter().flat_map(|rule| rule(case)).collect();
-    let weight = |it: &Diagnosis| it.weight(case.length());
+    let weight = |finding: &Diagnosis| finding.weight(case.length());
     found.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
-    let rules: Vec<Rule> = found.iter().map(|it| it.rule).collect();
+    let (found, mut limits): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|finding| finding.kind == Kind::Problem);
+    let rules: Vec<Rule> = found.iter().map(|finding| finding.rule).collect();
     let cause = |of: Rule| rules.iter().position(|rule| rule.explains().contains(&of));
+    limits.retain(|limit| cause(limit.rule).is_none());
     let mut placed: Vec<(usize, Diagnosis)> = found
         .into_iter()
         .enumerate()
-        .map(|(own, it)| match cause(it.rule) {
-            Some(at) => (at, Diagnosis { consequence_of: Some(rules[at]), ..it }),
-            None => (own, it),
+        .map(|(own, finding)| match cause(finding.rule) {
+            Some(at) => (at, Diagnosis { consequence_of: Some(rules[at]), ..finding }),
+            None => (own, finding),
         })
         .collect();
-    placed.sort_by_key(|(at, it)| (*at, it.consequence_of.is_some()));
-    placed.into_iter().map(|(_, it)| it).collect()
+    placed.sort_by_key(|(at, finding)| (*at, finding.consequence_of.is_some()));
+    Findings { problems: placed.into_iter().map(|(_, finding)| finding).collect(), limits }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server how far vacuum is behind, and who holds it back. If the server refuses, nothing is known.
+//! Asks the server how far vacuum is behind, what holds it back, and for other conditions. What it refuses is not known.
 
+use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use pq::Client;
 use segment::Segment;
-use view::vacuum::{Holder, Table, Vacuum};
+use view::vacuum::{Condition, ConditionKind, Holder, Table, Vacuum};
 
 use crate::server::Access;
 
@@ -59,7 +60,73 @@ const HOLDERS: &str = "/* tally */
     order by transactions desc, seconds desc nulls last
     limit 5";
 
-/// The reply of this segment's server; `None`: it cannot be reached.
+/// Conditions of the whole server, as [`ConditionKind`] has them: kind, name, database, state, count, bytes, seconds. Each is
+/// asked for by itself, so that one that the server refuses hides no other.
+const CONDITIONS: [&str; 6] = [
+    "/* tally */
+    select 'slot', slot_name::text, database::text, slot_type || case when active then '' else ', inactive' end, 0::int8,
+           greatest(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
+                                    restart_lsn), 0)::int8, null::float8
+    from pg_replication_slots where restart_lsn is not null
+    order by 6 desc limit 10",
+    "/* tally */
+    select 'prepared', gid, database::text, owner::text, 0::int8, 0::int8,
+           extract(epoch from clock_timestamp() - prepared)::float8
+    from pg_prepared_xacts order by prepared limit 10",
+    "/* tally */
+    select 'age', '', datname::text, '', age(datfrozenxid)::int8, mxid_age(datminmxid)::int8, null::float8
+    from pg_database
+    where age(datfrozenxid) > current_setting('autovacuum_freeze_max_age')::int8
+       or mxid_age(datminmxid) > current_setting('autovacuum_multixact_freeze_max_age')::int8
+    order by 5 desc limit 5",
+    "/* tally */
+    select 'deadlocks', '', datname::text, '', deadlocks::int8, 0::int8, null::float8
+    from pg_stat_database where datname is not null and deadlocks > 0",
+    // Without a standby of those that are waited for, the setting itself.
+    "/* tally */
+    select 'standby', coalesce(r.application_name, s.names), null::text,
+           coalesce(r.sync_state || ', ' || r.state, 'not connected'), coalesce(r.pid, 0)::int8,
+           coalesce(greatest(pg_wal_lsn_diff(r.sent_lsn, r.flush_lsn), 0), 0)::int8, extract(epoch from r.flush_lag)::float8
+    from (select current_setting('synchronous_standby_names') as names) s
+    left join pg_stat_replication r on r.sync_state in ('sync', 'quorum', 'potential')
+    where s.names <> '' limit 10",
+    "/* tally */
+    select 'throttled', substring(query from '^autovacuum: (?:VACUUM |ANALYZE )*(.*)$'), datname::text,
+           'autovacuum_vacuum_cost_delay = '
+           || case current_setting('autovacuum_vacuum_cost_delay') when '-1' then current_setting('vacuum_cost_delay')
+              else current_setting('autovacuum_vacuum_cost_delay') end
+           || ', autovacuum_vacuum_cost_limit = '
+           || case current_setting('autovacuum_vacuum_cost_limit') when '-1' then current_setting('vacuum_cost_limit')
+              else current_setting('autovacuum_vacuum_cost_limit') end,
+           pid::int8, 0::int8, extract(epoch from clock_timestamp() - xact_start)::float8
+    from pg_stat_activity
+    where backend_type = 'autovacuum worker' and wait_event = 'VacuumDelay' limit 10",
+];
+
+/// Conditions of the current database. The catalogs are those that temporary tables and DDL make grow; a row takes some
+/// 250 bytes there.
+const CONDITIONS_OF_DATABASE: [&str; 2] = [
+    "/* tally */
+    select 'catalog', relname::text, current_database()::text, '', n_live_tup::int8, pg_relation_size(relid)::int8, null::float8
+    from pg_stat_sys_tables
+    where schemaname = 'pg_catalog'
+      and relname in ('pg_class', 'pg_attribute', 'pg_type', 'pg_depend', 'pg_index', 'pg_attrdef', 'pg_constraint',
+                      'pg_shdepend', 'pg_largeobject_metadata', 'pg_sequence')
+      and pg_relation_size(relid) > 16 * 1024 * 1024 and pg_relation_size(relid) > 4 * 250 * n_live_tup
+    order by 6 desc limit 3",
+    "/* tally */
+    select 'statistics',
+           case schemaname when 'public' then '' else quote_ident(schemaname) || '.' end || quote_ident(relname),
+           current_database()::text, '', n_live_tup::int8, n_mod_since_analyze::int8,
+           extract(epoch from clock_timestamp() - greatest(last_analyze, last_autoanalyze))::float8
+    from pg_stat_user_tables
+    where n_live_tup >= 1000
+      and (greatest(last_analyze, last_autoanalyze) is null or n_mod_since_analyze >= greatest(n_live_tup, 1000))
+    order by n_mod_since_analyze desc limit 10",
+];
+
+/// What the server of this segment says; `None`: there is no connection to it. Counts are since its statistics were reset:
+/// [`Vacuum::since`] makes them those of an interval.
 pub fn read(segment: &Segment) -> Option<Vacuum> {
     of_server(&Access::open_to_us(segment)?)
 }
@@ -75,6 +142,8 @@ pub struct Watch {
     every: Duration,
     /// The last reply; `None`: there is none yet, or the server has refused.
     last: Option<Vacuum>,
+    /// The same with counts since the server's statistics were reset.
+    totals: Option<Vacuum>,
     answers: Option<Receiver<Option<Vacuum>>>,
     asked: Option<Instant>,
     refused: bool,
@@ -82,7 +151,7 @@ pub struct Watch {
 
 impl Watch {
     fn every(every: Duration) -> Watch {
-        Watch { every, last: None, answers: None, asked: None, refused: false }
+        Watch { every, last: None, totals: None, answers: None, asked: None, refused: false }
     }
 
     /// For a live view: every 30 s.
@@ -109,7 +178,9 @@ impl Watch {
             Some(Ok(answer)) => {
                 // Asking again would only add another line to its log.
                 (self.refused, self.answers) = (answer.is_none(), None);
-                (self.last, new) = (answer, true);
+                let since = |answer: Vacuum| answer.since(self.totals.as_ref());
+                (self.last, new) = (answer.clone().map(since), true);
+                self.totals = answer;
             }
             Some(Err(TryRecvError::Disconnected)) => self.answers = None,
             Some(Err(TryRecvError::Empty)) | None => {}
@@ -150,12 +221,49 @@ fn of_server(access: &Access) -> Option<Vacuum> {
     let databases = "/* tally */ select d.datname::text from pg_database d join pg_stat_database s on s.datid = d.oid
                      where d.datallowconn and not d.datistemplate order by s.tup_updated + s.tup_deleted desc limit $1";
     let names = first.query(databases, &[&DATABASES]).ok()?;
+    let mut conditions = conditions(&mut first, &CONDITIONS);
+    let free = free_for_wal(&mut first);
+    for slot in conditions.iter_mut().filter(|it| it.kind == ConditionKind::Slot) {
+        slot.count = free.unwrap_or(0);
+    }
     let mut tables: Vec<Table> = Vec::new();
     for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
-        tables.extend(of_database(access, &database).unwrap_or_default());
+        let Some(mut client) = connect(access, &database) else { continue };
+        tables.extend(of_database(&mut client, &database).unwrap_or_default());
+        conditions.extend(self::conditions(&mut client, &CONDITIONS_OF_DATABASE));
     }
     tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
-    Some(Vacuum { tables, holders })
+    Some(Vacuum { tables, holders, conditions })
+}
+
+/// Those that the server tells us.
+fn conditions(client: &mut Client, queries: &[&str]) -> Vec<Condition> {
+    let condition = |row: &pq::Row| -> Option<Condition> {
+        Some(Condition {
+            kind: ConditionKind::from_name(&row.get::<String>(0).ok()?)?,
+            name: row.get::<Option<String>>(1).ok()?.unwrap_or_default(),
+            database: row.get(2).ok()?,
+            state: row.get(3).ok()?,
+            count: row.get(4).ok()?,
+            bytes: row.get(5).ok()?,
+            seconds: row.get(6).ok()?,
+        })
+    };
+    let mut all = Vec::new();
+    for query in queries {
+        if let Ok(rows) = client.query(query, &[]) {
+            all.extend(rows.iter().filter_map(condition));
+        }
+    }
+    all
+}
+
+/// Bytes free where the WAL is, if the server tells us the place and it is on this machine.
+fn free_for_wal(client: &mut Client) -> Option<i64> {
+    let rows = client.query("/* tally */ select current_setting('data_directory')", &[]).ok()?;
+    let wal = Path::new(&rows.first()?.get::<String>(0).ok()?).join("pg_wal");
+    let file_system = rustix::fs::statvfs(wal).ok()?;
+    i64::try_from(file_system.f_bavail.saturating_mul(file_system.f_frsize)).ok()
 }
 
 fn connect(access: &Access, database: &str) -> Option<Client> {
@@ -164,8 +272,8 @@ fn connect(access: &Access, database: &str) -> Option<Client> {
     Some(client)
 }
 
-fn of_database(access: &Access, database: &str) -> Option<Vec<Table>> {
-    let rows = connect(access, database)?.query(TABLES, &[]).ok()?;
+fn of_database(client: &mut Client, database: &str) -> Option<Vec<Table>> {
+    let rows = client.query(TABLES, &[]).ok()?;
     let table = |row: &pq::Row| -> Result<Table, pq::Error> {
         Ok(Table {
             database: database.to_owned(),

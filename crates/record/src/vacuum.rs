@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Builds rows about how far vacuum is behind.
+//! Rows of what the server's own views say.
 
-use recording::{Batch, DeadRowsRow, SnapshotRow};
+use recording::{Batch, ConditionRow, DeadRowsRow, SnapshotRow};
 use view::vacuum::Vacuum;
 
 fn ns(seconds: f64) -> u64 {
@@ -31,5 +31,15 @@ pub fn add(answer: &Vacuum, batch: &mut Batch) {
         held_ns: holder.seconds.map(ns),
         database: holder.database.as_deref().map(Into::into),
         ..SnapshotRow::default()
+    }));
+    batch.conditions.extend(answer.conditions.iter().map(|condition| ConditionRow {
+        kind: condition.kind.name().into(),
+        name: condition.name.as_str().into(),
+        database: condition.database.as_deref().map(Into::into),
+        state: condition.state.as_str().into(),
+        count: count(condition.count),
+        bytes: count(condition.bytes),
+        age_ns: condition.seconds.map(ns),
+        ..ConditionRow::default()
     }));
 }

@@ -4,10 +4,10 @@
 //!     cargo run -p recording --example schema
 
 use recording::{
-    DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow, MarkRow, PlanRow,
-    PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow, ServerRow,
-    SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow, StatementAccountRow, Table,
-    TextRow,
+    ConditionRow, DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow,
+    MarkRow, PlanRow, PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow,
+    ServerRow, SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow,
+    StatementAccountRow, Table, TextRow,
 };
 
 fn print<T: Table>() {
@@ -25,7 +25,7 @@ macro_rules! print_all {
 fn main() {
     print_all! {
         StatRow HistogramRow SessionsRow SessionHistoryRow KernelRow RecordedStatementRow StatementAccountRow
-        TextRow PlanRow PlanTextRow DeadRowsRow SnapshotRow RelationRow EventRow DeviceRow ServerIoRow
+        TextRow PlanRow PlanTextRow DeadRowsRow SnapshotRow ConditionRow RelationRow EventRow DeviceRow ServerIoRow
         SettingRow GapRow MarkRow RunRow ServerRow FrameRow
     }
 }

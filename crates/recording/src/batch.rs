@@ -11,7 +11,7 @@ use crate::rows::{
 use crate::session_history::SessionHistoryRow;
 use crate::statistics::{HistogramRow, StatRow};
 use crate::table::Table;
-use crate::vacuum::{DeadRowsRow, SnapshotRow};
+use crate::vacuum::{ConditionRow, DeadRowsRow, SnapshotRow};
 use serde::{Deserialize, Serialize};
 
 macro_rules! batch {
@@ -85,6 +85,7 @@ batch! {
     plan_texts: PlanTextRow,
     dead_rows: DeadRowsRow,
     snapshots: SnapshotRow,
+    conditions: ConditionRow,
     relations: RelationRow,
     events: EventRow,
     devices: DeviceRow,

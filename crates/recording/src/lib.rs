@@ -75,7 +75,7 @@ pub use store::{file_name_of_host, Compaction, DataFile, GRADES, SHIP};
 pub use sum::{Latency, StatTotals};
 pub use table::{Column, Shape, Table, Unit};
 pub use texts::Texts;
-pub use vacuum::{DeadRowsRow, SnapshotRow};
+pub use vacuum::{ConditionRow, DeadRowsRow, SnapshotRow};
 pub use writer::{LastFrame, Writer};
 
 /// The directory of the client's recording, inside the directory of the server's recording.

@@ -10,7 +10,7 @@ use crate::rows::{
 };
 use crate::store::Store;
 use crate::table::columns;
-use crate::vacuum::{DeadRowsRow, SnapshotRow};
+use crate::vacuum::{ConditionRow, DeadRowsRow, SnapshotRow};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -93,6 +93,11 @@ impl Recording {
     /// The tables with many dead rows in a range, and the snapshots that kept vacuum from removing these rows.
     pub fn vacuum(&self, range: Range) -> Result<(Vec<DeadRowsRow>, Vec<SnapshotRow>), Error> {
         Ok((self.rows(range)?, self.rows(range)?))
+    }
+
+    /// The other conditions of the server in a range.
+    pub fn conditions(&self, range: Range) -> Result<Vec<ConditionRow>, Error> {
+        self.rows(range)
     }
 
     /// Its directory.

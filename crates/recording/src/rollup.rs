@@ -158,7 +158,7 @@ fn coarsen(batch: &mut Batch, step: i64) {
             $(batch.$table.iter_mut().for_each(|row| row.frame = into(row.frame));)*
         };
     }
-    renumber! { histograms statements statement_accounts plans relations kernel server_io dead_rows snapshots }
+    renumber! { histograms statements statement_accounts plans relations kernel server_io dead_rows snapshots conditions }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How far vacuum was behind, as the server reported every few minutes.
+//! What the server's own views said every few minutes: how far vacuum was behind, and other conditions.
 
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
 use std::sync::Arc;
@@ -27,4 +27,18 @@ table! {
     held_ns: Option<u64>, Ns, "How long the snapshot has been held; null: not known.";
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<Arc<str>>, Text, "The only database that the snapshot holds back; null: all databases.";
+}
+
+table! {
+    /// A condition of the server or of one of its objects that no wait shows.
+    ConditionRow in "conditions" by |a, b| (&a.kind, &a.database, &a.name, a.frame).cmp(&(&b.kind, &b.database, &b.name, b.frame));
+    kind: Arc<str>, Text, "`slot`, `prepared`, `age`, `deadlocks`, `standby`, `throttled`, `catalog` or `statistics`; it says what the other columns mean.";
+    name: Arc<str>, Text, "Name of the slot, gid, standby or table; empty for `age` and `deadlocks`.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<Arc<str>>, Text, "Its database; null if it belongs to none.";
+    state: Arc<str>, Text, "`slot`: type and whether it is inactive; `prepared`: the owner; `standby`: its states; `throttled`: the settings that make the worker sleep.";
+    count: u64, Count, "`slot`: bytes free on the device of the WAL; `age`: age of the oldest transaction ID; `deadlocks`: since the row before; `standby`, `throttled`: the pid; `catalog`, `statistics`: rows.";
+    bytes: u64, Count, "`slot`: WAL retained; `age`: age of the oldest multixact; `standby`: WAL sent and not flushed there; `catalog`: size; `statistics`: rows changed since the last ANALYZE.";
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_ns: Option<u64>, Ns, "`prepared`: age; `standby`: flush_lag; `throttled`: time since it began; `statistics`: time since the last ANALYZE; null: not known, or none.";
 }

@@ -2,9 +2,9 @@
 //! docs/reference-recording.md names every column of every table, and no others.
 
 use recording::{
-    Batch, Column, DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow,
-    MarkRow, PlanRow, PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow,
-    ServerRow, SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow,
+    Batch, Column, ConditionRow, DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow,
+    KernelRow, MarkRow, PlanRow, PlanTextRow, RecordedStatementRow, RelationRow, RunRow,
+    ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow,
     StatementAccountRow, Table, TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +42,7 @@ fn the_document_has_every_column() {
         columns::<PlanRow>(),
         columns::<DeadRowsRow>(),
         columns::<SnapshotRow>(),
+        columns::<ConditionRow>(),
         columns::<PlanTextRow>(),
         columns::<RelationRow>(),
         columns::<EventRow>(),

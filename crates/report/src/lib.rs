@@ -42,7 +42,7 @@ use view::document::Document;
 pub fn diagnoses(
     wanted: &source::RecordingSelection<'_>,
 ) -> Result<Vec<diagnose::Diagnosis>, Error> {
-    Ok(findings::diagnosed(&source::read(wanted, &|_| {})?))
+    Ok(findings::diagnosed(&source::read(wanted, &|_| {})?).problems)
 }
 
 /// The document of a recording's time range; `cost` is a result of `tally cost --json`. `progress` is called with

@@ -23,9 +23,9 @@ use command::ConnectionFlags;
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Watches the server and lists its problems, the most severe first: the cause, how much of the \
-sessions' time it takes, the evidence, and what to do. A server that is merely busy is reported \
-as healthy.
+Watches the server and prints its problems, the worst first: who or what causes each, how much of \
+the sessions' time it takes, the evidence, and what to do. A server that is merely busy is healthy; \
+the last lines say what bounds its load.
 
 Examples:
   tally doctor
@@ -55,9 +55,11 @@ struct Json<'r> {
     interval_seconds: f64,
     /// Whether no problem was found.
     healthy: bool,
-    /// The most severe first; each consequence is listed right after its cause.
+    /// The problems, the worst first; each consequence comes right after its cause.
     diagnoses: &'r [Diagnosis],
-    /// Reasons why the figures are incomplete.
+    /// What bounds the load, the largest first.
+    limits: &'r [Diagnosis],
+    /// What keeps the figures from being complete.
     incomplete: Vec<String>,
 }
 
@@ -67,8 +69,10 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Watches the server and prints the diagnoses.
 pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
+    let server = target::open(args.target.as_deref())?;
+    let before = vacuum::read(&server);
     let mut reading = watch(args)?;
-    reading.vacuum = vacuum::read(&target::open(args.target.as_deref())?);
+    reading.vacuum = vacuum::read(&server).map(|answer| answer.since(before.as_ref()));
     let interval = &reading.interval;
     let answer = Diagnoses::examine(&reading);
     if args.json {
@@ -79,6 +83,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
             interval_seconds: interval.interval_seconds,
             healthy: answer.diagnoses.is_empty(),
             diagnoses: &answer.diagnoses,
+            limits: &answer.limits,
             incomplete: incomplete(interval, &answer),
         });
     }
@@ -144,7 +149,7 @@ fn text(interval: &Interval, answer: &Diagnoses, width: usize, color: bool) -> S
     for warning in incomplete(interval, answer) {
         lines(&warning, "! ", "  ");
     }
-    if !answer.diagnoses.is_empty() {
+    if !answer.diagnoses.is_empty() || !answer.limits.is_empty() {
         out.push('\n');
     }
     for line in answer.lines(width) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How far vacuum is behind, according to the server's own views.
+//! What the server's own views say about its health: how far vacuum is behind, and other conditions that no wait shows.
 
-use recording::{DeadRowsRow, SnapshotRow};
+use recording::{ConditionRow, DeadRowsRow, SnapshotRow};
 
 /// A table with many dead rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,20 +37,122 @@ pub struct Holder {
     pub database: Option<String>,
 }
 
-/// The tables with the most dead rows, and what holds vacuum back.
+/// What a [`Condition`] is about. Its fields mean what is said here; those that are not named have no meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConditionKind {
+    /// A replication slot: `state` "physical", "logical, inactive"; `bytes` of WAL that it retains; `count` bytes free on the
+    /// device of the WAL, 0 if not known.
+    Slot,
+    /// A prepared transaction: `name` is its gid, `state` its owner, `seconds` its age.
+    Prepared,
+    /// A database: `count` is the age of its oldest transaction ID, `bytes` that of its oldest multixact.
+    Age,
+    /// A database: `count` is the number of deadlocks since the earlier reading.
+    Deadlocks,
+    /// A standby that synchronous_standby_names accepts: `count` is the pid of its walsender (0: it is not connected, and `name`
+    /// is the setting), `bytes` of WAL sent and not flushed there, `seconds` its flush_lag.
+    Standby,
+    /// An autovacuum worker that sleeps on purpose: `name` is its table, `count` its pid, `state` the settings that make it
+    /// sleep, `seconds` since it began.
+    Throttled,
+    /// A table of the system catalog: `count` is its live rows, `bytes` its size.
+    Catalog,
+    /// A table without current statistics: `count` is its rows, `bytes` the rows changed since the last ANALYZE, `seconds` the
+    /// time since then (`None`: there was none).
+    Statistics,
+}
+
+impl ConditionKind {
+    /// All of them.
+    pub const ALL: [ConditionKind; 8] = [
+        ConditionKind::Slot,
+        ConditionKind::Prepared,
+        ConditionKind::Age,
+        ConditionKind::Deadlocks,
+        ConditionKind::Standby,
+        ConditionKind::Throttled,
+        ConditionKind::Catalog,
+        ConditionKind::Statistics,
+    ];
+
+    /// Its name in recordings and queries.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConditionKind::Slot => "slot",
+            ConditionKind::Prepared => "prepared",
+            ConditionKind::Age => "age",
+            ConditionKind::Deadlocks => "deadlocks",
+            ConditionKind::Standby => "standby",
+            ConditionKind::Throttled => "throttled",
+            ConditionKind::Catalog => "catalog",
+            ConditionKind::Statistics => "statistics",
+        }
+    }
+
+    /// The kind of this name; `None`: a later version's.
+    pub fn from_name(name: &str) -> Option<ConditionKind> {
+        ConditionKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A condition of the server, or of one of its objects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// What it is about.
+    pub kind: ConditionKind,
+    /// The object.
+    pub name: String,
+    /// Its database; `None`: it belongs to none.
+    pub database: Option<String>,
+    /// See [`ConditionKind`].
+    pub state: String,
+    /// See [`ConditionKind`].
+    pub count: i64,
+    /// See [`ConditionKind`].
+    pub bytes: i64,
+    /// See [`ConditionKind`].
+    pub seconds: Option<f64>,
+}
+
+/// What the server says: the tables with most dead rows, what holds vacuum back, and other conditions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Vacuum {
     /// The table with the most dead rows first.
     pub tables: Vec<Table>,
     /// The one that holds back the most first.
     pub holders: Vec<Holder>,
+    /// Everything else.
+    pub conditions: Vec<Condition>,
 }
 
 impl Vacuum {
-    /// From the rows of a recording at one time.
+    /// Counts of events since an earlier answer; without one, none.
+    pub fn since(mut self, earlier: Option<&Vacuum>) -> Vacuum {
+        let before = |it: &Condition| {
+            let all = earlier?.conditions.iter();
+            let mut same = all.filter(|was| was.kind == it.kind && was.database == it.database);
+            same.next().map(|was| was.count)
+        };
+        self.conditions.retain_mut(|it| match it.kind {
+            ConditionKind::Deadlocks => {
+                it.count -= before(it).unwrap_or(it.count);
+                it.count > 0
+            }
+            _ => true,
+        });
+        self
+    }
+
+    /// The conditions of a kind.
+    pub fn conditions(&self, kind: ConditionKind) -> impl Iterator<Item = &Condition> {
+        self.conditions.iter().filter(move |condition| condition.kind == kind)
+    }
+
+    /// The rows of one time of a recording.
     pub fn recorded<'r>(
         tables: impl Iterator<Item = &'r DeadRowsRow>,
         holders: impl Iterator<Item = &'r SnapshotRow>,
+        conditions: impl Iterator<Item = &'r ConditionRow>,
     ) -> Vacuum {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let seconds = |ns: u64| ns as f64 * 1e-9;
@@ -70,8 +172,22 @@ impl Vacuum {
             seconds: row.held_ns.map(seconds),
             database: row.database.as_deref().map(str::to_string),
         };
-        let mut all =
-            Vacuum { tables: tables.map(table).collect(), holders: holders.map(holder).collect() };
+        let condition = |row: &ConditionRow| {
+            Some(Condition {
+                kind: ConditionKind::from_name(&row.kind)?,
+                name: row.name.to_string(),
+                database: row.database.as_deref().map(str::to_string),
+                state: row.state.to_string(),
+                count: count(row.count),
+                bytes: count(row.bytes),
+                seconds: row.age_ns.map(seconds),
+            })
+        };
+        let mut all = Vacuum {
+            tables: tables.map(table).collect(),
+            holders: holders.map(holder).collect(),
+            conditions: conditions.filter_map(condition).collect(),
+        };
         all.tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
         all.holders.sort_by_key(|holder| std::cmp::Reverse(holder.transactions));
         all
@@ -99,7 +215,7 @@ mod tests {
         };
         let tables = [table("few", 900, 1), table("many", 5, u64::MAX)];
         let holders = [holder("young", 1), holder("old", 2)];
-        let all = Vacuum::recorded(tables.iter(), holders.iter());
+        let all = Vacuum::recorded(tables.iter(), holders.iter(), std::iter::empty());
         let shown = |at: usize| {
             (all.tables[at].name.as_str(), all.tables[at].dead_rows, all.tables[at].live_rows)
         };

@@ -2,31 +2,43 @@
 //! Checkpoints that the WAL forces too often.
 
 use crate::case::Case;
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::event_payload::Checkpoint;
 use segment::WaitClass;
-use view::units::{duration, two};
+use view::units::{duration, two, whole};
 
-/// Checkpoints further apart than this are no trouble, even if the WAL forces them.
+/// Checkpoints further apart than this are no trouble, even if the WAL forces them, seconds.
 const OFTEN: f64 = 60.0;
-/// Commands this many times slower during checkpoints are worth a word.
+/// Commands this many times slower during checkpoints are worth a sentence.
 const SLOWER: f64 = 1.2;
+const BLOCK: f64 = 8192.0;
 
-/// Checkpoints forced by WAL come one after the other.
+/// The start of a checkpoint, seconds since 1970.
+fn began(checkpoint: &Checkpoint) -> Option<f64> {
+    Some(checkpoint.ended? - checkpoint.seconds)
+}
+
+/// At least two checkpoints that began within the interval were forced by WAL.
 pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
+    let is_forced = |checkpoint: &&Checkpoint| {
+        let often = checkpoint.interval_seconds.is_some_and(|apart| apart < OFTEN);
+        checkpoint.reason == "wal" && often
+    };
+    // Each of these says when the one before it began: if that was within the interval too, there are two.
     let forced: Vec<&Checkpoint> = case
         .checkpoints
         .iter()
-        .filter(|checkpoint| {
-            checkpoint.reason == "wal" && checkpoint.interval_seconds.is_some_and(|s| s < OFTEN)
+        .filter(is_forced)
+        .filter(|it| match (began(it), it.interval_seconds) {
+            (Some(began), Some(apart)) => began - apart >= case.from(),
+            _ => false,
         })
         .collect();
     let Some(last) = forced.last() else { return Vec::new() };
     let apart =
         forced.iter().filter_map(|it| it.interval_seconds).sum::<f64>() / forced.len() as f64;
     let mut evidence = Vec::new();
-    let slower = slower(&forced);
-    if let Some(factor) = slower.filter(|factor| *factor >= SLOWER) {
+    if let Some(factor) = slower(&forced).filter(|factor| *factor >= SLOWER) {
         evidence.push(format!(
             "Commands take {} times as long during these checkpoints as before them.",
             two(factor)
@@ -39,36 +51,69 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     evidence.push(format!(
         "The last one wrote {} buffers in {}.",
-        view::units::whole(last.buffers),
+        whole(last.buffers),
         duration(last.seconds)
     ));
-    // What waiting for the WAL and its files takes is the clients' part in it.
-    let is_of_wal = |name: &str| name.to_ascii_lowercase().contains("wal");
-    let wal = case.seconds_of(|a| {
-        matches!(a.class, WaitClass::Io | WaitClass::Lwlock) && is_of_wal(&a.activity)
-    });
     let lost = forced.iter().filter_map(|it| lost(it)).sum::<f64>();
-    let seconds = wal.max(lost);
+    let seconds = lost.max(full_pages(case));
     vec![Diagnosis {
         rule: Rule::Checkpoints,
+        kind: Kind::Problem,
         text: format!(
-            "Checkpoints come every {}, forced by WAL: the WAL reaches max_wal_size in that time.",
+            "Checkpoints come every {}, forced by WAL: max_wal_size is reached in that time.",
             duration(apart)
         ),
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice:
-            "Raise max_wal_size until checkpoints are made by checkpoint_timeout; each checkpoint \
-                 makes the first change of a page write the whole page to the WAL again."
-                .into(),
+        advice: advice(case, apart),
         confidence: Confidence::Certain,
         section: "checkpoints",
         consequence_of: None,
     }]
 }
 
-/// How many times as long commands took during them as before.
+/// Time of sessions that wait for the WAL because of full-page images: after each checkpoint, the first change of a page
+/// writes the whole page.
+fn full_pages(case: &Case<'_>) -> f64 {
+    let is_of_wal = |name: &str| name.to_ascii_lowercase().contains("wal");
+    let waits = case.seconds_of(|a| {
+        matches!(a.class, WaitClass::Io | WaitClass::Lwlock) && is_of_wal(&a.activity)
+    });
+    let rows = || case.statement_rows();
+    let bytes: u64 = rows().map(|row| row.wal.bytes).sum();
+    let images: u64 = rows().map(|row| row.wal.fpi).sum();
+    match bytes {
+        0 => 0.0,
+        _ => waits * (images as f64 * BLOCK / bytes as f64).min(1.0),
+    }
+}
+
+/// The max_wal_size with which checkpoint_timeout makes the checkpoints, by the present rate of the WAL.
+fn advice(case: &Case<'_>, apart: f64) -> String {
+    /// checkpoint_timeout by default, seconds.
+    const TIMEOUT: f64 = 300.0;
+    /// max_wal_size has room for the WAL of this many checkpoints (CalculateCheckpointSegments, xlog.c).
+    const CHECKPOINTS: f64 = 1.9;
+    const GB: f64 = 1024.0 * 1024.0 * 1024.0;
+
+    let bytes: u64 = case.statement_rows().map(|row| row.wal.bytes).sum();
+    let set = match bytes {
+        0 => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()),
+        _ => {
+            let wanted = bytes as f64 / case.length() * TIMEOUT * CHECKPOINTS / GB;
+            let size = wanted.ceil().max(1.0);
+            format!("ALTER SYSTEM SET max_wal_size = '{size}GB'; SELECT pg_reload_conf()")
+        }
+    };
+    format!(
+        "{set}. That is enough for a checkpoint every {} at the present rate of WAL. After each checkpoint, the first \
+         change of a page writes the whole page to the WAL.",
+        duration(TIMEOUT)
+    )
+}
+
+/// How many times as long commands took during the checkpoints as before them.
 fn slower(checkpoints: &[&Checkpoint]) -> Option<f64> {
     let (mut before, mut during) = ((0.0, 0u64), (0.0, 0u64));
     for it in checkpoints {
@@ -80,7 +125,7 @@ fn slower(checkpoints: &[&Checkpoint]) -> Option<f64> {
     Some(mean(during)? / mean(before).filter(|s| *s > 0.0)?)
 }
 
-/// The time that commands took longer during it.
+/// The time by which commands took longer during it.
 fn lost(it: &Checkpoint) -> Option<f64> {
     let (before, during) = (it.before?.mean_handle_seconds?, it.during?);
     Some((during.handle_seconds - before * during.commands as f64).max(0.0))

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Time that clients take, and how they use their sessions.
 
-use super::locks::name;
-use super::{matters, much};
+use std::collections::BTreeMap;
+
+use super::locks::{name, parts};
+use super::{bounds, harms, much};
 use crate::case::{words, Case};
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::{AccountRow, SessionRow};
 use segment::WaitClass;
-use view::statements::ActivityRow;
+use view::statements::{ActivityRow, StatementFigures};
 use view::units::{count, duration, percent, whole};
 
 /// Waits for the client within a transaction: one between two commands.
@@ -51,16 +53,24 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let all: u64 = case.statement_rows().map(|row| row.calls).sum();
-    let most = case.statement_rows().max_by_key(|row| row.calls);
     let fewest = match worst {
         Some(_) => SAME_OF_SESSION * between as f64,
         None => SAME * all as f64,
     };
-    let Some(most) = most.filter(|row| row.calls as f64 >= fewest) else { return Vec::new() };
     let who = worst.or_else(|| most_commands(case, MOST));
+    let Some((statement, own)) = repeated(case, who, fewest) else { return Vec::new() };
+    let calls = whole(statement.calls);
+    let evidence = match own {
+        true => format!("{calls} calls of {} in that time.", words(statement)),
+        false => format!(
+            "The statement that it most likely repeats: {} ({calls} calls, those of other sessions included).",
+            words(statement)
+        ),
+    };
     let who = who.map_or_else(|| "its clients".to_string(), name);
     vec![Diagnosis {
         rule: Rule::ManySmallStatements,
+        kind: Kind::Problem,
         text: format!(
             "The server waits for {who} {} % of the time: {} commands of {} in {}.",
             percent(waited / (waited + busy).max(1e-9)),
@@ -73,14 +83,9 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         ),
         seconds: waited,
         share: None,
-        evidence: vec![format!(
-            "Of {} calls in that time {} were of {}.",
-            whole(all),
-            whole(most.calls),
-            words(most)
-        )],
-        advice: "Ask for all rows in one statement (a join, = ANY of an array), or send statements in a \
-                 batch or pipeline: each of them costs a round trip."
+        evidence: vec![evidence],
+        advice: "Fetch all rows by one statement (a join, or = ANY of an array), or send the statements in a batch or \
+                 pipeline: each of them costs a round trip."
             .into(),
         confidence: Confidence::Likely,
         section: "throughput",
@@ -88,7 +93,34 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
-/// The session that sent at least this part of all commands in a recording.
+/// The statement that the session (`None`: all sessions together) called most, at least `fewest` times, and whether all
+/// those calls can be its own: a statement that was called more often than the session sent commands is others' too.
+fn repeated<'c>(
+    case: &Case<'c>,
+    session: Option<&SessionRow>,
+    fewest: f64,
+) -> Option<(&'c StatementFigures, bool)> {
+    /// Between two readings, a call may be counted in one of them and its message in the other.
+    const SLACK: u64 = 2;
+
+    let of_session = |row: &&StatementFigures| {
+        session.is_none_or(|it| {
+            it.user.as_ref().is_none_or(|user| *user == row.user)
+                && it.database.as_ref().is_none_or(|database| *database == row.database)
+        })
+    };
+    let may_be_own =
+        |row: &&StatementFigures| session.is_none_or(|it| row.calls <= it.commands + SLACK);
+    let often =
+        || case.statement_rows().filter(|row| row.calls as f64 >= fewest).filter(of_session);
+    let own = often().filter(may_be_own).max_by_key(|row| row.calls);
+    match own {
+        Some(row) => Some((row, true)),
+        None => often().min_by_key(|row| row.calls).map(|row| (row, false)),
+    }
+}
+
+/// The session that sent at least this share of all commands in a recording.
 fn most_commands<'c>(case: &Case<'c>, part: f64) -> Option<&'c SessionRow> {
     let all: u64 = case.recorded_sessions().map(|s| s.commands).sum();
     let most = case.recorded_sessions().max_by_key(|s| s.commands)?;
@@ -119,7 +151,7 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     });
     let dumps = dumping.max(dumped.sum());
     let seconds = case.seconds_of(|a| &*a.activity == WRITE) - dumps;
-    if !matters(case, seconds, MUCH) {
+    if !harms(case, seconds, MUCH) {
         return Vec::new();
     }
     let of_statement = |a: &ActivityRow| &*a.activity == WRITE;
@@ -132,6 +164,7 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     evidence.extend(case.whose(seconds, of_statement));
     vec![Diagnosis {
         rule: Rule::SlowClients,
+        kind: Kind::Problem,
         text: format!(
             "Clients do not take their results: sessions wait to send them {} % of their time.",
             percent(case.share(seconds))
@@ -150,8 +183,10 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// Sessions are started and ended all the time.
 pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Part of the load that starting takes.
+    /// Share of the load that starting takes.
     const MUCH: f64 = 0.3;
+    /// Starting takes this many sessions on average, whatever the load.
+    const HARM: f64 = 0.2;
     /// Sessions that end in a second.
     const MANY: f64 = 5.0;
 
@@ -160,29 +195,49 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
     let ended = ends.map_or(0, |it| it.read.count);
     let rate = ended as f64 / case.length();
     let seconds = case.seconds_of(|a| matches!(&*a.phase, "startup" | "terminate"));
-    if rate < MANY || !matters(case, seconds, MUCH) {
+    let harm = bounds(case, seconds, MUCH) || seconds >= HARM * case.length();
+    if rate < MANY || !harm {
         return Vec::new();
     }
     let each = seconds / ended as f64;
-    let commands = case.interval().commands_handled as f64 / ended as f64;
+    let of_others: u64 = case.live_sessions().map(|session| session.commands).sum();
+    let commands = case.interval().commands_handled.saturating_sub(of_others) as f64 / ended as f64;
     vec![Diagnosis {
         rule: Rule::Connections,
+        kind: Kind::Problem,
         text: format!(
-            "{} sessions/s are started and ended: {} % of the sessions' time is their start.",
+            "{} sessions/s start and end, which takes {} % of the sessions' time.",
             count(rate),
             percent(case.share(seconds))
         ),
         seconds,
         share: Some(case.share(seconds)),
-        evidence: vec![format!(
+        evidence: [format!(
             "A session takes {} to start and end, and handles {} commands.",
             duration(each),
             count(commands)
-        )],
-        advice: "Keep connections: a pool in the application, or PgBouncer before the server."
-            .into(),
+        )]
+        .into_iter()
+        .chain(newcomers(case))
+        .collect(),
+        advice:
+            "Keep connections open: a pool in the application, or PgBouncer in front of the server."
+                .into(),
         confidence: Confidence::Certain,
         section: "ledger",
         consequence_of: None,
     }]
+}
+
+/// Where most of the sessions come from that began within the interval and still exist.
+fn newcomers(case: &Case<'_>) -> Option<String> {
+    let young = |row: &&SessionRow| {
+        row.kind == "client backend" && row.age_seconds.is_some_and(|age| age < case.length())
+    };
+    let mut origins: BTreeMap<String, usize> = BTreeMap::new();
+    for row in case.live_sessions().filter(young) {
+        *origins.entry(parts(row).join(", ")).or_default() += 1;
+    }
+    let (origin, _) = origins.into_iter().max_by_key(|(_, sessions)| *sessions)?;
+    (!origin.is_empty()).then(|| format!("Most of them: {origin}."))
 }

@@ -1,45 +1,62 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Commits that wait for the WAL's device or for standbys.
 
-use super::matters;
+use super::locks::literal;
+use super::{bounds, harms};
 use crate::case::Case;
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
-use view::units::{clause, duration, percent, two};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+use segment::wait_names;
+use view::units::{bytes, clause, count, duration, percent, two};
+use view::vacuum::{Condition, ConditionKind};
 
-/// Part of the load.
+/// Share of the load.
 const MUCH: f64 = 0.2;
-/// A sync that takes longer on average is slow for any device that is made for it, seconds.
+/// Mean time of a WAL sync from which on the device counts as slow, seconds.
 const SLOW_SYNC: f64 = 0.005;
 
-/// Syncs of the WAL are slow, and commits wait for them.
+/// Whether sessions in this activity wait for the turn to flush the WAL.
+pub(super) fn is_queue(activity: &str) -> bool {
+    ["LWLock:WALWrite", "LWLock:WALWriteLock"].iter().any(|name| wait_names::is(activity, name))
+}
+
+/// Commits wait for the WAL: a problem if its syncs are slow, otherwise what bounds the load.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     let commits = &case.interval().commits;
     let seconds = commits.sync.seconds + commits.queue.seconds + commits.write.seconds;
     let mean = commits.sync.mean_seconds.unwrap_or(0.0);
-    if !matters(case, seconds, MUCH) || mean < SLOW_SYNC {
+    let is_slow = mean >= SLOW_SYNC && harms(case, seconds, MUCH);
+    if !is_slow && !bounds(case, seconds, MUCH) {
         return Vec::new();
     }
     let mut evidence = vec![format!(
-        "Of the commits' time, syncs take {}, waiting for the turn or for another's sync {}.",
+        "Of the commits' time, syncs take {}, waiting for the turn or for another session's sync {}.",
         duration(commits.sync.seconds),
         duration(commits.queue.seconds)
     )];
     if let Some(each) = commits.commits_per_flush {
         evidence.push(format!("One sync serves {} commits.", two(each)));
     }
+    let share = percent(case.share(seconds));
+    let (kind, text) = match is_slow {
+        true => (
+            Kind::Problem,
+            format!(
+                "Commits wait for a slow sync of the WAL: {} each on average{}, {share} % of the sessions' time.",
+                duration(mean),
+                clause(", p99 ", commits.sync.p99_seconds, ""),
+            ),
+        ),
+        false => (Kind::Limit, bound(case, mean, &share)),
+    };
     vec![Diagnosis {
         rule: Rule::Commits,
-        text: format!(
-            "Commits wait for a slow sync of the WAL: {} each on average{}, {} % of the sessions' time.",
-            duration(mean),
-            clause(", p99 ", commits.sync.p99_seconds, ""),
-            percent(case.share(seconds))
-        ),
+        kind,
+        text,
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice: "Put pg_wal on a device with a faster sync, or commit more work at a time; where the \
-                 last transactions may be lost in a crash, synchronous_commit = off."
+        advice: "Put pg_wal on a device with faster syncs, or commit more work at a time. If a crash may lose \
+                 the last transactions: ALTER SYSTEM SET synchronous_commit = off."
             .into(),
         confidence: Confidence::Certain,
         section: "commits",
@@ -47,26 +64,79 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
+/// What commits allow: only one sync runs at a time.
+fn bound(case: &Case<'_>, sync: f64, share: &str) -> String {
+    let commits = &case.interval().commits;
+    let rate = count(commits.count as f64 / case.length());
+    let under_way = commits.sync.seconds / case.length();
+    let fits = match under_way {
+        part if part >= 0.95 => ", one after the other without a pause".to_owned(),
+        part => format!(", {} % of the time", percent(part)),
+    };
+    format!(
+        "commits, {rate}/s, wait for the WAL {share} % of the sessions' time: a sync takes {}{fits}.",
+        duration(sync)
+    )
+}
+
 /// Commits wait for synchronous standbys.
 pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
-    let seconds = case.seconds_of(|a| &*a.activity == "IPC:SyncRep");
-    if !matters(case, seconds, MUCH) {
+    let seconds = case.seconds_of(|a| wait_names::is(&a.activity, "IPC:SyncRep"));
+    if !harms(case, seconds, MUCH) {
         return Vec::new();
     }
-    let each = case.interval().commits.replication.mean_seconds;
+    let replication = &case.interval().commits.replication;
+    let standbys: Vec<&Condition> = case
+        .vacuum
+        .into_iter()
+        .flat_map(|answer| answer.conditions(ConditionKind::Standby))
+        .collect();
+    let connected: Vec<&Condition> = standbys.iter().copied().filter(|it| it.count != 0).collect();
+    let who = match (connected.first(), standbys.first()) {
+        (Some(it), _) => format!("standby {} (walsender {})", it.name, it.count),
+        (None, Some(it)) => format!(
+            "a standby that is not connected (synchronous_standby_names = {})",
+            literal(&it.name)
+        ),
+        (None, None) => "synchronous standbys".to_owned(),
+    };
+    let share = percent(case.share(seconds));
+    let text = match replication.count {
+        0 => format!(
+            "No commit has completed for {}: all wait for {who}, {share} % of the sessions' time.",
+            duration(case.length()),
+        ),
+        _ => format!(
+            "Commits wait for {who}: {}{share} % of the sessions' time.",
+            clause("", replication.mean_seconds, " each on average, "),
+        ),
+    };
+    let evidence = connected.iter().map(|it| {
+        format!(
+            "Standby {} ({}): {} of WAL sent and not flushed there{}.",
+            it.name,
+            it.state,
+            bytes(it.bytes as f64),
+            clause(", flush lag ", it.seconds, "")
+        )
+    });
+    let look = match connected.is_empty() && !standbys.is_empty() {
+        true => "Start the standby, or correct its application_name or synchronous_standby_names.",
+        false => {
+            "Look at the standby: SELECT application_name, state, sync_state, write_lag, flush_lag, replay_lag FROM \
+             pg_stat_replication. write_lag is the network, flush_lag the standby's device, replay_lag its recovery."
+        }
+    };
     vec![Diagnosis {
         rule: Rule::Replication,
-        text: format!(
-            "Commits wait for synchronous standbys: {}{} % of the sessions' time.",
-            clause("", each, " each on average, "),
-            percent(case.share(seconds))
-        ),
+        kind: Kind::Problem,
+        text,
         seconds,
         share: Some(case.share(seconds)),
-        evidence: Vec::new(),
-        advice: "Look at pg_stat_replication: write_lag is the network, flush_lag the standby's device, \
-                 replay_lag its recovery (synchronous_commit says which one is waited for)."
-            .into(),
+        evidence: evidence.collect(),
+        advice: format!(
+            "{look} To release the commits without it: ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()."
+        ),
         confidence: Confidence::Certain,
         section: "commits",
         consequence_of: None,

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel adds to the ledger: processors, and time that cannot be explained.
+//! What the kernel adds to the ledger: processors, and time that nothing explains.
 
-use super::{matters, much};
+use super::{bounds, harms, much};
 use crate::case::Case;
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use view::statements::ActivityRow;
 use view::units::{percent, two};
 
-/// Sessions wait for a processor.
+/// More sessions are ready to run than there are processors.
 pub fn processors(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Part of the load.
+    /// Share of the load.
     const MUCH: f64 = 0.3;
 
     let kernel = case.kernel();
     let length = kernel.of_seconds.unwrap_or(case.whole.interval_seconds).max(1e-9);
-    // Of the kernel's figures, which may cover another time than the ledger.
+    // The kernel's figures may cover another time than the ledger.
     let queued = kernel.run_queue_seconds / length * case.length();
     let wanted = kernel.cpu_account_seconds / length;
     let cores = case.whole.cores as f64;
-    if !kernel.available || wanted <= cores || !matters(case, queued, MUCH) {
+    if !kernel.available || wanted <= cores || !bounds(case, queued, MUCH) {
         return Vec::new();
     }
     let cpu = case.seconds_of(|a| &*a.activity == "cpu");
     let of_statement = |a: &ActivityRow| &*a.activity == "cpu";
+    let processors = match case.whole.cores {
+        1 => "the only processor".to_owned(),
+        n => format!("one of {n} processors"),
+    };
     vec![Diagnosis {
         rule: Rule::Processors,
+        kind: Kind::Limit,
         text: format!(
-            "The processors are full: on average {} sessions wanted one of {}.",
+            "processors: {} sessions on average want {processors}, and wait for it {} % of the sessions' time.",
             two(wanted),
-            case.whole.cores
+            percent(case.share(queued))
         ),
         seconds: queued,
         share: Some(case.share(queued)),
-        evidence: [
-            Some(format!(
-                "{} % of the sessions' time they were ready to run and waited for a processor.",
-                percent(case.share(queued))
-            )),
-            case.whose(cpu, of_statement).map(|text| format!("Of the processor time: {text}")),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-        advice: "Make the statements that take most processor time cheaper, or let fewer sessions work at \
-                 a time (a connection pool); more processors help as long as no lock is contended."
+        evidence: case
+            .whose(cpu, of_statement)
+            .map(|text| format!("Of the processor time: {text}"))
+            .into_iter()
+            .collect(),
+        advice: "Make the statements that take most processor time cheaper (tally statements --sort cpu), or let fewer \
+                 sessions work at a time (a connection pool)."
             .into(),
         confidence: Confidence::Certain,
         section: "processors",
@@ -57,13 +57,14 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
     const MUCH: f64 = 0.1;
 
     let seconds = case.seconds_of(|a| &*a.activity == "Call:log_pipe");
-    if !matters(case, seconds, MUCH) {
+    if !harms(case, seconds, MUCH) {
         return Vec::new();
     }
     vec![Diagnosis {
         rule: Rule::LogPipe,
+        kind: Kind::Problem,
         text: format!(
-            "Sessions wait to write messages to the server's log, {} % of their time: whoever reads the pipe does not keep up.",
+            "Sessions wait {} % of their time to write messages to the server's log: its reader does not keep up.",
             percent(case.share(seconds))
         ),
         seconds,
@@ -72,8 +73,9 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
             .whose(seconds, |a: &ActivityRow| &*a.activity == "Call:log_pipe")
             .into_iter()
             .collect(),
-        advice: "Look at the log collector (process \"logger\") and the device and free space of log_directory, or at \
-                 the program that reads the server's standard error; log less (log_min_duration_statement, log_statement)."
+        advice: "Check the log collector (process \"logger\"; stopped processes have state T in ps) and the device and free space of \
+                 log_directory, or the program that reads the server's standard error. Log less: log_min_duration_statement, \
+                 log_statement."
             .into(),
         confidence: Confidence::Certain,
         section: "ledger",
@@ -102,8 +104,9 @@ pub fn unexplained(case: &Case<'_>) -> Vec<Diagnosis> {
         .collect();
     vec![Diagnosis {
         rule: Rule::Unexplained,
+        kind: Kind::Problem,
         text: format!(
-            "{} % ± {} of the busy time is not explained: sessions slept where no probe saw them.",
+            "{} % ± {} of the busy time is unexplained: sessions slept where no probe saw them.",
             percent(kernel.unexplained_share),
             percent(kernel.unexplained_error)
         ),
@@ -113,8 +116,7 @@ pub fn unexplained(case: &Case<'_>) -> Vec<Diagnosis> {
             true => Vec::new(),
             false => vec![format!("They slept in {}.", calls.join(", "))],
         },
-        advice: "Page faults on a slow device and libraries that sleep by themselves look so; tally status \
-                 says which probes are missing."
+        advice: "Page faults on a slow device cause this, and libraries that sleep. tally status lists missing probes."
             .into(),
         confidence: Confidence::Certain,
         section: "processors",

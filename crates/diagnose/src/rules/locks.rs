@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Locks, heavyweight and lightweight, and transactions that hold them without need.
 
-use super::matters;
-use crate::case::Case;
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
-use segment::WaitClass;
+use super::{bounds, commits, harms, much};
+use crate::case::{is_of_client, Case};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+use segment::interval::AccountRow;
+use segment::{wait_names, WaitClass};
 use view::blocking::{Forest, Party, Wait};
 use view::statements::{beginning, ActivityRow};
 use view::units::{clause, count, duration, percent, whole};
+use view::vacuum::ConditionKind;
 
-/// Part of the load.
+/// Share of the load.
 const MUCH: f64 = 0.1;
-/// Somebody who has waited this long is reported, however little of the time that is, seconds.
+/// Somebody who has waited this long is reported, whatever share of the time that is, seconds.
 const LONG: f64 = 5.0;
+/// Locks that are passed on after less time than this are held by sessions at work, seconds.
+const HELD: f64 = 0.010;
 /// Characters of a statement.
 const TEXT: usize = 70;
 
@@ -46,8 +50,10 @@ fn blocker(forest: &Forest) -> Option<(String, Vec<String>)> {
             wait.mode,
         ));
     }
-    if forest.roots.len() > 1 {
-        evidence.push(format!("{} other sessions block others, too.", forest.roots.len() - 1));
+    match forest.roots.len() {
+        0 | 1 => {}
+        2 => evidence.push("Another session blocks others, too.".to_owned()),
+        n => evidence.push(format!("{} other sessions block others, too.", n - 1)),
     }
     Some((text, evidence))
 }
@@ -70,22 +76,57 @@ fn longest_wait(case: &Case<'_>, activity: &str, ended: Option<f64>) -> Option<f
     ended.into_iter().chain(blocked).chain(waiting).reduce(f64::max)
 }
 
+/// For how long locks of this kind are held until the next session gets one, by the number of waits that ended, their time
+/// and the length of the interval, seconds.
+///
+/// A hot row is passed on each time that a transaction ends: its sessions wait long only because they are many, or because
+/// commits are slow. A session that thinks, or works for long, while it holds a lock passes it on rarely.
+fn held(activity: &str, ended: u64, seconds: f64, length: f64) -> f64 {
+    let n = ended as f64;
+    match ended {
+        0 => f64::INFINITY,
+        // All who wait for a transaction are woken when it ends.
+        _ if wait_names::is(activity, "Lock:transactionid") => seconds / n,
+        // Others get the lock one after the other. If each wait is short, nobody waits most of the time.
+        _ => (seconds / n).min(length / n),
+    }
+}
+
+/// Time of sessions that wait for locks which are held for longer than work and commits explain.
+fn waits_for_holders(case: &Case<'_>) -> f64 {
+    let commits = &case.interval().commits;
+    let each = match commits.count {
+        0 => 0.0,
+        n => {
+            let parts = [commits.write, commits.sync, commits.queue, commits.replication];
+            parts.iter().map(|part| part.seconds).sum::<f64>() / n as f64
+        }
+    };
+    let limit = HELD.max(3.0 * each);
+    let of_client = |a: &AccountRow| is_of_client(a) && a.class == WaitClass::Lock;
+    let waits = case.interval().activities_where(of_client);
+    let long = waits.iter().filter(|row| {
+        held(&row.activity, row.timing.count, row.timing.seconds, case.length()) >= limit
+    });
+    long.map(|row| row.timing.seconds).sum()
+}
+
 /// Sessions wait for rows, tables or transactions of others.
 pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     let seconds = case.seconds_of(|a| a.class == WaitClass::Lock);
     let longest = case.blocking.map_or(0.0, Forest::longest_seconds);
-    if !matters(case, seconds, MUCH) && longest < LONG {
+    let is_problem = harms(case, waits_for_holders(case), MUCH) || longest >= LONG;
+    if !is_problem && !bounds(case, seconds, MUCH) {
         return Vec::new();
     }
-    let blocker = case.blocking.and_then(blocker);
-    let middle = case.blocking.and_then(|it| queue(it.roots.first()?));
-    let ddl = middle.is_some_and(|(_, wait)| wait.mode == "AccessExclusiveLock");
+    let root = case.blocking.and_then(|forest| forest.roots.first());
     let waits = case.interval().activities_where(|a| a.class == WaitClass::Lock);
+    let ended: u64 = waits.iter().map(|row| row.timing.count).sum();
     let kinds: Vec<String> = waits
         .iter()
         .take(3)
         .map(|row| {
-            // Those that go on are in the total, not in the number.
+            // Waits in progress are in the total, but not in the number.
             let ended = match row.timing.count {
                 0 => "none has ended".to_owned(),
                 1 => "1 wait ended".to_owned(),
@@ -105,9 +146,9 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         percent(case.share(seconds))
     );
     let kinds = kinds.join(", ");
-    let (text, mut evidence) = match blocker {
+    let (text, mut evidence) = match case.blocking.and_then(blocker) {
         Some((text, mut evidence)) => {
-            // A wait of the last instant is in no interval yet.
+            // A wait that began in the last instant is not in the interval yet.
             if !kinds.is_empty() {
                 evidence.push(format!("{share}: {kinds}."));
             }
@@ -116,27 +157,109 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         None => (format!("{share}."), vec![format!("They wait for {kinds}.")]),
     };
     evidence.extend(case.whose(seconds, of_statement));
+    let (kind, text, advice) = match is_problem {
+        true => {
+            (Kind::Problem, text, root.map_or_else(|| HOT.to_owned(), |root| advice(case, root)))
+        }
+        false => {
+            let text = format!(
+                "rows that several sessions change: they wait for each other {} % of their time, {} each.",
+                percent(case.share(seconds)),
+                duration(seconds / ended.max(1) as f64)
+            );
+            (Kind::Limit, text, HOT.to_owned())
+        }
+    };
     vec![Diagnosis {
         rule: Rule::Locks,
+        kind,
         text,
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice: match ddl {
-            true => {
-                "End the session at the root, or cancel the one that wants the table for itself. \
-                     Give such statements a lock_timeout, and repeat them."
-            }
-            false => {
-                "Look at who holds them (tally blocking): keep transactions short, change hot rows \
-                     last in a transaction, and change rows in the same order everywhere."
-            }
-        }
-        .into(),
+        advice,
         confidence: Confidence::Certain,
         section: "locks",
         consequence_of: None,
     }]
+}
+
+/// What helps where no session is to be ended.
+const HOT: &str = "See who holds the locks (tally blocking). Keep transactions short, change hot rows last in a transaction, and \
+                   change rows in the same order everywhere.";
+
+/// What to do about the session at the root, by what it does and what for others wait.
+fn advice(case: &Case<'_>, root: &Party) -> String {
+    let lock = root.longest().and_then(|party| party.wait.as_ref()).map(|wait| wait.lock_type);
+    if root.pid == 0 {
+        let conditions =
+            case.vacuum.into_iter().flat_map(|answer| answer.conditions(ConditionKind::Prepared));
+        let known: Vec<_> = conditions.collect();
+        return match known.as_slice() {
+            [one] => format!(
+                "Ask its transaction manager for the outcome, then COMMIT PREPARED {gid}, or ROLLBACK PREPARED {gid} (in database {}).",
+                one.database.as_deref().unwrap_or_default(),
+                gid = literal(&one.name)
+            ),
+            _ => "End the prepared transaction: SELECT gid, prepared, owner, database FROM pg_prepared_xacts ORDER BY prepared; then \
+                  COMMIT PREPARED or ROLLBACK PREPARED with its gid, in its database."
+                .into(),
+        };
+    }
+    if let Some((middle, wait)) = queue(root) {
+        if wait.mode == "AccessExclusiveLock" {
+            return format!(
+                "To let the queue pass now: SELECT pg_cancel_backend({}) (session {} wants the table for itself), or end the \
+                 session that it waits for: SELECT pg_terminate_backend({}). Run such statements with SET lock_timeout = '2s', \
+                 and repeat them.",
+                middle.pid, middle.pid, root.pid
+            );
+        }
+    }
+    let later = match lock {
+        Some("advisory" | "userlock") => {
+            "An advisory lock of a session lasts until pg_advisory_unlock or the end of the session, not until the end of a \
+             transaction: use pg_advisory_xact_lock, or release it on every path."
+        }
+        _ => HOT,
+    };
+    match root.state {
+        Some(state) if state.starts_with("idle") => {
+            let timeout = match (state, &root.user) {
+                ("idle in transaction", Some(user)) => format!(
+                    " To prevent it: ALTER ROLE {} SET idle_in_transaction_session_timeout = '1min'.",
+                    identifier(user)
+                ),
+                _ => String::new(),
+            };
+            format!(
+                "End it if its client has forgotten it: SELECT pg_terminate_backend({}).{timeout} {later}",
+                root.pid
+            )
+        }
+        Some("active") if root.statement_seconds.is_some_and(|age| age >= LONG) => {
+            format!(
+                "Cancel its statement if it is not needed: SELECT pg_cancel_backend({}). {later}",
+                root.pid
+            )
+        }
+        _ => later.to_owned(),
+    }
+}
+
+/// As SQL wants it, like quote_ident() but always quoted unless it is plainly a name.
+pub(super) fn identifier(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    match begins && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+/// A string constant.
+pub(super) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// A session has a transaction open and does nothing.
@@ -144,8 +267,11 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
     /// A transaction may wait for its client that long, seconds.
     const LONG: f64 = 60.0;
 
+    // One that blocks others is the locks' diagnosis.
+    let roots = case.blocking.map_or(&[][..], |forest| &forest.roots);
+    let blocks = |pid: i32| roots.iter().any(|root| root.pid == pid && root.waiters > 0);
     let idle = |s: &&segment::interval::SessionRow| {
-        s.state == "idle in transaction" && s.since_seconds >= LONG
+        s.state == "idle in transaction" && s.since_seconds >= LONG && !blocks(s.pid)
     };
     let sessions: Vec<_> = case.sessions().filter(idle).collect();
     let Some(oldest) = sessions.iter().max_by(|a, b| a.since_seconds.total_cmp(&b.since_seconds))
@@ -156,8 +282,16 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
         1 => String::new(),
         n => format!(", and {} more for over a minute", n - 1),
     };
+    let timeout = match &oldest.user {
+        Some(user) => format!(
+            " To prevent it: ALTER ROLE {} SET idle_in_transaction_session_timeout = '1min'.",
+            identifier(user)
+        ),
+        None => String::new(),
+    };
     vec![Diagnosis {
         rule: Rule::IdleInTransaction,
+        kind: Kind::Problem,
         text: format!(
             "Idle in a transaction for {}: {}{others}.",
             duration(oldest.since_seconds),
@@ -166,11 +300,12 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds: 0.0,
         share: None,
         evidence: vec![
-            "Its locks are held and vacuum keeps the rows that it could still see.".to_string()
+            "It keeps its locks, and vacuum keeps the rows that it could still see.".to_string()
         ],
-        advice: "Find out why the client does not end its transaction; \
-                 idle_in_transaction_session_timeout ends such sessions."
-            .into(),
+        advice: format!(
+            "Find out why its client does not end the transaction. To end it: SELECT pg_terminate_backend({}).{timeout}",
+            oldest.pid
+        ),
         confidence: Confidence::Certain,
         section: "locks",
         consequence_of: None,
@@ -179,16 +314,24 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// "session 123 (application psql, user joe, database shop)".
 pub(super) fn name(session: &segment::interval::SessionRow) -> String {
-    let mut parts = Vec::new();
-    if !session.application.is_empty() {
-        parts.push(format!("application {}", session.application));
-    }
-    parts.extend(session.user.as_ref().map(|it| format!("user {it}")));
-    parts.extend(session.database.as_ref().map(|it| format!("database {it}")));
+    let parts = parts(session);
     match parts.is_empty() {
         true => format!("session {}", session.pid),
         false => format!("session {} ({})", session.pid, parts.join(", ")),
     }
+}
+
+/// "application psql", "user joe", "database shop", "client 10.0.0.7".
+pub(super) fn parts(session: &segment::interval::SessionRow) -> Vec<String> {
+    let mut parts = Vec::new();
+    if !session.application.is_empty() {
+        parts.push(format!("application {}", session.application));
+    }
+    parts.extend(session.user.as_ref().map(|user| format!("user {user}")));
+    parts.extend(session.database.as_ref().map(|database| format!("database {database}")));
+    let client = session.client_address.as_ref().filter(|client| *client != "local");
+    parts.extend(client.map(|client| format!("client {client}")));
+    parts
 }
 
 /// What is known to help against contention for a lightweight lock, by tranche.
@@ -197,10 +340,6 @@ fn remedy(tranche: &str) -> &'static str {
         "WALInsert" => {
             "Many sessions write WAL at once: write less of it (fewer indexes, fewer full-page images by \
              rarer checkpoints), or in larger statements."
-        }
-        "WALWrite" => {
-            "Sessions queue for the flush of the WAL: a faster device for pg_wal, larger transactions, or \
-             synchronous_commit = off where a crash may lose the last of them."
         }
         "ProcArray" => {
             "Many sessions take snapshots and end transactions at once: fewer sessions that work at a time \
@@ -246,12 +385,15 @@ fn remedy(tranche: &str) -> &'static str {
 
 /// Sessions queue for a lightweight lock.
 pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
-    let waits = case
-        .interval()
-        .activities_where(|a| a.class == WaitClass::Lwlock && !a.idle && &*a.phase != "background");
+    // Sessions that queue for the flush of the WAL wait for commits (`commits::slow`).
+    let waits = case.interval().activities_where(|a| {
+        let queue = commits::is_queue(&a.activity);
+        a.class == WaitClass::Lwlock && !a.idle && &*a.phase != "background" && !queue
+    });
     let Some(worst) = waits.first() else { return Vec::new() };
     let seconds = worst.timing.seconds;
-    if !matters(case, seconds, MUCH) {
+    let is_harm = seconds >= MUCH * case.load() || seconds >= case.length();
+    if !much(case, seconds) || !is_harm {
         return Vec::new();
     }
     let tranche = worst.activity.split_once(':').map_or(&*worst.activity, |(_, name)| name);
@@ -275,6 +417,7 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     vec![Diagnosis {
         rule: Rule::LightweightLocks,
+        kind: Kind::Problem,
         text: format!(
             "Sessions queue for the lightweight lock {tranche} {} % of their time.",
             percent(case.share(seconds))

@@ -2,7 +2,7 @@
 //! Memory of the segment.
 
 use crate::case::Case;
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use view::units::{bytes, duration, whole};
 
 /// The segment finds no memory for sessions and statements, or soon will not: its file system is small, as a container's /dev/shm.
@@ -35,6 +35,7 @@ pub fn small_file_system(case: &Case<'_>) -> Vec<Diagnosis> {
     });
     vec![Diagnosis {
         rule: Rule::SmallFileSystem,
+        kind: Kind::Problem,
         text,
         seconds: 0.0,
         share: None,

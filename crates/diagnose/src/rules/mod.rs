@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The rules, one concern a module. Each returns what it finds, or nothing.
+//! The rules, one concern per module. Each returns what it finds, or nothing.
 
 mod checkpoints;
 mod clients;
 mod commits;
+mod conditions;
 mod ledger;
 mod locks;
 mod memory;
@@ -15,7 +16,7 @@ mod vacuum;
 
 use crate::case::Case;
 use crate::diagnosis::Diagnosis;
-use threshold::{matters, much};
+use threshold::{bounds, harms, much};
 
 /// A rule.
 type Find = fn(&Case<'_>) -> Vec<Diagnosis>;
@@ -29,6 +30,8 @@ pub const ALL: &[Find] = &[
     statements::missing_index,
     statements::temporary_files,
     statements::planning,
+    statements::jit,
+    statements::long,
     statements::flood,
     checkpoints::too_often,
     commits::slow,
@@ -37,6 +40,13 @@ pub const ALL: &[Find] = &[
     clients::many_small_statements,
     clients::slow,
     clients::connections,
+    conditions::slots,
+    conditions::prepared_transactions,
+    conditions::wraparound,
+    conditions::deadlocks,
+    conditions::throttled_vacuum,
+    conditions::catalog_bloat,
+    conditions::stale_statistics,
     vacuum::behind,
     ledger::log_pipe,
     ledger::processors,

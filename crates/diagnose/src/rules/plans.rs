@@ -4,9 +4,9 @@
 use view::statements::{PlanRow, StatementFigures};
 use view::units::{count, duration, percent, whole};
 
-use super::matters;
+use super::harms;
 use crate::case::{words, Case};
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// A statement takes much longer with another plan than with the one before.
 pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
@@ -18,12 +18,13 @@ pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
     const MORE: f64 = 0.001;
 
     let Some(statements) = case.statements else { return Vec::new() };
-    case.statement_rows().filter(|row| matters(case, row.seconds, MUCH)).filter_map(|row| {
+    case.statement_rows().filter(|row| harms(case, row.seconds, MUCH)).filter_map(|row| {
         let (now, before) = change(case.plans, row)?;
         let worse = now.mean_seconds >= LONGER * before.mean_seconds
             && now.mean_seconds >= before.mean_seconds + MORE;
         worse.then(|| Diagnosis {
             rule: Rule::PlanChange,
+            kind: Kind::Problem,
             text: format!(
                 "A statement has another plan for {} and takes {} instead of {} a call: {}.",
                 duration((statements.time - now.first_noted).max(0.0)),

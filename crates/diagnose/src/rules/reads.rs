@@ -1,54 +1,55 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reads of data files.
 
-use super::matters;
+use super::{bounds, harms};
 use crate::case::Case;
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::files::FileRow;
 use view::statements::ActivityRow;
 use view::units::{clause, count, duration, percent};
 
 const READ: &str = "IO:DataFileRead";
-/// Part of the load.
+/// Share of the load.
 const MUCH: f64 = 0.2;
-/// A read of a block that takes longer on average comes from a slow device, seconds.
+/// Mean time of a read from which on the device counts as slow, seconds.
 const SLOW: f64 = 0.005;
 
-/// Reading takes much of the time: each read is slow, or there are many.
+/// Reads of data files take much of the time: a problem if each is slow, otherwise what bounds the load.
 pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
     let is_read = |activity: &str| activity == READ || activity == "IO:AioIoCompletion";
     let seconds = case.seconds_of(|a| is_read(&a.activity));
-    if !matters(case, seconds, MUCH) {
-        return Vec::new();
-    }
     let reads =
         case.interval().activities_where(|a| is_read(&a.activity) && &*a.phase != "background");
     let Some(row) = reads.first() else { return Vec::new() };
     let mean = row.timing.mean_seconds;
+    let is_slow = mean.is_some_and(|mean| mean >= SLOW) && harms(case, seconds, MUCH);
+    if !is_slow && !bounds(case, seconds, MUCH) {
+        return Vec::new();
+    }
     let of_statement = |a: &ActivityRow| is_read(&a.activity);
     let mut evidence: Vec<String> = case.whose(seconds, of_statement).into_iter().collect();
-    let (rule, text, advice) = if mean.is_some_and(|mean| mean >= SLOW) {
-        let text = format!(
-            "Reads of data files are slow: {}{}{} % of the sessions' time.",
-            clause("", mean, " each on average, "),
-            clause("p99 ", row.timing.p99_seconds, ", "),
-            percent(case.share(seconds))
-        );
-        let advice =
-            "Look at the device (queue, other users, limits), and at what is read: tally top, \
-                      pane Storage.";
-        (Rule::SlowDevice, text, advice)
-    } else {
-        let text = format!(
-            "Sessions wait for reads of data files {} % of their time: {}/s{}.",
-            percent(case.share(seconds)),
-            count(row.timing.count as f64 / case.length()),
-            clause(", ", mean, " each")
-        );
-        let advice =
-            "Look at what is read and why it does not stay in the buffers: the plans of these \
-                      statements first, then shared_buffers.";
-        (Rule::BufferMisses, text, advice)
+    let share = percent(case.share(seconds));
+    let (rule, kind, text, advice) = match is_slow {
+        true => (
+            Rule::SlowDevice,
+            Kind::Problem,
+            format!(
+                "Reads of data files are slow: {}{}{share} % of the sessions' time.",
+                clause("", mean, " each on average, "),
+                clause("p99 ", row.timing.p99_seconds, ", "),
+            ),
+            "Look at the device (queue, other users, limits) and at what is read: tally top, pane IO.",
+        ),
+        false => (
+            Rule::BufferMisses,
+            Kind::Limit,
+            format!(
+                "reads of data files: sessions wait for them {share} % of their time, {}/s{}.",
+                count(row.timing.count as f64 / case.length()),
+                clause(", ", mean, " each")
+            ),
+            "Look at the plans of these statements first, then at shared_buffers.",
+        ),
     };
     evidence.extend(slowest(case));
     if let Some(p50) = row.timing.p50_seconds {
@@ -56,6 +57,7 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     vec![Diagnosis {
         rule,
+        kind,
         text,
         seconds,
         share: Some(case.share(seconds)),

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements: what single ones read, sort and plan, and what their table is full of.
+//! Statements: what a single one reads, sorts, plans and compiles, and what fills their table.
 
-use super::matters;
+use super::harms;
+use super::locks::name;
 use super::plans::{self, Reads};
 use crate::case::{words, Case};
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
-use segment::wait_names;
-use view::statements::{beginning, StatementFigures};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+use segment::{wait_names, WaitClass};
+use view::statements::{beginning, CurrentRow, StatementFigures};
 use view::units::{bytes, clause, count, duration, percent, whole};
 
 const BLOCK: f64 = 8192.0;
+const MB: f64 = 1024.0 * 1024.0;
 
 /// The statements that clients sent and that took time, most first.
 fn rows<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c StatementFigures> {
@@ -21,31 +23,68 @@ fn spills(row: &StatementFigures) -> bool {
     row.temp_bytes > 0 || row.blocks.temp_written > 0
 }
 
-/// A statement reads hundreds of times as many blocks as it returns rows.
+/// The command that a text begins with, in capitals.
+fn command(row: &StatementFigures) -> String {
+    let text = view::statements::one_line(row.text());
+    let text = text.trim_start_matches(['(', ' ']);
+    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    text[..end].to_ascii_uppercase()
+}
+
+/// Whether it is planned: utility statements are not, and no index would help them.
+fn is_planned(row: &StatementFigures) -> bool {
+    matches!(
+        command(row).as_str(),
+        "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "WITH" | "VALUES" | "TABLE"
+    )
+}
+
+/// How to see its plan without changing anything.
+fn explain(row: &StatementFigures) -> &'static str {
+    match command(row).as_str() {
+        "SELECT" | "VALUES" | "TABLE" => "EXPLAIN (ANALYZE, BUFFERS)",
+        _ => "BEGIN; EXPLAIN (ANALYZE, BUFFERS) ...; ROLLBACK",
+    }
+}
+
+/// Server time of a statement: of one that another statement executed, that of its executions.
+fn time(row: &StatementFigures) -> f64 {
+    match row.toplevel {
+        true => row.seconds,
+        false => row.execution.seconds,
+    }
+}
+
+/// A statement reads hundreds of times as many blocks as it returns rows. Those that functions execute are examined too:
+/// their caller reads as much, and its plan says nothing about it.
 pub fn missing_index(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Part of the load that one statement has to take.
+    /// Share of the load that one statement has to take.
     const MUCH: f64 = 0.2;
     /// Blocks that a call has to read; fewer are no trouble.
     const BLOCKS: f64 = 500.0;
     /// Blocks for each row.
     const A_ROW: f64 = 100.0;
 
-    // What it sorts or hashes beyond work_mem is the next rule's.
+    // What sorts or hashes beyond work_mem is the next rule's.
     let suspect = |row: &&StatementFigures| {
         let calls = row.calls.max(1) as f64;
         let blocks = (row.blocks.shared_hit + row.blocks.shared_read) as f64;
-        matters(case, row.seconds, MUCH)
+        harms(case, time(row), MUCH)
+            && is_planned(row)
             && !spills(row)
             && blocks >= BLOCKS * calls
             && blocks >= A_ROW * (row.rows as f64).max(calls)
     };
-    rows(case)
+    case.all_statement_rows()
+        .filter(|row| row.execution.count > 0)
         .filter(suspect)
         .filter_map(|row| {
             let (confidence, seen) = match plans::reads(case.plans, row) {
-                Reads::Unknown | Reads::Other => (Confidence::Possible, None),
-                // An aggregate over the whole table: no index would help.
-                Reads::Whole => return None,
+                // Of a statement that another one executes, much is read for a plan that nobody has seen.
+                Reads::Unknown if row.toplevel => (Confidence::Possible, None),
+                // Its plan has no scan that a filter follows (a statement that calls functions, a nested loop over a
+                // primary key), or it needs the whole table.
+                Reads::Unknown | Reads::Other | Reads::Whole => return None,
                 Reads::Filtered(table, size) => {
                     let size = count(size);
                     let seen = format!("Its plan reads the whole table {table} ({size} rows) and filters them.");
@@ -54,30 +93,36 @@ pub fn missing_index(case: &Case<'_>) -> Vec<Diagnosis> {
             };
             let calls = row.calls.max(1) as f64;
             let blocks = (row.blocks.shared_hit + row.blocks.shared_read) as f64;
+            let nested = match row.toplevel {
+                true => "",
+                false => " Other statements execute it, such as functions.",
+            };
             Some(Diagnosis {
                 rule: Rule::MissingIndex,
+                kind: Kind::Problem,
                 text: format!(
-                    "A statement reads {} blocks ({}) for {} of result a call: an index may be missing: {}.",
+                    "A statement reads {} blocks ({}) per call to return {}; an index may be missing: {}.{nested}",
                     count(blocks / calls),
                     bytes(blocks / calls * BLOCK),
                     rows_of(row.rows as f64 / calls),
                     words(row)
                 ),
-                seconds: row.seconds,
-                share: Some(case.share(row.seconds)),
+                seconds: time(row),
+                share: Some(case.share(time(row))),
                 evidence: [format!(
                     "It takes {} % of the sessions' time: {} calls{}.",
-                    percent(case.share(row.seconds)),
+                    percent(case.share(time(row))),
                     count(row.calls as f64),
                     clause(" of ", row.execution.mean_seconds, "")
                 )]
                 .into_iter()
                 .chain(seen)
                 .collect(),
-                advice: "Look at its plan (EXPLAIN (ANALYZE, BUFFERS)): a sequential scan that removes most \
-                         rows by its filter wants an index on the filter's columns. An aggregate over \
-                         the whole table reads as much by its nature."
-                    .into(),
+                advice: format!(
+                    "Look at its plan: {}. If a sequential scan removes most rows by its filter, create an index on the \
+                     filter's columns (CREATE INDEX CONCURRENTLY).",
+                    explain(row)
+                ),
                 confidence,
                 section: "statements",
                 consequence_of: None,
@@ -95,14 +140,14 @@ fn rows_of(rows: f64) -> String {
 /// Blocks written are more than this many times the size of the files: they are merged in passes.
 const PASSES: f64 = 1.2;
 
-/// "163 MB in 4 files; 326 MB written, since they are merged in passes". Files count when they are closed.
+/// "163 MB in 4 files; 326 MB written, because they are merged in passes". Files count when they are closed.
 fn files_of(files: u64, size: f64, written: f64) -> String {
     if files == 0 {
         return format!("{} written", bytes(written));
     }
     let unit = if files == 1 { "file" } else { "files" };
     let passes = match written > PASSES * size {
-        true => format!("; {} written, since they are merged in passes", bytes(written)),
+        true => format!("; {} written, because they are merged in passes", bytes(written)),
         false => String::new(),
     };
     format!("{} in {} {unit}{passes}", bytes(size), count(files as f64))
@@ -110,12 +155,12 @@ fn files_of(files: u64, size: f64, written: f64) -> String {
 
 /// Sorts and hashes that do not fit into work_mem.
 pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Part of the load.
+    /// Share of the load.
     const MUCH: f64 = 0.2;
 
     let with: Vec<&StatementFigures> = rows(case).filter(|row| spills(row)).collect();
     let seconds: f64 = with.iter().map(|row| row.seconds).sum();
-    let Some(worst) = with.first().filter(|_| matters(case, seconds, MUCH)) else {
+    let Some(worst) = with.first().filter(|_| harms(case, seconds, MUCH)) else {
         return Vec::new();
     };
     let files: u64 = with.iter().map(|row| row.temp_files).sum();
@@ -129,6 +174,7 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
     let waits = case.seconds_of(|a| events.iter().any(|event| wait_names::is(&a.activity, event)));
     vec![Diagnosis {
         rule: Rule::TemporaryFiles,
+        kind: Kind::Problem,
         text: format!(
             "Sorts or hashes do not fit into work_mem and write temporary files ({}): {}.",
             files_of(files, size as f64, written as f64 * BLOCK),
@@ -144,8 +190,9 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
             format!("Sessions waited for these files for {}.", duration(waits)),
         ],
         advice: format!(
-            "Raise work_mem for this statement (SET LOCAL work_mem) beyond the {} of a call's files, or \
-             let it sort less: an index in the order that is asked for, fewer columns, a limit.",
+            "For this statement: SET LOCAL work_mem = '{}MB' (the files of a call have {}). Or let it sort less: an index in the \
+             required order, fewer columns, a LIMIT.",
+            (2.0 * of_worst / worst.calls.max(1) as f64 / MB).ceil().max(1.0),
             bytes(of_worst / worst.calls.max(1) as f64)
         ),
         confidence: Confidence::Likely,
@@ -154,42 +201,195 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
-/// Planning takes longer than executing.
+/// Parsing and planning take longer than executing.
+///
+/// A simple query's parse analysis is in none of its counters: it is what is left of the message's time.
 pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Part of the load.
-    const MUCH: f64 = 0.3;
+    /// Share of the load.
+    const MUCH: f64 = 0.2;
+    /// Less than this for a call is no trouble, seconds.
+    const EACH: f64 = 0.001;
 
-    let seconds: f64 = rows(case).map(|row| row.planning.seconds).sum();
-    let executing: f64 = rows(case).map(|row| row.execution.seconds).sum();
-    let worst = rows(case).max_by(|a, b| a.planning.seconds.total_cmp(&b.planning.seconds));
-    let Some(worst) = worst.filter(|_| matters(case, seconds, MUCH) && seconds > executing) else {
+    // Calls in progress have time, but are not in the counters yet.
+    let unfinished = |row: &StatementFigures| -> f64 {
+        let of_row = case.current().iter().filter(|it| it.queryid == row.queryid);
+        of_row.map(|it| it.seconds.min(case.length())).sum()
+    };
+    // What a statement that writes takes beside its execution may be its commit.
+    let before = |row: &StatementFigures| match row.wal.records {
+        0 => {
+            let rest = row.seconds - row.execution.seconds - compiling(row) - unfinished(row);
+            rest.max(row.planning.seconds)
+        }
+        _ => row.planning.seconds,
+    };
+    let suspect = |row: &&StatementFigures| {
+        let seconds = before(row);
+        seconds >= EACH * row.calls.max(1) as f64
+            && seconds > row.execution.seconds
+            && is_planned(row)
+    };
+    let suspects: Vec<_> = rows(case).filter(suspect).collect();
+    let seconds: f64 = suspects.iter().map(|row| before(row)).sum();
+    let executing: f64 = suspects.iter().map(|row| row.execution.seconds).sum();
+    let worst = suspects.iter().max_by(|a, b| before(a).total_cmp(&before(b)));
+    let Some(worst) = worst.filter(|_| harms(case, seconds, MUCH)) else {
         return Vec::new();
     };
+    let calls = worst.calls.max(1) as f64;
+    let mut evidence = vec![format!(
+        "A call is parsed and planned in {} and executed in {}{}.",
+        duration(before(worst) / calls),
+        duration(worst.execution.seconds / calls),
+        clause("; planning alone takes ", worst.planning.mean_seconds, "")
+    )];
+    if worst.query_bytes > LONG_TEXT {
+        evidence.push(format!("Its text has {}.", bytes(f64::from(worst.query_bytes))));
+    }
     vec![Diagnosis {
         rule: Rule::Planning,
+        kind: Kind::Problem,
         text: format!(
-            "Planning takes longer than executing: {} against {}, most of it for {}.",
+            "Parsing and planning take longer than executing: {} against {}, most of it for {}.",
             duration(seconds),
             duration(executing),
             words(worst)
         ),
         seconds,
         share: Some(case.share(seconds)),
-        evidence: (worst.planning.mean_seconds)
-            .map(|planned| {
-                format!(
-                    "This statement is planned in {}{} on average.",
-                    duration(planned),
-                    clause(" and executed in ", worst.execution.mean_seconds, "")
-                )
-            })
-            .into_iter()
-            .collect(),
-        advice:
-            "Use prepared statements (with a generic plan, plan_cache_mode, if their parameters do \
-                 not matter), and look at the number of partitions and joined tables."
-                .into(),
+        evidence,
+        advice: "Prepare the statement once per session. Pass a long list as one parameter: = ANY ($1) instead of IN (1, 2, ...). \
+                 If the parameters do not matter for the plan: SET plan_cache_mode = force_generic_plan. Otherwise look at the \
+                 number of partitions and joined tables."
+            .into(),
         confidence: Confidence::Certain,
+        section: "statements",
+        consequence_of: None,
+    }]
+}
+
+/// A text of more bytes than this is worth a sentence.
+const LONG_TEXT: u32 = 4096;
+
+/// Time of JIT compilation. Deforming is part of the generation.
+fn compiling(row: &StatementFigures) -> f64 {
+    let jit = &row.jit;
+    jit.generation_seconds + jit.inlining_seconds + jit.optimization_seconds + jit.emission_seconds
+}
+
+/// JIT compilation takes most of a statement's time.
+pub fn jit(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Share of the load.
+    const MUCH: f64 = 0.1;
+    /// Part of the statement's own time.
+    const MOST: f64 = 0.5;
+    /// Less than this for a call is no trouble, seconds.
+    const EACH: f64 = 0.005;
+
+    let suspect = |row: &&StatementFigures| {
+        compiling(row) >= MOST * row.execution.seconds
+            && compiling(row) >= EACH * row.calls.max(1) as f64
+    };
+    let suspects: Vec<_> = rows(case).filter(suspect).collect();
+    let seconds: f64 = suspects.iter().map(|row| compiling(row)).sum();
+    let worst = suspects.iter().max_by(|a, b| compiling(a).total_cmp(&compiling(b)));
+    let Some(worst) = worst.filter(|_| harms(case, seconds, MUCH)) else { return Vec::new() };
+    let calls = worst.calls.max(1) as f64;
+    let functions = worst.jit.functions as f64 / calls;
+    vec![Diagnosis {
+        rule: Rule::Jit,
+        kind: Kind::Problem,
+        text: format!(
+            "JIT compilation takes {} of the {} that a call executes: {}.",
+            duration(compiling(worst) / calls),
+            duration(worst.execution.seconds / calls),
+            words(worst)
+        ),
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence: vec![format!(
+            "{} calls compile {} functions each: generation {}, inlining {}, optimization {}, emission {} in total.",
+            whole(worst.calls),
+            count(functions),
+            duration(worst.jit.generation_seconds),
+            duration(worst.jit.inlining_seconds),
+            duration(worst.jit.optimization_seconds),
+            duration(worst.jit.emission_seconds)
+        )],
+        advice: "ALTER SYSTEM SET jit = off; SELECT pg_reload_conf() (or SET jit = off for this role). To keep it for longer \
+                 statements, raise jit_above_cost above the estimated cost of this one; if that is far too high, ANALYZE its \
+                 tables."
+            .into(),
+        confidence: Confidence::Certain,
+        section: "statements",
+        consequence_of: None,
+    }]
+}
+
+/// A statement has been running for minutes, and works.
+pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Seconds.
+    const LONG: f64 = 60.0;
+    /// Part of the time so far in which it waits for its client, for locks or on purpose: others' diagnoses.
+    const WAITS: f64 = 0.5;
+
+    let of_client = |row: &&CurrentRow| {
+        let mut sessions = case.live_sessions();
+        sessions.any(|it| {
+            (it.slot, it.generation) == (row.slot, row.generation) && it.kind == "client backend"
+        })
+    };
+    let works = |row: &&CurrentRow| {
+        let all: f64 = row.activities.iter().map(|a| a.seconds).sum();
+        let waits = row.activities.iter().filter(|a| {
+            matches!(a.class, WaitClass::Client | WaitClass::Lock | WaitClass::Timeout)
+        });
+        waits.map(|a| a.seconds).sum::<f64>() < WAITS * all
+    };
+    let text = |row: &CurrentRow| {
+        row.query.as_deref().map_or_else(|| "(text not known)".to_owned(), |it| beginning(it, 70))
+    };
+    // Those that maintain, load or dump a table take as long as the table is large.
+    let reads = |row: &&CurrentRow| {
+        let text = text(row).trim_start_matches(['(', ' ']).to_ascii_uppercase();
+        ["SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "MERGE"]
+            .iter()
+            .any(|command| text.starts_with(command))
+    };
+    let mut rows: Vec<&CurrentRow> = case
+        .current()
+        .iter()
+        .filter(|row| row.seconds >= LONG)
+        .filter(of_client)
+        .filter(works)
+        .filter(reads)
+        .collect();
+    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let Some(oldest) = rows.first() else { return Vec::new() };
+    let session = case.live_sessions().find(|it| it.slot == oldest.slot);
+    let who = session.map_or_else(|| format!("session {}", oldest.pid), name);
+    let id = oldest.queryid.map_or(String::new(), |id| format!("statement {id} "));
+    let mut evidence = vec![format!("So far its time is: {}, in per cent.", oldest.shares())];
+    evidence.extend(rows.iter().skip(1).take(3).map(|row| {
+        format!("Session {} has been running {} for {}.", row.pid, text(row), duration(row.seconds))
+    }));
+    vec![Diagnosis {
+        rule: Rule::LongStatement,
+        kind: Kind::Problem,
+        text: format!(
+            "A statement has been running for {} and has not ended: {who}, {id}({}).",
+            duration(oldest.seconds),
+            text(oldest)
+        ),
+        seconds: rows.len() as f64 * case.length(),
+        share: Some(case.share(rows.len() as f64 * case.length())),
+        evidence,
+        advice: format!(
+            "Compare its plan (EXPLAIN without ANALYZE) with what it should read: a join without a condition, or an estimate \
+             from stale statistics (ANALYZE), may make it endless. To end it: SELECT pg_cancel_backend({}).",
+            oldest.pid
+        ),
+        confidence: Confidence::Possible,
         section: "statements",
         consequence_of: None,
     }]
@@ -207,9 +407,10 @@ pub fn flood(case: &Case<'_>) -> Vec<Diagnosis> {
     let examples: Vec<String> = flood.examples.iter().map(|text| beginning(text, TEXT)).collect();
     let when = statements
         .interval_seconds
-        .map_or_else(|| "since the server's start".to_owned(), |it| format!("in {}", duration(it)));
+        .map_or_else(|| "since the server started".to_owned(), |it| format!("in {}", duration(it)));
     vec![Diagnosis {
         rule: Rule::StatementFlood,
+        kind: Kind::Problem,
         text: format!(
             "{} of the {} statements {} are {} that ran once; {} statements were evicted {when}.",
             whole(flood.once),

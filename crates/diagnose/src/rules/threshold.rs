@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: PostgreSQL
-//! When seconds are enough to be a problem.
+//! When seconds are enough to report.
 
 use crate::case::Case;
 
-/// What takes less than this many sessions on average is no trouble for anybody, whatever part of the load it is ...
+/// What takes fewer sessions than this on average troubles nobody, whatever its share of the load ...
 pub(super) const SESSIONS: f64 = 0.05;
 
-/// ... nor what takes less time than this in a short interval, seconds.
+/// ... nor does what takes less time than this in a short interval, seconds.
 pub(super) const SHORT: f64 = 0.2;
+
+/// What takes this many sessions on average is a problem whatever else the server does: a second load beside it does not
+/// make it smaller.
+const HARM: f64 = 0.5;
 
 /// Whether `seconds` are much by themselves.
 pub(super) fn much(case: &Case<'_>, seconds: f64) -> bool {
     seconds >= (SESSIONS * case.length()).max(SHORT)
 }
 
-/// Whether `seconds` are much by themselves, and at least this part of the load.
-pub(super) fn matters(case: &Case<'_>, seconds: f64, part: f64) -> bool {
-    much(case, seconds) && seconds >= part * case.load()
+/// Whether `seconds` are much by themselves and at least this share of the load.
+pub(super) fn bounds(case: &Case<'_>, seconds: f64, share: f64) -> bool {
+    much(case, seconds) && seconds >= share * case.load()
+}
+
+/// Whether `seconds` harm sessions: much by themselves, and either at least this share of the load or half a session.
+pub(super) fn harms(case: &Case<'_>, seconds: f64, share: f64) -> bool {
+    much(case, seconds) && (seconds >= share * case.load() || seconds >= HARM * case.length())
 }

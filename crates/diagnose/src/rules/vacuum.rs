@@ -4,8 +4,9 @@
 use view::units::{duration, percent, whole};
 use view::vacuum::{Holder, Table, Vacuum};
 
+use super::locks::literal;
 use crate::case::Case;
-use crate::diagnosis::{Confidence, Diagnosis, Rule};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// Vacuum has come to a table if that was this long ago, or since the snapshot was taken, seconds.
 const LATELY: f64 = 600.0;
@@ -51,6 +52,7 @@ fn diagnosis(
 ) -> Diagnosis {
     Diagnosis {
         rule: Rule::Vacuum,
+        kind: Kind::Problem,
         text,
         seconds: 0.0,
         share: None,
@@ -79,19 +81,36 @@ fn held_back(vacuum: &Vacuum, table: &Table) -> Option<Diagnosis> {
         state => format!(", {state}"),
     };
     Some(diagnosis(
-        format!(
-            "Vacuum could not remove {}: {} {holds}{state}.",
-            of_table(table),
-            holder.name
-        ),
+        format!("Vacuum could not remove {}: {} {holds}{state}.", of_table(table), holder.name),
         vec![format!(
             "{} transactions have begun since the oldest one that it can see.",
             whole(holder.transactions as u64)
         )],
-        "End that transaction (a forgotten one: pg_terminate_backend; a slot or a prepared transaction that nobody needs: \
-         drop it or roll it back); idle_in_transaction_session_timeout and short reports keep it from coming back.",
+        &end_of(holder),
         Confidence::Certain,
     ))
+}
+
+/// How to end what holds the rows back, by its name (`live::vacuum` makes it).
+fn end_of(holder: &Holder) -> String {
+    let later = "idle_in_transaction_session_timeout and short reports keep it from coming back.";
+    let name = &holder.name;
+    if let Some(rest) = name.strip_prefix("session ") {
+        let pid = rest.split(' ').next().unwrap_or_default();
+        return format!(
+            "If its client has forgotten it: SELECT pg_terminate_backend({pid}). {later}"
+        );
+    }
+    if let Some(gid) = name.strip_prefix("prepared transaction ") {
+        return format!("Ask its transaction manager for the outcome, then COMMIT PREPARED {gid} or ROLLBACK PREPARED {gid}.");
+    }
+    match name.strip_prefix("replication slot ") {
+        Some(slot) => format!(
+            "If nobody needs the slot: SELECT pg_drop_replication_slot({}).",
+            literal(slot.trim_matches('"'))
+        ),
+        None => format!("End it. {later}"),
+    }
 }
 
 fn off(table: &Table) -> Option<Diagnosis> {
@@ -99,7 +118,11 @@ fn off(table: &Table) -> Option<Diagnosis> {
         diagnosis(
             format!("Autovacuum is off, and there are {}.", of_table(table)),
             Vec::new(),
-            "Vacuum the table, and switch autovacuum on (setting autovacuum, storage parameter autovacuum_enabled).",
+            &format!(
+                "VACUUM {}; then ALTER TABLE {} RESET (autovacuum_enabled), or ALTER SYSTEM SET autovacuum = on; SELECT \
+                 pg_reload_conf() (in database {}).",
+                table.name, table.name, table.database
+            ),
             Confidence::Certain,
         )
     })
@@ -112,11 +135,11 @@ fn late(table: &Table) -> Option<Diagnosis> {
         diagnosis(
             format!("Autovacuum does not keep up: {}.", of_table(table)),
             vec![format!(
-                "It should come at {} dead rows.",
+                "It should start at {} dead rows.",
                 whole(table.threshold.max(0.0) as u64)
             )],
-            "Look at pg_stat_progress_vacuum: are all autovacuum_max_workers busy, or slowed down (autovacuum_vacuum_cost_limit)? \
-             Does a lock keep it away?",
+            "Look at pg_stat_progress_vacuum: are all autovacuum_max_workers busy, or slowed down by \
+             autovacuum_vacuum_cost_limit? Does a lock keep them away?",
             Confidence::Likely,
         )
     })

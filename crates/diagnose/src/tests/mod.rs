@@ -9,6 +9,16 @@ use segment::event_payload::Checkpoint;
 use segment::Interval;
 use view::vacuum::{Holder, Table, Vacuum};
 
+/// The problems.
+fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
+    crate::diagnose(case).problems
+}
+
+/// The rules whose limits are found.
+fn limits(case: &Case<'_>) -> Vec<Rule> {
+    rules::rules(&crate::diagnose(case).limits)
+}
+
 /// An interval of a busy server whose commits wait for slow syncs.
 fn slow_commits() -> Interval {
     let mut interval = view::sample::interval();
@@ -44,6 +54,11 @@ fn checkpoint(reason: &str, apart: f64) -> Checkpoint {
     Checkpoint { reason: reason.into(), interval_seconds: Some(apart), ..Checkpoint::default() }
 }
 
+/// It ended with the interval.
+fn ended(interval: &Interval, checkpoint: Checkpoint) -> Checkpoint {
+    Checkpoint { ended: Some(interval.time), ..checkpoint }
+}
+
 #[test]
 fn an_interval_in_which_nothing_happened_has_no_diagnosis() {
     let mut interval = view::sample::interval();
@@ -58,7 +73,8 @@ fn a_consequence_comes_right_behind_its_cause() {
     let interval = slow_commits();
     let alone = found(&interval, &[]);
     assert!(alone.contains(&(Rule::Commits, None)), "{alone:?}");
-    let with = found(&interval, &[checkpoint("wal", 10.0)]);
+    let apart = interval.interval_seconds / 2.0;
+    let with = found(&interval, &[ended(&interval, checkpoint("wal", apart))]);
     let cause = with.iter().position(|it| *it == (Rule::Checkpoints, None)).unwrap();
     let effects = &with[cause + 1..];
     assert!(effects.contains(&(Rule::Commits, Some(Rule::Checkpoints))), "{with:?}");
@@ -72,7 +88,8 @@ fn checkpoints_on_time_or_far_apart_are_no_problem() {
     for checkpoint in
         [checkpoint("time", 10.0), checkpoint("wal", 300.0), checkpoint("request", 1.0)]
     {
-        assert!(!found(&interval, &[checkpoint]).iter().any(|it| it.0 == Rule::Checkpoints));
+        let found = found(&interval, &[ended(&interval, checkpoint)]);
+        assert!(!found.iter().any(|it| it.0 == Rule::Checkpoints));
     }
 }
 
@@ -90,7 +107,7 @@ fn table(vacuumed_seconds_ago: Option<f64>) -> Table {
 
 /// The texts about vacuum.
 fn of_vacuum(table: Table, holders: &[Holder]) -> Vec<String> {
-    let vacuum = Vacuum { tables: vec![table], holders: holders.to_vec() };
+    let vacuum = Vacuum { tables: vec![table], holders: holders.to_vec(), ..Vacuum::default() };
     let reading = view::sample::reading();
     let case = Case { vacuum: Some(&vacuum), ..Case::from_reading(&reading) };
     let all = diagnose(&case).into_iter();
@@ -161,7 +178,7 @@ fn dead_rows() -> Vacuum {
         seconds: Some(40.0),
         database: Some("shop".into()),
     };
-    Vacuum { tables: vec![table(Some(30.0))], holders: vec![holder] }
+    Vacuum { tables: vec![table(Some(30.0))], holders: vec![holder], ..Vacuum::default() }
 }
 
 #[test]

@@ -8,7 +8,8 @@ use segment::kernel::KernelView;
 use segment::{Histogram, Interval};
 use view::statements::StatementsTable;
 
-use crate::{diagnose, Case, Diagnosis, Rule};
+use super::{diagnose, limits};
+use crate::{Case, Diagnosis, Rule};
 
 /// Seconds of the interval.
 const LENGTH: f64 = 10.0;
@@ -102,7 +103,8 @@ fn what_is_not_known_is_left_out_of_sentences() {
     let mut rules = std::collections::BTreeSet::new();
     for interval in &intervals {
         for statements in [None, Some(&statements), Some(&planned)] {
-            for it in diagnose(&Case { statements, ..case(interval) }) {
+            let found = crate::diagnose(&Case { statements, ..case(interval) });
+            for it in found.problems.into_iter().chain(found.limits) {
                 let sentences =
                     [it.evidence.clone(), vec![it.text.clone(), it.advice.clone()]].concat();
                 for sentence in sentences {
@@ -162,12 +164,12 @@ fn the_size_of_temporary_files_is_not_what_is_written_to_them() {
             4,
             80,
             160,
-            "(80 MB in 4 files; 160 MB written, since they are merged in passes)",
-            "beyond the 20 MB of a call's files",
+            "(80 MB in 4 files; 160 MB written, because they are merged in passes)",
+            "work_mem = '40MB' (the files of a call have 20 MB)",
         ),
-        (4, 80, 81, "(80 MB in 4 files)", "beyond the 20 MB of"),
-        (1, 80, 81, "(80 MB in 1 file)", "beyond the 20 MB of"),
-        (0, 0, 160, "(160 MB written)", "beyond the 40 MB of"),
+        (4, 80, 81, "(80 MB in 4 files)", "work_mem = '40MB' (the files of a call have 20 MB)"),
+        (1, 80, 81, "(80 MB in 1 file)", "work_mem = '40MB' (the files of a call have 20 MB)"),
+        (0, 0, 160, "(160 MB written)", "work_mem = '80MB'"),
     ] {
         let row = &mut statements.rows[0];
         (row.calls, row.seconds, row.counters.temp_files, row.counters.temp_bytes) =
@@ -191,7 +193,7 @@ fn a_log_that_takes_no_messages() {
 }
 
 #[test]
-fn slow_reads_are_the_device_and_many_fast_ones_are_misses() {
+fn slow_reads_are_the_device_and_many_fast_ones_are_a_limit() {
     let cpu = ("execute::cpu", 100, 1.0);
     let slow = [("execute::wait::IO:DataFileRead", 100, 2.0), cpu];
     let found = diagnose_accounts(&slow);
@@ -201,11 +203,46 @@ fn slow_reads_are_the_device_and_many_fast_ones_are_misses() {
     let evidence = found[0].evidence.join(" ");
     assert!(evidence.contains("Slowest reads: files main in tablespace 16385, "), "{evidence}");
     let many = [("execute::wait::IO:DataFileRead", 20_000, 2.0), cpu];
-    let found = diagnose_accounts(&many);
+    assert_eq!(rules(&diagnose_accounts(&many)), []);
+    let found = crate::diagnose(&case(&interval(&many))).limits;
     assert_eq!(rules(&found), [Rule::BufferMisses]);
     assert!(found[0].text.contains("2k/s, 100 us each"), "{}", found[0].text);
     is_silent_about_little(&slow);
     is_silent_about_little(&many);
+}
+
+/// Two commits out of three wait for the turn to flush the WAL, and a hot row is passed on once a commit.
+#[test]
+fn a_load_that_commits_and_shares_a_row_is_healthy() {
+    let load = |rows: u64| {
+        let mut interval = interval(&[
+            ("simple query::wait::Lock:transactionid", rows, 20.0),
+            ("simple query::wait::LWLock:WALWrite", 10_000, 15.0),
+            ("simple query::wait::IO:WALSync", 8_000, 9.0),
+            ("simple query::cpu", 100_000, 6.0),
+        ]);
+        let commits = &mut interval.commits;
+        (commits.count, commits.sync.seconds, commits.queue.seconds) = (10_000, 9.0, 15.0);
+        (commits.sync.mean_seconds, commits.commits_per_flush) = (Some(0.001_1), Some(1.25));
+        interval
+    };
+    let healthy = load(10_000);
+    assert_eq!(rules(&diagnose(&case(&healthy))), []);
+    let found = crate::diagnose(&case(&healthy)).limits;
+    assert_eq!(
+        found[1].headline(),
+        "Limit: rows that several sessions change: they wait for each other 40.0 % of their time, 2 ms each."
+    );
+    assert_eq!(
+        found[0].headline(),
+        "Limit: commits, 1k/s, wait for the WAL 48.0 % of the sessions' time: a sync takes 1.10 ms, 90.0 % of the time."
+    );
+    // The same row, held for longer than the commits take.
+    assert_eq!(rules(&diagnose(&case(&load(500)))), [Rule::Locks]);
+    // Slow commits keep it for as long as they take.
+    let mut slow = load(500);
+    (slow.commits.count, slow.commits.sync.mean_seconds) = (500, Some(0.018));
+    assert_eq!(rules(&diagnose(&case(&slow))), [Rule::Commits]);
 }
 
 #[test]
@@ -215,7 +252,7 @@ fn planning_that_takes_longer_than_executing() {
     statements.rows.truncate(1);
     let planned = |statements: &mut StatementsTable, planning: f64| {
         let row = &mut statements.rows[0];
-        (row.planning.seconds, row.execution.seconds) = (planning, 1.0);
+        (row.calls, row.planning.seconds, row.execution.seconds) = (100, planning, 1.0);
         let case = Case { statements: Some(statements), ..case(&interval) };
         rules(&diagnose(&case))
     };
@@ -319,17 +356,16 @@ fn processors_that_all_are_busy() {
         ..KernelView::default()
     };
     interval.kernel = full(25.0, 60.0);
-    let found = diagnose(&case(&interval));
-    assert_eq!(rules(&found), [Rule::Processors]);
-    assert!(
-        found[0].text.contains("on average 6.00 sessions wanted one of 4"),
-        "{}",
-        found[0].text
+    assert_eq!(rules(&diagnose(&case(&interval))), []);
+    let found = crate::diagnose(&case(&interval)).limits;
+    assert_eq!(
+        found[0].headline(),
+        "Limit: processors: 6.00 sessions on average want one of 4 processors, and wait for it 41.7 % of the sessions' time."
     );
     // Four sessions on four processors wait for none, and other programs may take them from two.
     for (queue, cpu) in [(1.0, 39.0), (25.0, 39.0), (5.0, 60.0)] {
         interval.kernel = full(queue, cpu);
-        assert_eq!(rules(&diagnose(&case(&interval))), [], "{queue} {cpu}");
+        assert_eq!(limits(&case(&interval)), [], "{queue} {cpu}");
     }
 }
 

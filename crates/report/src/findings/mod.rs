@@ -5,6 +5,8 @@ mod change;
 mod finding;
 mod storage;
 
+use std::iter;
+
 use segment::interval::{AccountRow, Interval};
 use segment::Level;
 
@@ -12,7 +14,7 @@ use super::material::{Blocker, Material};
 use super::point::{Figures, Point};
 use super::tables::checkpoints;
 use change::{step, Sample, Step};
-use diagnose::{diagnose, Case, Diagnosis, Rule};
+use diagnose::{diagnose, Case, Diagnosis, Findings, Rule, HEALTHY};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
 use view::document::time;
@@ -47,8 +49,8 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings
 }
 
-/// The diagnoses, the most severe first.
-pub fn diagnosed(material: &Material) -> Vec<Diagnosis> {
+/// What is wrong, and what bounds the load.
+pub fn diagnosed(material: &Material) -> Findings {
     let checkpoints = checkpoints(&material.events, material.from);
     let statements = material.statements.as_ref();
     let blocker = first_blocker(material);
@@ -70,8 +72,13 @@ fn first_blocker(material: &Material) -> Option<&Blocker> {
 
 fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let (found, blocker) = (diagnosed(material), first_blocker(material));
-    if found.is_empty() {
-        return vec![note("ledger", "Healthy: nothing is wrong.".into())];
+    let limit = |limit: &Diagnosis| Finding {
+        details: limit.evidence.clone(),
+        ..note(limit.section, limit.headline())
+    };
+    let limits = found.limits.iter().map(limit);
+    if found.problems.is_empty() {
+        return iter::once(note("ledger", HEALTHY.into())).chain(limits).collect();
     }
     let finding = |diagnosis: Diagnosis| {
         let mut details = diagnosis.details();
@@ -80,7 +87,7 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         }
         Finding { details, ..warning(diagnosis.section, diagnosis.headline()) }
     };
-    found.into_iter().map(finding).collect()
+    found.problems.into_iter().map(finding).chain(limits.collect::<Vec<_>>()).collect()
 }
 
 /// When a session blocked others, and how many. The diagnosis describes the moment when most sessions waited.

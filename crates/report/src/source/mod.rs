@@ -19,7 +19,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use recording::{Detail, FrameRow, Range, Recording};
+use recording::{ConditionRow, Detail, FrameRow, Range, Recording};
 use segment::{Interval, RelationRow};
 
 use super::material::{Material, SessionHistory};
@@ -29,7 +29,7 @@ use error::Error;
 use latency::sum_and_latency;
 use time::{begin, seconds};
 use view::statements::{PlanRow, StatementsTable};
-use view::vacuum::Vacuum;
+use view::vacuum::{ConditionKind, Vacuum};
 
 /// What to read.
 #[derive(Debug, Clone)]
@@ -138,17 +138,32 @@ fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<De
     Ok(all)
 }
 
-/// How far vacuum was behind when there were most dead rows; `None` if it never was, or was never recorded.
+/// How far vacuum was behind when most dead rows were there, and the last conditions, with all deadlocks of the range; `None`:
+/// there is nothing, or nobody asked.
 fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> {
     let (tables, holders) = recording.vacuum(range)?;
+    let mut conditions = recording.conditions(range)?;
     let mut dead: BTreeMap<u64, u64> = BTreeMap::new();
     for row in &tables {
         *dead.entry(row.frame).or_default() += row.dead;
     }
-    let Some((&worst, _)) = dead.iter().max_by_key(|(_, dead)| **dead) else { return Ok(None) };
-    let tables = tables.iter().filter(|row| row.frame == worst);
-    let holders = holders.iter().filter(|row| row.frame == worst);
-    Ok(Some(Vacuum::recorded(tables, holders)))
+    let worst = dead.iter().max_by_key(|(_, dead)| **dead).map(|(frame, _)| *frame);
+    if worst.is_none() && conditions.is_empty() {
+        return Ok(None);
+    }
+    let is_event = |row: &ConditionRow| &*row.kind == ConditionKind::Deadlocks.name();
+    let last = conditions.iter().map(|row| row.frame).max();
+    let mut events: Vec<ConditionRow> = Vec::new();
+    for row in conditions.iter().filter(|row| is_event(row)) {
+        match events.iter_mut().find(|sum| sum.database == row.database) {
+            Some(sum) => sum.count += row.count,
+            None => events.push(row.clone()),
+        }
+    }
+    conditions.retain(|row| !is_event(row) && Some(row.frame) == last);
+    let tables = tables.iter().filter(|row| Some(row.frame) == worst);
+    let holders = holders.iter().filter(|row| Some(row.frame) == worst);
+    Ok(Some(Vacuum::recorded(tables, holders, conditions.iter().chain(&events))))
 }
 
 fn range(wanted: &RecordingSelection<'_>, recording: &Recording) -> Result<Range, Error> {

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the server's own views say, and no wait shows: replication slots, prepared transactions, transaction IDs, deadlocks,
+//! autovacuum that sleeps, bloated catalogs, missing statistics.
+
+use view::statements::StatementFigures;
+use view::units::{bytes, duration, percent, whole};
+use view::vacuum::{Condition, ConditionKind};
+
+use super::harms;
+use super::locks::{identifier, literal};
+use crate::case::{words, Case};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+
+/// The conditions of a kind, as the server has them.
+fn all<'c>(case: &Case<'c>, kind: ConditionKind) -> impl Iterator<Item = &'c Condition> {
+    case.vacuum.into_iter().flat_map(move |answer| answer.conditions(kind))
+}
+
+/// A problem that takes no time of sessions at the moment.
+fn standing(rule: Rule, text: String, evidence: Vec<String>, advice: String) -> Diagnosis {
+    Diagnosis {
+        rule,
+        kind: Kind::Problem,
+        text,
+        seconds: 0.0,
+        share: None,
+        evidence,
+        advice,
+        confidence: Confidence::Certain,
+        section: "ledger",
+        consequence_of: None,
+    }
+}
+
+fn database(condition: &Condition) -> String {
+    condition.database.as_ref().map_or(String::new(), |name| format!(" of database {name}"))
+}
+
+/// WAL that statements write, bytes per second.
+fn wal_rate(case: &Case<'_>) -> f64 {
+    case.statement_rows().map(|row| row.wal.bytes as f64).sum::<f64>() / case.length()
+}
+
+/// A slot that nobody uses, or that lags far behind, retains WAL until the device is full.
+pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// What an inactive slot may retain: two files of WAL.
+    const LITTLE: i64 = 32 << 20;
+    /// What an active one may.
+    const MUCH: i64 = 4 << 30;
+
+    let retains = |slot: &&Condition| {
+        slot.bytes >= if slot.state.ends_with("inactive") { LITTLE } else { MUCH }
+    };
+    let mut found: Vec<&Condition> = all(case, ConditionKind::Slot).filter(retains).collect();
+    found.sort_by_key(|slot| std::cmp::Reverse(slot.bytes));
+    let Some(worst) = found.first() else { return Vec::new() };
+    let rate = wal_rate(case);
+    let full = (worst.count > 0 && rate > 0.0).then(|| worst.count as f64 / rate);
+    let mut evidence = Vec::new();
+    if worst.count > 0 {
+        evidence.push(match full {
+            Some(seconds) => format!(
+                "{} are free on the device of the WAL: enough for {} at the present {}/s.",
+                bytes(worst.count as f64),
+                duration(seconds),
+                bytes(rate)
+            ),
+            None => format!("{} are free on the device of the WAL.", bytes(worst.count as f64)),
+        });
+    }
+    evidence.extend(found.iter().skip(1).take(3).map(|slot| {
+        format!("Slot {} ({}) retains {}.", slot.name, slot.state, bytes(slot.bytes as f64))
+    }));
+    let drop = format!("SELECT pg_drop_replication_slot({})", literal(&worst.name));
+    let advice = match worst.state.ends_with("inactive") {
+        true => format!(
+            "Start its consumer, or drop it if nobody needs it: {drop}. To bound what slots retain: ALTER SYSTEM SET \
+             max_slot_wal_keep_size = '10GB'; SELECT pg_reload_conf()."
+        ),
+        false => format!(
+            "Find out why its consumer is slow: SELECT * FROM pg_stat_replication. To bound what slots retain: ALTER SYSTEM SET \
+             max_slot_wal_keep_size. To drop it after its consumer has stopped: {drop}."
+        ),
+    };
+    vec![standing(
+        Rule::Slot,
+        format!(
+            "Replication slot {} ({}){} retains {} of WAL.",
+            worst.name,
+            worst.state,
+            database(worst),
+            bytes(worst.bytes as f64)
+        ),
+        evidence,
+        advice,
+    )]
+}
+
+/// A prepared transaction that nobody has ended.
+pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Seconds.
+    const LONG: f64 = 60.0;
+
+    let age = |it: &Condition| it.seconds.unwrap_or(0.0);
+    // One that others wait for need not be old.
+    let blocks = case
+        .blocking
+        .is_some_and(|forest| forest.roots.iter().any(|root| root.pid == 0 && root.waiters > 0));
+    let mut found: Vec<&Condition> =
+        all(case, ConditionKind::Prepared).filter(|it| age(it) >= LONG || blocks).collect();
+    found.sort_by(|a, b| age(b).total_cmp(&age(a)));
+    let Some(oldest) = found.first() else { return Vec::new() };
+    let others = match found.len() {
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    let connect =
+        oldest.database.as_ref().map_or(String::new(), |it| format!(" (in database {it})"));
+    vec![standing(
+        Rule::PreparedTransaction,
+        format!(
+            "Prepared transaction {}{} has been open for {}, owner {}{others}.",
+            literal(&oldest.name),
+            database(oldest),
+            duration(age(oldest)),
+            oldest.state
+        ),
+        vec!["It keeps its locks, and vacuum keeps the rows that it could still see, over restarts too.".to_owned()],
+        format!(
+            "Ask its transaction manager for the outcome, then COMMIT PREPARED {}, or ROLLBACK PREPARED {}{connect}.",
+            literal(&oldest.name),
+            literal(&oldest.name)
+        ),
+    )]
+}
+
+/// Transaction IDs that vacuum has not frozen for long.
+pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Age from which on vacuum evidently fails: 2.5 times autovacuum_freeze_max_age by default.
+    const OLD: i64 = 500_000_000;
+    /// The server refuses new transactions at this age (SetTransactionIdLimit, varsup.c).
+    const END: i64 = i32::MAX as i64 - 3_000_000;
+
+    let age = |it: &Condition| it.count.max(it.bytes);
+    let oldest = all(case, ConditionKind::Age).max_by_key(|it| age(it));
+    let Some(oldest) = oldest.filter(|it| age(it) >= OLD) else { return Vec::new() };
+    let name = oldest.database.clone().unwrap_or_default();
+    let what = match oldest.count >= oldest.bytes {
+        true => "transaction ID",
+        false => "multixact",
+    };
+    vec![standing(
+        Rule::Wraparound,
+        format!(
+            "Database {name} comes close to wraparound: its oldest {what} is {} old, and the server stops at {}.",
+            whole(u64::try_from(age(oldest)).unwrap_or(0)),
+            whole(END as u64)
+        ),
+        vec![format!(
+            "{} are left.",
+            whole(u64::try_from(END - age(oldest)).unwrap_or(0))
+        )],
+        format!(
+            "Run VACUUM FREEZE in database {}, and find out what keeps autovacuum from it: an old transaction, a slot, a prepared \
+             transaction, autovacuum_max_workers, or its cost limits.",
+            identifier(&name)
+        ),
+    )]
+}
+
+/// The server had to end transactions that blocked each other.
+pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
+    let found: Vec<&Condition> = all(case, ConditionKind::Deadlocks).collect();
+    let count: i64 = found.iter().map(|it| it.count).sum();
+    let victims: Vec<&StatementFigures> = case
+        .all_statement_rows()
+        .filter(|row| row.failed.get(ROLLBACK).is_some_and(|failures| *failures > 0))
+        .collect();
+    let Some(most) = found.iter().max_by_key(|it| it.count) else { return Vec::new() };
+    let number = match count {
+        1 => "A deadlock occurred".to_owned(),
+        n => format!("{} deadlocks occurred", whole(u64::try_from(n).unwrap_or(0))),
+    };
+    let victim = victims.first().map_or(String::new(), |row| format!(", in {}", words(row)));
+    let mut evidence: Vec<String> = victims
+        .iter()
+        .take(3)
+        .map(|row| {
+            format!("{} executions of {} were rolled back.", row.failed[ROLLBACK], words(row))
+        })
+        .collect();
+    evidence.push(
+        "Each time, sessions waited for deadlock_timeout, and the server cancelled one of them; its log has both statements."
+            .to_owned(),
+    );
+    vec![Diagnosis {
+        confidence: Confidence::Certain,
+        ..standing(
+            Rule::Deadlocks,
+            format!(
+                "{number} in database {}{victim}.",
+                most.database.as_deref().unwrap_or_default()
+            ),
+            evidence,
+            "Lock rows in the same order in every transaction (SELECT ... ORDER BY id FOR UPDATE before the changes), and repeat \
+             transactions that fail with SQLSTATE 40P01."
+                .to_owned(),
+        )
+    }]
+}
+
+/// The class of serialization failures and deadlocks.
+const ROLLBACK: &str = "40";
+
+/// An autovacuum worker sleeps most of the time while its table has too many dead rows.
+pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Part of a worker's time.
+    const MOST: f64 = 0.5;
+
+    let Some(answer) = case.vacuum else { return Vec::new() };
+    let worker = all(case, ConditionKind::Throttled).find_map(|worker| {
+        let name = worker.name.trim();
+        let short = name.strip_prefix("public.").unwrap_or(name);
+        let of_worker = |table: &&view::vacuum::Table| {
+            table.name == short && worker.database.as_ref().is_none_or(|it| *it == table.database)
+        };
+        let table = answer.tables.iter().find(of_worker)?;
+        let session = case.live_sessions().find(|row| i64::from(row.pid) == worker.count);
+        let asleep = session.map(|row| {
+            let slept = row.accounts.iter().filter(|a| &*a.activity == "Timeout:VacuumDelay");
+            slept.map(|a| a.seconds).sum::<f64>() / row.lived_seconds.max(1e-9)
+        });
+        asleep.is_none_or(|part| part >= MOST).then_some((worker, table, asleep))
+    });
+    let Some((worker, table, asleep)) = worker else { return Vec::new() };
+    let since = worker.seconds.map_or(String::new(), |it| format!(" for {}", duration(it)));
+    let part =
+        asleep.map_or(String::new(), |part| format!(", asleep {} % of the time", percent(part)));
+    vec![standing(
+        Rule::VacuumThrottled,
+        format!(
+            "Autovacuum is throttled: process {} has been vacuuming {} of database {}{since}{part}, while {} rows are dead.",
+            worker.count,
+            table.name,
+            table.database,
+            whole(u64::try_from(table.dead_rows).unwrap_or(0))
+        ),
+        vec![format!("It sleeps on purpose: {}.", worker.state)],
+        format!(
+            "Let it work faster: ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000; ALTER SYSTEM SET \
+             autovacuum_vacuum_cost_delay = '2ms'; SELECT pg_reload_conf(). For this table alone: ALTER TABLE {} SET \
+             (autovacuum_vacuum_cost_delay = 0).",
+            table.name
+        ),
+    )]
+}
+
+/// A table of the catalog is mostly empty pages, which each look-up and each new session read.
+pub fn catalog_bloat(case: &Case<'_>) -> Vec<Diagnosis> {
+    let mut found: Vec<&Condition> = all(case, ConditionKind::Catalog).collect();
+    found.sort_by_key(|table| std::cmp::Reverse(table.bytes));
+    let Some(worst) = found.first() else { return Vec::new() };
+    let evidence = found.iter().skip(1).take(3).map(|table| {
+        format!(
+            "{}{}: {} for {} rows.",
+            table.name,
+            database(table),
+            bytes(table.bytes as f64),
+            table.count
+        )
+    });
+    vec![standing(
+        Rule::CatalogBloat,
+        format!(
+            "The system catalog is bloated: {}{} takes {} for {} rows.",
+            worst.name,
+            database(worst),
+            bytes(worst.bytes as f64),
+            whole(u64::try_from(worst.count).unwrap_or(0))
+        ),
+        evidence.collect(),
+        format!(
+            "In a quiet hour: VACUUM FULL pg_catalog.{} (it locks the catalog). To prevent it: fewer temporary tables (one per \
+             session with ON COMMIT DELETE ROWS) and less DDL; let autovacuum reach the catalog.",
+            worst.name
+        ),
+    )]
+}
+
+/// A slow statement reads a table whose statistics are missing or older than its rows.
+pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Share of the load.
+    const MUCH: f64 = 0.2;
+    /// A call that takes less is not planned badly, seconds.
+    const SLOW: f64 = 0.050;
+
+    let names = |text: &str, table: &str| {
+        let name = table.rsplit('.').next().unwrap_or(table).trim_matches('"');
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        text.match_indices(name).any(|(at, _)| {
+            let before = text[..at].chars().next_back().is_some_and(is_part);
+            let after = text[at + name.len()..].chars().next().is_some_and(is_part);
+            !before && !after
+        })
+    };
+    let length = case.length();
+    // Statements that are over, and those that go on.
+    let done = case.all_statement_rows().filter(|row| {
+        let each = row.execution.mean_seconds.unwrap_or(0.0);
+        each >= SLOW && harms(case, row.seconds.max(row.execution.seconds), MUCH)
+    });
+    let done = done.map(|row| {
+        (
+            row.text().to_owned(),
+            Some(row.database.clone()),
+            words(row),
+            row.seconds.max(row.execution.seconds),
+        )
+    });
+    let current = case.current().iter().filter(|row| row.seconds >= 10.0);
+    let current = current.filter_map(|row| {
+        let text = row.query.as_deref()?;
+        let shown = view::statements::beginning(text, 70);
+        Some((
+            text.to_owned(),
+            None,
+            format!("session {} ({shown})", row.pid),
+            row.seconds.min(length),
+        ))
+    });
+    let slow: Vec<_> = done.chain(current).collect();
+    let found = all(case, ConditionKind::Statistics).find_map(|table| {
+        let uses = |it: &&(String, Option<String>, String, f64)| {
+            let here = it.1.is_none() || it.1 == table.database;
+            here && names(&it.0, &table.name)
+        };
+        Some((table, slow.iter().find(uses)?))
+    });
+    let Some((table, (_, _, statement, seconds))) = found else { return Vec::new() };
+    let rows = whole(u64::try_from(table.count).unwrap_or(0));
+    let state = match table.seconds {
+        None => format!("it has {rows} rows and was never analyzed"),
+        Some(ago) => format!(
+            "{} of its {rows} rows changed since its last ANALYZE, {} ago",
+            whole(u64::try_from(table.bytes).unwrap_or(0)),
+            duration(ago)
+        ),
+    };
+    vec![Diagnosis {
+        rule: Rule::StaleStatistics,
+        kind: Kind::Problem,
+        text: format!(
+            "A slow statement uses table {}{} without current statistics ({state}): {statement}.",
+            table.name,
+            database(table)
+        ),
+        seconds: *seconds,
+        share: Some(case.share(*seconds)),
+        evidence: vec!["The planner then guesses how many rows it reads and joins.".to_owned()],
+        advice: format!(
+            "ANALYZE {}; then look at the plan again. After large loads, run ANALYZE at once: autovacuum comes up to \
+             autovacuum_naptime later, if it is on for this table.",
+            table.name
+        ),
+        confidence: Confidence::Likely,
+        section: "statements",
+        consequence_of: None,
+    }]
+}
