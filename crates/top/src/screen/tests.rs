@@ -152,7 +152,7 @@ fn it_begins_with_what_is_wrong_and_keeps_that_of_past_intervals() {
     for text in [
         "The last 10 s. 3 processes of the server are not covered",
         "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.",
-        "What to do: Look at who holds them",
+        "What to do: End it if its client has forgotten it:",
     ] {
         assert!(seen.contains(text), "{text}: {seen}");
     }
