@@ -330,8 +330,14 @@ impl Group {
         out = close_empty(&out);
         out.push('\n');
         for (number, run) in runs {
+            // A remark in parentheses says for which rows the command was varied; it is not to be typed.
+            let whole = run.command.strip_suffix(')');
+            let (command, remark) = match whole.and_then(|it| it.rsplit_once(" (")) {
+                Some((command, rest)) => (command, format!(" ({rest})")),
+                None => (run.command.as_str(), String::new()),
+            };
             let _ =
-                writeln!(out, "- run {number}: {}, {}: `{}`", run.machine, run.date, run.command);
+                writeln!(out, "- run {number}: {}, {}: `{command}`{remark}", run.machine, run.date);
         }
         out
     }
