@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * pg_tally--0.3.sql: the extension's functions and views. Columns whose names end in seconds are in seconds,
+ * pg_tally--0.3.sql: functions and views of the extension. Columns whose names end in seconds are in seconds,
  * with nine decimals; those ending in time are in milliseconds, with six decimals, as in pg_stat_statements; rates and ratios have three.
  */
 
@@ -8,9 +8,9 @@
 
 /*
  * The extension creates its own schema here and drops it with itself. A schema of that name that
- * exists already may belong to any role with the right to create schemas, and contain that role's
- * functions: a superuser calling tally.reset() could run one of those. Unqualified names in this
- * file refer to pg_catalog, the extension's schema (pg_tally.control), which is the whole search path.
+ * exists already may belong to any role with the right to create schemas, and contain functions of
+ * that role: a superuser calling tally.reset() could run one of those. Unqualified names in this
+ * file refer to pg_catalog, the schema of the extension (pg_tally.control), which is the whole search path.
  */
 DO $$
 DECLARE

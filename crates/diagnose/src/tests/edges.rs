@@ -301,7 +301,7 @@ fn jit_is_a_problem_if_it_takes_half_of_the_execution() {
     };
     let all = found(10, 1.5, 1.6);
     assert_eq!(rules(&all), [Rule::Jit]);
-    let text = "JIT compilation takes 150 ms of the 160 ms that a call executes: statement ";
+    let text = "JIT compilation takes 150 ms of the 160 ms of a call: statement ";
     assert!(all[0].text.starts_with(text), "{}", all[0].text);
     assert!(all[0].advice.contains("ALTER SYSTEM SET jit = off"), "{}", all[0].advice);
     assert_eq!(found(10, 1.5, 3.1), []);

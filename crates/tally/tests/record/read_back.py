@@ -41,10 +41,11 @@ joined = rows(
     f"""select count(*) from read_parquet('{files("statistics")}') s
         join read_parquet('{files("frames")}') f using (frame, time)"""
 )
-# Values in a histogram, bucket by bucket.
+# Values in a histogram, bucket by bucket, without tally's own commands, which no figure of a frame includes.
 values = rows(
     f"""select sum(list_sum(counts))::bigint
-        from read_parquet('{files("histograms")}') where name like 'command::%::handle'"""
+        from read_parquet('{files("histograms")}') where name like 'command::%::handle'
+            and process <> 'client backend (tally)'"""
 )
 statements = rows_of(
     "statements",

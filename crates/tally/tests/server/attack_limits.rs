@@ -150,7 +150,7 @@ fn the_segment_holds_a_quarter_of_a_small_file_system() {
     assert_eq!(limit.unwrap().get::<_, String>(0), "16 MB, a quarter of the file system");
     let (json, text) = status(&cluster);
     assert_eq!(json["segment"]["limit_bytes"], 16 * MB);
-    assert!(text.contains("max. 16.0 MiB, a quarter of its file system)"), "{text}");
+    assert!(text.contains("at most 16.0 MiB, a quarter of its file system)"), "{text}");
     // Once they have ended, their books are not kept.
     drop(clients);
     support::eventually("memory of ended sessions is given back", || held() + 2 * MB < most);

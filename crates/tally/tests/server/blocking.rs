@@ -268,7 +268,7 @@ fn the_root_of_a_crowd_is_named_with_what_it_did() {
     for (_, thread) in waiters {
         thread.join().unwrap().unwrap();
     }
-    assert_eq!(text(&cluster).lines().next(), Some("Nobody is blocked."));
+    assert_eq!(text(&cluster).lines().next(), Some("No session is blocked."));
     assert_eq!(
         client.query_one("select count(*) from tally.blocking", &[]).unwrap().get::<_, i64>(0),
         0
@@ -493,7 +493,7 @@ fn a_wait_that_ends_by_an_error_is_no_longer_shown() {
     cluster.kill9(pid as u32).unwrap();
     assert!(waiting.join().unwrap().is_err());
     eventually("the server is back", || cluster.connect().is_ok());
-    assert_eq!(text(&cluster).lines().next(), Some("Nobody is blocked."));
+    assert_eq!(text(&cluster).lines().next(), Some("No session is blocked."));
 }
 
 #[test]
@@ -559,5 +559,5 @@ fn a_deadlock_and_a_prepared_transaction_are_named() {
     admin.execute("select pg_cancel_backend($1)", &[&one_pid]).unwrap();
     third.join().unwrap().unwrap();
     eventually("all waits have ended", || blocked(&cluster) == 0);
-    assert_eq!(text(&cluster).lines().next(), Some("Nobody is blocked."));
+    assert_eq!(text(&cluster).lines().next(), Some("No session is blocked."));
 }

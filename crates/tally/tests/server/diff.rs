@@ -40,7 +40,7 @@ fn a_change_is_found_and_the_accounts_add_up_to_the_total() {
     assert!(off < 1.5 * number(&first["half_width_seconds"]), "{first}");
     let message = findings(&diff);
     assert!(message.contains("less per commit than A"), "{message}");
-    assert!(message.contains("Most of it: IO:DataFileRead in execute takes"), "{message}");
+    assert!(message.contains("Most of the change: IO:DataFileRead in execute takes"), "{message}");
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn statements_of_a_part_of_the_time_are_reported() {
     assert!(message.contains("Statements are not compared: B has none"), "{message}");
     recordings.make("d", 57, &FakeServer { killed: true, ..FakeServer::default().seed(4) });
     let message = findings(&recordings.json("a", "d", &[]));
-    assert!(message.contains("The statements of B are of 50 of 57 s."), "{message}");
+    assert!(message.contains("The statements of B cover only 50 of 57 s."), "{message}");
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn damaged_files_are_reported_and_the_rest_is_compared() {
     damage(&texts);
     let message = findings(&recordings.json("a", "b", &[]));
     assert!(message.contains("skipping this file"), "{message}");
-    assert!(message.contains("The settings of B are not known"), "{message}");
+    assert!(message.contains("The settings of B are unknown"), "{message}");
 }
 
 fn damage(folder: &Path) {

@@ -91,7 +91,7 @@ fn a_prepared_transaction_that_others_wait_for() {
 
 #[test]
 fn a_standby_that_is_not_connected() {
-    let cluster = start(server().setting("synchronous_standby_names", "'gone'"));
+    let cluster = start(server().setting("synchronous_standby_names", "gone"));
     std::thread::scope(|scope| {
         scope.spawn(|| cluster.psql("create table t (n int)").unwrap());
         let mut answer = Value::Null;
@@ -222,7 +222,7 @@ fn jit_of_a_short_statement() {
     };
     support::while_working(&[&compiles], || {
         let answer = examine(&cluster);
-        assert_first(&answer, "jit", &["JIT compilation takes", "from t where n > $"]);
+        assert_first(&answer, "jit", &["JIT compilation takes", "select sum(n)"]);
         follow(&cluster, &answer, &["ALTER SYSTEM SET jit = off", "SELECT pg_reload_conf()"]);
         assert_ended(&cluster, "jit");
     });

@@ -182,7 +182,7 @@ fn the_tree_of_functions_names_the_setting_that_it_needs() {
     let cluster = sessions();
     let session = cluster.connect().unwrap();
     let text = output(tally().args(["functions", "--tree"]).arg(cluster.data_dir()));
-    assert!(text.contains("no function is timed"), "{text}");
+    assert!(text.contains("no functions are being timed"), "{text}");
     assert!(text.contains("ALTER SYSTEM SET pg_tally.function_edges = on"), "{text}");
     drop(session);
 }
@@ -205,7 +205,7 @@ fn short_waits_for_locks_are_counted_where_nobody_is_blocked() {
     waiting.join().unwrap().unwrap();
     let text = text();
     assert!(
-        text.starts_with("Nobody is blocked.\nWaits for locks since measuring began, "),
+        text.starts_with("No session is blocked.\nWaits for locks since measuring began, "),
         "{text}"
     );
     assert!(text.contains(" ago: ") && text.contains(", on average "), "{text}");

@@ -141,7 +141,7 @@ fn times_of_edges_are_those_that_the_program_reads_around_and_within_its_calls()
         );
     }
     let complaint = complaint(tally().args(["methods", "--callers=D.d"]).arg(abc.segment()), 1);
-    assert!(complaint.contains("no method \"D.d\" was called"), "{complaint}");
+    assert!(complaint.contains("no method \"D.d\" has completed a call"), "{complaint}");
     abc.end();
 }
 

@@ -228,7 +228,7 @@ fn what_is_wrong_is_reported_and_the_application_runs() {
     abc.until("ready");
     abc.finish();
     let errors = abc.end();
-    let measured = errors.find("measured already").unwrap_or_else(|| panic!("{errors}"));
+    let measured = errors.find("already measured").unwrap_or_else(|| panic!("{errors}"));
     let mut from = 0;
     for (options, expected) in wrong {
         let line = errors[from..].find("nothing is measured").map(|at| from + at);

@@ -235,6 +235,6 @@ fn a_report_has_a_trace_and_refuses_what_is_none() {
         complaint(tally().arg("report").arg(recording).args(["--trace", name]), 1)
     };
     let error = refused(&format!("{}\n15:56:37 process 7 Query", lines[0]));
-    assert!(error.contains("slow.jsonl: line 2 is none of"), "{error}");
-    assert!(refused("").contains("it is empty"));
+    assert!(error.contains("slow.jsonl: line 2 is not output of"), "{error}");
+    assert!(refused("").contains("the file is empty"));
 }

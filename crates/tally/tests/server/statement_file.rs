@@ -267,7 +267,9 @@ fn a_file_of_another_cluster_or_major_version_is_set_aside() {
     work(&cluster);
     cluster.stop(StopMode::Fast).unwrap();
     let good = fs::read(file(&cluster)).unwrap();
-    for (at, whose) in [(80, "another cluster"), (88, "another major version of PostgreSQL")] {
+    for (at, whose) in
+        [(80, "another database cluster"), (88, "another major version of PostgreSQL")]
+    {
         let mut bytes = good.clone();
         bytes[at] ^= 1;
         write(&cluster, &sealed(bytes));

@@ -229,9 +229,9 @@ fn what_cannot_be_replayed_is_an_error_with_a_reason() {
     assert!(once(&[], Path::new("/nowhere"), 1).contains("/nowhere"));
     assert!(once(&["--from", "00:02", "--to", "00:01"], &path, 2).contains("--from and --to"));
     assert!(once(&["--from", "2027-01-01"], &path, 2).contains("nothing was recorded"));
-    assert!(once(&["--host", "other"], &path, 2).contains("there is machine"));
+    assert!(once(&["--host", "other"], &path, 2).contains("hosts: machine"));
     assert!(once(&["--from", "soon"], &path, 2).contains("14:30"));
-    assert!(once(&["--speed", "0"], &path, 2).contains("0.125 to 1024"));
+    assert!(once(&["--speed", "0"], &path, 2).contains("between 0.125 and 1024"));
     assert!(once(&["--leaders"], &path, 2).contains("--leaders"));
     let without = support::complaint(support::tally().args(["top", "--speed", "2"]), 2);
     assert!(without.contains("--replay"), "{without}");

@@ -104,7 +104,7 @@ fn a_wide_terminal_has_all_columns_a_small_one_a_message_and_no_size_ends_it() {
     let seen = tmux.until_seen("HISTORY");
     assert!(!seen.contains("P50"), "{seen}");
     tmux.resize(20, 10);
-    tmux.until_seen("small: 40");
+    tmux.until_seen("small: at least 40");
     tmux.press(&["q"]);
     tmux.until_seen("ended with 0");
 }
@@ -116,7 +116,7 @@ fn a_screen_is_saved_as_text_and_json_and_never_overwrites_a_file() {
     ledger(&tmux);
     tmux.until_seen("IO:WALSync");
     tmux.press(&["p", "x"]);
-    tmux.until_seen("written: ./tally-top-ledger-");
+    tmux.until_seen("wrote ./tally-top-ledger-");
     tmux.press(&["X"]);
     tmux.until_seen(".json");
     tmux.press(&["x"]);
@@ -167,7 +167,7 @@ fn a_damaged_settings_file_is_reported_and_ignored() {
     let (_folder, path, _maker) = segment();
     let make = "mkdir -p settings/pgtally; echo 'sort = \"colour\"' > settings/pgtally/top.toml";
     let tmux = Tmux::run(120, 24, &format!("{make}; {}", top("", &path)));
-    let seen = tmux.until_seen("\"colour\" is no order; ignored");
+    let seen = tmux.until_seen("\"colour\" is not a sort order");
     assert!(seen.contains("0 Diagnoses"), "{seen}");
     tmux.press(&["Down"]);
     tmux.until("the message disappears", |seen| !seen.contains("ignored"));

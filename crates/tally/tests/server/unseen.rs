@@ -199,5 +199,5 @@ fn no_name_controls_a_terminal_or_forges_a_line() {
     }
     drop(client);
     let disabled = seen(&["disable", &target]);
-    assert!(!may || disabled.contains(&format!("of database {shown}")), "{disabled}");
+    assert!(!may || disabled.contains(&format!("in database {shown}")), "{disabled}");
 }

@@ -63,7 +63,11 @@ pub const NOT_RUN: &[Entry] = &[
         "tally report",
         "needs the results of a study, which take hours",
     ),
-    entry("docs/results.md", "", "measures for minutes or hours, and prints what the page says"),
+    entry(
+        "docs/measurements.md",
+        "",
+        "measures for minutes or hours, and prints what the page says",
+    ),
     entry(
         "docs/clock.md",
         "tally clock --verify",
@@ -189,7 +193,6 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     ),
     ("docs/fleet.md", "[--since -15min] [--interval 30s]", "--since -15min --interval 30s"),
     ("docs/fleet.md", "[--since -1h] [--interval 1min]", "--since -1h --interval 1min"),
-    ("docs/results.md", "[--set pg_tally.statements=none ...]", "--set pg_tally.statements=none"),
 ];
 
 /// The command with what stands for names and times in it.
