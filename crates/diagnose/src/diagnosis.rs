@@ -71,7 +71,7 @@ pub enum Rule {
     Replication,
     /// Parsing and planning take longer than executing.
     Planning,
-    /// JIT compilation takes most of a statement's time.
+    /// JIT compilation takes much of a statement's time.
     Jit,
     /// A statement has been running for minutes.
     LongStatement,

@@ -277,19 +277,19 @@ fn compiling(row: &StatementFigures) -> f64 {
     jit.generation_seconds + jit.inlining_seconds + jit.optimization_seconds + jit.emission_seconds
 }
 
-/// JIT compilation takes most of a statement's time.
+/// JIT compilation takes much of a statement's time.
 pub fn jit(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Share of the load.
     const MUCH: f64 = 0.1;
     /// Part of the statement's own time.
-    const MOST: f64 = 0.5;
+    const PART: f64 = 1.0 / 3.0;
     /// Less than this for a call is no trouble, seconds.
-    const EACH: f64 = 0.005;
+    const EACH: f64 = 0.002;
 
     // A part of it belongs to the executor's start, which is in no execution.
     let of_call = |row: &StatementFigures| time(row).max(row.execution.seconds).max(compiling(row));
     let suspect = |row: &&StatementFigures| {
-        compiling(row) >= MOST * of_call(row) && compiling(row) >= EACH * row.calls.max(1) as f64
+        compiling(row) >= PART * of_call(row) && compiling(row) >= EACH * row.calls.max(1) as f64
     };
     let suspects: Vec<_> = rows(case).filter(suspect).collect();
     let seconds: f64 = suspects.iter().map(|row| compiling(row)).sum();
