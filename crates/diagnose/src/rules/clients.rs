@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::locks::{name, parts};
+use super::names::{name, parts};
 use super::{bounds, harms, much};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Commits that wait for the WAL's device or for standbys.
 
-use super::locks::literal;
+use super::names::literal;
 use super::{bounds, harms};
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};

@@ -7,7 +7,7 @@ use view::units::{bytes, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind};
 
 use super::harms;
-use super::locks::{identifier, literal};
+use super::names::{identifier, literal};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Locks, heavyweight and lightweight, and transactions that hold them without need.
 
+use super::names::{identifier, literal, name};
 use super::{bounds, commits, harms, much};
 use crate::case::{is_of_client, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -247,21 +248,6 @@ fn advice(case: &Case<'_>, root: &Party) -> String {
     }
 }
 
-/// As SQL wants it, like quote_ident() but always quoted unless it is plainly a name.
-pub(super) fn identifier(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    match begins && name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
-    }
-}
-
-/// A string constant.
-pub(super) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 /// A session has a transaction open and does nothing.
 pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
     /// A transaction may wait for its client that long, seconds.
@@ -310,28 +296,6 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "locks",
         consequence_of: None,
     }]
-}
-
-/// "session 123 (application psql, user joe, database shop)".
-pub(super) fn name(session: &segment::interval::SessionRow) -> String {
-    let parts = parts(session);
-    match parts.is_empty() {
-        true => format!("session {}", session.pid),
-        false => format!("session {} ({})", session.pid, parts.join(", ")),
-    }
-}
-
-/// "application psql", "user joe", "database shop", "client 10.0.0.7".
-pub(super) fn parts(session: &segment::interval::SessionRow) -> Vec<String> {
-    let mut parts = Vec::new();
-    if !session.application.is_empty() {
-        parts.push(format!("application {}", session.application));
-    }
-    parts.extend(session.user.as_ref().map(|user| format!("user {user}")));
-    parts.extend(session.database.as_ref().map(|database| format!("database {database}")));
-    let client = session.client_address.as_ref().filter(|client| *client != "local");
-    parts.extend(client.map(|client| format!("client {client}")));
-    parts
 }
 
 /// What is known to help against contention for a lightweight lock, by tranche.

@@ -8,6 +8,7 @@ mod conditions;
 mod ledger;
 mod locks;
 mod memory;
+mod names;
 mod plans;
 mod reads;
 mod statements;

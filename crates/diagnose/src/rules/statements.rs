@@ -2,7 +2,7 @@
 //! Statements: what a single one reads, sorts, plans and compiles, and what fills their table.
 
 use super::harms;
-use super::locks::name;
+use super::names::name;
 use super::plans::{self, Reads};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};

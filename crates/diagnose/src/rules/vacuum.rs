@@ -4,7 +4,7 @@
 use view::units::{duration, percent, whole};
 use view::vacuum::{Holder, Table, Vacuum};
 
-use super::locks::literal;
+use super::names::literal;
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
