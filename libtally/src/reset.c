@@ -21,8 +21,9 @@ tally_reset(tally_segment *segment)
 	tally_reset_locked(segment);
 	tally_merge_unlock(segment);
 	TALLY_STOP("statements to be reset");
-	tally_statements_reset(segment, &all);
+	/* before they are reset, which may be interrupted */
 	__atomic_store_n(&segment->header->statements_since_ns, tally_realtime_ns(), __ATOMIC_RELAXED);
+	tally_statements_reset(segment, &all);
 	return 0;
 }
 

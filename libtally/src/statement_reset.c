@@ -126,6 +126,9 @@ tally_statements_reset_extremes(tally_segment *segment, const tally_statement_fi
 	tally_holder me;
 
 	TALLY_STOP("reset of extremes numbered");
+	/* at once, because a caller that is interrupted does not come back: an entry of a lower number would count in no extremes */
+	announce_extremes(header);
+	TALLY_STOP("writers know of a reset of extremes");
 	tally_holder_self(&me);
 	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
 	{
@@ -141,8 +144,6 @@ tally_statements_reset_extremes(tally_segment *segment, const tally_statement_fi
 				tally_statement_reset_extremes(segment, n, resets, now_us);
 		tally_set_unlock(tally_set_at(segment, s));
 	}
-	TALLY_STOP("extremes reset, writers do not know");
-	announce_extremes(header);
 }
 
 uint32_t

@@ -402,7 +402,7 @@ try_in_gap(const executable *module, const ElfW(Sym) *symbol, const char *name, 
 	can = detour_can(&function, reason, sizeof(reason));
 	assert_int_equal(can, strcmp(name, "switches_in_a_gap") == 0);
 	if (!can)
-		assert_non_null(strstr(reason, strcmp(name, "lies_in_a_gap") == 0 ? "what is loaded" : "cannot be moved"));
+		assert_non_null(strstr(reason, strcmp(name, "lies_in_a_gap") == 0 ? "the loaded part" : "cannot be moved"));
 	return false;
 }
 

@@ -144,7 +144,7 @@ test("a report of a newer version shows a message and leaves the tables unchange
     const page = await open(broken);
     assert.match(
         await page.locator(".complaint").innerText(),
-        /version 99; this page can draw versions up to 1/,
+        /version 99; this page supports versions up to 1/,
     );
     assert.equal(await page.locator("#table-statements tbody tr").count(), 40);
     await page.context().close();

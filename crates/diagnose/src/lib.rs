@@ -44,7 +44,12 @@ pub fn diagnose(case: &Case<'_>) -> Findings {
             None => (own, finding),
         })
         .collect();
-    placed.sort_by_key(|(at, finding)| (*at, finding.consequence_of.is_some()));
+    // Where its heaviest part would be, the cause first.
+    let mut first: Vec<usize> = (0..rules.len()).collect();
+    for (own, (at, _)) in placed.iter().enumerate() {
+        first[*at] = first[*at].min(own);
+    }
+    placed.sort_by_key(|(at, finding)| (first[*at], *at, finding.consequence_of.is_some()));
     Findings { problems: placed.into_iter().map(|(_, finding)| finding).collect(), limits }
 }
 

@@ -67,7 +67,10 @@ const CONDITIONS: [&str; 6] = [
     select 'slot', slot_name::text, database::text, slot_type || case when active then '' else ', inactive' end, 0::int8,
            greatest(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
                                     restart_lsn), 0)::int8, null::float8
-    from pg_replication_slots where restart_lsn is not null
+    from pg_replication_slots s
+    -- since 17, a standby has copies of its primary's slots, which nobody uses there
+    where restart_lsn is not null and wal_status is distinct from 'lost'
+      and not coalesce((to_jsonb(s) ->> 'synced')::bool, false)
     order by 6 desc limit 10",
     "/* tally */
     select 'prepared', gid, database::text, owner::text, 0::int8, 0::int8,
@@ -81,7 +84,7 @@ const CONDITIONS: [&str; 6] = [
     order by 5 desc limit 5",
     "/* tally */
     select 'deadlocks', '', datname::text, '', deadlocks::int8, 0::int8, null::float8
-    from pg_stat_database where datname is not null and deadlocks > 0",
+    from pg_stat_database where datname is not null",
     // Without a standby of those that are waited for, the setting itself.
     "/* tally */
     select 'standby', coalesce(r.application_name, s.names), null::text,
@@ -89,9 +92,11 @@ const CONDITIONS: [&str; 6] = [
            coalesce(greatest(pg_wal_lsn_diff(r.sent_lsn, r.flush_lsn), 0), 0)::int8, extract(epoch from r.flush_lag)::float8
     from (select current_setting('synchronous_standby_names') as names) s
     left join pg_stat_replication r on r.sync_state in ('sync', 'quorum', 'potential')
-    where s.names <> '' limit 10",
+    -- others see no states of walsenders
+    where s.names <> '' and pg_has_role('pg_read_all_stats', 'usage')
+    order by r.sync_state = 'potential', 6 desc limit 10",
     "/* tally */
-    select 'throttled', substring(query from '^autovacuum: (?:VACUUM |ANALYZE )*(.*)$'), datname::text,
+    select 'throttled', substring(query from '^autovacuum: (?:VACUUM |ANALYZE )*(.*?)(?: [(]to prevent wraparound[)])?$'), datname::text,
            'autovacuum_vacuum_cost_delay = '
            || case current_setting('autovacuum_vacuum_cost_delay') when '-1' then current_setting('vacuum_cost_delay')
               else current_setting('autovacuum_vacuum_cost_delay') end
@@ -107,21 +112,26 @@ const CONDITIONS: [&str; 6] = [
 /// 250 bytes there.
 const CONDITIONS_OF_DATABASE: [&str; 2] = [
     "/* tally */
-    select 'catalog', relname::text, current_database()::text, '', n_live_tup::int8, pg_relation_size(relid)::int8, null::float8
-    from pg_stat_sys_tables
-    where schemaname = 'pg_catalog'
-      and relname in ('pg_class', 'pg_attribute', 'pg_type', 'pg_depend', 'pg_index', 'pg_attrdef', 'pg_constraint',
+    select 'catalog', s.relname::text, current_database()::text, '', greatest(n_live_tup, c.reltuples)::int8,
+           pg_relation_size(relid)::int8, null::float8
+    from pg_stat_sys_tables s join pg_class c on c.oid = s.relid
+    -- after a crash, the statistics know of no rows
+    where s.schemaname = 'pg_catalog' and c.reltuples > 0 and not pg_is_in_recovery()
+      and s.relname in ('pg_class', 'pg_attribute', 'pg_type', 'pg_depend', 'pg_index', 'pg_attrdef', 'pg_constraint',
                       'pg_shdepend', 'pg_largeobject_metadata', 'pg_sequence')
-      and pg_relation_size(relid) > 16 * 1024 * 1024 and pg_relation_size(relid) > 4 * 250 * n_live_tup
+      and pg_relation_size(relid) > 16 * 1024 * 1024 and pg_relation_size(relid) > 4 * 250 * greatest(n_live_tup, c.reltuples)
     order by 6 desc limit 3",
     "/* tally */
     select 'statistics',
-           case schemaname when 'public' then '' else quote_ident(schemaname) || '.' end || quote_ident(relname),
+           case s.schemaname when 'public' then '' else quote_ident(s.schemaname) || '.' end || quote_ident(s.relname),
            current_database()::text, '', n_live_tup::int8, n_mod_since_analyze::int8,
            extract(epoch from clock_timestamp() - greatest(last_analyze, last_autoanalyze))::float8
-    from pg_stat_user_tables
+    from pg_stat_user_tables s join pg_class c on c.oid = s.relid
+    -- the statistics of a table that was analyzed before a crash are gone, but reltuples is not; autovacuum needs a minute or two
     where n_live_tup >= 1000
-      and (greatest(last_analyze, last_autoanalyze) is null or n_mod_since_analyze >= greatest(n_live_tup, 1000))
+      and (greatest(last_analyze, last_autoanalyze) is null and (c.reltuples < 0 or n_live_tup >= 2 * c.reltuples)
+           or n_mod_since_analyze >= greatest(n_live_tup, 1000)
+              and greatest(last_analyze, last_autoanalyze) < clock_timestamp() - interval '3 min')
     order by n_mod_since_analyze desc limit 10",
 ];
 
@@ -222,7 +232,7 @@ fn of_server(access: &Access) -> Option<Vacuum> {
                      where d.datallowconn and not d.datistemplate order by s.tup_updated + s.tup_deleted desc limit $1";
     let names = first.query(databases, &[&DATABASES]).ok()?;
     let mut conditions = conditions(&mut first, &CONDITIONS);
-    let free = free_for_wal(&mut first);
+    let free = matches!(access, Access::Socket(_)).then(|| free_for_wal(&mut first)).flatten();
     for slot in conditions.iter_mut().filter(|it| it.kind == ConditionKind::Slot) {
         slot.count = free.unwrap_or(0);
     }

@@ -32,6 +32,8 @@ pub fn add(answer: &Vacuum, batch: &mut Batch) {
         database: holder.database.as_deref().map(Into::into),
         ..SnapshotRow::default()
     }));
+    // Otherwise an answer without conditions would leave the former ones as the last.
+    batch.conditions.push(ConditionRow { kind: "asked".into(), ..ConditionRow::default() });
     batch.conditions.extend(answer.conditions.iter().map(|condition| ConditionRow {
         kind: condition.kind.name().into(),
         name: condition.name.as_str().into(),

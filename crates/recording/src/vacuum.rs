@@ -32,7 +32,7 @@ table! {
 table! {
     /// A condition of the server or of one of its objects that no wait shows.
     ConditionRow in "conditions" by |a, b| (&a.kind, &a.database, &a.name, a.frame).cmp(&(&b.kind, &b.database, &b.name, b.frame));
-    kind: Arc<str>, Text, "`slot`, `prepared`, `age`, `deadlocks`, `standby`, `throttled`, `catalog` or `statistics`; it says what the other columns mean.";
+    kind: Arc<str>, Text, "`slot`, `prepared`, `age`, `deadlocks`, `standby`, `throttled`, `catalog` or `statistics`, which say what the other columns mean; `asked`: the server was queried, so a time with no other row has no condition.";
     name: Arc<str>, Text, "Name of the slot, gid, standby or table; empty for `age` and `deadlocks`.";
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<Arc<str>>, Text, "Its database; null if it belongs to none.";

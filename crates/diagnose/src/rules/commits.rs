@@ -69,14 +69,18 @@ fn bound(case: &Case<'_>, sync: f64, share: &str) -> String {
     let commits = &case.interval().commits;
     let rate = count(commits.count as f64 / case.length());
     let under_way = commits.sync.seconds / case.length();
-    let fits = match under_way {
-        part if part >= 0.95 => ", one after the other without a pause".to_owned(),
-        part => format!(", {} % of the time", percent(part)),
+    let syncs = match under_way {
+        part if part <= 0.0 => String::new(),
+        part if part >= 0.95 => {
+            format!(": a sync takes {}, and one follows the other without a pause", duration(sync))
+        }
+        part => format!(
+            ": a sync takes {}, and one is under way {} % of the time",
+            duration(sync),
+            percent(part)
+        ),
     };
-    format!(
-        "commits, {rate}/s, wait for the WAL {share} % of the sessions' time: a sync takes {}{fits}.",
-        duration(sync)
-    )
+    format!("commits, {rate}/s, wait for the WAL {share} % of the sessions' time{syncs}.")
 }
 
 /// Commits wait for synchronous standbys.
@@ -103,7 +107,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     let share = percent(case.share(seconds));
     let text = match replication.count {
         0 => format!(
-            "No commit has completed for {}: all wait for {who}, {share} % of the sessions' time.",
+            "No commit that waits for a standby has completed for {}: all wait for {who}, {share} % of the sessions' time.",
             duration(case.length()),
         ),
         _ => format!(
@@ -127,9 +131,16 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
              pg_stat_replication. write_lag is the network, flush_lag the standby's device, replay_lag its recovery."
         }
     };
+    // A synchronous standby takes its time by its nature.
+    let is_slow =
+        replication.count == 0 || replication.mean_seconds.is_none_or(|mean| mean >= SLOW_SYNC);
+    let (kind, text) = match is_slow {
+        true => (Kind::Problem, text),
+        false => (Kind::Limit, text.replacen("Commits", "commits", 1)),
+    };
     vec![Diagnosis {
         rule: Rule::Replication,
-        kind: Kind::Problem,
+        kind,
         text,
         seconds,
         share: Some(case.share(seconds)),

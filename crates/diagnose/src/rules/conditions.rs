@@ -2,6 +2,7 @@
 //! What the server's own views say, and no wait shows: replication slots, prepared transactions, transaction IDs, deadlocks,
 //! autovacuum that sleeps, bloated catalogs, missing statistics.
 
+use segment::WaitClass;
 use view::statements::StatementFigures;
 use view::units::{bytes, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind};
@@ -171,13 +172,15 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
 /// The server had to end transactions that blocked each other.
 pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
     let found: Vec<&Condition> = all(case, ConditionKind::Deadlocks).collect();
-    let count: i64 = found.iter().map(|it| it.count).sum();
-    let victims: Vec<&StatementFigures> = case
-        .all_statement_rows()
-        .filter(|row| row.failed.get(ROLLBACK).is_some_and(|failures| *failures > 0))
-        .collect();
     let Some(most) = found.iter().max_by_key(|it| it.count) else { return Vec::new() };
-    let number = match count {
+    // Serialization failures have the same class: where there are more than deadlocks, they are not of these.
+    let is_victim = |row: &&StatementFigures| {
+        let failures = row.failed.get(ROLLBACK).copied().unwrap_or(0);
+        let may_be = u64::try_from(most.count).is_ok_and(|count| failures <= count);
+        failures > 0 && may_be && Some(&row.database) == most.database.as_ref()
+    };
+    let victims: Vec<&StatementFigures> = case.all_statement_rows().filter(is_victim).collect();
+    let number = match most.count {
         1 => "A deadlock occurred".to_owned(),
         n => format!("{} deadlocks occurred", whole(u64::try_from(n).unwrap_or(0))),
     };
@@ -185,8 +188,9 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
     let mut evidence: Vec<String> = victims
         .iter()
         .take(3)
-        .map(|row| {
-            format!("{} executions of {} were rolled back.", row.failed[ROLLBACK], words(row))
+        .map(|row| match row.failed[ROLLBACK] {
+            1 => format!("1 execution of {} was rolled back.", words(row)),
+            n => format!("{n} executions of {} were rolled back.", words(row)),
         })
         .collect();
     evidence.push(
@@ -216,21 +220,33 @@ const ROLLBACK: &str = "40";
 pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of a worker's time.
     const MOST: f64 = 0.5;
+    /// Every vacuum sleeps a little: one that lasts this long is held up, seconds ...
+    const LONG: f64 = 60.0;
+    /// ... and this long, where its own time is not known.
+    const VERY_LONG: f64 = 600.0;
+    /// Its table has this many times the dead rows at which it should come.
+    const BEHIND: f64 = 5.0;
 
     let Some(answer) = case.vacuum else { return Vec::new() };
     let worker = all(case, ConditionKind::Throttled).find_map(|worker| {
         let name = worker.name.trim();
         let short = name.strip_prefix("public.").unwrap_or(name);
         let of_worker = |table: &&view::vacuum::Table| {
-            table.name == short && worker.database.as_ref().is_none_or(|it| *it == table.database)
+            table.name.replace('"', "") == short
+                && worker.database.as_ref().is_none_or(|it| *it == table.database)
         };
         let table = answer.tables.iter().find(of_worker)?;
+        let lasts = worker.seconds.unwrap_or(0.0);
+        if lasts < LONG || (table.dead_rows as f64) < BEHIND * table.threshold {
+            return None;
+        }
         let session = case.live_sessions().find(|row| i64::from(row.pid) == worker.count);
         let asleep = session.map(|row| {
             let slept = row.accounts.iter().filter(|a| &*a.activity == "Timeout:VacuumDelay");
             slept.map(|a| a.seconds).sum::<f64>() / row.lived_seconds.max(1e-9)
         });
-        asleep.is_none_or(|part| part >= MOST).then_some((worker, table, asleep))
+        let is_held_up = asleep.map_or(lasts >= VERY_LONG, |part| part >= MOST);
+        is_held_up.then_some((worker, table, asleep))
     });
     let Some((worker, table, asleep)) = worker else { return Vec::new() };
     let since = worker.seconds.map_or(String::new(), |it| format!(" for {}", duration(it)));
@@ -303,11 +319,21 @@ pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
             !before && !after
         })
     };
+    // What is loaded, dumped or maintained takes as long as the table is large.
+    let reads = |text: &str| {
+        let text = text.trim_start_matches(['(', ' ']).to_ascii_uppercase();
+        ["SELECT", "WITH", "UPDATE", "DELETE", "MERGE"].iter().any(|word| text.starts_with(word))
+    };
     let length = case.length();
     // Statements that are over, and those that go on.
     let done = case.all_statement_rows().filter(|row| {
-        let each = row.execution.mean_seconds.unwrap_or(0.0);
-        each >= SLOW && harms(case, row.seconds.max(row.execution.seconds), MUCH)
+        // Waits for locks say nothing about its plan.
+        let locks = row.activities.iter().filter(|a| a.class == WaitClass::Lock);
+        let locks: f64 = locks.map(|a| a.seconds).sum();
+        let each = (row.execution.seconds - locks) / row.calls.max(1) as f64;
+        reads(row.text())
+            && each >= SLOW
+            && harms(case, row.seconds.max(row.execution.seconds), MUCH)
     });
     let done = done.map(|row| {
         (
@@ -319,7 +345,7 @@ pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
     });
     let current = case.current().iter().filter(|row| row.seconds >= 10.0);
     let current = current.filter_map(|row| {
-        let text = row.query.as_deref()?;
+        let text = row.query.as_deref().filter(|text| reads(text))?;
         let shown = view::statements::beginning(text, 70);
         Some((
             text.to_owned(),

@@ -163,8 +163,14 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
             (Kind::Problem, text, root.map_or_else(|| HOT.to_owned(), |root| advice(case, root)))
         }
         false => {
+            let first = waits.first().map_or("", |row| &*row.activity);
+            let of_rows = ["Lock:transactionid", "Lock:tuple"];
+            let what = match of_rows.iter().any(|name| wait_names::is(first, name)) {
+                true => "rows that several sessions change",
+                false => first,
+            };
             let text = format!(
-                "rows that several sessions change: they wait for each other {} % of their time, {} each.",
+                "{what}: sessions wait for each other {} % of their time, {} each.",
                 percent(case.share(seconds)),
                 duration(seconds / ended.max(1) as f64)
             );

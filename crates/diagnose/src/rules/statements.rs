@@ -153,12 +153,16 @@ fn files_of(files: u64, size: f64, written: f64) -> String {
     format!("{} in {} {unit}{passes}", bytes(size), count(files as f64))
 }
 
+/// More work_mem than this is not advised, MB: each sort and hash of a statement may take as much.
+const MOST_MEMORY: f64 = 1024.0;
+
 /// Sorts and hashes that do not fit into work_mem.
 pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Share of the load.
     const MUCH: f64 = 0.2;
 
-    let with: Vec<&StatementFigures> = rows(case).filter(|row| spills(row)).collect();
+    let with: Vec<&StatementFigures> =
+        rows(case).filter(|row| spills(row) && is_planned(row)).collect();
     let seconds: f64 = with.iter().map(|row| row.seconds).sum();
     let Some(worst) = with.first().filter(|_| harms(case, seconds, MUCH)) else {
         return Vec::new();
@@ -189,12 +193,21 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
             ),
             format!("Sessions waited for these files for {}.", duration(waits)),
         ],
-        advice: format!(
-            "For this statement: SET LOCAL work_mem = '{}MB' (the files of a call have {}). Or let it sort less: an index in the \
-             required order, fewer columns, a LIMIT.",
-            (2.0 * of_worst / worst.calls.max(1) as f64 / MB).ceil().max(1.0),
-            bytes(of_worst / worst.calls.max(1) as f64)
-        ),
+        advice: {
+            let of_call = of_worst / worst.calls.max(1) as f64;
+            let enough = (2.0 * of_call / MB).ceil().max(1.0);
+            let less = "let it sort less: an index in the required order, fewer columns, a LIMIT.";
+            match enough <= MOST_MEMORY {
+                true => format!(
+                    "For this statement: SET LOCAL work_mem = '{enough}MB' (the files of a call have {}). Or {less}",
+                    bytes(of_call)
+                ),
+                false => format!(
+                    "The files of a call have {}, too much for work_mem: {less}",
+                    bytes(of_call)
+                ),
+            }
+        },
         confidence: Confidence::Likely,
         section: "statements",
         consequence_of: None,
@@ -218,7 +231,11 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
     // What a statement that writes takes beside its execution may be its commit.
     let before = |row: &StatementFigures| match row.wal.records {
         0 => {
-            let rest = row.seconds - row.execution.seconds - compiling(row) - unfinished(row);
+            // A statement waits for its tables' locks in parse analysis.
+            let locks = row.activities.iter().filter(|a| a.class == WaitClass::Lock);
+            let locks: f64 = locks.map(|a| a.seconds).sum();
+            let rest =
+                row.seconds - row.execution.seconds - compiling(row) - unfinished(row) - locks;
             rest.max(row.planning.seconds)
         }
         _ => row.planning.seconds,

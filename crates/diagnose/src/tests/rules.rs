@@ -231,11 +231,11 @@ fn a_load_that_commits_and_shares_a_row_is_healthy() {
     let found = crate::diagnose(&case(&healthy)).limits;
     assert_eq!(
         found[1].headline(),
-        "Limit: rows that several sessions change: they wait for each other 40.0 % of their time, 2 ms each."
+        "Limit: rows that several sessions change: sessions wait for each other 40.0 % of their time, 2 ms each."
     );
     assert_eq!(
         found[0].headline(),
-        "Limit: commits, 1k/s, wait for the WAL 48.0 % of the sessions' time: a sync takes 1.10 ms, 90.0 % of the time."
+        "Limit: commits, 1k/s, wait for the WAL 48.0 % of the sessions' time: a sync takes 1.10 ms, and one is under way 90.0 % of the time."
     );
     // The same row, held for longer than the commits take.
     assert_eq!(rules(&diagnose(&case(&load(500)))), [Rule::Locks]);
