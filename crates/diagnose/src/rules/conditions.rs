@@ -176,7 +176,8 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
     // Serialization failures have the same class: where there are more than deadlocks, they are not of these.
     let is_victim = |row: &&StatementFigures| {
         let failures = row.failed.get(ROLLBACK).copied().unwrap_or(0);
-        let may_be = u64::try_from(most.count).is_ok_and(|count| failures <= count);
+        // The statements are read a little earlier or later.
+        let may_be = failures as f64 <= 1.1 * most.count as f64 + 2.0;
         failures > 0 && may_be && Some(&row.database) == most.database.as_ref()
     };
     let victims: Vec<&StatementFigures> = case.all_statement_rows().filter(is_victim).collect();

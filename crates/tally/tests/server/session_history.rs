@@ -279,8 +279,8 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
     tmux.press(&["Escape"]);
     tmux.until_seen("BEHIND");
     tmux.press(&["Down", "Enter"]);
-    let seen = tmux.until_seen("Waits for ");
-    assert!(seen.contains("Blocked by") && seen.contains(", postgres@postgres), "), "{seen}");
+    let seen = tmux.until_seen("Blocked by");
+    assert!(seen.contains("Waits for ") && seen.contains(", postgres@postgres), "), "{seen}");
 }
 
 /// A report on it starts with the session that blocked the most, as `tally doctor` does live.
