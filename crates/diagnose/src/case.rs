@@ -9,7 +9,7 @@ use view::statements::{
     beginning, ActivityRow, CurrentRow, PlanRow, StatementFigures, StatementsTable,
 };
 use view::units::percent;
-use view::vacuum::Vacuum;
+use view::vacuum::{Condition, ConditionKind, Vacuum};
 use view::Reading;
 
 /// A statement with less of something is not the one to look at.
@@ -125,6 +125,17 @@ impl<'c> Case<'c> {
     /// The statement for which a session works, or the one whose message it handles.
     pub(crate) fn current(&self) -> &'c [CurrentRow] {
         self.statements.map_or(&[], |table| &table.current)
+    }
+
+    /// What the server's own views say of this kind.
+    pub(crate) fn conditions(&self, kind: ConditionKind) -> impl Iterator<Item = &'c Condition> {
+        self.vacuum.into_iter().flat_map(move |answer| answer.conditions(kind))
+    }
+
+    /// WAL of clients' statements, bytes per second.
+    pub(crate) fn wal_rate(&self) -> f64 {
+        let bytes: u64 = self.statement_rows().map(|row| row.wal.bytes).sum();
+        bytes as f64 / self.length()
     }
 
     /// Measured time.

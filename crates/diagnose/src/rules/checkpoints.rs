@@ -98,8 +98,7 @@ fn advice(case: &Case<'_>, apart: f64) -> String {
     const GB: f64 = 1024.0 * 1024.0 * 1024.0;
     const WAL_FILE: f64 = 16.0 * 1024.0 * 1024.0;
 
-    let bytes: u64 = case.statement_rows().map(|row| row.wal.bytes).sum();
-    let rate = bytes as f64 / case.length();
+    let rate = case.wal_rate();
     // Each of these checkpoints came after a file of WAL at least: less is not all WAL, as statements that go on are not counted.
     let set = match rate * apart >= WAL_FILE {
         false => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()),

@@ -90,11 +90,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let replication = &case.interval().commits.replication;
-    let standbys: Vec<&Condition> = case
-        .vacuum
-        .into_iter()
-        .flat_map(|answer| answer.conditions(ConditionKind::Standby))
-        .collect();
+    let standbys: Vec<&Condition> = case.conditions(ConditionKind::Standby).collect();
     let connected: Vec<&Condition> = standbys.iter().copied().filter(|it| it.count != 0).collect();
     let who = match (connected.first(), standbys.first()) {
         (Some(it), _) => format!("standby {} (walsender {})", it.name, it.count),

@@ -8,14 +8,9 @@ use view::units::{bytes, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind};
 
 use super::harms;
-use super::names::{identifier, literal};
+use super::names::{command, identifier, literal};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
-
-/// The conditions of a kind, as the server has them.
-fn all<'c>(case: &Case<'c>, kind: ConditionKind) -> impl Iterator<Item = &'c Condition> {
-    case.vacuum.into_iter().flat_map(move |answer| answer.conditions(kind))
-}
 
 /// A problem that takes no time of sessions at the moment.
 fn standing(rule: Rule, text: String, evidence: Vec<String>, advice: String) -> Diagnosis {
@@ -37,11 +32,6 @@ fn database(condition: &Condition) -> String {
     condition.database.as_ref().map_or(String::new(), |name| format!(" of database {name}"))
 }
 
-/// WAL that statements write, bytes per second.
-fn wal_rate(case: &Case<'_>) -> f64 {
-    case.statement_rows().map(|row| row.wal.bytes as f64).sum::<f64>() / case.length()
-}
-
 /// A slot that nobody uses, or that lags far behind, retains WAL until the device is full.
 pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     /// What an inactive slot may retain: two files of WAL.
@@ -52,10 +42,10 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     let retains = |slot: &&Condition| {
         slot.bytes >= if slot.state.ends_with("inactive") { LITTLE } else { MUCH }
     };
-    let mut found: Vec<&Condition> = all(case, ConditionKind::Slot).filter(retains).collect();
+    let mut found: Vec<&Condition> = case.conditions(ConditionKind::Slot).filter(retains).collect();
     found.sort_by_key(|slot| std::cmp::Reverse(slot.bytes));
     let Some(worst) = found.first() else { return Vec::new() };
-    let rate = wal_rate(case);
+    let rate = case.wal_rate();
     let full = (worst.count > 0 && rate > 0.0).then(|| worst.count as f64 / rate);
     let mut evidence = Vec::new();
     if worst.count > 0 {
@@ -108,7 +98,7 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
         .blocking
         .is_some_and(|forest| forest.roots.iter().any(|root| root.pid == 0 && root.waiters > 0));
     let mut found: Vec<&Condition> =
-        all(case, ConditionKind::Prepared).filter(|it| age(it) >= LONG || blocks).collect();
+        case.conditions(ConditionKind::Prepared).filter(|it| age(it) >= LONG || blocks).collect();
     found.sort_by(|a, b| age(b).total_cmp(&age(a)));
     let Some(oldest) = found.first() else { return Vec::new() };
     let others = match found.len() {
@@ -143,7 +133,7 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
     const END: i64 = i32::MAX as i64 - 3_000_000;
 
     let age = |it: &Condition| it.count.max(it.bytes);
-    let oldest = all(case, ConditionKind::Age).max_by_key(|it| age(it));
+    let oldest = case.conditions(ConditionKind::Age).max_by_key(|it| age(it));
     let Some(oldest) = oldest.filter(|it| age(it) >= OLD) else { return Vec::new() };
     let name = oldest.database.clone().unwrap_or_default();
     let what = match oldest.count >= oldest.bytes {
@@ -171,7 +161,7 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// The server had to end transactions that blocked each other.
 pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
-    let found: Vec<&Condition> = all(case, ConditionKind::Deadlocks).collect();
+    let found: Vec<&Condition> = case.conditions(ConditionKind::Deadlocks).collect();
     let Some(most) = found.iter().max_by_key(|it| it.count) else { return Vec::new() };
     // Serialization failures have the same class: where there are more than deadlocks, they are not of these.
     let is_victim = |row: &&StatementFigures| {
@@ -229,7 +219,7 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
     const BEHIND: f64 = 5.0;
 
     let Some(answer) = case.vacuum else { return Vec::new() };
-    let worker = all(case, ConditionKind::Throttled).find_map(|worker| {
+    let worker = case.conditions(ConditionKind::Throttled).find_map(|worker| {
         let name = worker.name.trim();
         let short = name.strip_prefix("public.").unwrap_or(name);
         let of_worker = |table: &&view::vacuum::Table| {
@@ -274,7 +264,7 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// A table of the catalog is mostly empty pages, which each look-up and each new session read.
 pub fn catalog_bloat(case: &Case<'_>) -> Vec<Diagnosis> {
-    let mut found: Vec<&Condition> = all(case, ConditionKind::Catalog).collect();
+    let mut found: Vec<&Condition> = case.conditions(ConditionKind::Catalog).collect();
     found.sort_by_key(|table| std::cmp::Reverse(table.bytes));
     let Some(worst) = found.first() else { return Vec::new() };
     let evidence = found.iter().skip(1).take(3).map(|table| {
@@ -322,15 +312,13 @@ pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     // What is loaded, dumped or maintained takes as long as the table is large.
     let reads = |text: &str| {
-        let text = text.trim_start_matches(['(', ' ']).to_ascii_uppercase();
-        ["SELECT", "WITH", "UPDATE", "DELETE", "MERGE"].iter().any(|word| text.starts_with(word))
+        matches!(command(text).as_str(), "SELECT" | "WITH" | "UPDATE" | "DELETE" | "MERGE")
     };
     let length = case.length();
     // Statements that are over, and those that go on.
     let done = case.all_statement_rows().filter(|row| {
         // Waits for locks say nothing about its plan.
-        let locks = row.activities.iter().filter(|a| a.class == WaitClass::Lock);
-        let locks: f64 = locks.map(|a| a.seconds).sum();
+        let locks = row.split.class(WaitClass::Lock);
         let each = (row.execution.seconds - locks) / row.calls.max(1) as f64;
         reads(row.text())
             && each >= SLOW
@@ -356,7 +344,7 @@ pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
         ))
     });
     let slow: Vec<_> = done.chain(current).collect();
-    let found = all(case, ConditionKind::Statistics).find_map(|table| {
+    let found = case.conditions(ConditionKind::Statistics).find_map(|table| {
         let uses = |it: &&(String, Option<String>, String, f64)| {
             let here = it.1.is_none() || it.1 == table.database;
             here && names(&it.0, &table.name)

@@ -199,9 +199,7 @@ const HOT: &str = "See who holds the locks (tally blocking). Keep transactions s
 fn advice(case: &Case<'_>, root: &Party) -> String {
     let lock = root.longest().and_then(|party| party.wait.as_ref()).map(|wait| wait.lock_type);
     if root.pid == 0 {
-        let conditions =
-            case.vacuum.into_iter().flat_map(|answer| answer.conditions(ConditionKind::Prepared));
-        let known: Vec<_> = conditions.collect();
+        let known: Vec<_> = case.conditions(ConditionKind::Prepared).collect();
         return match known.as_slice() {
             [one] => format!(
                 "Ask its transaction manager for the outcome, then COMMIT PREPARED {gid}, or ROLLBACK PREPARED {gid} (in database {}).",
@@ -232,11 +230,8 @@ fn advice(case: &Case<'_>, root: &Party) -> String {
     };
     match root.state {
         Some(state) if state.starts_with("idle") => {
-            let timeout = match (state, &root.user) {
-                ("idle in transaction", Some(user)) => format!(
-                    " To prevent it: ALTER ROLE {} SET idle_in_transaction_session_timeout = '1min'.",
-                    identifier(user)
-                ),
+            let timeout = match state {
+                "idle in transaction" => timeout(root.user.as_deref()),
                 _ => String::new(),
             };
             format!(
@@ -252,6 +247,16 @@ fn advice(case: &Case<'_>, root: &Party) -> String {
         }
         _ => later.to_owned(),
     }
+}
+
+/// What keeps sessions of this user from staying idle in a transaction.
+fn timeout(user: Option<&str>) -> String {
+    user.map_or_else(String::new, |user| {
+        format!(
+            " To prevent it: ALTER ROLE {} SET idle_in_transaction_session_timeout = '1min'.",
+            identifier(user)
+        )
+    })
 }
 
 /// A session has a transaction open and does nothing.
@@ -274,13 +279,7 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
         1 => String::new(),
         n => format!(", and {} more for over a minute", n - 1),
     };
-    let timeout = match &oldest.user {
-        Some(user) => format!(
-            " To prevent it: ALTER ROLE {} SET idle_in_transaction_session_timeout = '1min'.",
-            identifier(user)
-        ),
-        None => String::new(),
-    };
+    let timeout = timeout(oldest.user.as_deref());
     vec![Diagnosis {
         rule: Rule::IdleInTransaction,
         kind: Kind::Problem,

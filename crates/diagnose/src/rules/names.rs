@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How sentences name sessions, and how SQL in advice names objects.
+//! How sentences name sessions, how SQL in advice names objects, and which command a text is.
 
 use segment::interval::SessionRow;
 
@@ -38,4 +38,39 @@ pub(super) fn parts(session: &SessionRow) -> Vec<String> {
     let client = session.client_address.as_ref().filter(|client| *client != "local");
     parts.extend(client.map(|client| format!("client {client}")));
     parts
+}
+
+/// The command of a statement, in capitals: the first word behind comments and parentheses.
+pub(super) fn command(text: &str) -> String {
+    let mut rest = text.trim_start_matches(|c: char| c == '(' || c.is_whitespace());
+    loop {
+        let after = match (rest.strip_prefix("/*"), rest.strip_prefix("--")) {
+            (Some(comment), _) => comment.split_once("*/"),
+            (_, Some(comment)) => comment.split_once('\n'),
+            _ => break,
+        };
+        let after = after.map_or("", |(_, after)| after);
+        rest = after.trim_start_matches(|c: char| c == '(' || c.is_whitespace());
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    rest[..end].to_ascii_uppercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_behind_comments_and_parentheses() {
+        for (text, expected) in [
+            ("select 1", "SELECT"),
+            ("/* app */ -- of mine\n ((select 1) union select 2)", "SELECT"),
+            ("with(t) as x", "WITH"),
+            ("/* without an end", ""),
+            ("-- nor this", ""),
+            ("", ""),
+        ] {
+            assert_eq!(command(text), expected, "{text}");
+        }
+    }
 }

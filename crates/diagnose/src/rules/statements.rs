@@ -2,7 +2,7 @@
 //! Statements: what a single one reads, sorts, plans and compiles, and what fills their table.
 
 use super::harms;
-use super::names::name;
+use super::names::{command, name};
 use super::plans::{self, Reads};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -23,25 +23,17 @@ fn spills(row: &StatementFigures) -> bool {
     row.temp_bytes > 0 || row.blocks.temp_written > 0
 }
 
-/// The command that a text begins with, in capitals.
-fn command(row: &StatementFigures) -> String {
-    let text = view::statements::one_line(row.text());
-    let text = text.trim_start_matches(['(', ' ']);
-    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
-    text[..end].to_ascii_uppercase()
-}
-
 /// Whether it is planned: utility statements are not, and no index would help them.
 fn is_planned(row: &StatementFigures) -> bool {
     matches!(
-        command(row).as_str(),
+        command(row.text()).as_str(),
         "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "WITH" | "VALUES" | "TABLE"
     )
 }
 
 /// How to see its plan without changing anything.
 fn explain(row: &StatementFigures) -> &'static str {
-    match command(row).as_str() {
+    match command(row.text()).as_str() {
         "SELECT" | "VALUES" | "TABLE" => "EXPLAIN (ANALYZE, BUFFERS)",
         _ => "BEGIN; EXPLAIN (ANALYZE, BUFFERS) ...; ROLLBACK",
     }
@@ -232,8 +224,7 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
     let before = |row: &StatementFigures| match row.wal.records {
         0 => {
             // A statement waits for its tables' locks in parse analysis.
-            let locks = row.activities.iter().filter(|a| a.class == WaitClass::Lock);
-            let locks: f64 = locks.map(|a| a.seconds).sum();
+            let locks = row.split.class(WaitClass::Lock);
             let rest =
                 row.seconds - row.execution.seconds - compiling(row) - unfinished(row) - locks;
             rest.max(row.planning.seconds)
@@ -369,10 +360,8 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     // Those that maintain, load or dump a table take as long as the table is large.
     let reads = |row: &&CurrentRow| {
-        let text = text(row).trim_start_matches(['(', ' ']).to_ascii_uppercase();
-        ["SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "MERGE"]
-            .iter()
-            .any(|command| text.starts_with(command))
+        let command = row.query.as_deref().map(command).unwrap_or_default();
+        matches!(command.as_str(), "SELECT" | "WITH" | "UPDATE" | "DELETE" | "INSERT" | "MERGE")
     };
     let mut rows: Vec<&CurrentRow> = case
         .current()

@@ -273,6 +273,7 @@ fn planning_is_long_if_it_is_longer_than_executing_and_takes_a_millisecond() {
         statements.current.clear();
         let row = &mut statements.rows[0];
         row.activities.clear();
+        row.split = Split::default();
         (row.calls, row.counters.wal.records) = (calls, wal);
         [row.planning.seconds, row.execution.seconds, row.seconds] = seconds;
         rules(&of_statements(10.0, &statements))
