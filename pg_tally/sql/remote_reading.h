@@ -28,7 +28,7 @@ typedef struct remote_reading
 	uint64	   *ticks;				/* of each slot: up to when what runs in it was seen to run; 0: no live owner */
 	uint64	   *flushes;			/* of each set, when the reading began */
 	tally_head *heads;				/* space for a book's */
-	bits8	   *applications;		/* which statements that the role may see have: a bit for each entry of the directory */
+	uint8	   *applications;		/* which statements that the role may see have: a bit for each entry of the directory */
 } remote_reading;
 
 /* The role may see a statement with that key, and so the name of its application. */
