@@ -11,6 +11,9 @@ pub struct CallChange {
     /// B relative to A, minus one.
     #[serde(rename = "call_relative")]
     pub relative: f64,
+    /// The change of all other statements, which is not part of it; 0 if they are too few to tell.
+    #[serde(rename = "call_common")]
+    pub common: f64,
     /// Half-width of its 95 % confidence interval.
     #[serde(rename = "call_half_width")]
     pub half_width: f64,

@@ -101,6 +101,7 @@ pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Op
             let change = change - common;
             Some(CallChange {
                 relative: change.exp_m1(),
+                common: common.exp_m1(),
                 half_width: change.exp() * precision.half_width().sinh(),
                 p: precision.p(change),
                 detectable: precision.detectable(each).exp_m1(),

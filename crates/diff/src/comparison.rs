@@ -241,10 +241,26 @@ impl ComparisonRow {
         self.change.verdict.is_real() || self.call.is_some_and(|call| call.verdict.is_real())
     }
 
+    /// Whether a statement's time per unit changed as that of all others did: its own change is not beyond the noise, and the
+    /// common one is at least half of the whole. The machine, or something else that all statements share, changed.
+    pub fn follows_the_others(&self) -> bool {
+        let changed = matches!(self.change.verdict, ChangeVerdict::More | ChangeVerdict::Less);
+        let whole = (self.change.b_seconds / self.change.a_seconds).ln();
+        let common = |call: CallChange| call.common.ln_1p() / whole >= 0.5;
+        changed && self.call.is_some_and(|call| !call.verdict.is_real() && common(call))
+    }
+
+    /// Whether this statement itself changed beyond the noise.
+    pub fn is_real_by_itself(&self) -> bool {
+        self.is_real() && !self.follows_the_others()
+    }
+
     /// The verdict in words.
     pub fn words(&self) -> &'static str {
         let call = self.call.map(|call| call.verdict);
         match (self.change.verdict, call) {
+            (ChangeVerdict::More, _) if self.follows_the_others() => "more, as all statements",
+            (ChangeVerdict::Less, _) if self.follows_the_others() => "less, as all statements",
             (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(ChangeVerdict::More)) => {
                 "a call takes more"
             }
@@ -340,4 +356,43 @@ pub enum What {
         /// Whether the client sent it.
         toplevel: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A statement that takes 18 % more time per unit; a call's own change has `own`, the change of the others is `common`.
+    fn row(common: f64, own: ChangeVerdict) -> ComparisonRow {
+        let what = What::Statement {
+            query: "select 1".into(),
+            database: String::new(),
+            user: String::new(),
+            toplevel: true,
+        };
+        let change = Change {
+            a_seconds: 1.0,
+            b_seconds: 1.18,
+            verdict: ChangeVerdict::More,
+            ..Change::default()
+        };
+        let call = CallChange {
+            relative: 0.005,
+            common,
+            half_width: 0.07,
+            p: 0.9,
+            detectable: 0.1,
+            verdict: own,
+        };
+        ComparisonRow { call: Some(call), ..ComparisonRow::new(what, change) }
+    }
+
+    #[test]
+    fn a_statement_that_changed_as_all_others_did_has_not_changed_itself() {
+        let machine = row(0.17, ChangeVerdict::Noise);
+        assert!(machine.is_real() && !machine.is_real_by_itself());
+        assert_eq!(machine.words(), "more, as all statements");
+        assert!(row(0.02, ChangeVerdict::Noise).is_real_by_itself());
+        assert!(row(0.17, ChangeVerdict::More).is_real_by_itself());
+    }
 }

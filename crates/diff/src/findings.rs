@@ -134,7 +134,7 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     const LARGE: f64 = 0.2;
 
     let whole = total.change;
-    let real = |row: &&ComparisonRow| is_sent(row) && row.is_real();
+    let real = |row: &&ComparisonRow| is_sent(row) && row.is_real_by_itself();
     let row = it.rows.statements.iter().find(real)?;
     let change = row.change.change_seconds;
     let part =
@@ -180,7 +180,7 @@ fn is_sent(row: &ComparisonRow) -> bool {
 fn statements(it: &Comparison) -> Option<String> {
     let rows = &it.rows.statements;
     let words = |row: &ComparisonRow| view::statements::one_line(&name(&row.what));
-    let changed = rows.iter().filter(|row| is_sent(row) && row.is_real());
+    let changed = rows.iter().filter(|row| is_sent(row) && row.is_real_by_itself());
     let named: Vec<String> = changed
         .clone()
         .filter_map(|row| Some(format!("{}: {}", words(row), call(row)?)))
@@ -189,6 +189,11 @@ fn statements(it: &Comparison) -> Option<String> {
     if !named.is_empty() {
         let number = changed.count();
         return Some(format!("Statements changed: {number}. {}.", named.join("; ")));
+    }
+    if rows.iter().any(|row| is_sent(row) && row.follows_the_others()) {
+        return Some(
+            "No statement changed more than the others: the machine, or something else that they share, did.".into(),
+        );
     }
     let time = |row: &ComparisonRow| row.change.a_seconds + row.change.b_seconds;
     let known = rows.iter().filter(|row| is_sent(row) && row.call.is_some());
