@@ -195,12 +195,7 @@ impl Counters {
         }
         if words > 0 {
             let kind = Type::try_from(format!("u64[{words}]"))?;
-            members.push(Member(
-                reserved,
-                kind,
-                "reserved".into(),
-                "for future counters".into(),
-            ));
+            members.push(Member(reserved, kind, "reserved".into(), "for future counters".into()));
         }
         members.sort_by_key(|member| member.0);
         layout.groups = self.groups.clone();
@@ -612,14 +607,27 @@ mod tests {
         let row = "]\n\n# Adjacent";
         let new = "  [\"spill_ticks\", 480, \"u64\", \"ticks\", 18, \"time\"],\n  [\"spills\", 488, \"u64\", \"bytes\", 0, \"bytes\"],\n";
         let (counters, layout) = changed(row, &format!("{new}{row}")).unwrap();
-        assert!(counters.sql_columns().ends_with("OUT spill_time double precision, OUT spills bigint)\n"));
+        assert!(counters
+            .sql_columns()
+            .ends_with("OUT spill_time double precision, OUT spills bigint)\n"));
         let header = counters.columns_header().unwrap();
         let column = "{\"spill_time\", FLOAT8OID, COLUMN_TICKS, COUNTS(spill_ticks), .known = PG_VERSION_NUM >= 180000},";
         assert!(header.contains(column), "{header}");
         let reader = counters.reader().unwrap();
         assert!(reader.contains("pub spill_seconds: f64") && reader.contains("pub spills: u64"));
-        let names = |at| layout.structs.iter().find(|one| one.name == "counts")?.members().find(|m| m.0 == at).map(|m| m.2.clone());
-        assert_eq!([472, 480, 488].map(names).map(Option::unwrap), ["deadlocks", "spill_ticks", "spills"]);
+        let names = |at| {
+            layout
+                .structs
+                .iter()
+                .find(|one| one.name == "counts")?
+                .members()
+                .find(|m| m.0 == at)
+                .map(|m| m.2.clone())
+        };
+        assert_eq!(
+            [472, 480, 488].map(names).map(Option::unwrap),
+            ["deadlocks", "spill_ticks", "spills"]
+        );
     }
 
     #[test]

@@ -178,7 +178,8 @@ fn errors_are_counted_by_the_class_of_their_sqlstate() {
     let counted = of(&mut client, "select fail($1)");
     let classes = r#"{"08": 1, "22": 1, "23": 1, "25": 1, "40": 2, "42": 1, "53": 2, "55": 1, "57": 2, "other": 2}"#;
     assert_eq!(counted, format!("0 14 0 {classes}"));
-    let deadlocks = "select sum(deadlocks)::text || ' ' || count(nullif(deadlocks, 0)) from tally.statements \
+    let deadlocks =
+        "select sum(deadlocks)::text || ' ' || count(nullif(deadlocks, 0)) from tally.statements \
                      where datname = current_database()";
     assert_eq!(client.query_one(deadlocks, &[]).unwrap().get::<_, String>(0), "1 1");
     // A cancellation belongs to no class.
