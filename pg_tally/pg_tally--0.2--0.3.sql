@@ -55,7 +55,7 @@ CREATE FUNCTION tally.statement_rows(
     OUT parallel_workers_to_launch bigint, OUT parallel_workers_launched bigint,
     OUT generic_plan_calls bigint, OUT custom_plan_calls bigint, OUT stats_since timestamptz,
     OUT minmax_stats_since timestamptz, OUT errors_by_class jsonb, OUT user_time double precision,
-    OUT system_time double precision, OUT application text)
+    OUT system_time double precision, OUT application text, OUT deadlocks bigint)
     -- end
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;

@@ -17,6 +17,7 @@ static const statement_column statement_columns[] = {
 	{"cpu_time", FLOAT8OID, COLUMN_CLASS, TALLY_CLASS_CPU, .known = true},
 	{"custom_plan_calls", INT8OID, COLUMN_COUNT, COUNTS(custom_plans), .known = PG_VERSION_NUM >= 190000},
 	{"dbid", OIDOID, COLUMN_DATABASE, .known = true},
+	{"deadlocks", INT8OID, COLUMN_COUNT, COUNTS(deadlocks), .known = true},
 	{"errors", INT8OID, COLUMN_COUNT, COUNTS(errors), .known = true},
 	{"errors_by_class", JSONBOID, COLUMN_FAILED_BY_CLASS, .known = true},
 	{"first_seen", TIMESTAMPTZOID, COLUMN_INSTANT, COUNTS(first_us), .known = true},

@@ -24,6 +24,7 @@
 #define TALLY_H
 
 #include "tally_hot.h"
+#include "tally_names.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -153,8 +154,6 @@ extern uint32_t tally_register(tally_segment *segment, const char *name, tally_s
 /* The same for an account, in ticks. An entry without a class gets this class. */
 extern uint32_t tally_register_account(tally_segment *segment, const char *name,
 									   tally_account_class account_class);
-/* In the directory, before the names of the applications by which statements are told apart. */
-#define TALLY_APPLICATION_PREFIX "application::"
 /*
  * What a statement's key has for an application of that name, of which the first TALLY_TEXT_MAX - 1 bytes count. 0: the name is
  * empty; or there are too many, or the directory is full, which is counted.

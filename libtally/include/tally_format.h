@@ -842,7 +842,8 @@ typedef struct tally_counts			/* 536 bytes */
 	uint64_t	custom_plans;		/* 448: executions of a cached statement with a custom plan; 0 before 19 */
 	uint64_t	user_ns;			/* 456: ns: CPU time in user mode; 0 if it was not measured */
 	uint64_t	system_ns;			/* 464: ns: CPU time in the kernel; 0 if it was not measured */
-	uint64_t	reserved[3];		/* 472: for future counters */
+	uint64_t	deadlocks;			/* 472: executions that the server cancelled to resolve a deadlock, part of errors */
+	uint64_t	reserved[2];		/* 480: for future counters */
 	union
 	{
 		uint32_t	failed[10];
@@ -1449,7 +1450,8 @@ TALLY_ASSERT(offsetof(tally_counts, generic_plans) == 440);
 TALLY_ASSERT(offsetof(tally_counts, custom_plans) == 448);
 TALLY_ASSERT(offsetof(tally_counts, user_ns) == 456);
 TALLY_ASSERT(offsetof(tally_counts, system_ns) == 464);
-TALLY_ASSERT(offsetof(tally_counts, reserved) == 472);
+TALLY_ASSERT(offsetof(tally_counts, deadlocks) == 472);
+TALLY_ASSERT(offsetof(tally_counts, reserved) == 480);
 TALLY_ASSERT(offsetof(tally_counts, failed_connection) == 496);
 TALLY_ASSERT(offsetof(tally_counts, failed_data) == 500);
 TALLY_ASSERT(offsetof(tally_counts, failed_integrity) == 504);

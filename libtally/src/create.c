@@ -133,7 +133,7 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 		return rc;
 	*segment->header = header;
 	segment->created = true;
-	tally_register(segment, TALLY_OVERFLOW_NAME, TALLY_ACCOUNT, "ticks");
+	tally_register(segment, TALLY_STAT_OVERFLOW, TALLY_ACCOUNT, "ticks");
 	if (layout.relations.count != 0)
 		*tally_relation_at(segment, 0) = (tally_relation) {
 			.tag = TALLY_RELATION_OTHERS,.state = TALLY_RELATION_USED,

@@ -92,7 +92,7 @@ register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, c
 	memcpy(cut, name, length);
 	cut[length] = '\0';
 	hash = tally_text_hash(cut);
-	if (kind == TALLY_ACCOUNT && strcmp(cut, TALLY_OVERFLOW_NAME) == 0)
+	if (kind == TALLY_ACCOUNT && strcmp(cut, TALLY_STAT_OVERFLOW) == 0)
 	{
 		tally_dir_entry *first = tally_dir_at(segment, 0);
 
@@ -183,13 +183,13 @@ register_new(tally_segment *segment, const char *name)
 uint16_t
 tally_register_application(tally_segment *segment, const char *name)
 {
-	char		entry[sizeof(TALLY_APPLICATION_PREFIX) + TALLY_TEXT_MAX];
+	char		entry[sizeof(TALLY_STAT_APPLICATION) + TALLY_TEXT_MAX];
 	uint32_t	at;
 
 	if (name == NULL || name[0] == '\0')
 		return 0;
-	memcpy(entry, TALLY_APPLICATION_PREFIX, sizeof(TALLY_APPLICATION_PREFIX) - 1);
-	tally_text(entry + sizeof(TALLY_APPLICATION_PREFIX) - 1, TALLY_TEXT_MAX, name);
+	memcpy(entry, TALLY_STAT_APPLICATION, sizeof(TALLY_STAT_APPLICATION) - 1);
+	tally_text(entry + sizeof(TALLY_STAT_APPLICATION) - 1, TALLY_TEXT_MAX, name);
 	at = find(segment, entry, TALLY_NAME);
 	if (at == TALLY_NONE)
 		at = register_new(segment, entry);

@@ -12,8 +12,6 @@
 
 #include <sys/types.h>
 
-#define TALLY_OVERFLOW_NAME "other::overflow"
-
 /* Start times in /proc are truncated to clock ticks of 10 ms; allow for two of them. */
 #define TALLY_START_SLACK_NS 20000000u
 

@@ -154,7 +154,7 @@ applications_take_a_quarter_of_the_directory_at_most(void **state)
 	name[sizeof(name) - 1] = '\0';
 	first = tally_register_application(&segment, name);
 	assert_int_equal(strlen(tally_dir_at(&segment, first - 1u)->name),
-					 strlen(TALLY_APPLICATION_PREFIX) + TALLY_TEXT_MAX - 1);
+					 strlen(TALLY_STAT_APPLICATION) + TALLY_TEXT_MAX - 1);
 	for (int i = 1; i < TALLY_APPLICATIONS; i++)
 	{
 		snprintf(name, sizeof(name), "%d", i);

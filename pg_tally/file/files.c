@@ -511,7 +511,7 @@ touch(file_account *account, uint32 key)
 {
 	char		name[TALLY_NAME_MAX];
 
-	probe_compose(name, "file::", kinds[files_note.kind].name, "::", operation_names[files_note.operation],
+	probe_compose(name, TALLY_STAT_FILE, kinds[files_note.kind].name, "::", operation_names[files_note.operation],
 				  files_note.error != 0 ? " failed" : "", "::", probe_phase_name(tally.phase), NULL);
 	account->index = probe_touch(name, TALLY_TIMER);
 	account->key = key;

@@ -128,9 +128,9 @@ touch_function(void *arg)
 	function   *fn = arg;
 	function_account *account = &fn->accounts[tally.phase];
 
-	account->inclusive = touch("function::%s::inclusive::%s", fn->name,
+	account->inclusive = touch(TALLY_STAT_FUNCTION "%s::" TALLY_STAT_FUNCTION_INCLUSIVE "::%s", fn->name,
 							   probe_phase_name(tally.phase));
-	account->exclusive = touch("function::%s::exclusive::%s", fn->name,
+	account->exclusive = touch(TALLY_STAT_FUNCTION "%s::" TALLY_STAT_FUNCTION_EXCLUSIVE "::%s", fn->name,
 							   probe_phase_name(tally.phase));
 	if (account->exclusive == TALLY_NONE)
 		account->inclusive = TALLY_NONE;
@@ -141,7 +141,7 @@ touch_counted(void *arg)
 {
 	function   *fn = arg;
 
-	fn->counted[tally.phase] = touch("function::%s::counted::%s", fn->name,
+	fn->counted[tally.phase] = touch(TALLY_STAT_FUNCTION "%s::" TALLY_STAT_FUNCTION_COUNTED "::%s", fn->name,
 									 probe_phase_name(tally.phase));
 }
 
@@ -150,7 +150,7 @@ touch_edge(void *arg)
 {
 	edge	   *e = arg;
 
-	e->index = touch("edge::%s::%s", f.functions[(e->key - 1) / KEPT].name,
+	e->index = touch(TALLY_STAT_EDGE "%s::%s", f.functions[(e->key - 1) / KEPT].name,
 					 f.functions[(e->key - 1) % KEPT].name);
 	f.edge_count++;
 }

@@ -171,7 +171,7 @@ typedef struct probe_state
 	const char *application;		/* as seen before the last message was read */
 	tally_slot	slot;
 	uint32		kind_seen;			/* BackendType of the last identification */
-	uint32		off_index;			/* account "off::uninstrumented" */
+	uint32		off_index;			/* account TALLY_STAT_OFF */
 	uint32		cpu_index[PHASE_COUNT];	/* TALLY_NONE until touched */
 	message_kind kinds[MESSAGE_COUNT];
 	recent_account accounts[PHASE_COUNT][RECENT_ACCOUNTS];

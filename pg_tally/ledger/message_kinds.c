@@ -47,9 +47,9 @@ message_kind_touch(tally_message message)
 	message_kind *kind = &tally.kinds[message];
 	char		name[TALLY_NAME_MAX];
 
-	probe_compose(name, "command::", messages[message].name, "::read", NULL);
+	probe_compose(name, TALLY_STAT_COMMAND, messages[message].name, "::" TALLY_STAT_COMMAND_READ, NULL);
 	kind->read = probe_touch(name, TALLY_TIMER);
-	probe_compose(name, "command::", messages[message].name, "::handle", NULL);
+	probe_compose(name, TALLY_STAT_COMMAND, messages[message].name, "::" TALLY_STAT_COMMAND_HANDLE, NULL);
 	kind->handle = probe_touch(name, TALLY_TIMER);
 	kind->cpu = probe_cpu_account(kind->phase);
 }

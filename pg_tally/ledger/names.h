@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "ledger/ledger.h"
+#include "tally_names.h"
 
 #pragma GCC visibility push(hidden)
 

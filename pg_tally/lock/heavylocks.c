@@ -99,16 +99,16 @@ index_of(uint32 key)
 	switch ((heavy_kind) (key >> 24))
 	{
 		case HEAVY_WAIT:
-			snprintf(name, sizeof(name), "lock::%s::wait::%s::%s",
+			snprintf(name, sizeof(name), TALLY_STAT_LOCK "%s::wait::%s::%s",
 					 GetLockNameFromTagType(type), phase,
 					 GetLockmodeName(type == LOCKTAG_ADVISORY ? USER_LOCKMETHOD
 									 : DEFAULT_LOCKMETHOD, mode));
 			break;
 		case HEAVY_DEADLOCK_CHECK:
-			snprintf(name, sizeof(name), "lock::deadlock::check::%s", phase);
+			snprintf(name, sizeof(name), TALLY_STAT_DEADLOCK_CHECK "%s", phase);
 			break;
 		case HEAVY_SPIN:
-			snprintf(name, sizeof(name), "spin::delay::%s", phase);
+			snprintf(name, sizeof(name), TALLY_STAT_SPIN_DELAY "%s", phase);
 			break;
 	}
 	index = probe_touch(name, TALLY_TIMER);

@@ -244,7 +244,7 @@ touch(const char *part, uint64 key)
 {
 	char		name[TALLY_NAME_MAX];
 
-	snprintf(name, sizeof(name), "lwlock::%s::%s::%s::%s",
+	snprintf(name, sizeof(name), TALLY_STAT_LWLOCK "%s::%s::%s::%s",
 			 compat_tranche_name(KEY_TRANCHE(key)), part,
 			 probe_phase_name(KEY_PHASE(key)), mode_names[KEY_MODE(key)]);
 	return probe_touch(name, TALLY_TIMER);
@@ -266,15 +266,15 @@ touch_account(void *arg)
 	char		name[TALLY_NAME_MAX];
 	int			saved_errno = errno;
 	tally_slot *slot = &tally.slot;
-	uint32		held = touch("held", key);
+	uint32		held = touch(TALLY_STAT_LWLOCK_HELD, key);
 
-	rest->acquire = touch("acquire", key);
+	rest->acquire = touch(TALLY_STAT_LWLOCK_ACQUIRE, key);
 	rest->wait = rest->failed = PROBE_UNTOUCHED;
 	*account = (lock_account) {key, &nowhere.head, nowhere.histogram, &nowhere.head};
 	if (held != TALLY_NONE && rest->acquire != TALLY_NONE)
 		*account = (lock_account) {key, &slot->heads[held], tally_hist_in(slot->hists, held),
 								   &slot->heads[rest->acquire]};
-	snprintf(name, sizeof(name), "tranche::%u::%s", KEY_TRANCHE(key),
+	snprintf(name, sizeof(name), TALLY_STAT_TRANCHE "%u::%s", KEY_TRANCHE(key),
 			 compat_tranche_name(KEY_TRANCHE(key)));
 	probe_name(name);
 	errno = saved_errno;
@@ -285,7 +285,7 @@ touch_wait(void *arg)
 {
 	lock_account *account = arg;
 
-	rest_of(account)->wait = touch("wait", account->key);
+	rest_of(account)->wait = touch(TALLY_STAT_LWLOCK_WAIT, account->key);
 }
 
 static void
@@ -293,7 +293,7 @@ touch_failed(void *arg)
 {
 	lock_account *account = arg;
 
-	rest_of(account)->failed = touch("failed", account->key);
+	rest_of(account)->failed = touch(TALLY_STAT_LWLOCK_FAILED, account->key);
 }
 
 /* The account is not at its first position: search the next positions, or create it there, evicting another account. */
@@ -524,7 +524,7 @@ lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 		measure_window(NULL);
 	*count = *ticks = 0;
 	if (*index == PROBE_UNTOUCHED)
-		*index = touch("held", key);
+		*index = touch(TALLY_STAT_LWLOCK_HELD, key);
 	if (*index != TALLY_NONE)
 	{
 		*count = tally.slot.heads[*index].count;

@@ -74,7 +74,7 @@ claim(tally_segment *segment, tally_phase phase)
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
 	memset(tally.accounts, 0xff, sizeof(tally.accounts));
 	MODULES_CALL(claimed);
-	tally.off_index = probe_touch("off::uninstrumented", TALLY_ACCOUNT);
+	tally.off_index = probe_touch(TALLY_STAT_OFF, TALLY_ACCOUNT);
 	tally.level_word = &segment->header->level_word;
 	tally.word_seen = tally.slot.word;
 	probe_set_phase(phase);

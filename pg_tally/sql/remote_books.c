@@ -7,9 +7,9 @@
  * of one instant, by the protocol of format/FORMAT.md (section 7): slots first, then groups while no merge goes on;
  * slots that the log of merges names in between are sent as free.
  *
- * A slot's book, its current statement and its local entries are copied between two equal readings of the current
- * statement's seq: no wait of the statement is in both or in neither. All of it is put first, and sent when the slot
- * still has the owner that its entry names.
+ * A slot's local entries are copied by walk.h, as for the SQL views. Its book and its current statement are copied between two
+ * equal readings of the current statement's seq: no wait of the statement is in both or in neither. All of it is put first,
+ * and sent when the slot still has the owner that its entry names.
  */
 #include "base/compat.h"
 
@@ -19,7 +19,7 @@
 
 #include "sql/remote_reading.h"
 
-#define SLOT_TRIES 20				/* copies of a slot, while its statements end */
+#define BOOK_TRIES 20				/* copies of a book with the current statement, while waits are noted in both */
 #define OCTAVE 8u					/* buckets */
 
 static uint64
@@ -135,11 +135,11 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 
 /* The statement in progress. Of another role's statement only its times are sent. */
 static void
-put_current(remote_reading *r, uint32 slot, const tally_current *current, tally_read_result result)
+put_current(remote_reading *r, uint32 slot, const tally_current *current)
 {
 	tally_current copy = *current;
+	tally_read_result result = (copy.seq & 1) != 0 ? TALLY_READ_TORN : TALLY_READ_CONSISTENT;
 
-	copy.seq = remote_seq(copy.seq, result);
 	if (!viewer_sees_statement(&r->viewer, copy.key.user_id, result))
 		copy.key = (tally_statement_key) {.before = 1};
 	remote_note_application(r, &copy.key);
@@ -205,53 +205,64 @@ put_free(remote_reading *r, uint32 slot, uint32 left)
 }
 
 /*
- * Put the slot's book, its current statement and its local entries, as of one instant if they come to rest. Returns the
- * tick up to which what runs in it was seen to run.
+ * Copy the slot's book and its current statement, if that is to be copied, as of one instant if they come to rest. Returns the
+ * tick up to which what runs in the book was seen to run.
  */
+static uint64
+copy_running(remote_reading *r, cache_walk *w, bool same_owner, tally_book_copy *book, bool *heads_known)
+{
+	tally_segment *segment = r->segment;
+	const uint64 *book_seq = &tally_book_at(segment, w->slot)->seq;
+	uint64		before = 0;
+
+	for (int i = 0; i < BOOK_TRIES; i++)
+	{
+		uint64		tick;
+
+		CHECK_FOR_INTERRUPTS();
+		before = tally_now(segment->clock);
+		if (w->limit > 0)
+		{
+			tally_read_result result = tally_read_current(segment, w->slot, &w->current);
+
+			w->current.seq = remote_seq(w->current.seq, result);
+		}
+		copy_book(r, w->slot, same_owner, book, heads_known);
+		tick = tally_now(segment->clock);
+		/* it still runs at that tick, else the next reading has it */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(book_seq, __ATOMIC_RELAXED) == book->book.seq &&
+			(w->limit == 0 || __atomic_load_n(&tally_current_of(segment, w->slot)->seq, __ATOMIC_RELAXED) == w->current.seq))
+			return tick;
+	}
+	return Max(book->book.run_start, before);
+}
+
+/* Put the slot's local entries, its current statement and its book. Returns the tick up to which what runs in it was seen to run. */
 static uint64
 put_content(remote_reading *r, uint32 slot, bool same_owner, uint32 limit)
 {
-	tally_segment *segment = r->segment;
-	tally_current *live = limit > 0 ? tally_current_of(segment, slot) : NULL;
-	tally_book_copy copy = {.heads = r->heads};
+	tally_book_copy book = {.heads = r->heads};
+	bool		heads_known = false;
 	uint64		tick = 0;
+	cache_walk	w = walk_cache(r->segment, slot, limit);
 
-	for (int i = 0; i < SLOT_TRIES; i++)
+	while (walk_cache_again(&w))
 	{
-		tally_current current;
-		tally_read_result result = TALLY_READ_ABSENT;
-		bool		heads_known;
-		bool		whole;
-		uint64		before;
-
-		CHECK_FOR_INTERRUPTS();
 		remote_forget(r);
-		before = tally_now(segment->clock);
-		if (live != NULL)
-			result = tally_read_guarded(&live->seq, &current, live, sizeof(current));
 		for (uint32 index = 0; index < limit; index++)
 		{
 			CHECK_FOR_INTERRUPTS();
 			put_local_statement(r, slot, index);
 		}
-		copy_book(r, slot, same_owner, &copy, &heads_known);
-		tick = tally_now(segment->clock);
-		/* it still runs at that tick, else the next reading has it */
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		whole = __atomic_load_n(&tally_book_at(segment, slot)->seq, __ATOMIC_RELAXED) == copy.book.seq &&
-			(live == NULL || __atomic_load_n(&live->seq, __ATOMIC_RELAXED) == remote_seq(current.seq, result));
-		if (!whole && i < SLOT_TRIES - 1)
-			continue;
-		if (!whole)
-			tick = Max(copy.book.run_start, before);
-		if (live != NULL)
-		{
-			put_current(r, slot, &current, result);
-			put_message_text(r, slot, &current);
-		}
-		put_book(r, slot, &copy, heads_known);
-		break;
+		tick = copy_running(r, &w, same_owner, &book, &heads_known);
 	}
+	if (limit > 0)
+	{
+		put_current(r, slot, &w.current);
+		put_message_text(r, slot, &w.current);
+	}
+	put_book(r, slot, &book, heads_known);
 	return tick;
 }
 

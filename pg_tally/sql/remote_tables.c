@@ -18,7 +18,7 @@ static bool
 sees_name(const remote_reading *r, uint32 number, const tally_dir_entry *entry)
 {
 	return r->viewer.sees_all || entry->kind != TALLY_NAME ||
-		strncmp(entry->name, TALLY_APPLICATION_PREFIX, sizeof(TALLY_APPLICATION_PREFIX) - 1) != 0 ||
+		strncmp(entry->name, TALLY_STAT_APPLICATION, sizeof(TALLY_STAT_APPLICATION) - 1) != 0 ||
 		(r->applications[number / BITS_PER_BYTE] & 1 << number % BITS_PER_BYTE) != 0;
 }
 

@@ -19,7 +19,6 @@
 #include "sql/walk.h"
 
 #define READ_TRIES 20				/* readings of everything */
-#define SLOT_TRIES 5				/* of a slot, while its statements end */
 #define TEXT_TRIES 5				/* of a text, while its entry changes */
 #define TEXT_MAX (64 * 1024 * 1024)	/* bytes of a text, whatever the entry claims */
 
@@ -218,50 +217,35 @@ keep_local(reading *r, uint32 slot, uint32 index, const tally_local_statement *l
 			copy->figures.hist[b - low] = local->hist[b];
 }
 
-/*
- * A slot's local entries, and its statement in progress. If a statement ends meanwhile its time may be in
- * both or in neither, so the slot is read again.
- */
+/* A slot's local entries, and its statement in progress. */
 static void
 read_slot(reading *r, uint32 slot)
 {
-	uint32		limit = tally_read_local_limit(r->segment, slot);
+	flight_copy *flight = &r->flights[r->flight_count];
+	tally_read_result result = TALLY_READ_ABSENT;
 	tally_local_statement local = {0};
+	tally_flight live = {0};
 
-	for (int i = 0; i < SLOT_TRIES && limit > 0; i++)
+	for (cache_walk w = walk_cache(r->segment, slot, tally_read_local_limit(r->segment, slot)); walk_cache_again(&w);)
 	{
-		tally_flight before;
-		tally_flight after;
-		bool		flew = tally_read_flight(r->segment, slot, &before) != TALLY_READ_ABSENT;
-
-		tally_read_result result;
-
-		for (uint32 index = 0; index < limit; index++)
+		for (uint32 index = 0; index < w.limit; index++)
 		{
 			CHECK_FOR_INTERRUPTS();
 			result = tally_read_local_statement(r->segment, slot, index, &local);
 			if (result != TALLY_READ_ABSENT)
 				keep_local(r, slot, index, &local, result == TALLY_READ_TORN);
 		}
-		result = tally_read_flight(r->segment, slot, &after);
-		if ((result != TALLY_READ_ABSENT) != flew)
-			continue;
-		if (!flew)
-			return;
-		if (after.current.begun == before.current.begun &&
-			after.current.since == before.current.since &&
-			after.current.used >= before.current.used)
-		{
-			flight_copy *flight = &r->flights[r->flight_count++];
-
-			flight->slot = slot;
-			flight->seq = after.current.seq;
-			flight->flushed = false;
-			flight->flight.result = result;
-			set_flight(r->segment, &after, &flight->flight);
-			return;
-		}
+		result = tally_read_flight(r->segment, slot, &live);
+		w.current = live.current;
 	}
+	if (result == TALLY_READ_ABSENT)
+		return;
+	flight->slot = slot;
+	flight->seq = live.current.seq;
+	flight->flushed = false;
+	flight->flight.result = result;
+	set_flight(r->segment, &live, &flight->flight);
+	r->flight_count++;
 }
 
 /* ---------------------------------------------------------------- the table */

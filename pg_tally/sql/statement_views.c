@@ -247,12 +247,12 @@ put_text(row_set *rows, const shown_statement *s)
 static void
 put_application(row_set *rows, tally_segment *segment, const tally_statement_key *key, bool allowed)
 {
-	const size_t prefix = sizeof(TALLY_APPLICATION_PREFIX) - 1;
+	const size_t prefix = sizeof(TALLY_STAT_APPLICATION) - 1;
 	tally_dir_entry entry;
 
 	if (allowed && key->application != 0 &&
 		tally_read_name(segment, key->application - 1, &entry) != TALLY_READ_ABSENT &&
-		strncmp(entry.name, TALLY_APPLICATION_PREFIX, prefix) == 0)
+		strncmp(entry.name, TALLY_STAT_APPLICATION, prefix) == 0)
 		rows_put(rows, views_text(entry.name + prefix, strlen(entry.name) - prefix, false, PG_SQL_ASCII));
 	else
 		rows_nulls(rows, 1);

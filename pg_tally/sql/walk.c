@@ -10,6 +10,7 @@
 #include "sql/walk.h"
 
 #define OWNERS_MOST 4				/* copies of a slot that ends, is merged, and claimed again */
+#define CACHE_ATTEMPTS 10			/* copies of a slot's local entries, while its statements end */
 #define BOOK_ATTEMPTS 500			/* readings of all books, while slots are merged */
 #define RELATION_ROUNDS 20			/* readings of relations, while local entries are flushed */
 #define PAUSE 100L					/* us between two of either */
@@ -100,6 +101,31 @@ walk_books(tally_segment *segment, book_attempts *a)
 }
 
 /* ---------------------------------------------------------------- statements and plans */
+
+cache_walk
+walk_cache(tally_segment *segment, uint32 slot, uint32 limit)
+{
+	return (cache_walk) {.segment = segment,.slot = slot,.limit = limit};
+}
+
+/* Is all the time that `before` has still in the copy? More may have been added. */
+static bool
+still_has_time(const tally_current *copy, const tally_current *before)
+{
+	return copy->begun == before->begun && copy->since == before->since && copy->used >= before->used;
+}
+
+bool
+walk_cache_again(cache_walk *w)
+{
+	if (w->made == CACHE_ATTEMPTS || (w->made > 0 && still_has_time(&w->current, &w->before)))
+		return false;
+	CHECK_FOR_INTERRUPTS();
+	w->made++;
+	if (w->limit > 0)
+		(void) tally_read_current(w->segment, w->slot, &w->before);
+	return true;
+}
 
 void
 walk_note_flushes(tally_segment *segment, uint64 **flushes)

@@ -76,6 +76,31 @@ extern bool walk_books(tally_segment *segment, book_attempts *a);
 /* ---------------------------------------------------------------- statements and plans */
 
 /*
+ * Attempts at copying a slot's local entries and after them its current statement, whose time moves to a local entry when the
+ * statement ends. In that order no time is copied twice. None is missing if no statement has ended since the attempt began;
+ * otherwise there is another attempt, and after the last one, that time is in the next reading.
+ *
+ *	  for (cache_walk w = walk_cache(...); walk_cache_again(&w);)
+ *	  {
+ *		  copy the local entries 0 .. w.limit - 1;
+ *		  copy w.current, if w.limit > 0, and what must be of the same instant;
+ *	  }
+ */
+typedef struct cache_walk
+{
+	tally_segment *segment;
+	uint32		slot;
+	uint32		limit;				/* number of local entries; 0: the current statement is not copied, either */
+	int			made;				/* attempts */
+	tally_current before;			/* when the attempt began */
+	tally_current current;			/* the caller's copy */
+} cache_walk;
+
+extern cache_walk walk_cache(tally_segment *segment, uint32 slot, uint32 limit);
+/* True: make an attempt, the first one or another. */
+extern bool walk_cache_again(cache_walk *w);
+
+/*
  * Note how often local entries were flushed into each set of the table, ever, before they are read. *flushes is NULL at first;
  * it belongs to the current context.
  */

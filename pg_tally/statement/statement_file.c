@@ -35,7 +35,7 @@
 #define FILE_VERSION 6			/* up to 5, no statement has an application */
 #define UNREAD_VERSION 4		/* had no space for further counts; never released */
 #define MAJOR (PG_VERSION_NUM / 10000)
-#define PREFIX_LENGTH (sizeof(TALLY_APPLICATION_PREFIX) - 1)
+#define PREFIX_LENGTH (sizeof(TALLY_STAT_APPLICATION) - 1)
 #define CLOCK_PAUSE_US 20000		/* between the two instants that determine a new clock's rate */
 
 typedef struct saved_header
@@ -472,7 +472,7 @@ take_names(tally_segment *segment, reader *r)
 
 		if (name == NULL || name[0] == '\0' || memchr(name, '\0', TALLY_NAME_MAX) == NULL)
 			return false;
-		if (strncmp(name, TALLY_APPLICATION_PREFIX, PREFIX_LENGTH) == 0)
+		if (strncmp(name, TALLY_STAT_APPLICATION, PREFIX_LENGTH) == 0)
 			r->stats[i] = tally_register_application(segment, name + PREFIX_LENGTH);
 		else
 			r->stats[i] = 1 + account_register(segment, name);

@@ -529,6 +529,7 @@ statements_count_error(const tally_statement_key *key, int sqlstate)
 		local->counts.errors++;
 		failed = &local->counts.failed[failure_of(sqlstate)];
 		*failed += *failed < PG_UINT32_MAX;
+		local->counts.deadlocks += sqlstate == ERRCODE_T_R_DEADLOCK_DETECTED;
 	}
 	tally_seq_end(&local->seq);
 }

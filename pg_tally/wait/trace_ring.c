@@ -61,7 +61,7 @@ learn(traced_file *file, int fd)
 	if (file->relation)
 		return;
 	file_names_kind(path, kind, sizeof(kind));
-	probe_compose(name, "trace::", kind, NULL);
+	probe_compose(name, TALLY_STAT_TRACED_FILE, kind, NULL);
 	file->kind = 1 + tally_register(tally.slot.segment, name, TALLY_NAME, "");
 }
 

@@ -55,11 +55,11 @@ static bool
 space_of(uint32 index, uint32 *tablespace)
 {
 	const char *stat = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
-	const char *kind = stat + strlen("file::");
+	const char *kind = stat + strlen(TALLY_STAT_FILE);
 	const char *operation;
 	const char *at;
 
-	if (strncmp(stat, "file::", strlen("file::")) != 0)
+	if (strncmp(stat, TALLY_STAT_FILE, strlen(TALLY_STAT_FILE)) != 0)
 		return false;
 	operation = strstr(kind, "::");
 	if (operation == NULL || strncmp(operation, "::write::", strlen("::write::")) != 0)
@@ -318,9 +318,9 @@ end(void)
 	report_end(write, sync, total);
 	report_writes(write);
 	report_clients();
-	record("checkpoint::write", write);
-	record("checkpoint::sync", sync);
-	record("checkpoint::total", total);
+	record(TALLY_STAT_CHECKPOINT_WRITE, write);
+	record(TALLY_STAT_CHECKPOINT_SYNC, sync);
+	record(TALLY_STAT_CHECKPOINT_TOTAL, total);
 }
 
 /* The server has given up a checkpoint that it had started to account for. */

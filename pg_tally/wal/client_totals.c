@@ -15,6 +15,7 @@
 #include "base/own_segment.h"
 #include "ledger/ledger.h"
 #include "wal/wal.h"
+#include "tally_names.h"
 #include "tally_read.h"
 
 #define READ_TRIES 50				/* attempts to read all books */
@@ -31,10 +32,11 @@ typedef struct book_sum
 static bool
 is_handle(const char *name)
 {
+	static const char handle[] = "::" TALLY_STAT_COMMAND_HANDLE;
 	size_t		length = strnlen(name, TALLY_NAME_MAX);
 
-	return length > strlen("::handle") && strncmp(name, "command::", strlen("command::")) == 0 &&
-		strcmp(name + length - strlen("::handle"), "::handle") == 0;
+	return length > strlen(handle) && strncmp(name, TALLY_STAT_COMMAND, strlen(TALLY_STAT_COMMAND)) == 0 &&
+		strcmp(name + length - strlen(handle), handle) == 0;
 }
 
 static book_sum
@@ -55,7 +57,7 @@ sum_heads(tally_segment *segment, const tally_book_copy *copy)
 			sum.commands += head->count;
 			sum.ticks += head->total;
 		}
-		else if (strcmp(name, "off::uninstrumented") == 0)
+		else if (strcmp(name, TALLY_STAT_OFF) == 0)
 			sum.off_stretches += head->count;
 	}
 	return sum;

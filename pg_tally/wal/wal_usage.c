@@ -32,10 +32,10 @@ static const struct
 	const char *name;
 	const char *unit;
 }			figures[WAL_FIGURES] = {
-	[WAL_RECORDS] = {"wal::records", "records"},
-	[WAL_IMAGES] = {"wal::full_page_images", "images"},
-	[WAL_BYTES] = {"wal::bytes", "bytes"},
-	[WAL_BUFFERS_FULL] = {"wal::buffers_full", "times"},
+	[WAL_RECORDS] = {TALLY_STAT_WAL_RECORDS, "records"},
+	[WAL_IMAGES] = {TALLY_STAT_WAL_IMAGES, "images"},
+	[WAL_BYTES] = {TALLY_STAT_WAL_BYTES, "bytes"},
+	[WAL_BUFFERS_FULL] = {TALLY_STAT_WAL_BUFFERS_FULL, "times"},
 };
 
 wal_seen	wal_last HOT_SMALL;

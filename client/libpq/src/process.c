@@ -331,9 +331,9 @@ pq_claim(tally_slot *slot, const pq_library *library, uint32_t accounts[ACCOUNTS
 	}
 	if (claimed)
 	{
-		accounts[ACCOUNT_IDLE] = tally_touch(slot, tally_register_account(&segment, "idle::application",
+		accounts[ACCOUNT_IDLE] = tally_touch(slot, tally_register_account(&segment, TALLY_STAT_APPLICATION_IDLE,
 																		  TALLY_CLASS_ACTIVITY));
-		accounts[ACCOUNT_OFF] = tally_touch(slot, tally_register_account(&segment, "off::uninstrumented",
+		accounts[ACCOUNT_OFF] = tally_touch(slot, tally_register_account(&segment, TALLY_STAT_OFF,
 																		 TALLY_CLASS_OTHER));
 		tally_begin(slot, accounts[TALLY_LEVEL_OF(slot->word) == TALLY_LEVEL_OFF ? ACCOUNT_OFF : ACCOUNT_IDLE]);
 		if (has_key)
@@ -347,7 +347,7 @@ pq_claim(tally_slot *slot, const pq_library *library, uint32_t accounts[ACCOUNTS
 static uint32_t
 touch_figure(tally_slot *slot, enum pq_function function, const char *figure)
 {
-	char		name[TALLY_NAME_MAX] = "function::";
+	char		name[TALLY_NAME_MAX] = TALLY_STAT_FUNCTION;
 
 	append(name, sizeof(name), pq_function_names[function]);
 	append(name, sizeof(name), figure);
@@ -361,8 +361,8 @@ pq_touch(tally_slot *slot, enum pq_function function, pq_indexes *indexes)
 	int			saved = errno;
 
 	append(name, sizeof(name), pq_function_names[function]);
-	indexes->inclusive = touch_figure(slot, function, "::inclusive::" GROUP_NAME);
-	indexes->exclusive = touch_figure(slot, function, "::exclusive::" GROUP_NAME);
+	indexes->inclusive = touch_figure(slot, function, "::" TALLY_STAT_FUNCTION_INCLUSIVE "::" GROUP_NAME);
+	indexes->exclusive = touch_figure(slot, function, "::" TALLY_STAT_FUNCTION_EXCLUSIVE "::" GROUP_NAME);
 	indexes->account = tally_touch(slot, tally_register_account(&segment, name, TALLY_CLASS_OTHER));
 	indexes->failed = TALLY_NONE;
 	errno = saved;
@@ -372,7 +372,7 @@ uint32_t
 pq_touch_failed(tally_slot *slot, enum pq_function function)
 {
 	int			saved = errno;
-	uint32_t	index = touch_figure(slot, function, "::thrown::" GROUP_NAME);
+	uint32_t	index = touch_figure(slot, function, "::" TALLY_STAT_FUNCTION_THROWN "::" GROUP_NAME);
 
 	errno = saved;
 	return index;

@@ -9,7 +9,7 @@ use std::io::Write;
 use clap::Args;
 use segment::functions::FunctionRow;
 use segment::interval::Timing;
-use segment::Interval;
+use segment::{stat_names, Interval};
 use serde::Serialize;
 
 use self::calls_between::{CallsBetweenArgs, Edge};
@@ -102,7 +102,7 @@ struct Collections<'i> {
 fn collections(interval: &Interval) -> Vec<Collections<'_>> {
     let mut rows = Vec::new();
     for statistic in &interval.statistics {
-        if let Some(collector) = statistic.name.strip_prefix("gc::") {
+        if let Some(collector) = statistic.name.strip_prefix(stat_names::COLLECTION) {
             let (count, seconds, max_seconds) = (statistic.count, statistic.total, statistic.max);
             rows.push(Collections { collector, count, seconds, max_seconds });
         }

@@ -85,6 +85,12 @@ impl Counter {
         }
     }
 
+    /// Its name where times have another unit, which `suffix` says.
+    fn shown(&self, suffix: &str) -> String {
+        let time = self.0.strip_suffix("_ticks").or(self.0.strip_suffix("_ns"));
+        time.map_or_else(|| self.0.clone(), |time| format!("{time}{suffix}"))
+    }
+
     /// Its meaning, with `unknown` for servers that do not report it.
     fn meaning(&self, unknown: &str) -> String {
         match self.4 {
@@ -97,7 +103,8 @@ impl Counter {
 impl Counters {
     /// Parses the counters from `text`.
     pub fn read(text: &str) -> Result<Counters, String> {
-        let counters: Counters = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut counters: Counters = toml::from_str(text).map_err(|error| error.to_string())?;
+        counters.show_all();
         // All others are summed as words of eight bytes.
         let failed = counters.groups.iter().find(|(name, ..)| name == FAILED);
         let narrow = failed.map_or(Ok(0..0), |(_, first, count)| {
@@ -131,6 +138,20 @@ impl Counters {
             }
         }
         Ok(counters)
+    }
+
+    /// Adds a row for each counter that no row of `json` or `sql` names.
+    fn show_all(&mut self) {
+        let names = |of: &str, name: &str| of.split(' ').any(|word| word == name);
+        for one in self.counters.iter().filter(|one| one.is_wide()) {
+            if !self.json.iter().any(|(_, of)| names(of, &one.0)) {
+                self.json.push((one.shown("_seconds"), one.0.clone()));
+            }
+            if !self.sql.iter().any(|(.., of)| names(of, &one.0)) {
+                let kind = if one.3.is_time() { "double precision" } else { "bigint" };
+                self.sql.push((one.shown("_time"), kind.into(), one.0.clone()));
+            }
+        }
     }
 
     fn find(&self, name: &str) -> Result<&Counter, String> {
@@ -168,14 +189,13 @@ impl Counters {
                 format!("{unit}{meaning}{reported}"),
             ));
         }
-        if self.reserved.1 > 0 {
-            let kind = Type::try_from(format!("u64[{}]", self.reserved.1))?;
-            members.push(Member(
-                self.reserved.0,
-                kind,
-                "reserved".into(),
-                "for future counters".into(),
-            ));
+        let (mut reserved, mut words) = self.reserved;
+        while words > 0 && self.counters.iter().any(|one| one.1 == reserved) {
+            (reserved, words) = (reserved + 8, words - 1);
+        }
+        if words > 0 {
+            let kind = Type::try_from(format!("u64[{words}]"))?;
+            members.push(Member(reserved, kind, "reserved".into(), "for future counters".into()));
         }
         members.sort_by_key(|member| member.0);
         layout.groups = self.groups.clone();
@@ -579,6 +599,34 @@ mod tests {
         assert_eq!(
             refused("312, \"u64\"", "312, \"u32\""),
             "errors: group failed has counters of 4 bytes, all others of 8"
+        );
+    }
+
+    #[test]
+    fn a_counter_without_rows_of_its_own_is_shown_under_its_name() {
+        let row = "]\n\n# Adjacent";
+        let new = "  [\"spill_ticks\", 480, \"u64\", \"ticks\", 18, \"time\"],\n  [\"spills\", 488, \"u64\", \"bytes\", 0, \"bytes\"],\n";
+        let (counters, layout) = changed(row, &format!("{new}{row}")).unwrap();
+        assert!(counters
+            .sql_columns()
+            .ends_with("OUT spill_time double precision, OUT spills bigint)\n"));
+        let header = counters.columns_header().unwrap();
+        let column = "{\"spill_time\", FLOAT8OID, COLUMN_TICKS, COUNTS(spill_ticks), .known = PG_VERSION_NUM >= 180000},";
+        assert!(header.contains(column), "{header}");
+        let reader = counters.reader().unwrap();
+        assert!(reader.contains("pub spill_seconds: f64") && reader.contains("pub spills: u64"));
+        let names = |at| {
+            layout
+                .structs
+                .iter()
+                .find(|one| one.name == "counts")?
+                .members()
+                .find(|m| m.0 == at)
+                .map(|m| m.2.clone())
+        };
+        assert_eq!(
+            [472, 480, 488].map(names).map(Option::unwrap),
+            ["deadlocks", "spill_ticks", "spills"]
         );
     }
 

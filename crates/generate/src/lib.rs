@@ -10,6 +10,7 @@ mod java;
 mod markdown;
 mod rust;
 mod spec;
+mod statistics;
 mod words;
 
 use std::fs;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use counters::Counters;
 use figures::Figures;
 use spec::Layout;
+use statistics::Statistics;
 
 /// The generated files: names relative to `root`, and contents.
 pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
@@ -31,7 +33,10 @@ pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     let counters =
         Counters::read(&read("format/counters.toml")?).map_err(in_file("format/counters.toml"))?;
     counters.complete(&mut layout).map_err(in_file("format"))?;
+    let statistics = Statistics::read(&read("format/statistics.toml")?)
+        .map_err(in_file("format/statistics.toml"))?;
     let mut tables = markdown::tables(&layout)?;
+    tables.insert("names of statistics".into(), statistics.table());
     tables.insert("statements of recordings".into(), counters.recorded_table());
     tables.insert("counters of statements".into(), counters.shown_table()?);
     let mut outputs: Vec<(PathBuf, String)> = vec![
@@ -41,6 +46,9 @@ pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
         ("crates/recording/src/recorded_statement.rs".into(), counters.recorded()),
         ("client/java/src/main/java/org/pgtally/segment/Layout.java".into(), java::layout(&layout)),
         ("pg_tally/statement_columns.h".into(), counters.columns_header()?),
+        ("libtally/include/tally_names.h".into(), statistics.header()),
+        ("crates/segment/src/stat_names.rs".into(), statistics.reader()),
+        ("client/java/src/main/java/org/pgtally/segment/StatNames.java".into(), statistics.java()),
     ];
     for page in ["format/FORMAT.md", "docs/reference-recording.md", "docs/reference-sql.md"] {
         let filled = markdown::refill(&read(page)?, &tables).map_err(in_file(page))?;

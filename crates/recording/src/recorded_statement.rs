@@ -89,6 +89,7 @@ table! {
     failed_object: u64, Count, sum, "Class 55: object not in prerequisite state, such as a lock not available.";
     failed_system: u64, Count, sum, "Classes 57 and 58: operator intervention, system errors.";
     failed_other: u64, Count, sum, "All other classes.";
+    deadlocks: u64, Count, sum, "Executions that the server cancelled to resolve a deadlock, part of `errors`.";
     first_us: i64, Time, earliest, "Start of the first execution; 0: unknown.";
     last_us: i64, Time, max, "Start of the last execution.";
     buckets: Vec<u64>, Id, "Histogram of execution times: numbers of the buckets that are not empty.";
@@ -156,6 +157,7 @@ impl RecordedStatementRow {
             self.failed_object,
             self.failed_system,
             self.failed_other,
+            self.deadlocks,
         ]
     }
 
@@ -219,6 +221,7 @@ impl RecordedStatementRow {
             &mut self.failed_object,
             &mut self.failed_system,
             &mut self.failed_other,
+            &mut self.deadlocks,
         ]
     }
 }

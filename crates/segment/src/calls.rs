@@ -8,12 +8,11 @@ use crate::error::Error;
 use crate::interval::StatisticRow;
 use crate::layout::stat_kind;
 use crate::segment::Segment;
+use crate::stat_names;
 use crate::timing::Timing;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// The beginning of each statistic's name.
-const FAMILY: &str = "call::";
 /// The id of all statements without an entry of their own.
 const OTHERS: &str = "others";
 
@@ -81,21 +80,21 @@ impl CallRow {
     fn add(&mut self, figure: &str, of: &StatisticRow) {
         let (total, max) = (of.total as u64, of.max.unwrap_or(0.0) as u64);
         match figure {
-            "execute" => self.execute = timing(of),
-            "first" => self.first_seconds = of.total,
-            "fetch" => self.fetch = timing(of),
-            "wait" => self.wait_seconds = of.total,
-            "decode" => self.decode_seconds = of.total,
-            "rows" => (self.rows, self.max_rows) = (total, max),
-            "messages" => self.messages = total,
-            "trips" => self.round_trips = total,
-            "sent" => self.bytes_sent = total,
-            "received" => self.bytes_received = total,
-            "prepare" => self.prepare = timing(of),
-            "close" => self.close = timing(of),
-            "failed" => self.failed = of.count,
-            "batch" => (self.batches, self.batched) = (of.count, total),
-            "repeated" => {
+            stat_names::CALL_EXECUTE => self.execute = timing(of),
+            stat_names::CALL_FIRST => self.first_seconds = of.total,
+            stat_names::CALL_FETCH => self.fetch = timing(of),
+            stat_names::CALL_WAIT => self.wait_seconds = of.total,
+            stat_names::CALL_DECODE => self.decode_seconds = of.total,
+            stat_names::CALL_ROWS => (self.rows, self.max_rows) = (total, max),
+            stat_names::CALL_MESSAGES => self.messages = total,
+            stat_names::CALL_TRIPS => self.round_trips = total,
+            stat_names::CALL_SENT => self.bytes_sent = total,
+            stat_names::CALL_RECEIVED => self.bytes_received = total,
+            stat_names::CALL_PREPARE => self.prepare = timing(of),
+            stat_names::CALL_CLOSE => self.close = timing(of),
+            stat_names::CALL_FAILED => self.failed = of.count,
+            stat_names::CALL_BATCH => (self.batches, self.batched) = (of.count, total),
+            stat_names::CALL_REPEATED => {
                 (self.repeating_transactions, self.repeated, self.max_repeated) =
                     (of.count, total, max);
             }
@@ -121,11 +120,12 @@ pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, Op
     let mut rows: BTreeMap<&str, CallRow> = BTreeMap::new();
     let mut pool = None;
     for of in statistics {
-        let name = of.name.strip_prefix(FAMILY).and_then(|rest| rest.split_once("::"));
-        match name {
-            Some(("pool", _)) => pool = Some(timing(of)),
-            Some((figure, id)) => rows.entry(id).or_default().add(figure, of),
-            None => {}
+        if of.name == stat_names::POOL_WAIT {
+            pool = Some(timing(of));
+        } else if let Some((figure, id)) =
+            of.name.strip_prefix(stat_names::CALL).and_then(|tags| tags.split_once("::"))
+        {
+            rows.entry(id).or_default().add(figure, of);
         }
     }
     let named = rows.into_iter().map(|(id, row)| {
@@ -143,10 +143,8 @@ impl Segment {
     pub fn call_texts(&self) -> Result<CallTexts, Error> {
         let mut pieces: BTreeMap<(String, u32), String> = BTreeMap::new();
         self.each_name(stat_kind::NAME, |name| {
-            let mut tags = name.splitn(4, "::");
-            if tags.next() != Some("sql") {
-                return;
-            }
+            let Some(tags) = name.strip_prefix(stat_names::SQL) else { return };
+            let mut tags = tags.splitn(3, "::");
             if let (Some(id), Some(Ok(number)), Some(piece)) =
                 (tags.next(), tags.next().map(str::parse), tags.next())
             {

@@ -6,6 +6,7 @@
 use crate::directory::{Stat, StatKind};
 use crate::files::FileRow;
 use crate::frame_totals::FrameTotals;
+use crate::stat_names;
 use crate::timing::Timing;
 use serde::Serialize;
 
@@ -63,19 +64,21 @@ fn field(stat: &Stat) -> Option<Field> {
         return None;
     }
     Some(match stat.name.as_str() {
-        "commit::leader" | "commit::led" => Field::Commit(|c| &mut c.leader), // old name
-        "commit::group_committed" | "commit::carried" => Field::Commit(|c| &mut c.group_committed), // old name
-        "commit::asynchronous" => Field::Commit(|c| &mut c.asynchronous),
-        "commit::insertion" => Field::Commit(|c| c.insertion.get_or_insert_with(Timing::default)),
-        "commit::insert" => Field::Commit(|c| &mut c.insert),
-        "commit::queue" => Field::Commit(|c| &mut c.queue),
-        "commit::delay" => Field::Commit(|c| &mut c.delay),
-        "commit::write" => Field::Commit(|c| &mut c.write),
-        "commit::sync" => Field::Commit(|c| &mut c.sync),
-        "commit::replication" => Field::Commit(|c| &mut c.replication),
-        "checkpoint::total" => Field::Checkpoint(|c| &mut c.total),
-        "checkpoint::write" => Field::Checkpoint(|c| &mut c.write),
-        "checkpoint::sync" => Field::Checkpoint(|c| &mut c.sync),
+        stat_names::COMMIT_LEADER | "commit::led" => Field::Commit(|c| &mut c.leader), // old name
+        stat_names::COMMIT_GROUP | "commit::carried" => Field::Commit(|c| &mut c.group_committed), // old name
+        stat_names::COMMIT_ASYNCHRONOUS => Field::Commit(|c| &mut c.asynchronous),
+        stat_names::COMMIT_INSERTION => {
+            Field::Commit(|c| c.insertion.get_or_insert_with(Timing::default))
+        }
+        stat_names::COMMIT_INSERT => Field::Commit(|c| &mut c.insert),
+        stat_names::COMMIT_QUEUE => Field::Commit(|c| &mut c.queue),
+        stat_names::COMMIT_DELAY => Field::Commit(|c| &mut c.delay),
+        stat_names::COMMIT_WRITE => Field::Commit(|c| &mut c.write),
+        stat_names::COMMIT_SYNC => Field::Commit(|c| &mut c.sync),
+        stat_names::COMMIT_REPLICATION => Field::Commit(|c| &mut c.replication),
+        stat_names::CHECKPOINT_TOTAL => Field::Checkpoint(|c| &mut c.total),
+        stat_names::CHECKPOINT_WRITE => Field::Checkpoint(|c| &mut c.write),
+        stat_names::CHECKPOINT_SYNC => Field::Checkpoint(|c| &mut c.sync),
         _ => return None,
     })
 }
@@ -85,9 +88,9 @@ fn field(stat: &Stat) -> Option<Field> {
 pub fn whole_commit(stat: &Stat) -> Option<&'static str> {
     match stat.name.as_str() {
         _ if stat.kind != StatKind::Timer => None,
-        "commit::leader" | "commit::led" => Some("leader"), // old name
-        "commit::group_committed" | "commit::carried" => Some("group_committed"), // old name
-        "commit::asynchronous" => Some("asynchronous"),
+        stat_names::COMMIT_LEADER | "commit::led" => Some("leader"), // old name
+        stat_names::COMMIT_GROUP | "commit::carried" => Some("group_committed"), // old name
+        stat_names::COMMIT_ASYNCHRONOUS => Some("asynchronous"),
         _ => None,
     }
 }

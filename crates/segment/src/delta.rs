@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The changes between two snapshots: per session, and for all sessions together.
+//! The changes between two snapshots: per session, and for all sessions of each kind of process.
 //!
 //! Sessions are matched by slot and generation. Sessions that ended in between are in the groups: the
 //! growth of the groups, minus the figures of these sessions at the first snapshot, is their activity
@@ -8,7 +8,6 @@
 use crate::book::{Book, Head, Life};
 use crate::directory::{Directory, StatId};
 use crate::histogram::{Counts, Histogram};
-use crate::layout;
 use crate::snapshot::Snapshot;
 use crate::this_host;
 use crate::total::extremes;
@@ -49,10 +48,6 @@ pub struct Delta<'a> {
     pub ended_ticks: u64,
     /// The activity of all sessions, by kind of process.
     pub kinds: Vec<KindTotals>,
-    /// The activity of all sessions, by statistic.
-    pub totals: Vec<Total>,
-    /// Calls through each probe.
-    pub calls: Vec<u64>,
 }
 
 impl<'a> Delta<'a> {
@@ -61,19 +56,14 @@ impl<'a> Delta<'a> {
     pub fn between(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Delta<'a> {
         let previous = previous.filter(|p| p.resets == snapshot.resets);
         let since = previous.map_or(snapshot.reset_tick, |p| p.tick);
-        let Share { sessions, mut kinds, mut calls } = sessions(previous, snapshot);
-        let ended = ended::ended(previous, snapshot, &mut calls);
+        let Share { sessions, mut kinds } = sessions(previous, snapshot);
+        let ended = ended::ended(previous, snapshot);
         let ended_ticks = ended.iter().fold(0, |sum: u64, kind| {
             let accounts = kind.totals.iter().enumerate();
             let accounts = accounts.filter(|(id, _)| snapshot.directory.is_account(*id as StatId));
             accounts.fold(sum, |sum, (_, total)| sum.saturating_add(total.change.total))
         });
         merge_kinds(&mut kinds, ended);
-        let mut totals = vec![Total::default(); snapshot.directory.len()];
-        for kind in &kinds {
-            let changed = totals.iter_mut().zip(&kind.totals).filter(|(_, t)| !t.change.is_zero());
-            changed.for_each(|(sum, part)| sum.merge(part));
-        }
         let ended_in = |s: &Snapshot| {
             s.groups.iter().fold(0u64, |n, g| n.saturating_add(g.sessions))
                 + s.books.iter().filter(|b| b.life == Life::Retired).count() as u64
@@ -85,18 +75,7 @@ impl<'a> Delta<'a> {
             ended_sessions: ended_in(snapshot).saturating_sub(previous.map_or(0, ended_in)),
             ended_ticks,
             kinds,
-            totals,
-            calls,
         }
-    }
-
-    /// The statistics that changed, with the total of all sessions.
-    pub fn changed(&self) -> impl Iterator<Item = (&crate::directory::Stat, &Total)> {
-        self.totals
-            .iter()
-            .enumerate()
-            .filter(|(_, t)| !t.change.is_zero())
-            .filter_map(|(id, t)| Some((self.snapshot.directory.get(id as StatId)?, t)))
     }
 }
 
@@ -104,21 +83,15 @@ impl<'a> Delta<'a> {
 struct Share<'a> {
     sessions: Vec<SessionDelta<'a>>,
     kinds: Vec<KindTotals>,
-    calls: Vec<u64>,
 }
 
 /// The activity of the sessions. If there are many, several threads share the work, which is mostly
 /// waiting for memory.
 fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a> {
     let count = |books: &'a [Book]| {
-        let mut share = Share {
-            sessions: Vec::with_capacity(books.len()),
-            kinds: Vec::new(),
-            calls: vec![0u64; layout::CALLS],
-        };
+        let mut share = Share { sessions: Vec::with_capacity(books.len()), kinds: Vec::new() };
         for book in books.iter().filter(|b| b.life != Life::Retired) {
             let before = previous.and_then(|p| p.book(book.slot, book.generation));
-            add_calls(&mut share.calls, book, before);
             let totals = totals_of(&mut share.kinds, &book.identity.kind, snapshot.directory.len());
             share.sessions.push(session(book, before, totals, &snapshot.directory));
         }
@@ -135,20 +108,9 @@ fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a
             let other = other.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
             every.sessions.extend(other.sessions);
             merge_kinds(&mut every.kinds, other.kinds);
-            for (sum, part) in every.calls.iter_mut().zip(&other.calls) {
-                *sum = sum.saturating_add(*part);
-            }
         }
         every
     })
-}
-
-fn add_calls(calls: &mut [u64], book: &Book, before: Option<&Book>) {
-    for (i, call) in calls.iter_mut().enumerate() {
-        let now = book.calls.get(i).copied().unwrap_or(0);
-        let then = before.and_then(|b| b.calls.get(i)).copied().unwrap_or(0);
-        *call = call.saturating_add(now.saturating_sub(then));
-    }
 }
 
 /// Heads do not move in a book; only an interrupted merge removes the first ones.

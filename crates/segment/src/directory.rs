@@ -6,6 +6,7 @@
 //! tag. A segment may have the same name twice (if a writer was killed while publishing it), so the
 //! reader assigns its own numbers to statistics.
 
+use crate::stat_names;
 use crate::wait_class::WaitClass;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -117,10 +118,10 @@ impl Stat {
     /// For `command::<Kind>::read` and `command::<Kind>::handle`: the kind, and whether it is
     /// `handle`.
     pub fn command(&self) -> Option<(&str, bool)> {
-        let (kind, part) = self.name.strip_prefix("command::")?.rsplit_once("::")?;
+        let (kind, part) = self.name.strip_prefix(stat_names::COMMAND)?.rsplit_once("::")?;
         match part {
-            "read" => Some((kind, false)),
-            "handle" => Some((kind, true)),
+            stat_names::COMMAND_READ => Some((kind, false)),
+            stat_names::COMMAND_HANDLE => Some((kind, true)),
             _ => None,
         }
     }

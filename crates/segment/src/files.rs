@@ -9,6 +9,7 @@ use crate::directory::{Stat, StatKind};
 use crate::frame::Frame;
 use crate::frame_totals::FrameTotals;
 use crate::histogram::Histogram;
+use crate::stat_names;
 use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
@@ -169,7 +170,7 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
     }
-    let mut tags = stat.name.strip_prefix("file::")?.rsplitn(3, "::");
+    let mut tags = stat.name.strip_prefix(stat_names::FILE)?.rsplitn(3, "::");
     let (phase, operation, file) = (tags.next()?, tags.next()?, tags.next()?);
     let (file, tablespace) = match file.split_once('@') {
         Some((file, tablespace)) => (file, tablespace),

@@ -6,6 +6,7 @@
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
+use crate::stat_names;
 use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
@@ -165,25 +166,21 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
 
 /// The parts of a timer's name.
 pub(crate) fn parts(name: &str) -> Option<Name<'_>> {
-    let (family, rest) = name.split_once("::")?;
-    match family {
-        "function" => {
-            let mut tags = rest.rsplitn(3, "::");
-            let (phase, figure, name) = (tags.next()?, tags.next()?, tags.next()?);
-            let figure = match figure {
-                "inclusive" => CallFigure::Inclusive,
-                "exclusive" => CallFigure::Exclusive,
-                "counted" => CallFigure::Counted,
-                "thrown" => CallFigure::Thrown,
-                "cpu_inclusive" => CallFigure::CpuInclusive,
-                "cpu_exclusive" => CallFigure::CpuExclusive,
-                _ => return None,
-            };
-            Some(Name::Function { key: [name, phase], figure })
-        }
-        "edge" => edge(rest),
-        _ => None,
+    if let Some(pair) = name.strip_prefix(stat_names::EDGE) {
+        return edge(pair);
     }
+    let mut tags = name.strip_prefix(stat_names::FUNCTION)?.rsplitn(3, "::");
+    let (phase, figure, name) = (tags.next()?, tags.next()?, tags.next()?);
+    let figure = match figure {
+        stat_names::FUNCTION_INCLUSIVE => CallFigure::Inclusive,
+        stat_names::FUNCTION_EXCLUSIVE => CallFigure::Exclusive,
+        stat_names::FUNCTION_COUNTED => CallFigure::Counted,
+        stat_names::FUNCTION_THROWN => CallFigure::Thrown,
+        stat_names::FUNCTION_CPU_INCLUSIVE => CallFigure::CpuInclusive,
+        stat_names::FUNCTION_CPU_EXCLUSIVE => CallFigure::CpuExclusive,
+        _ => return None,
+    };
+    Some(Name::Function { key: [name, phase], figure })
 }
 
 /// Parses two functions, or two methods with their packages.

@@ -72,6 +72,8 @@ mod sessions;
 mod shared_page;
 pub mod snapshot;
 mod statement_text;
+#[rustfmt::skip]
+pub mod stat_names;
 pub mod statements;
 mod this_host;
 mod timing;

@@ -7,6 +7,7 @@
 
 use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
+use crate::stat_names;
 use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use serde::Serialize;
@@ -161,32 +162,28 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
     }
-    let (family, rest) = stat.name.split_once("::")?;
-    match family {
-        "lwlock" => {
-            let mut tags = rest.rsplitn(4, "::");
-            let (mode, phase, figure, lock) =
-                (tags.next()?, tags.next()?, tags.next()?, tags.next()?);
-            let figure = match figure {
-                "held" => LwlockFigure::Held,
-                "acquire" => LwlockFigure::Acquire,
-                "wait" => LwlockFigure::Wait,
-                "failed" => LwlockFigure::Failed,
-                _ => return None,
-            };
-            Some(Name::Lwlock { key: [lock, mode, phase], figure })
-        }
-        "lock" => {
-            let tags: Vec<&str> = rest.split("::").collect();
-            match tags[..] {
-                ["deadlock", "check", phase] => Some(Name::DeadlockCheck(phase)),
-                [kind, "wait", phase, mode] => Some(Name::Lock { kind, mode, phase }),
-                _ => None,
-            }
-        }
-        "spin" => rest.strip_prefix("delay::").map(Name::SpinDelay),
-        _ => None,
+    if let Some(phase) = stat.name.strip_prefix(stat_names::DEADLOCK_CHECK) {
+        return Some(Name::DeadlockCheck(phase));
     }
+    if let Some(phase) = stat.name.strip_prefix(stat_names::SPIN_DELAY) {
+        return Some(Name::SpinDelay(phase));
+    }
+    if let Some(tags) = stat.name.strip_prefix(stat_names::LOCK) {
+        return match tags.split("::").collect::<Vec<_>>()[..] {
+            [kind, "wait", phase, mode] => Some(Name::Lock { kind, mode, phase }),
+            _ => None,
+        };
+    }
+    let mut tags = stat.name.strip_prefix(stat_names::LWLOCK)?.rsplitn(4, "::");
+    let (mode, phase, figure, lock) = (tags.next()?, tags.next()?, tags.next()?, tags.next()?);
+    let figure = match figure {
+        stat_names::LWLOCK_HELD => LwlockFigure::Held,
+        stat_names::LWLOCK_ACQUIRE => LwlockFigure::Acquire,
+        stat_names::LWLOCK_WAIT => LwlockFigure::Wait,
+        stat_names::LWLOCK_FAILED => LwlockFigure::Failed,
+        _ => return None,
+    };
+    Some(Name::Lwlock { key: [lock, mode, phase], figure })
 }
 
 /// Whether this statistic is shown among the locks.

@@ -2,6 +2,7 @@
 //! The names of tranches of lightweight locks: directory entries `tranche::<number>::<name>`, which
 //! are not statistics.
 
+use crate::stat_names;
 use std::collections::HashMap;
 
 /// Names by number.
@@ -22,7 +23,8 @@ impl Tranches {
 
     /// Adds the tranche that a directory entry with this name describes, if it does.
     pub(crate) fn learn(&mut self, entry: &str) {
-        let tranche = entry.strip_prefix("tranche::").and_then(|rest| rest.split_once("::"));
+        let tranche =
+            entry.strip_prefix(stat_names::TRANCHE).and_then(|rest| rest.split_once("::"));
         if let Some((Ok(number), name)) = tranche.map(|(number, name)| (number.parse(), name)) {
             self.names.insert(number, name.to_string());
         }

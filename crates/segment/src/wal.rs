@@ -5,6 +5,7 @@
 
 use crate::directory::{Stat, StatKind};
 use crate::frame::Frame;
+use crate::stat_names;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -25,10 +26,10 @@ pub struct WalRow {
 
 fn figure<'r>(row: &'r mut WalRow, stat: &Stat) -> Option<&'r mut u64> {
     Some(match stat.name.as_str() {
-        "wal::records" => &mut row.records,
-        "wal::full_page_images" => &mut row.full_page_images,
-        "wal::bytes" => &mut row.bytes,
-        "wal::buffers_full" => &mut row.buffers_full,
+        stat_names::WAL_RECORDS => &mut row.records,
+        stat_names::WAL_IMAGES => &mut row.full_page_images,
+        stat_names::WAL_BYTES => &mut row.bytes,
+        stat_names::WAL_BUFFERS_FULL => &mut row.buffers_full,
         _ => return None,
     })
 }

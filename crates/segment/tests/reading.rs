@@ -865,8 +865,10 @@ proptest! {
                             .sum();
                         prop_assert_eq!(accounted, session.lived);
                     }
-                    for (stat, total) in delta.changed() {
-                        let sum = sums.entry(stat.name.clone()).or_default();
+                    let totals = delta.kinds.iter().flat_map(|kind| (0..).zip(&kind.totals));
+                    for (stat, total) in totals.filter(|(_, total)| !total.change.is_zero()) {
+                        let name = snapshot.directory.get(stat).unwrap().name.clone();
+                        let sum = sums.entry(name).or_default();
                         sum.0 += total.change.count;
                         sum.1 += total.change.total;
                     }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use error::Error;
-use segment::{LockTag, Segment, TraceFile, TraceParent};
+use segment::{stat_names, LockTag, Segment, TraceFile, TraceParent};
 use view::blocking::MODES;
 
 use super::story::{FileWait, LockWait};
@@ -166,7 +166,7 @@ impl Names {
             }
             TraceFile::Kind(stat) => {
                 let name = segment.stat_name(*stat).ok().flatten()?;
-                Some(name.strip_prefix("trace::")?.to_string())
+                Some(name.strip_prefix(stat_names::TRACED_FILE)?.to_string())
             }
         }
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use error::Error;
 use recording::{Range, Recording};
+use segment::stat_names;
 
 use super::{columns, sum_and_latency};
-use crate::client::COLLECTION;
 use crate::material::Client;
 
 /// Reads the client's activity during the server's recording.
@@ -24,8 +24,7 @@ pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
         recording.clip(Some(range.from_us.max(own.from_us)), Some(range.to_us.min(own.to_us)))?;
     let heads = recording.frame_rows(range)?;
     let (sum, _) = sum_and_latency(&recording, range)?;
-    let pauses = |name: &str| name.strip_prefix("pause::") == Some(COLLECTION);
-    if !sum.statistics.iter().any(|statistic| pauses(&statistic.stat.name)) {
+    if !sum.statistics.iter().any(|statistic| statistic.stat.name == stat_names::COLLECTION_PAUSE) {
         return Err(Error::Failed(format!(
             "{shown} is not a recording of a Java client; record the segment of its agent: tally record \
              /dev/shm/pg_tally.java.PID -o DIR"

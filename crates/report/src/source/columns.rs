@@ -10,7 +10,7 @@ use segment::directory::{Stat, StatKind};
 use segment::frame::{Frame, FrameStat};
 use segment::interval::ClockInfo;
 use segment::kernel::KernelView;
-use segment::{own, Histogram, Interval};
+use segment::{own, stat_names, Histogram, Interval};
 use view::HostMetrics;
 
 use super::{begin, seconds};
@@ -103,7 +103,7 @@ fn wanted(stat: &Stat) -> bool {
     stat.kind == StatKind::Account
         || stat.command().is_some()
         || stat.name.starts_with("commit::")
-        || stat.name.starts_with("file::")
+        || stat.name.starts_with(stat_names::FILE)
 }
 
 /// The length of points for several ranges, microseconds: that of an interval, or longer if there would be more

@@ -71,36 +71,22 @@ fn kind_of<'k, 's>(kinds: &'k mut Vec<Kind<'s>>, book: &'s Book, size: usize) ->
     &mut kinds[at]
 }
 
-/// The activity of ended sessions. Their calls are added to `calls`.
-pub(super) fn ended(
-    previous: Option<&Snapshot>,
-    snapshot: &Snapshot,
-    calls: &mut [u64],
-) -> Vec<KindTotals> {
+/// The activity of ended sessions.
+pub(super) fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Vec<KindTotals> {
     let size = snapshot.directory.len();
     let mut kinds: Vec<Kind<'_>> = Vec::new();
-    let mut call_sums = vec![0i128; calls.len()];
     let is_session =
         |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
     let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
     // Additions come first, so that no histogram falls below zero.
     for book in snapshot.groups.iter().chain(retired) {
         kind_of(&mut kinds, book, size).add(book, true);
-        for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
-            *sum += i128::from(n);
-        }
     }
     if let Some(previous) = previous {
         let ended = previous.books.iter().filter(|p| !is_session(p));
         for book in previous.groups.iter().chain(ended) {
             kind_of(&mut kinds, book, size).add(book, false);
-            for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
-                *sum -= i128::from(n);
-            }
         }
-    }
-    for (call, &sum) in calls.iter_mut().zip(&call_sums) {
-        *call = call.saturating_add(positive(sum));
     }
     for kind in &mut kinds {
         return_moved(kind, snapshot);

@@ -1134,8 +1134,10 @@ pub mod counts {
     pub const USER_NS: usize = 456;
     /// u64: ns: CPU time in the kernel; 0 if it was not measured
     pub const SYSTEM_NS: usize = 464;
-    /// u64, 3: for future counters
-    pub const RESERVED: usize = 472;
+    /// u64: executions that the server cancelled to resolve a deadlock, part of `errors`
+    pub const DEADLOCKS: usize = 472;
+    /// u64, 2: for future counters
+    pub const RESERVED: usize = 480;
     /// u32: part of `errors` with SQLSTATE class 08: connection exceptions
     pub const FAILED_CONNECTION: usize = 496;
     /// u32: class 22: data exceptions

@@ -11,7 +11,7 @@ use super::counted::{failed_by_class, Counter, Unit};
 use crate::layout::counts;
 
 /// Number of counters.
-pub const COUNTERS: usize = 57;
+pub const COUNTERS: usize = 58;
 
 /// All counters.
 pub static COUNTER: [Counter; COUNTERS] = [
@@ -72,6 +72,7 @@ pub static COUNTER: [Counter; COUNTERS] = [
     Counter { name: "failed_object", at: counts::FAILED_OBJECT, wide: false, unit: Unit::Count },
     Counter { name: "failed_system", at: counts::FAILED_SYSTEM, wide: false, unit: Unit::Count },
     Counter { name: "failed_other", at: counts::FAILED_OTHER, wide: false, unit: Unit::Count },
+    Counter { name: "deadlocks", at: counts::DEADLOCKS, wide: true, unit: Unit::Count },
 ];
 
 /// Indexes of the counters.
@@ -190,6 +191,8 @@ pub mod counter {
     pub const FAILED_SYSTEM: usize = 55;
     /// All other classes.
     pub const FAILED_OTHER: usize = 56;
+    /// Executions that the server cancelled to resolve a deadlock, part of `errors`.
+    pub const DEADLOCKS: usize = 57;
 }
 
 /// `blocks` of [`StatementCounters`].
@@ -368,6 +371,8 @@ pub struct StatementCounters {
     pub generic_plans: u64,
     /// Executions of a cached statement with a custom plan; 0 before 19.
     pub custom_plans: u64,
+    /// Executions that the server cancelled to resolve a deadlock, part of `errors`.
+    pub deadlocks: u64,
 }
 
 impl StatementCounters {
@@ -393,6 +398,7 @@ impl StatementCounters {
             wal_buffers_full: counters[counter::WAL_BUFFERS_FULL],
             generic_plans: counters[counter::GENERIC_PLANS],
             custom_plans: counters[counter::CUSTOM_PLANS],
+            deadlocks: counters[counter::DEADLOCKS],
         }
     }
 }

@@ -37,7 +37,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const MIX: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// Before the names of applications in the directory.
-const PREFIX: &str = "application::";
+const PREFIX: &str = crate::stat_names::APPLICATION;
 
 impl FileKey {
     pub(crate) fn decode(bytes: &[u8], at: usize) -> FileKey {

@@ -198,7 +198,10 @@ impl Witness {
 
     /// The accounts of an interval add up to the lifetime of its sessions in it.
     fn change(&self, delta: &Delta<'_>, snapshot: &Snapshot) -> Result<(), String> {
-        let accounts = delta.changed().filter(|(stat, _)| stat.kind == StatKind::Account);
+        let totals = delta.kinds.iter().flat_map(|kind| (0..).zip(&kind.totals));
+        let is_account =
+            |stat| snapshot.directory.get(stat).is_some_and(|stat| stat.kind == StatKind::Account);
+        let accounts = totals.filter(|(stat, _)| is_account(*stat));
         let ticks: u64 = accounts.map(|(_, total)| total.change.total).sum();
         let lived =
             delta.sessions.iter().map(|session| session.lived).sum::<u64>() + delta.ended_ticks;

@@ -84,7 +84,7 @@ fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() 
                 local_blk_read_time local_blk_write_time wal_buffers_full jit_deform_count \
                 jit_deform_time parallel_workers_to_launch parallel_workers_launched \
                 generic_plan_calls custom_plan_calls stats_since minmax_stats_since errors_by_class \
-                user_time system_time application usename datname";
+                user_time system_time application deadlocks usename datname";
     let names: Vec<_> =
         ours[theirs.len()..].iter().filter_map(|column| column.split(' ').next()).collect();
     assert_eq!(names, more.split_whitespace().collect::<Vec<_>>());
@@ -178,6 +178,10 @@ fn errors_are_counted_by_the_class_of_their_sqlstate() {
     let counted = of(&mut client, "select fail($1)");
     let classes = r#"{"08": 1, "22": 1, "23": 1, "25": 1, "40": 2, "42": 1, "53": 2, "55": 1, "57": 2, "other": 2}"#;
     assert_eq!(counted, format!("0 14 0 {classes}"));
+    let deadlocks =
+        "select sum(deadlocks)::text || ' ' || count(nullif(deadlocks, 0)) from tally.statements \
+                     where datname = current_database()";
+    assert_eq!(client.query_one(deadlocks, &[]).unwrap().get::<_, String>(0), "1 1");
     // A cancellation belongs to no class.
     client.batch_execute("set statement_timeout = '20ms'").unwrap();
     assert!(client.batch_execute("select pg_sleep(9), 'of no class'").is_err());

@@ -14,6 +14,7 @@ import javax.management.NotificationListener;
 import javax.management.openmbean.CompositeData;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
+import org.pgtally.segment.StatNames;
 
 /**
  * Garbage collections, which the JVM reports when they have ended: timers {@code gc::COLLECTOR}, with a resolution of
@@ -88,7 +89,7 @@ final class GarbageCollections implements NotificationListener {
             index = indexes.size() < COLLECTORS ? first + indexes.size() : -1;
             indexes.put(collector, index);
             if (index >= 0) {
-                segment.name(book, index, segment.timer("gc::" + collector));
+                segment.name(book, index, segment.timer(StatNames.COLLECTION + collector));
             }
         }
         return index;

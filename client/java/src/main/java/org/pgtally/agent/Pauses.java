@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.util.regex.Pattern;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
+import org.pgtally.segment.StatNames;
 
 /**
  * The time for which the JVM stopped all threads, as accounts of a separate slot: at any instant it runs the application,
@@ -53,8 +54,8 @@ final class Pauses {
             Book book = segment.claim("virtual machine", null, (int) ProcessHandle.current().pid(), "pauses");
             int first = book == null ? -1 : segment.grow(book, 0, 0, 8);
             if (first >= 0) {
-                segment.name(book, first + COLLECTING, segment.account("pause::garbage collection"));
-                segment.name(book, first + OTHER, segment.account("pause::other safepoint"));
+                segment.name(book, first + COLLECTING, segment.account(StatNames.COLLECTION_PAUSE));
+                segment.name(book, first + OTHER, segment.account(StatNames.OTHER_PAUSE));
                 segment.probe("pauses", null);
                 Pauses pauses = new Pauses(segment, counters, book, first);
                 pauses.read(true);

@@ -4,6 +4,7 @@ package org.pgtally.probe;
 import java.util.Arrays;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
+import org.pgtally.segment.StatNames;
 
 /** Statement statistics in a book: {@code call::FIGURE::ID}. */
 final class CallBook {
@@ -63,21 +64,21 @@ final class CallBook {
     private int place(String id) {
         int at = blocks.next();
         if (at >= 0) {
-            timer(at + EXECUTE, "execute", id);
-            timer(at + FIRST, "first", id);
-            timer(at + FETCH, "fetch", id);
-            timer(at + WAIT, "wait", id);
-            timer(at + DECODE, "decode", id);
-            value(at + ROWS, "rows", id);
-            value(at + MESSAGES, "messages", id);
-            value(at + TRIPS, "trips", id);
-            timer(at + FAILED, "failed", id);
-            value(at + BATCH, "batch", id);
-            value(at + REPEATED, "repeated", id);
-            value(at + SENT, "sent", id);
-            value(at + RECEIVED, "received", id);
-            timer(at + PREPARE, "prepare", id);
-            timer(at + CLOSE, "close", id);
+            timer(at + EXECUTE, StatNames.CALL_EXECUTE, id);
+            timer(at + FIRST, StatNames.CALL_FIRST, id);
+            timer(at + FETCH, StatNames.CALL_FETCH, id);
+            timer(at + WAIT, StatNames.CALL_WAIT, id);
+            timer(at + DECODE, StatNames.CALL_DECODE, id);
+            value(at + ROWS, StatNames.CALL_ROWS, id);
+            value(at + MESSAGES, StatNames.CALL_MESSAGES, id);
+            value(at + TRIPS, StatNames.CALL_TRIPS, id);
+            timer(at + FAILED, StatNames.CALL_FAILED, id);
+            value(at + BATCH, StatNames.CALL_BATCH, id);
+            value(at + REPEATED, StatNames.CALL_REPEATED, id);
+            value(at + SENT, StatNames.CALL_SENT, id);
+            value(at + RECEIVED, StatNames.CALL_RECEIVED, id);
+            timer(at + PREPARE, StatNames.CALL_PREPARE, id);
+            timer(at + CLOSE, StatNames.CALL_CLOSE, id);
         }
         return at;
     }
@@ -95,7 +96,7 @@ final class CallBook {
         if (poolWait == 0) {
             poolWait = new Blocks(segment, book, 1, histograms).next();
             if (poolWait >= 0) {
-                segment.name(book, poolWait, segment.timer("call::pool::wait"));
+                segment.name(book, poolWait, segment.timer(StatNames.POOL_WAIT));
             }
         }
         return poolWait;

@@ -4,6 +4,7 @@ package org.pgtally.probe;
 import java.util.Arrays;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
+import org.pgtally.segment.StatNames;
 
 /** Indexes in a book for the statistics of methods. */
 final class MethodIndexes {
@@ -46,12 +47,12 @@ final class MethodIndexes {
             return -1;
         }
         MethodName name = session.methods.name(method);
-        segment.name(book, at, segment.timer(name.statistic("inclusive")));
-        segment.name(book, at + Methods.EXCLUSIVE, segment.timer(name.statistic("exclusive")));
+        segment.name(book, at, segment.timer(name.statistic(StatNames.FUNCTION_INCLUSIVE)));
+        segment.name(book, at + Methods.EXCLUSIVE, segment.timer(name.statistic(StatNames.FUNCTION_EXCLUSIVE)));
         segment.name(book, at + Methods.ACCOUNT, segment.account(name.account()));
         if (session.timesCpu()) {
-            segment.name(book, at + Methods.CPU_INCLUSIVE, segment.timer(name.statistic("cpu_inclusive")));
-            segment.name(book, at + Methods.CPU_EXCLUSIVE, segment.timer(name.statistic("cpu_exclusive")));
+            segment.name(book, at + Methods.CPU_INCLUSIVE, segment.timer(name.statistic(StatNames.FUNCTION_CPU_INCLUSIVE)));
+            segment.name(book, at + Methods.CPU_EXCLUSIVE, segment.timer(name.statistic(StatNames.FUNCTION_CPU_EXCLUSIVE)));
         }
         if (at >= methods.length) {
             methods = Arrays.copyOf(methods, at + 256);
@@ -74,7 +75,7 @@ final class MethodIndexes {
         if (at < 0) {
             return -1;
         }
-        segment.name(book, at, segment.timer(session.methods.name(method).statistic("thrown")));
+        segment.name(book, at, segment.timer(session.methods.name(method).statistic(StatNames.FUNCTION_THROWN)));
         return at;
     }
 

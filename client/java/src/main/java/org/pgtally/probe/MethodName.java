@@ -3,6 +3,7 @@ package org.pgtally.probe;
 
 import java.util.Objects;
 import org.pgtally.segment.Segment;
+import org.pgtally.segment.StatNames;
 
 /**
  * The name of a method in statistics: a group, which represents the package, and class, method and parameters.
@@ -12,7 +13,7 @@ import org.pgtally.segment.Segment;
  */
 public final class MethodName {
     /** {@code function::NAME::cpu_inclusive::GROUP} must fit. */
-    private static final int MOST = 95 - "function::::cpu_inclusive::".length();
+    private static final int MOST = 95 - (StatNames.FUNCTION + "::" + StatNames.FUNCTION_CPU_INCLUSIVE + "::").length();
     private static final int MOST_OF_GROUP = 24;
 
     private final String group;
@@ -75,7 +76,7 @@ public final class MethodName {
 
     /** The name of one of the method's figures. */
     String statistic(String figure) {
-        return "function::" + name + "::" + figure + "::" + group;
+        return StatNames.FUNCTION + name + "::" + figure + "::" + group;
     }
 
     /**
@@ -83,11 +84,11 @@ public final class MethodName {
      * hash of its inclusive time's name, from which a reader finds that name.
      */
     String edge(MethodName callee) {
-        return "edge::" + id() + "::" + callee.id();
+        return StatNames.EDGE + id() + "::" + callee.id();
     }
 
     private String id() {
-        return String.format("#%016x", Segment.hash(statistic("inclusive")));
+        return String.format("#%016x", Segment.hash(statistic(StatNames.FUNCTION_INCLUSIVE)));
     }
 
     /** The account of its own time. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.probe;
 
+import org.pgtally.segment.StatNames;
+
 /** The text of a statement in the driver, where parameters are question marks. */
 final class SqlText {
     /** Its id in statistics: 16 hexadecimal digits, the same in every process. */
@@ -20,6 +22,6 @@ final class SqlText {
 
     /** The name of a statement's figure. */
     static String statistic(String figure, String id) {
-        return "call::" + figure + "::" + id;
+        return StatNames.CALL + figure + "::" + id;
     }
 }

@@ -4,6 +4,7 @@ package org.pgtally.probe;
 import java.util.HashMap;
 import java.util.Map;
 import org.pgtally.segment.Segment;
+import org.pgtally.segment.StatNames;
 
 /**
  * The executed statements, by text. The segment has an id for each, and its text in pieces, as names
@@ -24,7 +25,7 @@ final class SqlTexts {
 
     SqlTexts(Segment segment) {
         this.segment = segment;
-        others = new SqlText("others", 0, segment.timer(SqlText.statistic("execute", "others")), "");
+        others = new SqlText("others", 0, segment.timer(SqlText.statistic(StatNames.CALL_EXECUTE, "others")), "");
     }
 
     /** The statement with that text. */
@@ -44,7 +45,7 @@ final class SqlTexts {
     private SqlText create(String shown) {
         String id = hash(shown);
         write(id, shown);
-        return new SqlText(id, shownTexts.size() + 1, segment.timer(SqlText.statistic("execute", id)), shown);
+        return new SqlText(id, shownTexts.size() + 1, segment.timer(SqlText.statistic(StatNames.CALL_EXECUTE, id)), shown);
     }
 
     private void write(String id, String text) {
@@ -60,7 +61,7 @@ final class SqlTexts {
             if (to < shown.length() && Character.isHighSurrogate(shown.charAt(to - 1))) {
                 to--;
             }
-            segment.text("sql::" + id + "::" + piece + "::" + shown.substring(from, to));
+            segment.text(StatNames.SQL + id + "::" + piece + "::" + shown.substring(from, to));
             from = to;
         }
     }

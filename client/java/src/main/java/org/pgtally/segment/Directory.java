@@ -29,8 +29,8 @@ final class Directory {
 
     Directory(SegmentFile file) {
         this.file = file;
-        publish(0, "other::overflow", ACCOUNT, "ticks", CLASS_OTHER);
-        known.put(ACCOUNT + "other::overflow", 0);
+        publish(0, StatNames.OVERFLOW, ACCOUNT, "ticks", CLASS_OTHER);
+        known.put(ACCOUNT + StatNames.OVERFLOW, 0);
     }
 
     /** The number of a statistic. Without space, 0 for an account, and {@link Layout#NONE} for others. */

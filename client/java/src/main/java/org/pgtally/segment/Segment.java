@@ -56,8 +56,8 @@ public final class Segment {
             Memory.putText(it.head, Layout.HEADER_PRODUCER, Layout.HEADER_PRODUCER_BYTES, about.producer);
             Memory.putText(it.head, Layout.HEADER_SERVER, Layout.HEADER_SERVER_BYTES, about.server);
             directory = new Directory(it);
-            idle = directory.register("idle::application", Directory.ACCOUNT, "ticks", Directory.CLASS_ACTIVITY);
-            off = directory.register("off::uninstrumented", Directory.ACCOUNT, "ticks", Directory.CLASS_OTHER);
+            idle = directory.register(StatNames.APPLICATION_IDLE, Directory.ACCOUNT, "ticks", Directory.CLASS_ACTIVITY);
+            off = directory.register(StatNames.OFF, Directory.ACCOUNT, "ticks", Directory.CLASS_OTHER);
             merger = new Merger(it, directory);
             merger.openLastGroup();
         });
