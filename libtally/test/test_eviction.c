@@ -292,7 +292,7 @@ a_usage_is_the_logarithm_of_executions(void **state)
 		tally_cache_flush(&cache);
 		assert_true(fabs(usage_in_octaves(1) - log2(1 + n)) < 0.15);
 	}
-	/* one by one no more than 2^11 */
+	/* executions flushed one at a time add up to at most 2^11 */
 	for (int n = 0; n < 2000; n++)
 	{
 		test_execute_all(&cache, 1, 10, 1);

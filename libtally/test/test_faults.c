@@ -799,7 +799,7 @@ run_take_over(void)
 static void
 check_dead(void)
 {
-	/* nobody took the live one for dead */
+	/* the live process was not taken for dead */
 	assert_int_not_equal(tally_slot_of_process(&segment, living), TALLY_NONE);
 	tally_sweep(&segment);
 	assert_int_equal(timer_total(), 1020);

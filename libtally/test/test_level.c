@@ -344,7 +344,7 @@ a_switch_just_after_a_reset_conserves_time(void **state)
 	cpu = tally_touch(&slot, cpu_stat);
 	tally_switch(&slot, cpu, slot.book->run_start);
 	assert_int_equal(tally_reset(&segment), 0);
-	/* it had read the word before that */
+	/* the writer had read the word before the reset */
 	tally_switch(&slot, cpu, segment.header->reset_tick + 500);
 	tally_follow(&slot, cpu, 0);
 	assert_true(slot.book->born == segment.header->reset_tick + 500);

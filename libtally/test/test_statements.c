@@ -442,7 +442,7 @@ a_segment_without_statements_has_none(void **state)
 	assert_at_rest(&plain);
 	tally_close(&plain);
 
-	/* asked for statements, it does not fit; and the other way round */
+	/* a file without statements does not fit if statements are requested, and vice versa */
 	options.statements = ASKED;
 	assert_int_equal(tally_open(test_path("plain"), &options, &plain), 0);
 	assert_true(plain.created);

@@ -266,7 +266,7 @@ each_statement_its_own(void **unused)
 	}
 }
 
-/* A statement at the end of a megabyte of others costs what is behind the one before, not the text. */
+/* Finding a statement at the end of a megabyte of others reads only the text after the statement before it. */
 static void
 ways_are_not_walked_twice(void **unused)
 {

@@ -406,7 +406,7 @@ try_in_gap(const executable *module, const ElfW(Sym) *symbol, const char *name, 
 	return false;
 }
 
-/* Whoever reads between the segments of a library is ended by SIGSEGV. */
+/* Reading between the segments of a library raises SIGSEGV. */
 static void
 nothing_is_read_between_the_segments_of_a_library(void **state)
 {
@@ -421,7 +421,7 @@ set_to_seven(void *number)
 	*(int *) number = 7;
 }
 
-/* As the end of a process does in which no detour could be installed. The first test: nothing is prepared yet. */
+/* A process that could install no detour makes such a call at its end. Runs first, while nothing is prepared. */
 static void
 a_call_aside_needs_no_preparation(void **state)
 {

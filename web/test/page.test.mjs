@@ -107,6 +107,24 @@ test("a page that draws nothing over time has no range", async () => {
     await page.context().close();
 });
 
+for (const width of [360, 768, 1440]) {
+    onPage(
+        `a finding does not cover its link in a window of ${width} pixels`,
+        async (page) => {
+            const covered = await page.evaluate(() => {
+                const parts = (item) => [item.querySelector(":scope > a"), item.querySelector(":scope > span")];
+                const findings = [...document.querySelectorAll("#findings > ul > li")].map(parts);
+                const pairs = findings.filter(([link]) => link).map((both) => both.map((part) => part.getBoundingClientRect()));
+                const overlap = ([a, b]) =>
+                    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+                return [pairs.length, pairs.filter(overlap).length];
+            });
+            assert.deepEqual(covered, [2, 0]);
+        },
+        { viewport: { width, height: 800 } },
+    );
+}
+
 for (const width of [360, 768, 1440, 2560]) {
     onPage(
         `nothing is wider than a window of ${width} pixels`,

@@ -6,23 +6,26 @@ use error::Error;
 use live::spec;
 use pq::Conninfo;
 
+/// Where the flags stand in the help. Set on each of them, because a heading of the whole would hold for the options of the
+/// verb as well.
+const HEADING: &str = "Connection options, as in psql";
+
 /// Connection parameters, as in psql. Parameters that are not given come from the environment, a service file, or
 /// libpq's defaults.
 #[derive(Debug, Default, Args)]
-#[command(disable_help_flag = true, next_help_heading = "Connection options, as in psql")]
+#[command(disable_help_flag = true)]
 pub struct ConnectionFlags {
-    /// Database server host or socket directory [default: PGHOST, else the local socket]; with --replay of a
-    /// recording of several machines: the machine to show
-    #[arg(short = 'h', long, value_name = "HOST")]
+    /// Database server host or socket directory [default: PGHOST, else the local socket]
+    #[arg(short = 'h', long, help_heading = HEADING, value_name = "HOST")]
     pub host: Option<String>,
     /// Database server port [default: PGPORT, else 5432]
-    #[arg(short = 'p', long, value_name = "PORT")]
+    #[arg(short = 'p', long, help_heading = HEADING, value_name = "PORT")]
     pub port: Option<String>,
     /// Role to connect as [default: PGUSER, else the operating system user]
-    #[arg(short = 'U', long, value_name = "NAME")]
+    #[arg(short = 'U', long, help_heading = HEADING, value_name = "NAME")]
     pub username: Option<String>,
     /// Database to connect to, or a connection string or URI [default: PGDATABASE, else the role's name]
-    #[arg(short = 'd', long, value_name = "DBNAME")]
+    #[arg(short = 'd', long, help_heading = HEADING, value_name = "DBNAME")]
     pub dbname: Option<String>,
     /// Print help
     #[arg(short = '?', long, action = ArgAction::Help)]

@@ -19,7 +19,8 @@ use live::follower::{Figures, FollowOptions, Follower};
 use live::instrumented;
 use recorder::Recorder;
 use top::{TopArgs, View};
-use view::table::Table;
+use view::table::{wrap, Table};
+use view::units::maybe_duration;
 
 pub use args::DemoArgs;
 
@@ -45,7 +46,10 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         progress.set_message(format!("creating pgbench tables, scale {SCALE}"));
         cluster.fill(&Load::from(&args.workload), SCALE)?;
     }
-    progress.println(keys(args));
+    if is_live(args) {
+        let width = command::terminal_width().unwrap_or(usize::MAX);
+        progress.println(wrap(&keys(args), width).join("\n"));
+    }
     progress.finish_and_clear();
 
     let mut load = cluster
@@ -80,8 +84,8 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
 /// What the user sees before the view, which has its keys in the last line.
 fn keys(args: &DemoArgs) -> String {
     format!(
-        "The live view follows for {} s. q quits, ? lists the keys, Tab or a digit selects a pane, Enter shows a row's \
-         details.",
+        "The live view follows for {} s. q quits, h or ? lists the keys, Tab or a digit selects a pane, Enter shows \
+         the details of a row.",
         args.seconds.as_secs()
     )
 }
@@ -110,9 +114,14 @@ fn server(args: &DemoArgs) -> Result<(Cluster, SegmentPath), Error> {
     )
 }
 
+/// Whether the view fills the screen.
+fn is_live(args: &DemoArgs) -> bool {
+    view::escape::process_stdout().is_terminal() && !args.once
+}
+
 /// Full-screen view on a terminal until the load ends; otherwise intervals as text.
 fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
-    let live = view::escape::process_stdout().is_terminal() && !args.once;
+    let live = is_live(args);
     let interval = if live { Duration::from_secs(1) } else { INTERVAL.min(args.seconds) };
     let all = args.seconds.as_secs() / interval.as_secs().max(1);
     TopArgs {
@@ -136,10 +145,13 @@ fn summary(
     writeln!(out)?;
     writeln!(
         out,
-        "{:.1} s of {} with {} clients on {}, level {}",
+        "{:.1} s of {} with {} on {}, level {}",
         interval.interval_seconds,
         args.workload.name(),
-        args.clients,
+        match args.clients {
+            1 => "1 client".to_string(),
+            n => format!("{n} clients"),
+        },
         interval.server.name,
         interval.level
     )?;
@@ -153,7 +165,7 @@ fn summary(
     writeln!(out)?;
     writeln!(
         out,
-        "all processes together: {:.1} s, of which {:.1} s busy:",
+        "all processes together: {:.1} s, {:.1} s of it busy:",
         interval.wall_seconds, interval.busy_seconds
     )?;
     writeln!(out)?;
@@ -179,14 +191,14 @@ fn summary(
 
 fn ledger(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
     let mut columns =
-        Table::with_headings(&["SECONDS", "SHARE", "COUNT", "MEAN", "PHASE", "ACTIVITY"], 0..4);
+        Table::with_headings(&["SECONDS", "%TIME", "COUNT", "MEAN", "PHASE", "ACTIVITY"], 0..4);
     for account in interval.ledger.iter().filter(|account| !account.idle).take(LINES) {
         let timing = &account.timing;
         columns.push_texts(vec![
             format!("{:.2}", timing.seconds),
-            format!("{:.1} %", 100.0 * timing.seconds / interval.busy_seconds),
+            format!("{:.1}", 100.0 * timing.seconds / interval.busy_seconds),
             timing.count.to_string(),
-            duration(timing.mean_seconds),
+            maybe_duration(timing.mean_seconds),
             account.phase.to_string(),
             account.activity.to_string(),
         ]);
@@ -201,21 +213,11 @@ fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
         columns.push_texts(vec![
             command.kind.clone(),
             handle.count.to_string(),
-            duration(handle.mean_seconds),
-            duration(handle.p99_seconds),
-            duration(handle.max_seconds),
+            maybe_duration(handle.mean_seconds),
+            maybe_duration(handle.p99_seconds),
+            maybe_duration(handle.max_seconds),
         ]);
     }
     writeln!(out)?;
     Ok(out.write_all(columns.to_string().as_bytes())?)
-}
-
-/// A duration in the largest unit that keeps it at 1 or more.
-fn duration(seconds: Option<f64>) -> String {
-    match seconds {
-        None => "-".into(),
-        Some(s) if s < 1e-3 => format!("{:.1} us", s * 1e6),
-        Some(s) if s < 1.0 => format!("{:.2} ms", s * 1e3),
-        Some(s) => format!("{s:.2} s"),
-    }
 }

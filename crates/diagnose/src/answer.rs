@@ -44,15 +44,20 @@ const INDENT: usize = 3;
 impl Diagnoses {
     /// Examine the last seconds of a reading, or else its interval.
     pub fn examine(reading: &Reading) -> Diagnoses {
-        let case = Case::from_reading(reading);
+        let uncovered = reading.uncovered_processes.unwrap_or(0);
+        Diagnoses { uncovered, ..Diagnoses::from_case(&Case::from_reading(reading)) }
+    }
+
+    /// Apply all rules to these figures.
+    pub fn from_case(case: &Case<'_>) -> Diagnoses {
         let measured = case.whole.level != Level::Off || case.whole.instrumented_seconds > 0.0;
-        let Findings { problems, limits } = diagnose(&case);
+        let Findings { problems, limits } = diagnose(case);
         Diagnoses {
             diagnosed_seconds: case.whole.interval_seconds,
             healthy: measured.then_some(problems.is_empty()),
             diagnoses: problems,
             limits,
-            uncovered: reading.uncovered_processes.unwrap_or(0),
+            uncovered: 0,
         }
     }
 

@@ -197,8 +197,8 @@ pub struct Diagnosis {
 const STANDING: f64 = 0.1;
 
 impl Diagnosis {
-    /// How far up it belongs in an interval of this length: its time, and how sure its cause is.
-    pub(crate) fn weight(&self, length: f64) -> f64 {
+    /// How far up it belongs in an interval of `length` seconds: its time, and how sure its cause is.
+    pub fn weight(&self, length: f64) -> f64 {
         let sure = match self.confidence {
             Confidence::Certain | Confidence::Likely => 1.0,
             Confidence::Possible => 0.5,

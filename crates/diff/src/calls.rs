@@ -208,12 +208,12 @@ mod tests {
 
     /// `n` calls in each block, whose times `each` returns.
     fn made(blocks: usize, n: f64, each: impl FnMut(usize) -> f64) -> Made {
-        let seconds: Vec<f64> = (0..blocks).map(each).map(|it| it * n).collect();
+        let seconds: Vec<f64> = (0..blocks).map(each).map(|seconds| seconds * n).collect();
         Made { calls: vec![n; blocks], seconds }
     }
 
     fn courses(all: &[Made]) -> Vec<CallCourse<'_>> {
-        all.iter().map(|it| CallCourse { seconds: &it.seconds, calls: &it.calls }).collect()
+        all.iter().map(|made| CallCourse { seconds: &made.seconds, calls: &made.calls }).collect()
     }
 
     fn found(a: &[Made], b: &[Made]) -> Vec<Option<CallChange>> {
@@ -260,7 +260,7 @@ mod tests {
             [one(dice, by), one(dice, by)].into_iter().flatten().collect::<Vec<_>>()
         };
         let (a, b) = (two(&mut dice, 1.0), two(&mut dice, 1.3));
-        assert!(found(&a, &b).iter().all(|it| it.unwrap().verdict == ChangeVerdict::More));
+        assert!(found(&a, &b).iter().all(|change| change.unwrap().verdict == ChangeVerdict::More));
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         let others = ((1000, 1e-4), (1000, 1.1e-4));
         let found = verdicts(&[((900, 3e-5), (40, 6e-2)), others, others, others]);
         assert_eq!(found[0], ChangeVerdict::More);
-        assert!(found[1..].iter().all(|it| *it == ChangeVerdict::Noise));
+        assert!(found[1..].iter().all(|verdict| *verdict == ChangeVerdict::Noise));
         assert_eq!(verdicts(&[((40, 6e-2), (900, 3e-5)), others, others])[0], ChangeVerdict::Less);
     }
 
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn a_slower_machine_few_calls_and_small_changes_are_no_change() {
         let twice = ((1000, 1e-4), (1000, 2.5e-4));
-        assert!(verdicts(&[twice, twice, twice, twice]).iter().all(|it| !it.is_real()));
+        assert!(verdicts(&[twice, twice, twice, twice]).iter().all(|verdict| !verdict.is_real()));
         let still = ((1000, 1e-4), (1000, 1e-4));
         assert!(!verdicts(&[((5, 1e-4), (5, 1.0)), still, still])[0].is_real());
         assert!(!verdicts(&[((1000, 1e-4), (1000, 1.9e-4)), still, still])[0].is_real());

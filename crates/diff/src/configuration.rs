@@ -154,7 +154,8 @@ mod tests {
             ("server", "same", "x"),
             ("machine", "memory", "16 GB"),
         ]);
-        let names: Vec<String> = between(&a, &b).iter().map(|it| it.name.to_string()).collect();
+        let names: Vec<String> =
+            between(&a, &b).iter().map(|change| change.name.to_string()).collect();
         assert_eq!(names, ["version", "memory", "work_mem", "port"]);
         assert!(between(&a, &a).is_empty());
     }

@@ -203,7 +203,9 @@ mod tests {
             let details = [(0, 1), (1, 3), (3, 4)];
             details.into_iter().zip(exact).map(|((a, b), exact)| detail(a, b, exact)).collect()
         };
-        let kept = |exact| compared(all(exact)).iter().map(|it| it.last).collect::<Vec<u64>>();
+        let kept = |exact| {
+            compared(all(exact)).iter().map(|statement| statement.last).collect::<Vec<u64>>()
+        };
         assert_eq!(kept([true, false, true]), [1, 4]);
         assert_eq!(kept([false; 3]), [1, 3, 4]);
     }

@@ -86,7 +86,7 @@ mod tests {
             let json = serde_json::to_writer(Fails(kind), &1).unwrap_err();
             assert_eq!(
                 [Error::from(json), std::io::Error::from(kind).into()]
-                    .map(|it| it.is_broken_pipe()),
+                    .map(|error| error.is_broken_pipe()),
                 [is; 2]
             );
         }

@@ -19,10 +19,13 @@ The recordings are in a directory or bucket, as ROOT/v1/TABLE/cluster=C/host=H/d
 Examples:
   tally fleet queries
   tally fleet ask load --engine duckdb --root /srv/fleet --since -1h
-  tally fleet ask regressions --engine duckdb --root s3://bucket/fleet --since 14:00 --against 12:00..13:00
-  tally fleet schema --engine clickhouse --root s3://bucket/fleet | clickhouse client --multiquery
-  tally fleet schema --engine clickhouse --root s3://bucket/fleet --tables minute | clickhouse client --multiquery
-  tally fleet refresh --root s3://bucket/fleet --tables minute --since -2d | clickhouse client --multiquery
+  tally fleet ask regressions --engine duckdb --root /srv/fleet --against -2h..-1h
+  tally fleet schema --engine clickhouse --root s3://bucket/fleet |
+    clickhouse client --multiquery
+  tally fleet schema --engine clickhouse --root s3://bucket/fleet --tables minute |
+    clickhouse client --multiquery
+  tally fleet refresh --root s3://bucket/fleet --tables minute --since -2d |
+    clickhouse client --multiquery
   tally fleet ask p99 --engine http://clickhouse:8123
   tally fleet top --engine duckdb --root /srv/fleet
   tally fleet doctor --root s3://bucket/fleet --since -15min
@@ -87,7 +90,7 @@ pub enum Verb {
     },
     /// Run a query on an engine and print the result
     Ask(AskArgs),
-    /// Diagnose each host from its recording: problems, and the hosts that have them
+    /// Diagnose each host from its recording; list problems with the hosts that have them
     Doctor(FleetDoctorArgs),
     /// Show the queries live in a terminal, one pane each
     Top(FleetTopArgs),
@@ -102,8 +105,8 @@ to that host, h lists all keys. Only the query of the visible pane is run. Witho
 
 Examples:
   tally fleet top --engine duckdb --root /srv/fleet
-  tally fleet top --engine http://clickhouse:8123 --since -1h --interval 1min --view statements
-  tally fleet top --engine duckdb --root s3://bucket/fleet --once --view blocking")]
+  tally fleet top --engine http://clickhouse:8123 --since -1h --view statements
+  tally fleet top --engine duckdb --root /srv/fleet --once --view blocking")]
 pub struct FleetTopArgs {
     /// Engine, as in `tally fleet ask`
     #[arg(long, value_parser = Engine::parse)]
@@ -149,6 +152,15 @@ fn pace(text: &str) -> Result<Duration, String> {
 
 /// Arguments of `tally fleet doctor`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Applies the rules of `tally doctor` to the recording of each host. Hosts with the same problem are listed \
+together, the worst problem first and what bounds the load last. Of a single host, the evidence and what to \
+do are printed as well.
+
+Examples:
+  tally fleet doctor --root s3://bucket/fleet --since -15min
+  tally fleet doctor --root /srv/fleet --cluster shop --host db1
+  tally fleet doctor --root /srv/fleet --json | jq '.hosts[].diagnoses[].text'")]
 pub struct FleetDoctorArgs {
     /// Directory or bucket of the recordings
     #[arg(long, value_parser = root)]
@@ -286,7 +298,9 @@ mod tests {
 
     #[test]
     fn either_end_of_a_time_to_compare_with_may_be_absent() {
-        let ends = |text| Against::parse(text).map(|it| [it.from.is_some(), it.to.is_some()]).ok();
+        let ends = |text| {
+            Against::parse(text).map(|against| [against.from.is_some(), against.to.is_some()]).ok()
+        };
         assert_eq!(
             [ends("-2h..-1h"), ends("-2h.."), ends("..-1h")],
             [Some([true; 2]), Some([true, false]), Some([false, true])]

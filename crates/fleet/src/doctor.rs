@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally fleet doctor`: diagnoses each host from its recording, and groups the hosts by diagnosis.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
-use diagnose::Diagnosis;
+use diagnose::{Diagnoses, Diagnosis};
 use error::Error;
 use indicatif::ProgressBar;
 use report::source::RecordingSelection;
@@ -20,14 +21,22 @@ use report::RecordingPlace;
 /// Width if the output is not a terminal.
 const WIDTH: usize = 100;
 
-/// A host and its problems.
+/// A host and what its recording shows.
 #[derive(Debug, Serialize)]
-struct Host {
+struct HostDiagnoses {
     cluster: String,
     host: String,
     /// Why it could not be diagnosed.
     failure: Option<String>,
-    diagnoses: Vec<Diagnosis>,
+    #[serde(flatten)]
+    found: Diagnoses,
+}
+
+impl HostDiagnoses {
+    /// Clusters may have hosts of the same name.
+    fn name(&self) -> String {
+        format!("{}/{}", self.cluster, self.host)
+    }
 }
 
 /// The output of `--json` (docs/reference-json.md).
@@ -35,7 +44,7 @@ struct Host {
 struct FleetDiagnosesJson {
     since: f64,
     until: f64,
-    hosts: Vec<Host>,
+    hosts: Vec<HostDiagnoses>,
 }
 
 /// Diagnoses all hosts, one after the other, and prints the diagnoses.
@@ -48,18 +57,15 @@ pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
     let url = args.root.url();
     let bucket = Bucket::open(&url)?;
     let mut origins = ship::origins(&bucket)?;
-    let is =
-        |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
-    origins.retain(|origin| {
-        is(&args.scope.cluster, &origin.cluster) && is(&args.scope.host, &origin.host)
-    });
+    let (cluster, host) = (args.scope.cluster.as_deref(), args.scope.host.as_deref());
+    origins.retain(|origin| origin.is_selected(cluster, host));
     if origins.is_empty() {
         return Err(Error::Failed(format!("{url} has no recording of this cluster and host")));
     }
     let progress = ProgressBar::new(origins.len() as u64);
     let mut hosts = Vec::new();
     for origin in origins {
-        hosts.push(host(&url, origin, since, until));
+        hosts.push(examine(&url, origin, since, until));
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -73,15 +79,15 @@ pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
     Ok(out.flush()?)
 }
 
-fn host(url: &str, origin: Origin, since: f64, until: f64) -> Host {
-    let (diagnoses, failure) = match diagnosed(url, &origin, since, until) {
-        Ok(diagnoses) => (diagnoses, None),
-        Err(error) => (Vec::new(), Some(error.to_string())),
+fn examine(url: &str, origin: Origin, since: f64, until: f64) -> HostDiagnoses {
+    let (found, failure) = match diagnoses(url, &origin, since, until) {
+        Ok(found) => (found, None),
+        Err(error) => (Diagnoses::default(), Some(error.to_string())),
     };
-    Host { cluster: origin.cluster, host: origin.host, failure, diagnoses }
+    HostDiagnoses { cluster: origin.cluster, host: origin.host, failure, found }
 }
 
-fn diagnosed(url: &str, of: &Origin, since: f64, until: f64) -> Result<Vec<Diagnosis>, Error> {
+fn diagnoses(url: &str, of: &Origin, since: f64, until: f64) -> Result<Diagnoses, Error> {
     let (from, to) = (Some(Edge::at(since)), Some(Edge::at(until)));
     let place = std::path::Path::new(url);
     let source = RecordingPlace::open(place, (Some(&of.cluster), Some(&of.host)), (from, to))?;
@@ -96,39 +102,89 @@ fn diagnosed(url: &str, of: &Origin, since: f64, until: f64) -> Result<Vec<Diagn
     })
 }
 
-/// Grouped by rule: those that take the most time of sessions first.
+/// All that is known of one host; of several, the first sentences, by rule.
 fn text(answer: &FleetDiagnosesJson, width: usize, color: bool) -> String {
-    let mut rules: Vec<(&'static str, f64, Vec<String>)> = Vec::new();
-    for host in &answer.hosts {
-        for it in &host.diagnoses {
-            let line = format!("{}/{}: {}", host.cluster, host.host, it.headline());
-            match rules.iter_mut().find(|(name, ..)| *name == it.rule.name()) {
-                Some((_, seconds, lines)) => {
-                    *seconds += it.seconds;
-                    lines.push(line);
-                }
-                None => rules.push((it.rule.name(), it.seconds, vec![line])),
+    let span = table::span(answer.since, answer.until, &jiff::tz::TimeZone::system());
+    match &answer.hosts[..] {
+        [only] if only.failure.is_none() => {
+            let mut out = format!("{}, {span}\n\n", only.name());
+            for line in only.found.lines(width) {
+                out += &strong(&line.text, color && line.strong);
+            }
+            out
+        }
+        hosts => by_rule(hosts, &span, width, color),
+    }
+}
+
+/// A problem, and the hosts that have it.
+#[derive(Debug, Default)]
+struct ProblemGroup<'h> {
+    /// Sum of [`Diagnosis::weight`].
+    weight: f64,
+    found: Vec<(&'h HostDiagnoses, &'h Diagnosis)>,
+}
+
+/// The hosts that have the same problem together. The worst problems come first, in the order of `tally doctor`, the limits last.
+fn by_rule(hosts: &[HostDiagnoses], span: &str, width: usize, color: bool) -> String {
+    let mut problems: BTreeMap<&'static str, ProblemGroup<'_>> = BTreeMap::new();
+    let mut limits = Vec::new();
+    for host in hosts {
+        for problem in &host.found.diagnoses {
+            let group = problems.entry(problem.rule.name()).or_default();
+            group.weight += problem.weight(host.found.diagnosed_seconds);
+            group.found.push((host, problem));
+        }
+        limits.extend(host.found.limits.iter().map(|limit| (host, limit)));
+    }
+    let mut problems: Vec<_> = problems.into_iter().collect();
+    problems.sort_by(|(_, a), (_, b)| b.weight.total_cmp(&a.weight));
+    let all = hosts.len();
+    let healthy = hosts.iter().filter(|host| host.found.healthy == Some(true)).count();
+    let mut out = format!("{healthy} of {all} hosts are healthy, {span}\n");
+    let mut group = |heading: &str, found: &[(&HostDiagnoses, &Diagnosis)]| {
+        let mut names: Vec<String> = found.iter().map(|(host, _)| host.name()).collect();
+        names.dedup();
+        let heading = format!("{heading}: {} of {all} hosts", names.len());
+        out += &format!("\n{}", strong(&heading, color));
+        for (host, diagnosis) in found {
+            indent(&mut out, &format!("{}: {}", host.name(), diagnosis.headline()), width);
+        }
+    };
+    problems.iter().for_each(|(rule, problem)| group(rule, &problem.found));
+    if !limits.is_empty() {
+        group("limits", &limits);
+    }
+    let without = |heading: &str, why: &dyn Fn(&HostDiagnoses) -> Option<String>| {
+        let mut out = String::new();
+        for host in hosts {
+            if let Some(why) = why(host) {
+                indent(&mut out, &format!("{}: {why}", host.name()), width);
             }
         }
-    }
-    rules.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-    let healthy =
-        answer.hosts.iter().filter(|host| host.failure.is_none() && host.diagnoses.is_empty());
-    let span = table::span(answer.since, answer.until, &jiff::tz::TimeZone::system());
-    let all = answer.hosts.len();
-    let mut out = format!("{} of {all} hosts are healthy, {span}\n", healthy.count());
-    for (name, _, lines) in &rules {
-        let heading = format!("{name}: {} of {all} hosts", lines.len());
-        out +=
-            &if color { format!("\n\x1b[1m{heading}\x1b[0m\n") } else { format!("\n{heading}\n") };
-        lines.iter().for_each(|line| indent(&mut out, line, width));
-    }
-    let failures = answer.hosts.iter().filter_map(|host| Some((host, host.failure.as_ref()?)));
-    for (n, (host, why)) in failures.enumerate() {
-        out += if n == 0 { "\nnot diagnosed\n" } else { "" };
-        indent(&mut out, &format!("{}/{}: {why}", host.cluster, host.host), width);
+        if out.is_empty() {
+            out
+        } else {
+            format!("\n{heading}\n{out}")
+        }
+    };
+    out += &without("not measured", &|host| {
+        let is_off = host.failure.is_none() && host.found.healthy.is_none();
+        is_off.then(|| "the level was off".to_owned())
+    });
+    out += &without("not diagnosed", &|host| host.failure.clone());
+    if !problems.is_empty() {
+        out += "\nEvidence and what to do: add --cluster and --host.\n";
     }
     out
+}
+
+fn strong(line: &str, color: bool) -> String {
+    if color {
+        format!("\x1b[1m{line}\x1b[0m\n")
+    } else {
+        format!("{line}\n")
+    }
 }
 
 fn indent(out: &mut String, line: &str, width: usize) {

@@ -135,7 +135,7 @@ mod tests {
         let root = Root::parse("/srv/fleet").unwrap();
         let window = Window::new(1_000_000_000_000, 1_000_003_600_000, Only::default()).unwrap();
         let asked = QueryParams { against: window.clone(), window, limit: 7 };
-        for (chart, dialect) in CHARTS.iter().flat_map(|it| Dialect::ALL.map(|of| (it, of))) {
+        for (chart, dialect) in CHARTS.iter().flat_map(|chart| Dialect::ALL.map(|of| (chart, of))) {
             let sql = chart.sql(dialect, Some(&root), &asked);
             assert!(!sql.contains("{{") && sql.contains("place <= 7"), "{sql}");
             assert!(sql.contains("WITH intervals AS (") && sql.contains("60000"), "{sql}");

@@ -180,7 +180,9 @@ mod tests {
 
     #[test]
     fn one_set_is_grouped_by_and_several_are_grouping_sets() {
-        let all = |sets| Dialect::ALL.map(|it| quantiles(it, &[sets, "max x y", "0.5e0 p50", "f"]));
+        let all = |sets| {
+            Dialect::ALL.map(|dialect| quantiles(dialect, &[sets, "max x y", "0.5e0 p50", "f"]))
+        };
         for sql in all("a, b") {
             assert!(sql.starts_with("SELECT a, b, counted, y, ") && sql.contains("p50"), "{sql}");
             assert!(!sql.contains("GROUPING SETS"), "{sql}");
@@ -192,8 +194,8 @@ mod tests {
 
     #[test]
     fn a_quantile_is_the_first_middle_up_to_which_its_part_of_all_counts_lies() {
-        let [duckdb, clickhouse, spark] =
-            Dialect::ALL.map(|it| quantiles(it, &["a", "max x y", "0.5e0 p50, 0.99e0 p99", "f"]));
+        let [duckdb, clickhouse, spark] = Dialect::ALL
+            .map(|dialect| quantiles(dialect, &["a", "max x y", "0.5e0 p50, 0.99e0 p99", "f"]));
         for sql in [&duckdb, &spark] {
             for part in [
                 "min(CASE WHEN upto >= 0.5e0 * whole THEN middle_ns END) AS p50_middle",

@@ -332,7 +332,7 @@ impl Group {
         for (number, run) in runs {
             // A remark in parentheses says for which rows the command was varied; it is not to be typed.
             let whole = run.command.strip_suffix(')');
-            let (command, remark) = match whole.and_then(|it| it.rsplit_once(" (")) {
+            let (command, remark) = match whole.and_then(|whole| whole.rsplit_once(" (")) {
                 Some((command, rest)) => (command, format!(" ({rest})")),
                 None => (run.command.as_str(), String::new()),
             };

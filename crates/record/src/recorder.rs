@@ -499,7 +499,8 @@ impl<'a> Recorder<'a> {
             {
                 row.statements_kept = now.entries().into();
                 row.statements_capacity = now.capacity().into();
-                row.statements_evicted = before.as_ref().map_or(0, |it| now.evicted_since(it));
+                row.statements_evicted =
+                    before.as_ref().map_or(0, |before| now.evicted_since(before));
             }
             batch.histograms = self.row_builder.histograms(number);
             add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);

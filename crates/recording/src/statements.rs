@@ -109,13 +109,14 @@ impl Recording {
         let reading =
             StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records);
         // A recording of an earlier version does not have it.
-        let Some(table) = index.frames.iter().rev().find(|it| it.statements_capacity > 0) else {
+        let Some(table) = index.frames.iter().rev().find(|frame| frame.statements_capacity > 0)
+        else {
             return Ok(Some(reading));
         };
-        let evicted = index.frames.iter().map(|it| it.statements_evicted);
+        let evicted = index.frames.iter().map(|frame| frame.statements_evicted);
         let evicted = evicted.fold(0, u64::saturating_add);
         let [kept, capacity] = [table.statements_kept, table.statements_capacity]
-            .map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+            .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         Ok(Some(reading.with_table(kept, capacity, evicted)))
     }
 

@@ -169,7 +169,7 @@ mod tests {
         );
         let chart = chart(&material).unwrap();
         assert_eq!(chart.series.len(), 3);
-        let much = |value: &Option<f64>| value.is_some_and(|it| (it - 0.6).abs() < 1e-9);
+        let much = |value: &Option<f64>| value.is_some_and(|value| (value - 0.6).abs() < 1e-9);
         assert!(chart.series[1].values.iter().any(much));
     }
 

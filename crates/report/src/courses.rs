@@ -162,14 +162,17 @@ mod tests {
         a.latency[0] = Latency { start: 0.0, seconds: 1.0, seconds_per_tick: 1.0, histogram };
         let charts = charts(&a, &a, false);
         let first = |id: &str| {
-            charts.iter().find(|chart| chart.id == id).map(|it| it.series[0].values.clone())
+            charts.iter().find(|chart| chart.id == id).map(|chart| chart.series[0].values.clone())
         };
         // Within a sixteenth.
         for (id, low, high) in
             [("latency_p50", 8.0, 8.5), ("latency_p95", 64.0, 68.0), ("latency_p99", 512.0, 544.0)]
         {
             let values = first(id).unwrap();
-            assert!(values[0].is_some_and(|it| (low..=high).contains(&it)), "{id} {values:?}");
+            assert!(
+                values[0].is_some_and(|value| (low..=high).contains(&value)),
+                "{id} {values:?}"
+            );
             assert_eq!(values[1], None, "the reading is over");
         }
         assert_eq!(first("rate"), None, "no command is recorded, only commits");

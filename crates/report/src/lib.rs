@@ -38,11 +38,9 @@ use error::Error;
 use jiff::tz::TimeZone;
 use view::document::Document;
 
-/// The diagnoses of a recording's time range, the most severe first.
-pub fn diagnoses(
-    wanted: &source::RecordingSelection<'_>,
-) -> Result<Vec<diagnose::Diagnosis>, Error> {
-    Ok(findings::diagnosed(&source::read(wanted, &|_| {})?).problems)
+/// What a report says is wrong in a recording's time range, and what bounds the load there. Times are local.
+pub fn diagnoses(wanted: &source::RecordingSelection<'_>) -> Result<diagnose::Diagnoses, Error> {
+    Ok(findings::diagnosed(&source::read(wanted, &|_| {})?, &TimeZone::system()))
 }
 
 /// The document of a recording's time range; `cost` is a result of `tally cost --json`. `progress` is called with

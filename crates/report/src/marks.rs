@@ -69,7 +69,7 @@ mod tests {
         material.events.push(row(1_000, Some(from - 1.0)));
         material.events.push(row(1_001, None));
         material.marks.clear();
-        let texts: Vec<String> = marks(&material).into_iter().map(|it| it.text).collect();
+        let texts: Vec<String> = marks(&material).into_iter().map(|mark| mark.text).collect();
         let expected: Vec<String> = (1..=SLOW).map(|at| format!("slow {at}")).collect();
         assert_eq!(texts, expected);
     }

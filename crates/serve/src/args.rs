@@ -39,10 +39,11 @@ Examples:
   tally serve
   tally serve --listen 127.0.0.1:0 --history 30min /var/lib/postgresql/15/main
   tally serve --statements 20
-  openssl rand -hex 32 >token; chmod 600 token; tally serve --listen 0.0.0.0:9188 --token-file token
+  (umask 077; openssl rand -hex 32 > token)
+  tally serve --listen 0.0.0.0:9188 --token-file token
   tally serve --listen unix:/run/pgtally.sock
   tally serve --otlp http://127.0.0.1:4318 --listen none
-  tally serve --fleet --engine duckdb --root s3://bucket/fleet --since -1h --interval 5min")]
+  tally serve --fleet --engine duckdb --root s3://bucket/fleet --interval 5min")]
 pub struct ServeArgs {
     /// Segment, data directory or connection string
     pub target: Option<String>,

@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn time_is_measured_once_a_gap_is_more_than_half_an_interval_and_goes_with_its_block() {
         let starts = |history: &LiveHistory| -> Vec<u64> {
-            history.each(|it| &it.points).map(|it| ms(it.start)).collect()
+            history.each(|history| &history.points).map(|point| ms(point.start)).collect()
         };
         assert_eq!(starts(&history([(101.0, 1.0), (101.5, 1.0)])), [100_000, 101_000]);
         assert_eq!(history([(101.0, 1.0), (102.4, 1.0)]).gaps.len(), 0);
@@ -509,7 +509,7 @@ mod tests {
             .unwrap()
             .latency
             .iter()
-            .map(|it| it.histogram.buckets().map(|it| it.1).sum::<u64>())
+            .map(|moment| moment.histogram.buckets().map(|bucket| bucket.1).sum::<u64>())
             .collect::<Vec<_>>();
         assert_eq!(counts, [3]);
     }

@@ -40,11 +40,8 @@ fn origin(bucket: &Bucket, cluster: Option<&str>, host: Option<&str>) -> Result<
         names.truncate(20);
         names.join(", ") + more
     };
-    let meant = |origin: &&Origin| {
-        cluster.is_none_or(|name| origin.cluster == name)
-            && host.is_none_or(|name| origin.host == recording::file_name_of_host(name))
-    };
-    let found: Vec<&Origin> = origins.iter().filter(meant).collect();
+    let found: Vec<&Origin> =
+        origins.iter().filter(|origin| origin.is_selected(cluster, host)).collect();
     match found[..] {
         [] => Err(nothing(format!(
             "no recording of this cluster and host; there are clusters {} and hosts {}",

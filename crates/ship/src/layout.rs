@@ -40,6 +40,12 @@ impl Origin {
         Ok(Origin { cluster: cluster.to_string(), host })
     }
 
+    /// Whether this cluster and host select it. The host's name may be written as the machine has it.
+    pub fn is_selected(&self, cluster: Option<&str>, host: Option<&str>) -> bool {
+        cluster.is_none_or(|name| name == self.cluster)
+            && host.is_none_or(|name| recording::file_name_of_host(name) == self.host)
+    }
+
     fn part(&self) -> String {
         format!("cluster={}/host={}", self.cluster, self.host)
     }

@@ -118,8 +118,11 @@ impl Program {
     /// CPU time of a statement in a block, measured or not, us.
     fn block(&mut self, on: bool) -> Result<f64> {
         // The agent creates its segment before the program starts, and the program answers from then on.
-        if let Some(path) =
-            self.segment.as_ref().map(|it| it.path().join("segment")).filter(|it| it.exists())
+        if let Some(path) = self
+            .segment
+            .as_ref()
+            .map(|folder| folder.path().join("segment"))
+            .filter(|path| path.exists())
         {
             segment::set_level(&path, if on { Level::Waits } else { Level::Off })?;
         }

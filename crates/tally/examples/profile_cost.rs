@@ -138,7 +138,7 @@ impl Server {
 
     /// Waits for the end of a slice in which the profile's events are enabled or disabled.
     fn slice(&mut self, profile: Option<&Profile>, on: bool) -> Result<Slices> {
-        profile.map(|it| it.enable(on)).transpose()?;
+        profile.map(|profile| profile.enable(on)).transpose()?;
         let begun = Instant::now();
         let before = (self.segment.snapshot(None)?, self.on_cpu());
         let own = profile.map_or(Ok(0), Profile::on_cpu)?;
@@ -157,7 +157,7 @@ impl Server {
         self.processes
             .iter()
             .filter_map(|pid| processes.schedstat(*pid))
-            .map(|it| it.on_cpu_ns)
+            .map(|schedstat| schedstat.on_cpu_ns)
             .sum()
     }
 }

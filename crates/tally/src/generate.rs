@@ -16,6 +16,7 @@ const DATE: &str = "2026-11-29";
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Directory to write tally.1 and one page for each verb into
+    #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }
 
@@ -123,7 +124,7 @@ mod tests {
         let args = ManArgs { folder: Some(folder.path().into()) };
         man(&args, crate::cli::Cli::command()).unwrap();
         let mut pages: Vec<PathBuf> =
-            std::fs::read_dir(folder.path()).unwrap().flatten().map(|it| it.path()).collect();
+            std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect();
         pages.sort();
         assert!(pages.len() > 20, "{pages:?}");
         for linter in LINTERS {

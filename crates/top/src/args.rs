@@ -70,7 +70,7 @@ pub struct TopArgs {
     #[arg(long)]
     pub no_witness: bool,
     /// Replay a recording made by `tally record`, which may still be running; --interval merges its intervals to
-    /// this length
+    /// this length, --host selects one of several machines
     #[arg(long, value_name = "DIR|URL", conflicts_with_all = ["target", "leaders", "no_witness"])]
     pub replay: Option<PathBuf>,
     /// With --replay of a bucket of several clusters: the cluster of the machine

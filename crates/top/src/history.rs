@@ -310,7 +310,7 @@ mod tests {
     }
 
     fn times(history: &History, n: usize) -> Vec<Option<f64>> {
-        history.back(n).map(|it| it.map(|reading| reading.interval.time)).collect()
+        history.back(n).map(|reading| reading.map(|reading| reading.interval.time)).collect()
     }
 
     #[test]

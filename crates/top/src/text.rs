@@ -54,7 +54,7 @@ pub fn render(
         if view == at || unasked {
             section(&mut out, &title, note.as_deref(), &table, (width, tables), color);
             // Data that was not collected: the reason is printed only if asked for.
-            let asked = below.filter(|it| view == at || it.table.is_some());
+            let asked = below.filter(|below| view == at || below.table.is_some());
             out.push_str(&sections(asked.as_slice(), (width, tables), color));
         }
     }

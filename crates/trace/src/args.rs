@@ -30,9 +30,10 @@ Examples:
   sudo -u postgres tally trace 12345 --nodes --seconds 10 -o slow.html
   sudo -u postgres tally trace --application billing --slower-than 500ms
   sudo -u postgres tally trace 12345 --client /dev/shm/pg_tally.java.4711
-  ssh app tally calls 4711 --stream | tally trace --application billing --client -
-  sudo -u postgres tally trace --application billing --otlp http://127.0.0.1:4318
-  sudo -u postgres tally trace --database shop --statement -4711 --seconds 60 --json")]
+  ssh app tally calls 4711 --stream |
+    tally trace --application billing --client -
+  tally trace --application billing --otlp http://127.0.0.1:4318
+  tally trace --database shop --statement -4711 --seconds 60 --json")]
 pub struct TraceArgs {
     /// Process to trace; omit it to select sessions with the options below
     #[arg(value_name = "PID")]

@@ -36,12 +36,12 @@ The level lasts until it is set again, the setting pg_tally.level changes, or th
 
 With --for, the previous level is restored after that time, or when the command is interrupted. If the \
 command is killed, the server's processes end level locks themselves. With --every, this repeats \
-until the command is interrupted. Rates are per second at the level.
+until the command is interrupted; views show locks per second of the time at level locks.
 
 Examples:
   tally level
   sudo -u postgres tally level locks --for 60s
-  sudo -u postgres tally level locks --for 60s --every 300s /var/lib/postgresql/15/main")]
+  sudo -u postgres tally level locks --for 60s --every 300s")]
 pub struct LevelArgs {
     /// off, waits or locks; omit it to print the current level
     #[arg(value_name = "LEVEL")]

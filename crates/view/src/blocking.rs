@@ -821,8 +821,11 @@ mod tests {
         ];
         let forest = arranged(&waits, &[]);
         // Depth, process and number of waiters; 5 and 6 wait for each other.
-        let shape: Vec<_> =
-            forest.everybody().iter().map(|(at, it)| (*at, it.pid, it.waiters)).collect();
+        let shape: Vec<_> = forest
+            .everybody()
+            .iter()
+            .map(|(at, session)| (*at, session.pid, session.waiters))
+            .collect();
         let expected = [
             (0, 1, 3),
             (1, 3, 1),
@@ -850,7 +853,8 @@ mod tests {
         let forest = arranged(&waits, &[]);
         let all = forest.everybody();
         assert_eq!(all.len(), LONG as usize);
-        let counts = all.iter().all(|(_, it)| it.waiters == (LONG - it.pid) as usize);
+        let counts =
+            all.iter().all(|(_, session)| session.waiters == (LONG - session.pid) as usize);
         assert!(counts, "each has all that are behind it");
         assert_eq!(all.iter().map(|(depth, _)| *depth).max(), Some(DEEPEST));
         assert_eq!(all.iter().filter(|(depth, _)| *depth < DEEPEST).count(), DEEPEST);
@@ -904,7 +908,8 @@ mod tests {
             }
             let forest =
                 Forest::arranged(&waits, &SessionLookup { sessions: &[], last: &|_| None });
-            let mut seen: Vec<i32> = forest.everybody().iter().map(|(_, it)| it.pid).collect();
+            let mut seen: Vec<i32> =
+                forest.everybody().iter().map(|(_, session)| session.pid).collect();
             seen.sort_unstable();
             let all: BTreeSet<i32> = waits
                 .keys()
@@ -987,7 +992,7 @@ mod tests {
             "it has the lock"
         );
         assert_eq!(
-            [1, 8, 9].map(|it| mode(&blocked(0, it))),
+            [1, 8, 9].map(|number| mode(&blocked(0, number))),
             ["AccessShareLock", "AccessExclusiveLock", "unknown"]
         );
         assert_eq!(

@@ -134,7 +134,8 @@ fn process_stderr() -> Stderr {
 
 /// Whether standard error shows each line as one: it is no terminal, or wide enough.
 pub fn fits_stderr(text: &str) -> bool {
-    columns(&process_stderr()).is_none_or(|width| text.lines().all(|it| shown_length(it) <= width))
+    columns(&process_stderr())
+        .is_none_or(|width| text.lines().all(|line| shown_length(line) <= width))
 }
 
 /// Writes a message of several lines to standard error, likewise.
@@ -181,8 +182,10 @@ fn wrap_line(line: &str, width: usize) -> Cow<'_, str> {
             let mut rest = word;
             while !rest.is_empty() {
                 let colour = first_color(rest).filter(|(begin, _)| *begin == 0);
-                let bytes = colour
-                    .map_or_else(|| rest.chars().next().map_or(1, char::len_utf8), |(_, it)| it);
+                let bytes = colour.map_or_else(
+                    || rest.chars().next().map_or(1, char::len_utf8),
+                    |(_, length)| length,
+                );
                 if colour.is_none() {
                     if at >= width {
                         out.push('\n');

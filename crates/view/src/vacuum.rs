@@ -128,15 +128,16 @@ pub struct Vacuum {
 impl Vacuum {
     /// Counts of events since an earlier answer; without one, none.
     pub fn since(mut self, earlier: Option<&Vacuum>) -> Vacuum {
-        let before = |it: &Condition| {
+        let before = |condition: &Condition| {
             let all = earlier?.conditions.iter();
-            let mut same = all.filter(|was| was.kind == it.kind && was.database == it.database);
+            let mut same =
+                all.filter(|was| was.kind == condition.kind && was.database == condition.database);
             same.next().map(|was| was.count)
         };
-        self.conditions.retain_mut(|it| match it.kind {
+        self.conditions.retain_mut(|condition| match condition.kind {
             ConditionKind::Deadlocks => {
-                it.count -= before(it).unwrap_or(it.count);
-                it.count > 0
+                condition.count -= before(condition).unwrap_or(condition.count);
+                condition.count > 0
             }
             _ => true,
         });

@@ -30,7 +30,7 @@ with waits.
 Examples:
   tally profile
   tally profile --seconds 10 --hertz 999 -o flames.html
-  tally profile --system                    all processes on the machine: by image, then by function
+  tally profile --system                     all processes, by image and function
   tally profile -o before.json
   tally profile diff before.json after.json"
 )]
@@ -102,7 +102,9 @@ differences larger than the sampling error, corrected for the number of rows. Tw
 server differ by more than the sampling error: take two profiles of each to see by how much.
 
 Examples:
-  tally profile --system -o a.json; tally profile --system -o b.json; tally profile diff a.json b.json")]
+  tally profile --system -o a.json
+  tally profile --system -o b.json
+  tally profile diff a.json b.json")]
 pub struct ProfileDiffArgs {
     /// Baseline profile, written by `tally profile -o FILE.json`
     pub a: PathBuf,

@@ -5,8 +5,6 @@ mod change;
 mod finding;
 mod storage;
 
-use std::iter;
-
 use segment::interval::{AccountRow, Interval};
 use segment::Level;
 
@@ -14,7 +12,7 @@ use super::material::{Blocker, Material};
 use super::point::{Figures, Point};
 use super::tables::checkpoints;
 use change::{step, Sample, Step};
-use diagnose::{diagnose, Case, Diagnosis, Findings, Rule, HEALTHY};
+use diagnose::{Case, Diagnoses, Rule, HEALTHY};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
 use view::document::time;
@@ -50,11 +48,12 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
 }
 
 /// What is wrong, and what bounds the load.
-pub fn diagnosed(material: &Material) -> Findings {
+pub fn diagnosed(material: &Material, zone: &TimeZone) -> Diagnoses {
     let checkpoints = checkpoints(&material.events, material.from);
     let statements = material.statements.as_ref();
-    let blocker = first_blocker(material);
-    diagnose(&Case {
+    // Who blocked others for the longest time.
+    let blocker = material.sessions.as_ref().and_then(|sessions| sessions.blockers.first());
+    let mut found = Diagnoses::from_case(&Case {
         sampled: material.sessions.as_ref().map_or(&[], |sessions| &sessions.sessions),
         whole: &material.whole,
         statements,
@@ -62,32 +61,30 @@ pub fn diagnosed(material: &Material) -> Findings {
         blocking: blocker.map(|blocker| &blocker.forest).or(material.blocking.as_ref()),
         plans: statements.map_or(&[], |statements| &statements.plans),
         vacuum: material.vacuum.as_ref(),
-    })
-}
-
-/// The session that blocked others for the longest time.
-fn first_blocker(material: &Material) -> Option<&Blocker> {
-    material.sessions.as_ref().and_then(|sessions| sessions.blockers.first())
+    });
+    let locks = found.diagnoses.iter_mut().filter(|diagnosis| diagnosis.rule == Rule::Locks);
+    for (diagnosis, blocker) in locks.zip(blocker) {
+        diagnosis.evidence.insert(0, when(blocker, zone));
+    }
+    found
 }
 
 fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
-    let (found, blocker) = (diagnosed(material), first_blocker(material));
-    let limit = |limit: &Diagnosis| Finding {
+    let found = diagnosed(material, zone);
+    let begin = match found.healthy {
+        Some(true) => Some(note("ledger", HEALTHY.into())),
+        Some(false) => None,
+        None => Some(warning("ledger", "Nothing was measured: the level was off.".into())),
+    };
+    let problems = found.diagnoses.iter().map(|problem| Finding {
+        details: problem.details(),
+        ..warning(problem.section, problem.headline())
+    });
+    let limits = found.limits.iter().map(|limit| Finding {
         details: limit.evidence.clone(),
         ..note(limit.section, limit.headline())
-    };
-    let limits = found.limits.iter().map(limit);
-    if found.problems.is_empty() {
-        return iter::once(note("ledger", HEALTHY.into())).chain(limits).collect();
-    }
-    let finding = |diagnosis: Diagnosis| {
-        let mut details = diagnosis.details();
-        if let Some(blocker) = blocker.filter(|_| diagnosis.rule == Rule::Locks) {
-            details.insert(0, when(blocker, zone));
-        }
-        Finding { details, ..warning(diagnosis.section, diagnosis.headline()) }
-    };
-    found.problems.into_iter().map(finding).chain(limits.collect::<Vec<_>>()).collect()
+    });
+    begin.into_iter().chain(problems).chain(limits).collect()
 }
 
 /// When a session blocked others, and how many. The diagnosis describes the moment when most sessions waited.

@@ -24,6 +24,7 @@ use error::Error;
 #[command(after_help = HELP)]
 pub struct DashboardsArgs {
     /// Directory to write grafana/*.json, grafana-clickhouse/*.json and prometheus/pgtally.rules.yml into
+    #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }
 
@@ -77,7 +78,7 @@ mod tests {
         let mut found = Vec::new();
         for part in expression.split('{').skip(1) {
             let selector = part.split('}').next().unwrap();
-            let names = selector.split(',').filter_map(|it| it.split(['=', '!']).next());
+            let names = selector.split(',').filter_map(|matcher| matcher.split(['=', '!']).next());
             found.extend(names.map(str::trim).filter(|name| !name.is_empty()));
         }
         for part in expression.split("by (").skip(1) {

@@ -24,7 +24,7 @@ fn arguments(words: &[String]) -> Option<&[String]> {
         let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
         rest = match first.as_str() {
             "tally" | "target/demo/tally" => return Some(after),
-            "sudo" if after.first().is_some_and(|it| it == "-u") => after.get(2..)?,
+            "sudo" if after.first().is_some_and(|word| word == "-u") => after.get(2..)?,
             "sudo" | "nice" => after,
             "taskset" => after.get(2..)?,
             "ssh" => after.get(1..)?,
@@ -72,7 +72,7 @@ fn every_documented_command_is_valid() {
         for block in document.blocks.iter().filter(|block| block.kind != Kind::Sample) {
             let listed = entries::NOT_COMMANDS;
             if block.kind != Kind::Commands
-                || listed.iter().any(|it| it.is_about(&document.name, &block.text))
+                || listed.iter().any(|entry| entry.is_about(&document.name, &block.text))
             {
                 continue;
             }
@@ -102,7 +102,7 @@ fn every_command_in_text_is_valid() {
         let text = std::fs::read_to_string(root().join(&document.name)).unwrap();
         let text = text.replace('\n', " ");
         for code in text.split('`').skip(1).step_by(2) {
-            let open = ["...", "…", "<", "COMMAND", "VERB"].iter().any(|it| code.contains(it));
+            let open = ["...", "…", "<", "COMMAND", "VERB"].iter().any(|mark| code.contains(mark));
             if !open && words(code).is_some() {
                 let text = entries::instead(&document.name, code);
                 parsed += parse(&document.name, &valid(&text, &fleet), &INCOMPLETE);
@@ -118,7 +118,7 @@ fn every_example_of_the_help_is_valid() {
     fn texts(command: &clap::Command, found: &mut Vec<(String, String)>) {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         found.push((command.get_name().to_string(), help));
-        command.get_subcommands().for_each(|it| texts(it, found));
+        command.get_subcommands().for_each(|verb| texts(verb, found));
     }
     let mut all = Vec::new();
     texts(&Cli::command(), &mut all);
@@ -129,7 +129,7 @@ fn every_example_of_the_help_is_valid() {
             let example = line.trim().split("   ").next().unwrap_or("");
             let example = ["PID", "DIR", "NAME"]
                 .iter()
-                .fold(valid(example, &fleet), |text, it| text.replace(it, "4711"));
+                .fold(valid(example, &fleet), |text, name| text.replace(name, "4711"));
             if !example.contains("...") && words(&example).is_some() {
                 parsed += parse(&format!("help of {name}"), &example, &[]);
             }

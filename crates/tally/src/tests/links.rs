@@ -20,11 +20,11 @@ fn pages() -> BTreeMap<PathBuf, String> {
     let listed = git.output().expect("git").stdout;
     let mut names: Vec<PathBuf> = listed
         .split(|byte| *byte == 0)
-        .map(|it| String::from_utf8_lossy(it).into_owned().into())
+        .map(|name| String::from_utf8_lossy(name).into_owned().into())
         .collect();
     if !names.iter().any(|name| name.as_os_str() == "README.md") {
         // An unpacked archive.
-        let is_page = |path: &PathBuf| path.extension().is_some_and(|it| it == "md");
+        let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
         let folders = ["", "docs", "docs/adr", "format"].map(PathBuf::from);
         names = folders
             .iter()
@@ -63,7 +63,7 @@ fn anchor(heading: &str) -> String {
     let mut rest = heading;
     while let Some((before, after)) = rest.split_once("](") {
         text += &before.replace('[', "");
-        rest = after.split_once(')').map_or("", |it| it.1);
+        rest = after.split_once(')').map_or("", |parts| parts.1);
     }
     text += rest;
     text.to_lowercase()
@@ -89,7 +89,7 @@ fn anchors(text: &str) -> HashSet<String> {
             *before += 1;
         }
         let ids = line.split("id=\"").skip(1).chain(line.split("<a name=\"").skip(1));
-        found.extend(ids.filter_map(|it| Some(it.split_once('"')?.0.to_string())));
+        found.extend(ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_string())));
     }
     found
 }
@@ -98,10 +98,10 @@ fn anchors(text: &str) -> HashSet<String> {
 fn targets(line: &str) -> Vec<&str> {
     let code = |at: usize| line[..at].matches('`').count() % 2 == 1;
     let inline = line.match_indices("](").filter(|(at, _)| !code(*at)).filter_map(|(at, _)| {
-        line[at + 2..].split_once(')').map(|it| it.0.split_whitespace().next().unwrap_or(""))
+        line[at + 2..].split_once(')').map(|parts| parts.0.split_whitespace().next().unwrap_or(""))
     });
     let reference = line.starts_with('[').then(|| line.split_once("]: ")).flatten();
-    inline.chain(reference.map(|it| it.1.trim())).collect()
+    inline.chain(reference.map(|parts| parts.1.trim())).collect()
 }
 
 /// The path without `.` and `..`; `None`: it leads out of the tree.
@@ -130,8 +130,9 @@ fn dead(
             if target.contains("://") || target.starts_with("mailto:") {
                 continue;
             }
-            let (path, anchor) =
-                target.split_once('#').map_or((target, None), |(path, it)| (path, Some(it)));
+            let (path, anchor) = target
+                .split_once('#')
+                .map_or((target, None), |(path, anchor)| (path, Some(anchor)));
             let folder = name.parent().unwrap_or(Path::new(""));
             let to = match path {
                 "" => Some(name.to_path_buf()),

@@ -318,13 +318,13 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
         for it in &behind {
             assert!(!text(it).starts_with("update"), "{it:#}");
         }
-        behind.iter().filter(|it| !text(it).is_empty()).count() == 3
+        behind.iter().filter(|session| !text(session).is_empty()).count() == 3
     });
     assert_eq!(shown["roots"][0]["pid"], holder_pid);
     assert!(!shown.to_string().contains("secret"), "{shown:#}");
     let of = |pid: i32| {
         let behind = shown["roots"][0]["blocks"].as_array().unwrap();
-        behind.iter().find(|it| it["pid"] == pid).unwrap().clone()
+        behind.iter().find(|session| session["pid"] == pid).unwrap().clone()
     };
     let waiters = [(simple_pid, SIMPLE), (extended_pid, EXTENDED), (several_pid, SEVERAL)];
     for (pid, text) in waiters {

@@ -323,15 +323,20 @@ fn compare(wanted: u64, seed: u64) -> Seen {
         let blocked: Vec<Blocked> = segment.blocked().unwrap();
         let members: BTreeSet<i32> =
             graphs.iter().flat_map(|graph| &graph.all).map(|session| session.pid).collect();
-        for it in
-            blocked.iter().filter(|it| our.0.contains_key(&it.pid) || !members.contains(&it.pid))
+        for it in blocked
+            .iter()
+            .filter(|session| our.0.contains_key(&session.pid) || !members.contains(&session.pid))
         {
             *seen.kinds.entry(it.lock.kind).or_default() += 1;
             seen.workers += usize::from(!members.contains(&it.pid));
         }
-        let lock_of = |pid: &i32| blocked.iter().find(|it| it.pid == *pid).map(|it| &it.lock);
-        let waits = our.0.iter().flat_map(|(pid, them)| them.iter().map(move |it| (pid, it)));
-        let queues = |(a, b): &(&i32, &i32)| lock_of(a).is_some_and(|it| lock_of(b) == Some(it));
+        let lock_of = |pid: &i32| {
+            blocked.iter().find(|session| session.pid == *pid).map(|session| &session.lock)
+        };
+        let waits =
+            our.0.iter().flat_map(|(pid, them)| them.iter().map(move |blocker| (pid, blocker)));
+        let queues =
+            |(a, b): &(&i32, &i32)| lock_of(a).is_some_and(|lock| lock_of(b) == Some(lock));
         seen.in_queue += waits.filter(queues).count();
         // The transactions end; a waiter that gets its lock meanwhile completes as well.
         let all: Vec<&Session> = graphs.iter().flat_map(|graph| &graph.all).collect();

@@ -89,8 +89,10 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         assert_eq!(json["pool_wait"]["count"], 3, "{json:#}");
         for call in json["calls"].as_array().unwrap() {
             let seconds = |key: &str| call[key].as_f64().unwrap();
-            let on_the_wire =
-                ["execute", "fetch"].map(|it| call[it]["seconds"].as_f64().unwrap()).iter().sum();
+            let on_the_wire = ["execute", "fetch"]
+                .map(|part| call[part]["seconds"].as_f64().unwrap())
+                .iter()
+                .sum();
             assert!(seconds("wait_seconds") <= on_the_wire, "{call:#}");
             assert!(seconds("first_seconds") <= on_the_wire, "{call:#}");
         }

@@ -189,10 +189,11 @@ fn has_activity(row: &Value, when: &str, handled: &[Handled], seconds: RangeIncl
     );
     assert!(seconds.contains(&of("seconds")), "{when}: {seconds:?}, {row}");
     let own = of("mean_handle_seconds") * of("commands");
-    let is = |it: &&Handled| {
-        it.commands as f64 == of("commands") && (own - it.seconds).abs() < 1e-6 * (1.0 + it.seconds)
+    let is = |handled: &&Handled| {
+        handled.commands as f64 == of("commands")
+            && (own - handled.seconds).abs() < 1e-6 * (1.0 + handled.seconds)
     };
-    assert!(handled.iter().any(|it| is(&it)), "{when}: {handled:?}, {row}");
+    assert!(handled.iter().any(|handled| is(&handled)), "{when}: {handled:?}, {row}");
     let per_second = of("commands") / of("seconds");
     assert!((of("commands_per_second") - per_second).abs() < 0.001 + 1e-5 * per_second, "{when}");
 }

@@ -92,7 +92,7 @@ fn sleeps(client: &Running) -> u64 {
     let mut tasks = tasks.flatten().map(|entry| entry.path());
     let task = tasks.find(|task| read(task, "comm").trim() == "pgtally").unwrap();
     let status = read(&task, "status");
-    let line = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()
 }
 
@@ -106,7 +106,7 @@ fn between_pauses(client: &Running, log: &Path) -> ([[f64; 2]; 2], [f64; 2]) {
         let slept = sleeps(client);
         // It sleeps between two readings.
         eventually("the agent reads its counters", || sleeps(client) >= slept + 4);
-        found = (REASONS.map(|it| stopped(client, it)), logged(log));
+        found = (REASONS.map(|reason| stopped(client, reason)), logged(log));
         found.1 == before
     });
     found
@@ -314,8 +314,12 @@ fn a_recording_of_server_and_client_has_the_pauses_and_its_report_shows_both() {
         serde_json::from_str(&output(tally().args(["report", "--json"]).arg(&recording))).unwrap();
     let charts = report["charts"].as_array().unwrap();
     let chart = charts.iter().find(|chart| chart["id"] == "client").unwrap();
-    let names: Vec<&str> =
-        chart["series"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = chart["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|series| series["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names[..2], ["server: reading commands", "client: garbage collection"]);
     // The client's recording is a recording of its own; naming it explicitly gives the same result.
     let named =

@@ -185,7 +185,7 @@ const AHEAD: u32 = 100_000;
 #[test]
 fn calls_of_a_machine_with_another_clock_are_joined_within_the_bounds_of_round_trips() {
     let Some(java) = java() else { return };
-    let allowed = elsewhere(AHEAD).arg("true").output().is_ok_and(|it| it.status.success());
+    let allowed = elsewhere(AHEAD).arg("true").output().is_ok_and(|output| output.status.success());
     if !allowed {
         eprintln!("left out: time namespaces need root, and a kernel that has them");
         return;

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use crate::support::reachable::{Reachable, PASSWORD};
 
-/// The result of a program.
+/// How a program ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// The server (0 or 1), and what was added to its log.
@@ -48,8 +48,10 @@ fn end(servers: &[Reachable; 2], command: &mut Command, application: &str) -> En
     let text = String::from_utf8(stderr).unwrap();
     let text = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let begins = ["psql: error: ", "cannot connect to the server: ", "not a connection string: "];
-    let refusal =
-        begins.iter().find_map(|begin| text.split_once(begin)).map_or(text.as_str(), |it| it.1);
+    let refusal = begins
+        .iter()
+        .find_map(|begin| text.split_once(begin))
+        .map_or(text.as_str(), |parts| parts.1);
     // Text that tally adds is advice.
     End::Refused(refusal.split("; run this as").next().unwrap_or(refusal).to_string())
 }

@@ -38,10 +38,11 @@ fn check(before: &Snapshot, after: &Snapshot) -> usize {
         // Since the session started, and since the last snapshot if it was there.
         let since_birth = (book.now - book.born, accounted(after, book, |_| true));
         let earlier = before.book(book.slot, book.generation);
-        let since_then = earlier.filter(|it| it.born == book.born && !it.torn).map(|earlier| {
-            let then = accounted(before, earlier, |_| true);
-            (book.now - earlier.now, since_birth.1 - then)
-        });
+        let since_then =
+            earlier.filter(|earlier| earlier.born == book.born && !earlier.torn).map(|earlier| {
+                let then = accounted(before, earlier, |_| true);
+                (book.now - earlier.now, since_birth.1 - then)
+            });
         for (lived, accounts) in [Some(since_birth), since_then].into_iter().flatten() {
             let (pid, kind) = (book.pid, &book.identity.kind);
             assert_eq!(

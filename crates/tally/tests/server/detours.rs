@@ -339,7 +339,7 @@ fn locks_whose_releases_are_not_seen_are_not_counted_and_status_says_why() {
     let events = segment.events(0).unwrap();
     let warns = |text: &str| text.starts_with("lightweight locks are no longer counted");
     assert_eq!(events.iter().filter(|e| warns(&e.text)).count(), 1, "{events:?}");
-    // Neither this process nor any other goes on.
+    // Neither this process nor any other continues to count.
     let then = locks();
     fail_under_a_lock(&mut client);
     assert_eq!(locks(), then);

@@ -269,7 +269,7 @@ fn a_wait_for_a_standby_that_ended_comes_first() {
     assert_eq!(back["accounts"][0]["verdict"], "absent");
 }
 
-/// Five statements, the first of which takes `first` times as long, and their own noise.
+/// Five statements with their own noise; the first one takes `first` times as long.
 fn five(seed: u64, first: f64) -> FakeServer {
     let names = ["select $1", "update t set x = $1", "insert into u", "delete from u", "fetch c"];
     let shares = [0.2 * first, 0.4, 0.2, 0.15, 0.05];

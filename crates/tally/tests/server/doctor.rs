@@ -48,8 +48,8 @@ fn examine_all<'a>(
 
 #[test]
 fn planted_problems_are_named_first() {
-    examine_all(PROBLEMS.iter().map(|it| it.name), |name, found| {
-        let problem = PROBLEMS.iter().find(|it| it.name == name).unwrap();
+    examine_all(PROBLEMS.iter().map(|problem| problem.name), |name, found| {
+        let problem = PROBLEMS.iter().find(|problem| problem.name == name).unwrap();
         found.name_first(problem)
     });
 }
@@ -165,7 +165,7 @@ fn in_a_report(cluster: &Cluster, words: &[&str]) {
     let recorder = Recorder::start(cluster, &directory, &[]);
     eventually("the server's answer is recorded", || {
         Recording::open(&directory, None)
-            .and_then(|it| it.vacuum(Range::ALL))
+            .and_then(|recording| recording.vacuum(Range::ALL))
             .is_ok_and(|(tables, _)| !tables.is_empty())
     });
     recorder.end(Signal::TERM);
@@ -195,7 +195,7 @@ fn who_keeps_vacuum_from_removing_rows_is_named() {
         &["Autovacuum is off", "table t of database postgres"],
     );
 
-    // A forgotten report.
+    // A report whose transaction was left open.
     let (mut report, pid) = session(&cluster, "report");
     report.batch_execute("begin isolation level repeatable read; select count(*) from t").unwrap();
     cluster.psql("update t set v = 2").unwrap();
@@ -206,7 +206,7 @@ fn who_keeps_vacuum_from_removing_rows_is_named() {
         ["Vacuum could not remove", "dead rows in table t", &of_session, "idle in transaction"];
     eventually("the server has counted what vacuum left", || {
         examined = examine_connected(&cluster);
-        examined["diagnoses"][0]["text"].as_str().is_some_and(|it| it.starts_with(words[0]))
+        examined["diagnoses"][0]["text"].as_str().is_some_and(|text| text.starts_with(words[0]))
     });
     assert_first(&examined, "vacuum-behind", &words);
     in_top_and_serve(&cluster, &words);

@@ -26,7 +26,7 @@ fn assert_first(answer: &Value, rule: &str, words: &[&str]) {
     }
 }
 
-/// Executes the statements of an advice that begin so, each by itself, as a person would copy them.
+/// Executes those statements of the advice that begin with these words, one at a time, as a person would copy them.
 fn follow(cluster: &Cluster, answer: &Value, statements: &[&str]) {
     let advice = answer["diagnoses"][0]["advice"].as_str().unwrap();
     for begin in statements {
@@ -39,12 +39,12 @@ fn follow(cluster: &Cluster, answer: &Value, statements: &[&str]) {
     }
 }
 
-/// Then nothing is wrong any more.
+/// Checks that the problem has ended.
 fn assert_ended(cluster: &Cluster, rule: &str) {
     let mut answer = Value::Null;
     eventually("the problem has ended", || {
         answer = examine(cluster);
-        answer["diagnoses"].as_array().unwrap().iter().all(|it| it["rule"] != rule)
+        answer["diagnoses"].as_array().unwrap().iter().all(|diagnosis| diagnosis["rule"] != rule)
     });
 }
 
@@ -89,7 +89,7 @@ fn a_prepared_transaction_that_others_wait_for() {
     assert_ended(&cluster, "locks");
 }
 
-/// Lets commits complete if a test panics: their threads are waited for.
+/// Lets the commits complete if the test panics, because the scope waits for their threads.
 struct Release<'c>(&'c Cluster);
 
 impl Drop for Release<'_> {
@@ -111,7 +111,7 @@ fn a_standby_that_is_not_connected() {
             answer = examine(&cluster);
             answer["diagnoses"][0]["rule"] == "replication"
         });
-        // A check that fails ends the wait as well.
+        // If a check fails, the wait ends, too.
         let _release = Release(&cluster);
         assert_first(
             &answer,
@@ -150,7 +150,7 @@ fn sessions_that_block_each_other() {
                 last = ENDS.load(Ordering::SeqCst);
                 let _ = client.batch_execute(&change(second));
                 client.batch_execute("rollback").unwrap();
-                // Otherwise the one that was cancelled takes its first row again before the other gets it.
+                // Otherwise the cancelled transaction could lock its first row again before the other one gets it.
                 meet.wait();
             }
         }
@@ -160,12 +160,16 @@ fn sessions_that_block_each_other() {
         let mut answer = Value::Null;
         eventually("the server has counted deadlocks", || {
             answer = examine(&cluster);
-            answer["diagnoses"].as_array().unwrap().iter().any(|it| it["rule"] == "deadlocks")
+            answer["diagnoses"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|diagnosis| diagnosis["rule"] == "deadlocks")
         });
         answer
     });
     let all = answer["diagnoses"].as_array().unwrap();
-    let deadlocks = all.iter().find(|it| it["rule"] == "deadlocks").unwrap();
+    let deadlocks = all.iter().find(|diagnosis| diagnosis["rule"] == "deadlocks").unwrap();
     for word in ["in database postgres", "update account set n", "40P01"] {
         assert!(deadlocks.to_string().contains(word), "{word}: {answer:#}");
     }
@@ -189,11 +193,15 @@ fn a_catalog_that_has_grown() {
     let mut answer = Value::Null;
     eventually("the server has counted the rows", || {
         answer = examine(&cluster);
-        answer["diagnoses"].as_array().unwrap().iter().any(|it| it["rule"] == "catalog-bloat")
+        answer["diagnoses"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|diagnosis| diagnosis["rule"] == "catalog-bloat")
     });
     let words = ["pg_attribute of database postgres takes"];
     let all = answer["diagnoses"].as_array().unwrap();
-    let bloat = all.iter().position(|it| it["rule"] == "catalog-bloat").unwrap();
+    let bloat = all.iter().position(|diagnosis| diagnosis["rule"] == "catalog-bloat").unwrap();
     assert!(all[bloat].to_string().contains(words[0]), "{answer:#}");
     cluster.psql("VACUUM FULL pg_catalog.pg_attribute").unwrap();
     assert_ended(&cluster, "catalog-bloat");

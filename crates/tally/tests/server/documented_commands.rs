@@ -103,7 +103,9 @@ fn every_exception_is_needed() {
     }
     let all: Vec<(&str, String)> = blocks()
         .filter(|(_, block)| block.kind == Kind::Commands)
-        .flat_map(|(name, block)| commands(block).into_iter().map(move |it| (name, it.text)))
+        .flat_map(|(name, block)| {
+            commands(block).into_iter().map(move |command| (name, command.text))
+        })
         .collect();
     for entry in NOT_RUN {
         assert!(all.iter().any(|(name, text)| entry.is_about(name, text)), "no command: {entry:?}");
@@ -159,7 +161,7 @@ impl Machine {
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         }
         let folder = tempfile::Builder::new().prefix("reader.").tempdir().unwrap();
-        // As /tmp: everybody may write, nobody may change what another one wrote.
+        // Like /tmp: all users may create files, and only its owner may change a file.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
         let machine = Machine { cluster, folder, values: Vec::new() };
         machine.programs(installation);
@@ -317,7 +319,9 @@ fn read(document: &Document, machine: &mut Machine, prepare: &[&str]) {
                     );
                 }
             }
-            Kind::Sample => headings.extend(heading(&block.text).map(|it| (block.line, it))),
+            Kind::Sample => {
+                headings.extend(heading(&block.text).map(|columns| (block.line, columns)))
+            }
             Kind::Other => {}
         }
     }
@@ -350,7 +354,7 @@ fn statements(text: &str) -> (&str, &str) {
         Some((*at, line))
     });
     let ends = code.filter(|(_, line)| {
-        line.split("--").next().is_some_and(|it| it.trim_end().ends_with(';'))
+        line.split("--").next().is_some_and(|sql| sql.trim_end().ends_with(';'))
             && !line.contains('|')
     });
     text.split_at(ends.last().map_or(0, |(at, _)| at))

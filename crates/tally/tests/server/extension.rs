@@ -161,9 +161,10 @@ fn catalogs(cluster: &Cluster, database: &str) -> Vec<String> {
         format!("select string_agg({name}::text, ' ' order by {name}) {from}")
     });
     let counted = ["proc", "class", "type", "description", "init_privs", "depend", "rewrite"];
-    let counts = counted.map(|it| format!("select '{it} ' || count(*) from pg_{it}"));
+    let counts =
+        counted.map(|catalog| format!("select '{catalog} ' || count(*) from pg_{catalog}"));
     let more = ["db_role_setting", "shdescription", "authid"];
-    let shared = more.map(|it| format!("select '{it} ' || count(*) from pg_{it}"));
+    let shared = more.map(|catalog| format!("select '{catalog} ' || count(*) from pg_{catalog}"));
     let all = lists.into_iter().chain(counts).chain(shared);
     all.map(|sql| client.query_one(&sql, &[]).unwrap().get(0)).collect()
 }

@@ -8,6 +8,7 @@ use segment::clock::monotonic_ns;
 use segment::layout::header;
 
 use crate::maker::{Who, ACCOUNT};
+use crate::support::pty::{lines, Pty};
 use crate::support::shared_server::Profile;
 use crate::support::{
     complaint, eventually, on_loopback, output, plain, segment, sessions, shared, start, tally,
@@ -71,7 +72,10 @@ fn on_debian(cluster: &scratch::Cluster, arguments: &[&str]) -> Option<std::proc
         command.env_remove(name);
     }
     let may = rustix::process::geteuid().is_root()
-        && Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|it| it.success());
+        && Command::new("unshare")
+            .args(["-m", "true"])
+            .status()
+            .is_ok_and(|status| status.success());
     if !may {
         println!("not tested: a mount namespace needs root");
         return None;
@@ -164,6 +168,42 @@ fn every_verb_that_writes_a_file_says_where_it_went() {
         assert!(error.contains(&format!("wrote {}", at(name))), "{arguments:?}: {error}");
     }
     load.stop().unwrap();
+}
+
+/// What `tally demo` prints on a terminal until it shows the view, and its exit status after q.
+fn demo(arguments: &[&str]) -> (Vec<String>, Option<i32>) {
+    let mut command = vec![env!("CARGO_BIN_EXE_tally"), "demo", "--clients", "1"];
+    command.extend(arguments);
+    const FULL_SCREEN: &[u8] = b"\x1b[?1049h";
+    let begins =
+        |bytes: &[u8]| bytes.windows(FULL_SCREEN.len()).position(|window| window == FULL_SCREEN);
+    let mut terminal = Pty::run(60, 24, &command);
+    if arguments.contains(&"--once") {
+        let (status, bytes) = terminal.end();
+        assert_eq!(begins(&bytes), None);
+        return (lines(&bytes), status);
+    }
+    let bytes = terminal.until("the view", |bytes| begins(bytes).is_some());
+    let before = lines(&bytes[..begins(bytes).unwrap()]);
+    terminal.press("q");
+    (before, terminal.end().0)
+}
+
+#[test]
+fn the_demo_says_which_keys_to_press_before_its_view_fills_the_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.html").display().to_string();
+    let (shown, status) = demo(&["--seconds", "600", "--report", &report]);
+    let text = shown.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    for hint in ["for 600 s. q quits", "h or ? lists the keys", "Tab or a digit selects a pane"] {
+        assert!(text.contains(hint), "{hint}: {text}");
+    }
+    assert!(shown.iter().all(|line| line.chars().count() <= 60), "{shown:#?}");
+    assert_eq!(status, Some(0));
+    let (shown, status) = demo(&["--seconds", "1", "--once"]);
+    let text = shown.join("\n");
+    assert!(!text.contains("q quits") && text.contains(" with 1 client on "), "{text}");
+    assert_eq!(status, Some(0));
 }
 
 #[test]

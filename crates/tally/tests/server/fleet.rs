@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use super::doctor_planted::FORGOTTEN_TRANSACTION;
+use super::doctor_planted::{FORGOTTEN_TRANSACTION, PROBLEMS};
 use crate::support::fixtures::{self, Fixture};
 use crate::support::fleet::{
     ask, engines, fleet, number, programs, recent_us, session, spark, text, upload_as, Engine,
@@ -24,6 +24,7 @@ use segment::directory::{Stat, StatKind};
 use segment::layout::{bucket, bucket_low};
 use segment::wait_names::canonical;
 use segment::Histogram;
+use serde_json::{json, Value};
 
 fn time(us: i64) -> String {
     jiff::Timestamp::from_microsecond(us).unwrap().to_string()
@@ -307,7 +308,8 @@ const STEADY: &str = "steady-statements";
 #[ignore = "verify: a regression that is planted in a new recording is named"]
 fn verify_a_regression_in_a_new_recording() {
     let Some(programs) = programs() else { return };
-    let others = ["1", "1, 2", "1, 2, 3"].map(|it| format!("select pg_sleep(0.005), {it};\n"));
+    let others =
+        ["1", "1, 2", "1, 2, 3"].map(|columns| format!("select pg_sleep(0.005), {columns};\n"));
     let script = others.concat() + "select max(1) from pg_sleep(0.01);\n";
     let cluster = support::shared();
     let load = cluster.pgbench().load(Load::Script(script)).clients(4);
@@ -356,7 +358,7 @@ fn servers_of_two_versions_have_one_row_and_hosts_of_one_name_differ_by_cluster(
         assert!(!worst.is_empty());
         for row in worst {
             let host = text(&row, "worst_host");
-            assert!(HOSTS.iter().any(|it| host == format!("test/{it}")), "{name} {host}");
+            assert!(HOSTS.iter().any(|name| host == format!("test/{name}")), "{name} {host}");
         }
     }
 }
@@ -444,8 +446,132 @@ fn sessions_are_of_the_recorded_time(engines: &[Engine], recording: &Fixture) {
     }
 }
 
+/// The problems and limits that `tally report` states, each with the sentences that follow it.
+fn sentences_of_report(recording: &Path) -> Vec<Vec<String>> {
+    let report = fixtures::report(recording);
+    let sentences = report["findings"].as_array().unwrap().iter().map(|finding| {
+        let details = finding["details"].as_array().into_iter().flatten();
+        std::iter::once(&finding["text"]).chain(details).map(string).collect()
+    });
+    let is_of_rule = |sentences: &Vec<String>| {
+        let begins = |words: &str| sentences.iter().any(|sentence| sentence.starts_with(words));
+        begins("What to do: ") || begins("Limit: ")
+    };
+    sentences.filter(is_of_rule).collect()
+}
+
+/// The same of a host in the output of `tally fleet doctor --json`.
+fn sentences_of_host(host: &Value) -> Vec<Vec<String>> {
+    let lists = ["diagnoses", "limits"].map(|key| host[key].as_array().unwrap());
+    let sentences = lists.into_iter().flatten().map(|diagnosis| {
+        let text = string(&diagnosis["text"]);
+        let evidence = diagnosis["evidence"].as_array().unwrap().iter().map(string);
+        if diagnosis["kind"] == "limit" {
+            return std::iter::once(format!("Limit: {text}")).chain(evidence).collect();
+        }
+        let begin = match diagnosis["consequence_of"].is_null() {
+            true => "",
+            false => "As a consequence: ",
+        };
+        let advice = format!("What to do: {}", string(&diagnosis["advice"]));
+        let sure = format!("The cause is {}.", string(&diagnosis["confidence"]));
+        std::iter::once(format!("{begin}{text}")).chain(evidence).chain([advice, sure]).collect()
+    });
+    sentences.collect()
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// Conditions that the server reported, and the rules that find them.
+fn conditions() -> [(&'static str, Value); 5] {
+    [
+        (
+            "replication-slot",
+            json!({"kind": "slot", "name": "forgotten", "state": "physical, inactive", "bytes": 10_u64 << 30}),
+        ),
+        (
+            "prepared-transaction",
+            json!({"kind": "prepared", "name": "xa-left-4711", "state": "shop", "database": "shop", "age_ns": 7_200_000_000_000_u64}),
+        ),
+        ("wraparound", json!({"kind": "age", "database": "shop", "count": 1_900_000_000_u64})),
+        ("deadlocks", json!({"kind": "deadlocks", "database": "shop", "count": 3})),
+        (
+            "catalog-bloat",
+            json!({"kind": "catalog", "database": "shop", "name": "pg_catalog.pg_attribute", "count": 1000, "bytes": 1_u64 << 30}),
+        ),
+    ]
+}
+
+/// All hosts have the same name; only their clusters tell them apart.
 #[test]
-fn what_is_wrong_is_named_with_the_host_on_which_it_is() {
+fn the_doctor_says_the_same_of_a_fleet_as_a_report_of_each_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("bucket");
+    let begin = recent_us();
+    let planted = PROBLEMS.iter().map(|problem| problem.name).chain(["idle", "pgbench-4-clients"]);
+    let mut recordings: BTreeMap<&str, Fixture> =
+        planted.map(|name| (name, Fixture::begun_at(name, begin))).collect();
+    let rows: Vec<Value> = conditions().into_iter().map(|(_, columns)| columns).collect();
+    recordings.insert("conditions", Fixture::begun_at("idle", begin).with_conditions(&rows));
+    let recordings: BTreeMap<&str, Fixture> =
+        recordings.into_iter().map(|(name, fixture)| (name, fixture.with_files())).collect();
+    for (cluster, recording) in &recordings {
+        let url = format!("file://{}", root.display());
+        let mut ship = tally();
+        ship.args(["ship", "--cluster", cluster]).arg(recording.path()).arg(url).assert().success();
+    }
+    let doctor = |more: &[&str]| {
+        let mut doctor = tally();
+        doctor.env("TZ", "UTC").args(["fleet", "doctor", "--since", "-2h", "--root"]).arg(&root);
+        output(doctor.args(more))
+    };
+    let answer: Value = serde_json::from_str(&doctor(&["--json"])).unwrap();
+    let hosts = answer["hosts"].as_array().unwrap();
+    assert_eq!(hosts.len(), recordings.len());
+    let is_healthy = |host: &&Value| host["healthy"] == true;
+    let healthy = hosts.iter().filter(is_healthy).count();
+    let text = doctor(&[]);
+    let begin = format!("{healthy} of {} hosts are healthy", hosts.len());
+    assert!(healthy > 0 && text.starts_with(&begin), "{text}");
+    // In the text, a sentence may be divided between lines.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(&text);
+    for host in hosts {
+        let cluster = host["cluster"].as_str().unwrap();
+        assert_eq!((&host["host"], &host["failure"]), (&json!(fixtures::HOST), &Value::Null));
+        let wanted = sentences_of_report(recordings[cluster].path());
+        assert_eq!(sentences_of_host(host), wanted, "{cluster}");
+        assert_eq!(host["healthy"], host["diagnoses"] == json!([]), "{cluster}");
+        let alone = words(&doctor(&["--cluster", cluster]));
+        for sentences in &wanted {
+            let named = format!("{cluster}/{}: {}", fixtures::HOST, words(&sentences[0]));
+            assert!(text.contains(&named), "{named}: {text}");
+            let is_limit = sentences[0].starts_with("Limit: ");
+            let shown = if is_limit { &sentences[..1] } else { sentences };
+            shown.iter().for_each(|sentence| {
+                assert!(alone.contains(&words(sentence)), "{sentence}: {alone}")
+            });
+        }
+    }
+    let of = |cluster: &str| hosts.iter().find(|host| host["cluster"] == cluster).unwrap();
+    let rules = |cluster: &str| -> Vec<&Value> {
+        of(cluster)["diagnoses"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|diagnosis| &diagnosis["rule"])
+            .collect()
+    };
+    for (rule, _) in conditions() {
+        assert!(rules("conditions").contains(&&json!(rule)), "{rule}: {:#}", of("conditions"));
+    }
+    assert!(of("pgbench-4-clients")["limits"].as_array().is_some_and(|all| !all.is_empty()));
+}
+
+#[test]
+fn the_doctor_names_hosts_that_it_cannot_diagnose() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("bucket");
     for (cluster, name) in [("quiet", "idle"), ("blocked", FORGOTTEN_TRANSACTION.name)] {
@@ -454,30 +580,28 @@ fn what_is_wrong_is_named_with_the_host_on_which_it_is() {
         let mut ship = tally();
         ship.args(["ship", "--cluster", cluster]).arg(recording.path()).arg(url).assert().success();
     }
-    let since = ["--since", "-2h"];
-    let doctor = ["fleet", "doctor", "--root"];
-    let answer = output(tally().args(doctor).arg(&root).args(since).arg("--json"));
-    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
-    let hosts = answer["hosts"].as_array().unwrap();
-    let of = |name: &str| hosts.iter().find(|host| host["cluster"] == name).unwrap();
-    assert_eq!((hosts.len(), &of("quiet")["diagnoses"]), (2, &serde_json::json!([])));
-    assert_eq!(of("blocked")["diagnoses"][0]["rule"], "locks", "{answer:#}");
-    assert!(hosts.iter().all(|host| host["failure"].is_null()), "{answer:#}");
-    let document = include_str!("../../../../docs/reference-json.md");
-    for key in ["since", "until", "hosts", "cluster", "host", "failure", "diagnoses"] {
-        assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
-    }
-    let text = output(tally().args(doctor).arg(&root).args(since));
+    let doctor = |arguments: &[&str]| {
+        let mut doctor = tally();
+        doctor.args(["fleet", "doctor", "--root"]).arg(&root).args(arguments);
+        doctor
+    };
+    let text = output(&mut doctor(&["--since", "-2h"]));
     assert!(text.starts_with("1 of 2 hosts are healthy"), "{text}");
     assert!(text.contains("locks: 1 of 2 hosts") && text.contains("  blocked/"), "{text}");
+    assert!(text.contains("Evidence and what to do: add --cluster and --host"), "{text}");
     // Another time range, in which nothing was recorded; and a host that does not exist.
-    let mut past = tally();
-    past.args(["fleet", "doctor", "--until", "2026-01-02", "--since", "2026-01-01", "--root"]);
-    let text = output(past.arg(&root));
+    let text = output(&mut doctor(&["--until", "2026-01-02", "--since", "2026-01-01"]));
     assert!(text.contains("0 of 2 hosts") && text.contains("not diagnosed"), "{text}");
-    let mut nobody = tally();
-    nobody.args(["fleet", "doctor", "--host", "nobody", "--root"]).arg(&root);
-    assert!(support::complaint(&mut nobody, 1).contains("no recording of this cluster and host"));
+    let error = complaint(&mut doctor(&["--host", "nobody"]), 1);
+    assert!(error.contains("no recording of this cluster and host"), "{error}");
+    // The keys are documented.
+    let answer = output(&mut doctor(&["--since", "-2h", "--json"]));
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let document = include_str!("../../../../docs/reference-json.md");
+    let keys = |object: &Value| object.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    for key in keys(&answer).into_iter().chain(keys(&answer["hosts"][0])) {
+        assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
+    }
 }
 
 #[test]

@@ -304,8 +304,8 @@ fn checkpoints_are_those_of_the_log(engines: &[Engine], made: &Incidents) {
     let logged = |at: usize| &made.witnessed.checkpoints[at];
     let others = (0..HOSTS.len()).filter(|at| *at != FLUSHED).map(logged);
     assert!(
-        others.clone().all(|it| it.buffers * 10.0 < logged(FLUSHED).buffers
-            && it.sync < logged(FLUSHED).sync),
+        others.clone().all(|other| other.buffers * 10.0 < logged(FLUSHED).buffers
+            && other.sync < logged(FLUSHED).sync),
         "{:?}",
         made.witnessed.checkpoints
     );

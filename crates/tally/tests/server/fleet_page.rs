@@ -31,7 +31,7 @@ fn until(serving: &Serving, path: &str, holds: impl Fn(&Value) -> bool) -> Value
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    panic!("{path}: {}", last.map_or("nothing".into(), |it| format!("{:#}", it["findings"])));
+    panic!("{path}: {}", last.map_or("nothing".into(), |page| format!("{:#}", page["findings"])));
 }
 
 fn findings(report: &Value) -> String {
@@ -71,9 +71,9 @@ fn same(a: &Value, b: &Value) -> bool {
 fn series(report: &Value, id: &str) -> Vec<(String, Vec<f64>)> {
     let charts = report["charts"].as_array().unwrap();
     let chart = charts.iter().find(|chart| chart["id"] == id).unwrap();
-    let one = |it: &Value| {
-        let values = it["values"].as_array().unwrap().iter().filter_map(Value::as_f64);
-        (it["name"].as_str().unwrap().to_string(), values.collect())
+    let one = |series: &Value| {
+        let values = series["values"].as_array().unwrap().iter().filter_map(Value::as_f64);
+        (series["name"].as_str().unwrap().to_string(), values.collect())
     };
     chart["series"].as_array().unwrap().iter().map(one).collect()
 }
@@ -107,7 +107,7 @@ fn the_page_has_the_figures_of_the_queries_of_all_hosts_and_of_one() {
             assert_eq!(found.len(), 2, "{chart} {found:?}");
             for row in rows(&report, query) {
                 let name = format!("test {}", text(&row, "host"));
-                let (_, values) = found.iter().find(|it| it.0 == name).unwrap();
+                let (_, values) = found.iter().find(|series| series.0 == name).unwrap();
                 let mean = number(&row, key);
                 let [min, max] =
                     [f64::min, f64::max].map(|of| values.iter().copied().reduce(of).unwrap());

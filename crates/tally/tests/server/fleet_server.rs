@@ -22,7 +22,7 @@ fn as_user(password: &str) -> assert_cmd::Command {
 
 /// Posts each of these statements, as `clickhouse client --multiquery` sends them.
 fn send(url: &str, statements: &str) {
-    for statement in statements.split(';').filter(|it| !it.trim().is_empty()) {
+    for statement in statements.split(';').filter(|text| !text.trim().is_empty()) {
         let mut response = ureq::Agent::new_with_config(
             ureq::Agent::config_builder().http_status_as_error(false).build(),
         )

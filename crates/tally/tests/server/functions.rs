@@ -111,8 +111,10 @@ fn a_live_server_lists_its_functions_with_and_without_the_extension_created() {
     };
     let before = list("SimpleLru*");
     let all = before.as_array().unwrap();
-    assert!(all.iter().any(|it| it["name"] == "SimpleLruReadPage" && it["probeable"] == true));
-    assert!(all.iter().all(|it| it["bytes"].as_i64().unwrap() > 0), "{before}");
+    assert!(all
+        .iter()
+        .any(|function| function["name"] == "SimpleLruReadPage" && function["probeable"] == true));
+    assert!(all.iter().all(|function| function["bytes"].as_i64().unwrap() > 0), "{before}");
     support::create_views(&cluster);
     assert_eq!(list("SimpleLru*"), before);
     let text = output(tally().args(["functions", "--list", "XLogFlush", &target]));

@@ -41,14 +41,14 @@ fn book(snapshot: &Snapshot, pid: i32) -> &Book {
 /// The account of this activity.
 fn head<'s>(snapshot: &'s Snapshot, pid: i32, activity: &str) -> Option<&'s Head> {
     let is = |head: &&Head| {
-        snapshot.directory.get(head.stat).is_some_and(|it| it.name.ends_with(activity))
+        snapshot.directory.get(head.stat).is_some_and(|stat| stat.name.ends_with(activity))
     };
     book(snapshot, pid).heads.iter().find(is)
 }
 
 fn runs(snapshot: &Snapshot, pid: i32, activity: &str) -> bool {
     let run = book(snapshot, pid).run().and_then(|id| snapshot.directory.get(id));
-    run.is_some_and(|it| it.name.ends_with(activity))
+    run.is_some_and(|stat| stat.name.ends_with(activity))
 }
 
 /// Calls of all probes by that process.

@@ -57,7 +57,7 @@ impl Segments {
     /// The existing segments, by PID.
     fn segments(&self) -> Vec<Measured> {
         let mut paths: Vec<PathBuf> =
-            std::fs::read_dir(self.0.path()).unwrap().map(|it| it.unwrap().path()).collect();
+            std::fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
         paths.iter().map(|path| Measured::read(path)).collect()
     }
@@ -259,7 +259,7 @@ fn a_call_within_another_counts_and_its_time_is_not_there_twice() {
 fn in_handlers(place: &Segments, printed: &str) -> (u64, u64) {
     let it = place.only();
     let number = |name: &str| -> u64 {
-        let line = printed.lines().find_map(|it| it.strip_prefix(name));
+        let line = printed.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap().trim().parse().unwrap()
     };
     let (handled, rounds) = (number("handled"), number("rounds"));

@@ -17,7 +17,7 @@ fn edges(json: &Value) -> BTreeMap<(String, String), u64> {
         name.strip_prefix(CALLS).unwrap_or(name).to_string()
     };
     rows.iter()
-        .map(|it| ((short(&it["caller"]), short(&it["callee"])), it["calls"].as_u64().unwrap()))
+        .map(|row| ((short(&row["caller"]), short(&row["callee"])), row["calls"].as_u64().unwrap()))
         .collect()
 }
 
@@ -28,7 +28,7 @@ fn calls_between_methods_are_counted_exactly() {
     const LONG: &str = "aMethodWithANameThatIsSoLongThatTwoOfItsKindNeverFitIntoOneName";
     for java in all() {
         let options = "methods=org.pgtally.test.Edges$Calls,edges=on,threads=16";
-        let numbers = [THREADS, ROUNDS].map(|it| it.to_string());
+        let numbers = [THREADS, ROUNDS].map(|number| number.to_string());
         let program = ["org.pgtally.test.Edges", &numbers[0], &numbers[1]];
         let mut program = java.start(options, &program);
         let lines = program.finish();
@@ -81,7 +81,7 @@ fn shortened(json: &Value, method: &str) -> String {
     let end = format!("{}(#", &method[method.len() - 20..]);
     let rows = json["methods"].as_array().unwrap();
     let mut names = rows.iter().map(|row| row["method"].as_str().unwrap());
-    let name = names.find(|it| it.contains(&end)).unwrap();
+    let name = names.find(|name| name.contains(&end)).unwrap();
     let name = format!("org.pgtally.test::{name}");
     name.strip_prefix(CALLS).unwrap_or(&name).to_string()
 }
@@ -101,7 +101,7 @@ fn times_of_edges_are_those_that_the_program_reads_around_and_within_its_calls()
     };
     let (within, around) = (printed("within "), printed("around "));
     let edge = |json: &Value, caller: &str, callee: &str| {
-        let name = |it: &str| Value::from(format!("org.pgtally.test::Abc.{it}()"));
+        let name = |method: &str| Value::from(format!("org.pgtally.test::Abc.{method}()"));
         let rows = json["edges"].as_array().unwrap();
         let found =
             rows.iter().find(|row| row["caller"] == name(caller) && row["callee"] == name(callee));
@@ -147,7 +147,7 @@ fn times_of_edges_are_those_that_the_program_reads_around_and_within_its_calls()
 
 #[test]
 fn calls_of_virtual_threads_are_counted_with_their_callers() {
-    let Some(java) = all().into_iter().find(|it| it.version() >= Some(21)) else {
+    let Some(java) = all().into_iter().find(|java| java.version() >= Some(21)) else {
         return eprintln!("left out: there is no Java 21 or later");
     };
     let mut threads = java.start(
@@ -157,8 +157,8 @@ fn calls_of_virtual_threads_are_counted_with_their_callers() {
     threads.finish();
     let json = threads.methods();
     let found = edges(&json);
-    let [call, inner] =
-        ["call(CountDownLatch)", "inner()"].map(|it| format!("org.pgtally.test::Virtual.{it}"));
+    let [call, inner] = ["call(CountDownLatch)", "inner()"]
+        .map(|method| format!("org.pgtally.test::Virtual.{method}"));
     assert_eq!(found, [((String::new(), call.clone()), 2000), ((call, inner), 2000)].into());
     for method in ["Virtual.call(CountDownLatch)", "Virtual.inner()"] {
         assert_eq!(row(&json, method)["calls"], 2000, "{json:#}");

@@ -174,9 +174,9 @@ fn calls_of_the_driver_agree_with_proxies_that_count_them() {
     // a hash.
     let rows = json["methods"].as_array().unwrap();
     let fetch =
-        |it: &&Value| it["method"].as_str().unwrap().starts_with("QueryExecutorImpl.fetch(#");
+        |row: &&Value| row["method"].as_str().unwrap().starts_with("QueryExecutorImpl.fetch(#");
     assert_eq!(
-        rows.iter().find(fetch).map(|it| &it["calls"]),
+        rows.iter().find(fetch).map(|row| &row["calls"]),
         Some(&Value::from(1600)),
         "{json:#}"
     );
@@ -222,7 +222,7 @@ fn what_is_wrong_is_reported_and_the_application_runs() {
     // One virtual machine is asked for everything, and in the end twice for what it can provide.
     let options = wrong.iter().map(|(options, _)| *options).chain([&*right, &right]);
     let arguments: Vec<String> =
-        options.map(|it| format!("-javaagent:{}={it}", agent().display())).collect();
+        options.map(|options| format!("-javaagent:{}={options}", agent().display())).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut abc = java.spawn(&arguments, &["org.pgtally.test.Abc", "0"], folder);
     abc.until("ready");

@@ -156,7 +156,7 @@ fn a_collector_receives_what_a_recording_of_the_same_time_has() {
     let statements = points(last, "pgtally.statement_calls");
     assert_eq!(statements.len(), 6);
     let named = |(_, point): &(String, Value)| {
-        attribute(point, "db.namespace").is_some_and(|it| it == "postgres")
+        attribute(point, "db.namespace").is_some_and(|name| name == "postgres")
     };
     assert_eq!(statements.iter().filter(|statement| named(statement)).count(), 5);
 

@@ -37,14 +37,14 @@ fn server() -> Cluster {
 fn plans(directory: &Path, range: Range) -> [Option<RecordedPlan>; 2] {
     let recording = Recording::open(directory, None).unwrap();
     let texts = recording.statement_texts(Range::ALL).unwrap();
-    let is_ours = |it: &RecordedPlan| {
-        let key = (it.text.queryid, it.text.database_id, it.text.user_id, it.text.toplevel);
+    let is_ours = |plan: &RecordedPlan| {
+        let key = (plan.text.queryid, plan.text.database_id, plan.text.user_id, plan.text.toplevel);
         texts.get(&key).is_some_and(|text| text.text.starts_with("select * from orders"))
     };
     let all: Vec<RecordedPlan> =
         recording.plans(range).unwrap().into_iter().filter(is_ours).collect();
     assert!(all.len() <= 2, "{all:#?}");
-    let with = |nodes: &str| all.iter().find(|it| it.text.text.starts_with(nodes)).cloned();
+    let with = |nodes: &str| all.iter().find(|plan| plan.text.text.starts_with(nodes)).cloned();
     [with("Index Scan using orders_customer_idx on orders"), with("Seq Scan on orders")]
 }
 
@@ -87,10 +87,10 @@ fn a_recording_has_the_executions_of_each_plan_and_a_report_names_the_change() {
 
     // A part that starts after the change still knows what was usual before.
     let [index, scan] = plans(&directory, Range { from_us: flip_us, ..Range::ALL });
-    assert_eq!(index.map(|it| it.sums.noted), Some(25));
-    assert_eq!(scan.map(|it| it.sums.noted), Some(60));
+    assert_eq!(index.map(|plan| plan.sums.noted), Some(25));
+    assert_eq!(scan.map(|plan| plan.sums.noted), Some(60));
     let [index, scan] = plans(&directory, Range { to_us: flip_us, ..Range::ALL });
-    assert_eq!(index.map(|it| it.sums.noted), Some(20));
+    assert_eq!(index.map(|plan| plan.sums.noted), Some(20));
     assert_eq!(scan, None);
     the_report_names_the_change(&directory);
 }
@@ -114,8 +114,8 @@ fn the_report_names_the_change(directory: &Path) {
     let tables = whole["tables"].as_array().unwrap();
     let statements = tables.iter().find(|table| table["id"] == "statements").unwrap();
     let details = statements["details"].as_array().unwrap();
-    let of_query = |it: &&Value| {
-        it["text"].as_str().is_some_and(|text| text.starts_with("select * from orders"))
+    let of_query = |details: &&Value| {
+        details["text"].as_str().is_some_and(|text| text.starts_with("select * from orders"))
     };
     // The recorder's own queries are one row.
     let texts: Vec<&str> = details.iter().filter_map(|detail| detail["text"].as_str()).collect();

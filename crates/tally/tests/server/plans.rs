@@ -87,7 +87,7 @@ fn without_alias(node: String) -> String {
     let named = ["CTE Scan", "WorkTable Scan", "Function Scan", "Subquery Scan", "Values Scan"];
     // A partition has an alias as well: "Seq Scan on parts_1 parts".
     let words: Vec<&str> = node.split(' ').collect();
-    match named.iter().find(|it| node.starts_with(**it)) {
+    match named.iter().find(|kind| node.starts_with(**kind)) {
         Some(kind) => (*kind).to_owned(),
         None => match words.iter().position(|word| *word == "on") {
             Some(at) if words.len() > at + 2 => words[..at + 2].join(" "),
@@ -271,7 +271,7 @@ fn slow_executions_are_noted_and_the_second_one_of_a_statement_that_is_repeated(
     set("-1");
     client.batch_execute("select pg_sleep(0.15), v from orders where id = 11").unwrap();
     client.batch_execute("select pg_sleep(0.15), v, 1 from orders where id = 11").unwrap();
-    assert_eq!(noted(&mut client).iter().map(|it| it.1).sum::<i64>(), 2);
+    assert_eq!(noted(&mut client).iter().map(|plan| plan.1).sum::<i64>(), 2);
 }
 
 #[test]

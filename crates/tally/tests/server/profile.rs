@@ -54,8 +54,8 @@ impl Profile {
 
     /// The text of the statement of a stack.
     fn query(&self, stack: &Value) -> &str {
-        stack["statement"].as_u64().map_or("", |it| {
-            self.0["statements"][it as usize]["query"].as_str().unwrap_or_default()
+        stack["statement"].as_u64().map_or("", |index| {
+            self.0["statements"][index as usize]["query"].as_str().unwrap_or_default()
         })
     }
 
@@ -66,17 +66,17 @@ impl Profile {
         (image.rsplit('/').next().unwrap(), symbol["name"].as_str().unwrap())
     }
 
-    /// Samples of the server's stacks that are wanted.
+    /// Number of samples of the server's processes with such a stack.
     fn samples(&self, wanted: impl Fn(&Value) -> bool) -> f64 {
-        let ours = |it: &&Value| {
-            self.0["processes"][it["process"].as_u64().unwrap() as usize]["server"] == true
+        let ours = |stack: &&Value| {
+            self.0["processes"][stack["process"].as_u64().unwrap() as usize]["server"] == true
         };
-        let wanted = self.rows("stacks").iter().filter(ours).filter(|it| wanted(it));
-        wanted.map(|it| it["samples"].as_f64().unwrap()).sum()
+        let wanted = self.rows("stacks").iter().filter(ours).filter(|stack| wanted(stack));
+        wanted.map(|stack| stack["samples"].as_f64().unwrap()).sum()
     }
 
     fn account(&self, activity: &str) -> &Value {
-        let found = self.rows("ledger").iter().find(|it| it["activity"] == activity);
+        let found = self.rows("ledger").iter().find(|account| account["activity"] == activity);
         found.unwrap_or_else(|| panic!("{activity}: {:#}", self.0["ledger"]))
     }
 }
@@ -91,8 +91,8 @@ fn a_profile_has_the_same_samples_in_every_format_and_exact_times_of_accounts() 
     let waits = |_: &AtomicBool| {
         cluster.connect().unwrap().batch_execute("select pg_advisory_xact_lock(1)").unwrap();
     };
-    let files =
-        ["own.json", "page.html", "it.pb.gz", "firefox.json.gz"].map(|it| folder.path().join(it));
+    let files = ["own.json", "page.html", "it.pb.gz", "firefox.json.gz"]
+        .map(|name| folder.path().join(name));
     while_working(&[&function as &Load, &waits], || {
         // Continues until the end of this scope, in any case.
         let mut holder = holder;
@@ -114,7 +114,7 @@ fn a_profile_has_the_same_samples_in_every_format_and_exact_times_of_accounts() 
             }
             profile = Profile(serde_json::from_str(&output(&mut command)).unwrap());
             longest = began.elapsed().as_secs_f64();
-            let of_function = profile.samples(|it| profile.query(it).contains("function */"));
+            let of_function = profile.samples(|stack| profile.query(stack).contains("function */"));
             of_function > 0.0 && profile.account("Lock:advisory")["samples"].as_f64() > Some(0.0)
         });
         // One session waits for the lock all the time.
@@ -133,7 +133,7 @@ fn a_profile_has_the_same_samples_in_every_format_and_exact_times_of_accounts() 
 type Checks = Vec<(&'static str, bool)>;
 
 fn trial(checks: &Checks, result: String) -> Trial {
-    let failed: Vec<&str> = checks.iter().filter(|check| !check.1).map(|it| it.0).collect();
+    let failed: Vec<&str> = checks.iter().filter(|check| !check.1).map(|check| check.0).collect();
     let why =
         if failed.is_empty() { String::new() } else { format!("; not {}", failed.join(", ")) };
     Trial { holds: failed.is_empty(), result: result + &why, half_width: "-".into() }
@@ -184,7 +184,7 @@ fn cpu_time_and_waits() -> Trial {
     let mut share = |text: &'static str, min: f64, is_there: &dyn Fn(&Value) -> bool| {
         let within = |value: &Value| profile.query(value).contains(text);
         let all = profile.samples(within);
-        let there = profile.samples(|it| within(it) && is_there(it));
+        let there = profile.samples(|stack| within(stack) && is_there(stack));
         checks.push((text, all > 100.0 && there > min * all));
         format!("{text} {there} of {all}")
     };
@@ -335,8 +335,9 @@ fn shares_of_functions() -> Trial {
     });
     let [function, libc, tiny] = pids[..] else { panic!("sessions: {pids:?}") };
     let theirs = by_perf(&data, &[function, libc]);
-    let is_load =
-        |it: &Value| ["function */", "libc */"].iter().any(|of| profile.query(it).contains(of));
+    let is_load = |stack: &Value| {
+        ["function */", "libc */"].iter().any(|of| profile.query(stack).contains(of))
+    };
     let (of_theirs, of_ours) = (theirs.values().sum::<f64>(), profile.samples(is_load));
     let mut checks = Checks::new();
     let mut shares = Vec::new();
@@ -357,8 +358,9 @@ fn shares_of_functions() -> Trial {
         if is_kernel(file) || name == "[unknown]" {
             continue;
         }
-        let same =
-            |it: &Value| is_load(it) && profile.innermost(it) == (file.as_str(), name.as_str());
+        let same = |stack: &Value| {
+            is_load(stack) && profile.innermost(stack) == (file.as_str(), name.as_str())
+        };
         checks.push((
             "shares",
             agree((profile.samples(same), of_ours), (*count, of_theirs), &format!("{file} {name}")),
@@ -370,10 +372,11 @@ fn shares_of_functions() -> Trial {
     // The kernel's share of the third session, including the time between its tiny statements.
     let theirs = by_perf(&data, &[tiny]);
     let kernel = theirs.iter().filter(|((file, _), _)| is_kernel(file));
-    let (kernel, of_theirs) = (kernel.map(|it| it.1).sum(), theirs.values().sum::<f64>());
-    let is_tiny = |it: &Value| {
-        let process = &profile.rows("processes")[it["process"].as_u64().unwrap() as usize];
-        process["name"] == "client backend" && !is_load(it)
+    let (kernel, of_theirs) =
+        (kernel.map(|function| function.1).sum(), theirs.values().sum::<f64>());
+    let is_tiny = |stack: &Value| {
+        let process = &profile.rows("processes")[stack["process"].as_u64().unwrap() as usize];
+        process["name"] == "client backend" && !is_load(stack)
     };
     let of_ours = profile.samples(is_tiny);
     let in_kernel = |value: &Value| is_tiny(value) && profile.innermost(value).0 == "kernel";

@@ -65,7 +65,7 @@ impl Case {
     }
 
     fn expected(&self, name: &str) -> Option<u64> {
-        let at = QUANTILES.iter().position(|(it, _)| *it == name).unwrap();
+        let at = QUANTILES.iter().position(|(quantile, _)| *quantile == name).unwrap();
         self.expected[at]
     }
 }
@@ -164,7 +164,8 @@ fn views_and_the_reader_of_segments_agree_with_the_golden_file() {
         let row = client.query_one(&sql, &[]).unwrap();
         assert_eq!(row.get::<_, i64>(0), times.values() as i64, "{}", case.name);
         let all = reader.statements().unwrap().unwrap();
-        let own = all.statements().iter().find(|it| it.key.query_id() == queryid).unwrap();
+        let own =
+            all.statements().iter().find(|statement| statement.key.query_id() == queryid).unwrap();
         // The clock's rate is measured again for each reading.
         let [of_view, of_reader] = [row.get::<_, f64>(1) / 1e3, own.exec().max.unwrap()]
             .map(|longest| longest / times.max.max(1) as f64);
@@ -316,10 +317,12 @@ fn check_reader(recording: &Path, cases: &[Case]) {
     let whole = recording.statements(Range::ALL).unwrap().unwrap();
     let sum = recording.sum(Range::ALL).unwrap();
     for (case, queryid) in cases.iter().zip(1i64..) {
-        let of_queryid = whole.statements().iter().find(|it| it.key.query_id() == queryid);
+        let of_queryid =
+            whole.statements().iter().find(|statement| statement.key.query_id() == queryid);
         let statement = of_queryid.unwrap();
         let name_of_wait = wait_name(case);
-        let wait = sum.statistics.iter().find(|it| it.stat.name == name_of_wait).unwrap();
+        let wait =
+            sum.statistics.iter().find(|statistic| statistic.stat.name == name_of_wait).unwrap();
         for (name, q) in QUANTILES {
             let expected = case.expected(name);
             let of_statement = statement.quantile(q).map(|seconds| (seconds * NS).round() as u64);

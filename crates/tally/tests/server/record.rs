@@ -204,7 +204,7 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     assert_eq!(select.histogram().count(), 2000);
     let counted = segment.statements().unwrap().unwrap();
     let counted = counted.get(&select.key).unwrap();
-    let [recorded, counted] = [select, counted].map(|it| it.counters());
+    let [recorded, counted] = [select, counted].map(|statement| statement.counters());
     assert!(counted.user_seconds.is_some() && counted.system_seconds.is_some());
     assert_eq!(
         (recorded.user_seconds, recorded.system_seconds),
@@ -339,10 +339,13 @@ fn insert(cluster: &Cluster, rows: u64) {
 fn recorded_inserts(directory: &Path) -> u64 {
     let found = open(directory).statements(Range::ALL).unwrap();
     let found = found.iter().flat_map(|all| all.statements());
-    let text = |it: &segment::Statement| it.text.as_ref().map(|text| text.shown.to_string());
+    let text =
+        |statement: &segment::Statement| statement.text.as_ref().map(|text| text.shown.to_string());
     found
-        .filter(|it| text(it).is_some_and(|text| text.starts_with("insert into counted")))
-        .map(|it| it.calls())
+        .filter(|statement| {
+            text(statement).is_some_and(|text| text.starts_with("insert into counted"))
+        })
+        .map(|statement| statement.calls())
         .sum()
 }
 
@@ -784,7 +787,8 @@ fn a_report_names_what_floods_the_table_of_statements() {
     let text = output(tally().args(["report", "--json"]).arg(&directory));
     let report: Value = serde_json::from_str(&text).unwrap();
     let findings = report["findings"].as_array().unwrap();
-    let texts: Vec<&str> = findings.iter().map(|it| it["text"].as_str().unwrap()).collect();
+    let texts: Vec<&str> =
+        findings.iter().map(|finding| finding["text"].as_str().unwrap()).collect();
     let flood = "statements recorded are SELECT that ran once";
     assert!(texts.iter().any(|text| text.contains(flood)), "{texts:#?}");
 }

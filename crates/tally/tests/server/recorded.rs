@@ -36,7 +36,7 @@ fn report_and_panes_agree_with_what_was_recorded() {
                 && name.starts_with("command::")
                 && name.ends_with("::handle")
         });
-        let commands: u64 = handled.map(|it| it.total.change.count).sum();
+        let commands: u64 = handled.map(|statistic| statistic.total.change.count).sum();
         assert_eq!(recording.problems(), Vec::<String>::new(), "{name}");
 
         let (interval, report) = (fixture.interval(), fixture.report());

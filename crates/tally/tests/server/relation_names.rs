@@ -27,10 +27,13 @@ fn relations_have_names_if_the_user_may_connect() {
     let mut named = Vec::new();
     support::eventually("relations are read", || {
         named = last("postgres")["relation_names"].as_array().unwrap().clone();
-        named.iter().any(|it| it["name"].as_str().unwrap().starts_with("pgbench_accounts"))
+        named
+            .iter()
+            .any(|relation| relation["name"].as_str().unwrap().starts_with("pgbench_accounts"))
     });
     let mut client = cluster.connect().unwrap();
-    let of_pgbench = named.iter().filter(|it| it["name"].as_str().unwrap().starts_with("pgbench_"));
+    let of_pgbench =
+        named.iter().filter(|relation| relation["name"].as_str().unwrap().starts_with("pgbench_"));
     for it in of_pgbench {
         let (name, node) = (it["name"].as_str().unwrap(), it["relfilenode"].as_u64().unwrap());
         let row = client.query_one("select pg_relation_filenode($1::text::regclass)", &[&name]);

@@ -35,7 +35,9 @@ fn books(snapshot: &Snapshot) -> HashMap<(u32, u32), &Book> {
 
 /// The parts that do not depend on the instant: heads are in the order of their first use.
 fn settled(book: &Book) -> Vec<[u64; 6]> {
-    let of = |it: &Head| [it.count, it.total - it.running, it.min, it.max, it.amount, it.follows];
+    let of = |head: &Head| {
+        [head.count, head.total - head.running, head.min, head.max, head.amount, head.follows]
+    };
     book.heads.iter().map(of).collect()
 }
 
@@ -77,8 +79,13 @@ fn the_figures_are_those_of_the_file() {
     });
     let mut compared = 0;
     for (first, there, last) in &seen {
-        let whole = |it: &Snapshot| -> u64 {
-            it.books.iter().chain(&it.groups).map(|book| book.accounted(&it.directory)).sum()
+        let whole = |snapshot: &Snapshot| -> u64 {
+            snapshot
+                .books
+                .iter()
+                .chain(&snapshot.groups)
+                .map(|book| book.accounted(&snapshot.directory))
+                .sum()
         };
         // No second is missing or counted twice, whatever was merged meanwhile.
         assert!(whole(first) <= whole(there) && whole(there) <= whole(last));
@@ -97,7 +104,7 @@ fn the_figures_are_those_of_the_file() {
             }
             // An activity in progress may end earlier than it was seen to run: its end is read from the clock
             // before it is published.
-            let ended = |it: &Head| it.total - it.running;
+            let ended = |head: &Head| head.total - head.running;
             for ((first, there), last) in first.heads.iter().zip(&book.heads).zip(&last.heads) {
                 assert!(first.count <= there.count && there.count <= last.count, "{id:?}");
                 let (first, there, last) = (ended(first), ended(there), ended(last));
@@ -147,8 +154,9 @@ fn the_figures_are_those_of_the_file() {
             view::statements::StatementsTable::between(None, &std::sync::Arc::new(all.clone()));
         let rows = serde_json::to_value(&all).unwrap()["rows"].as_array().unwrap().clone();
         // Not the statements that the connections themselves executed meanwhile.
-        let ours =
-            |row: &Value| row["query"].as_str().is_some_and(|it| it.starts_with("/* tally */"));
+        let ours = |row: &Value| {
+            row["query"].as_str().is_some_and(|query| query.starts_with("/* tally */"))
+        };
         let key = |row: &Value| format!("{} {} {}", row["queryid"], row["user"], row["toplevel"]);
         rows.into_iter().filter(|row| !ours(row)).map(|row| (key(&row), row)).collect()
     };
@@ -172,7 +180,8 @@ fn the_figures_are_those_of_the_file() {
     assert_eq!(local.plans().unwrap().len(), remote.plans().unwrap().len());
     let sums = |segment: &Segment| {
         let all = segment.relations().unwrap().unwrap().since(None);
-        let total = |it: &segment::RelationRow| serde_json::to_value(it).unwrap().to_string();
+        let total =
+            |relation: &segment::RelationRow| serde_json::to_value(relation).unwrap().to_string();
         let mut all: Vec<String> = all.iter().map(total).collect();
         all.sort();
         all.len()
@@ -261,7 +270,7 @@ fn a_local_entry_that_a_log_names_does_not_count() {
     remote.want(Parts::STATEMENTS).unwrap();
     let calls_of = |segment: &mut Segment| -> u64 {
         let all = segment.statements().unwrap().unwrap();
-        let own = all.statements().iter().filter(|it| it.key.query_id() == queryid);
+        let own = all.statements().iter().filter(|statement| statement.key.query_id() == queryid);
         own.map(|statement| statement.calls()).sum()
     };
     let mut calls = || {

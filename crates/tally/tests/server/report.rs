@@ -79,9 +79,9 @@ fn commits(directory: &Path) -> (u64, u64) {
     let whole = ["commit::leader", "commit::group_committed", "commit::asynchronous"];
     let commits =
         frame.statistics.iter().filter(|statistic| whole.contains(&statistic.stat.name.as_str()));
-    commits.fold((0, 0), |(clients, others), it| {
-        let count = it.total.change.count;
-        if &*it.process == "client backend" {
+    commits.fold((0, 0), |(clients, others), statistic| {
+        let count = statistic.total.change.count;
+        if &*statistic.process == "client backend" {
             (clients + count, others)
         } else {
             (clients, others + count)
@@ -201,7 +201,9 @@ fn find(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         match entry.path() {
             path if path.is_dir() => find(&path, found),
-            path if path.extension().is_some_and(|it| it == "parquet") => found.push(path),
+            path if path.extension().is_some_and(|extension| extension == "parquet") => {
+                found.push(path)
+            }
             _ => {}
         }
     }

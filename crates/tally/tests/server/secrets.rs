@@ -338,7 +338,7 @@ fn no_output_and_no_file_has_a_secret_of_any_statement() {
     execute_forgotten(&mut client);
     let kept = texts(&mut observer);
     for text in ["select $1 as forgotten, $2", "alter role postgres password $1"] {
-        assert!(kept.iter().any(|it| it == text), "{text} is not in\n{}", kept.join("\n"));
+        assert!(kept.iter().any(|kept| kept == text), "{text} is not in\n{}", kept.join("\n"));
     }
     assert_absent("the segment", &std::fs::read(&live).unwrap());
     drop((client, observer));

@@ -219,7 +219,8 @@ impl Reader {
         let library = self
             .stepped
             .functions(|function| function.size > 0 && !function.name.starts_with("remote_image_"));
-        let ranges: BTreeMap<u64, u64> = library.iter().map(|it| (it.address, it.size)).collect();
+        let ranges: BTreeMap<u64, u64> =
+            library.iter().map(|function| (function.address, function.size)).collect();
         let in_library = |at: u64| {
             ranges.range(..=at).next_back().is_some_and(|(begin, size)| at - begin < *size)
         };
@@ -240,7 +241,7 @@ impl Reader {
     }
 
     fn address_of(&self, function: &str) -> u64 {
-        self.stepped.functions(|it| it.name == function)[0].address
+        self.stepped.functions(|symbol| symbol.name == function)[0].address
     }
 
     /// Repeats the reading until it has stopped at each of these instructions, which are executed after the nth
@@ -361,7 +362,7 @@ fn no_byte_of_another_roles_statement_is_sent() {
 
 /// Elements of the first that are not in the second.
 fn without(all: &[u64], known: &[u64]) -> Vec<u64> {
-    all.iter().filter(|it| !known.contains(it)).copied().collect()
+    all.iter().filter(|address| !known.contains(address)).copied().collect()
 }
 
 /// Without any race: data that belonged to another role before.

@@ -516,8 +516,9 @@ fn a_server_that_restarts_leaves_a_gap_and_is_followed() {
 fn calls_of(report: &serde_json::Value, text: &str) -> u64 {
     let tables = report["tables"].as_array().unwrap();
     let table = tables.iter().find(|table| table["id"] == "statements").unwrap();
-    let at =
-        |key| table["columns"].as_array().unwrap().iter().position(|it| it["key"] == key).unwrap();
+    let at = |key| {
+        table["columns"].as_array().unwrap().iter().position(|column| column["key"] == key).unwrap()
+    };
     let (query, calls) = (at("query"), at("calls"));
     let rows = table["rows"].as_array().unwrap().iter();
     rows.filter(|cells| cells[query] == text).map(|cells| cells[calls].as_u64().unwrap()).sum()
@@ -560,7 +561,7 @@ fn a_browser_shows_the_load_as_it_runs() {
     let series = chart["series"].as_array().unwrap();
     let commits = series.iter().find(|sery| sery["name"] == "commits that wrote WAL").unwrap();
     let numbers = |list: &serde_json::Value| -> Vec<f64> {
-        list.as_array().unwrap().iter().map(|it| it.as_f64().unwrap_or(0.0)).collect()
+        list.as_array().unwrap().iter().map(|number| number.as_f64().unwrap_or(0.0)).collect()
     };
     let rates = numbers(&commits["values"]);
     let axis = &report["axes"][chart["axis"].as_str().unwrap()];
@@ -582,7 +583,7 @@ fn the_page_begins_with_the_session_that_others_wait_for() {
     let serving = Serving::start(&cluster, &["--interval", "500ms"]);
     let first = || serving.report().map(|report| report["findings"][0].clone());
     support::eventually("a healthy server", || {
-        first().is_some_and(|it| it["text"] == "Healthy: nothing is wrong.")
+        first().is_some_and(|finding| finding["text"] == "Healthy: nothing is wrong.")
     });
     let mut config = cluster.config();
     let mut root = config.application_name("forgetful").connect(postgres::NoTls).unwrap();
@@ -593,7 +594,7 @@ fn the_page_begins_with_the_session_that_others_wait_for() {
     let sentence =
         format!("1 session waits for session {pid} (forgetful, postgres@postgres), idle");
     support::eventually("the culprit", || {
-        first().is_some_and(|it| it["text"].as_str().unwrap().starts_with(&sentence))
+        first().is_some_and(|finding| finding["text"].as_str().unwrap().starts_with(&sentence))
     });
     let found = first().unwrap();
     assert_eq!((&found["section"], &found["weight"]), (&"locks".into(), &"warning".into()));
@@ -608,7 +609,7 @@ fn the_page_begins_with_the_session_that_others_wait_for() {
     waiter.join().unwrap().unwrap();
     // The wait is still a cause in the last few minutes, without the session, which has ended its transaction.
     support::eventually("its end", || {
-        first().is_some_and(|it| !it["text"].as_str().unwrap().contains("forgetful"))
+        first().is_some_and(|finding| !finding["text"].as_str().unwrap().contains("forgetful"))
     });
 }
 

@@ -69,8 +69,9 @@ impl Held {
                 state = seen(&mut witness);
                 let all = segment.blocked().unwrap();
                 let known = |pid: i64, blockers: &BTreeSet<u64>| {
-                    let own = all.iter().find(|it| i64::from(it.pid) == pid);
-                    let listed = own.map(|it| it.blockers.iter().map(|pid| *pid as u64).collect());
+                    let own = all.iter().find(|session| i64::from(session.pid) == pid);
+                    let listed =
+                        own.map(|session| session.blockers.iter().map(|pid| *pid as u64).collect());
                     listed.as_ref() == Some(blockers)
                 };
                 state.iter().all(|(pid, (.., by))| by.is_empty() || known(*pid, by))
@@ -200,7 +201,7 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
     after.compare(&rows);
     assert!(!after.seen.contains_key(&root_pid), "an idle session has no row: {:#?}", after.seen);
     let behind = pids.iter().filter(|pid| **pid != next_pid).map(|pid| blockers(&after, *pid));
-    assert!(behind.into_iter().any(|it| it == of(next_pid)), "{:#?}", after.seen);
+    assert!(behind.into_iter().any(|blockers| blockers == of(next_pid)), "{:#?}", after.seen);
 
     // What each session waits for, since when, and with which statement.
     let recording = Recording::open(&directory, None).unwrap();
@@ -260,9 +261,11 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
         rows.iter().filter(same).map(|row| (row.pid, row.activity.to_string())).collect();
     let sessions = interval["sessions"].as_array().unwrap().iter();
     let shown: BTreeMap<i64, String> = sessions
-        .map(|it| (it["pid"].as_i64().unwrap(), it["activity"].as_str().unwrap().to_string()))
+        .map(|session| {
+            (session["pid"].as_i64().unwrap(), session["activity"].as_str().unwrap().to_string())
+        })
         .collect();
-    assert!(shown.values().any(|it| it.starts_with("Lock:")), "{interval:#}");
+    assert!(shown.values().any(|activity| activity.starts_with("Lock:")), "{interval:#}");
     assert_eq!(shown, recorded);
     let text = replay(&["--view", "sessions"]);
     assert!(text.contains("waiter") && text.contains("sessions that were not idle"), "{text}");

@@ -77,9 +77,9 @@ fn contents(directory: &Path) -> (Vec<u64>, Vec<(String, u64, u64)>) {
     let frames = recording.frame_rows(Range::ALL).unwrap();
     let sum = recording.sum(Range::ALL).unwrap();
     assert_eq!(recording.problems(), Vec::<String>::new());
-    let of = |it: &segment::frame::FrameStat| {
-        let change = &it.total.change;
-        (format!("{} {}", it.process, it.stat.name), change.count, change.total)
+    let of = |statistic: &segment::frame::FrameStat| {
+        let change = &statistic.total.change;
+        (format!("{} {}", statistic.process, statistic.stat.name), change.count, change.total)
     };
     let mut statistics: Vec<_> = sum.statistics.iter().map(of).collect();
     statistics.sort();

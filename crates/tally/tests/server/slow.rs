@@ -125,7 +125,7 @@ fn a_slow_read_is_reported_with_its_file_and_blocks_others_on_the_slru_lock() {
     assert!(read.ends_with("slow?disk ??/0000"), "{read}");
     for (pid, _) in waiting.iter().filter(|(_, reads)| !reads) {
         let waits = |(of, text): &&(i32, String)| {
-            of == pid && WAITS.iter().any(|it| text.starts_with(&format!("{it}: ")))
+            of == pid && WAITS.iter().any(|wait| text.starts_with(&format!("{wait}: ")))
         };
         let (_, wait) = found.iter().find(waits).unwrap_or_else(|| panic!("no wait of {pid}"));
         let bounds = DELAY.as_secs_f64() - 0.001..=took.as_secs_f64() + 0.001;

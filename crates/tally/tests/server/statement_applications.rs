@@ -125,7 +125,7 @@ fn applications_are_kept_over_a_restart_and_are_the_same_in_every_output() {
         }
     };
     let expected = |times: usize| {
-        ["a \"quoted\" name, 100 %", "billing::eu", "shop"].map(|it| format!("{it} {times}"))
+        ["a \"quoted\" name, 100 %", "billing::eu", "shop"].map(|name| format!("{name} {times}"))
     };
     work(&cluster, 1);
     let query = "select count(*) from pg_class";
@@ -239,11 +239,14 @@ fn a_recording_has_the_applications_and_adds_them_up_where_they_are_not_asked_fo
     recording.success();
     let recording = Recording::open(&directory, None).unwrap();
     let calls = |reading: StatementsReading| {
-        let of_query = |it: &&Statement| {
-            it.text.as_ref().is_some_and(|text| &*text.shown == "select count(*) from pg_class")
+        let of_query = |statement: &&Statement| {
+            statement
+                .text
+                .as_ref()
+                .is_some_and(|text| &*text.shown == "select count(*) from pg_class")
         };
         let own = reading.statements().iter().filter(of_query);
-        let own = own.map(|it| (it.key.application.name(), it.calls()));
+        let own = own.map(|statement| (statement.key.application.name(), statement.calls()));
         own.collect::<BTreeMap<_, _>>()
     };
     let apart = recording.statements(Range::ALL).unwrap().unwrap();

@@ -71,9 +71,10 @@ impl Waiter {
         eventually("the holder has its lock and the statement waits for it", || {
             let json = json(cluster, &[]);
             let current = json["current"].as_array().unwrap().iter();
-            let mut activities = current.flat_map(|it| it["activities"].as_array().unwrap());
+            let mut activities =
+                current.flat_map(|session| session["activities"].as_array().unwrap());
             let waits = activities.any(|activity| activity["activity"] == "Lock:advisory");
-            let counted = row(&json, WAITS).is_some_and(|it| it["calls"] == 1);
+            let counted = row(&json, WAITS).is_some_and(|row| row["calls"] == 1);
             if waits && counted {
                 Ok(())
             } else {
@@ -247,7 +248,7 @@ fn a_statement_counts_while_it_runs() {
     // The other one is the call of the waiting session.
     assert_eq!(waits["calls"], 2);
     let worked = waits["activities"].as_array().unwrap().iter();
-    let worked = worked.filter(|it| it["activity"] == "Lock:advisory");
+    let worked = worked.filter(|activity| activity["activity"] == "Lock:advisory");
     within("in the end", sum(worked, "seconds"), waited);
 }
 
@@ -331,7 +332,7 @@ fn what_tally_asks_the_server_is_one_row() {
     let mut own: Vec<String> = texts(&["--all"]);
     // Work without a known statement has no text.
     own.retain(|text| !text.is_empty() && !before.contains(text));
-    assert!(own.len() > 5 && own.iter().any(|it| it.contains("pg_settings")), "{own:#?}");
+    assert!(own.len() > 5 && own.iter().any(|text| text.contains("pg_settings")), "{own:#?}");
     assert!(own.iter().all(|text| segment::own::is_statement(text)), "{own:#?}");
 
     let shown = verb(&["statements"]);

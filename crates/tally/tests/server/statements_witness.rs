@@ -516,7 +516,7 @@ fn verify_times_agree_with_pg_stat_statements() {
         let text = format!("times agree with those of pg_stat_statements ({libraries})");
         Claim { text: &text, alarm: 0.1, n: 2, m: 4 }.check(|_| {
             let agree = agrees(libraries, "off");
-            let result = agree.map_or("no witness", |it| if it { "agree" } else { "differ" });
+            let result = agree.map_or("no witness", |agree| if agree { "agree" } else { "differ" });
             Trial { holds: agree.unwrap_or(true), result: result.into(), half_width: "-".into() }
         });
     }

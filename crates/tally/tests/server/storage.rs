@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// 100 operations a second, three of four of them reads.
-const STEADY: &str = r#"
+pub const STEADY: &str = r#"
 name = "small"
 title = "Small <b>"
 question = "Does it run?"
@@ -164,7 +164,7 @@ fn processes() -> Vec<(i32, String)> {
 
 fn losetup() -> String {
     let output = Command::new("losetup").arg("--list").output();
-    output.map(|it| String::from_utf8_lossy(&it.stdout).into_owned()).unwrap_or_default()
+    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
 fn is_root() -> bool {
@@ -187,7 +187,8 @@ fn has_loop_devices() -> bool {
 /// Whether devices can be limited here.
 fn can_limit() -> bool {
     let v2 = std::fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
-    let limits = Path::new(LIMITS_OF_V1).exists() || v2.split(' ').any(|it| it == "io");
+    let limits =
+        Path::new(LIMITS_OF_V1).exists() || v2.split(' ').any(|controller| controller == "io");
     let can = is_root() && limits && has_loop_devices();
     if !can {
         println!(
@@ -319,7 +320,9 @@ fn fio_with(workspace: &Workspace, edit: &str, prefix: &str) -> std::ffi::OsStri
     let programs = workspace.path("programs");
     std::fs::create_dir(&programs).unwrap();
     let path = std::env::var_os("PATH").unwrap();
-    let real = std::env::split_paths(&path).map(|it| it.join("fio")).find(|it| it.exists());
+    let real = std::env::split_paths(&path)
+        .map(|folder| folder.join("fio"))
+        .find(|program| program.exists());
     let real = real.expect("fio is installed");
     let real = real.display();
     let script = format!(
@@ -362,7 +365,7 @@ fn durations_are_those_of_fios_own_log() {
             continue;
         }
         for line in std::fs::read_to_string(entry.path()).unwrap().lines() {
-            let fields: Vec<f64> = line.split(", ").map_while(|it| it.parse().ok()).collect();
+            let fields: Vec<f64> = line.split(", ").map_while(|field| field.parse().ok()).collect();
             logged[fields[2] as usize].push(fields[1] * 1e-9);
         }
     }
@@ -577,7 +580,7 @@ fn the_built_in_studies_are_listed_and_shown() {
     let list: Value =
         serde_json::from_str(&output(tally().args(["storage", "list", "--json"]))).unwrap();
     let names: Vec<&str> =
-        list.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["storage-victim", "backup-hurts"]);
     for name in names {
         let text = output(tally().args(["storage", "show", name]));

@@ -182,7 +182,7 @@ fn server() -> (Cluster, Client) {
         ("autovacuum", "off"),
     ]);
     if support::major() >= 18 {
-        // Else sessions wait for reads that others make, and the server counts the wait.
+        // Otherwise sessions wait for the reads of others, and the server counts these waits.
         builder = builder.setting("io_method", "sync");
     }
     let cluster = support::start(builder);
@@ -213,7 +213,7 @@ fn our_file_counts_equal_those_of_the_servers_views() {
         let absent: Vec<&String> = theirs
             .iter()
             .filter(|their| *their.1 == 0.0 && !may_be_none(their.0))
-            .map(|it| it.0)
+            .map(|figure| figure.0)
             .collect();
         if absent.is_empty() {
             break (ours, theirs);
@@ -249,7 +249,7 @@ fn our_file_counts_equal_those_of_the_servers_views() {
     assert!(ours["file_wal_sync"] >= ours["wait_wal_sync"]);
 }
 
-/// How many operations have these seconds.
+/// The number of operations whose time is in this column.
 fn operations(seconds: &str, of: &dyn Fn(&str) -> f64) -> f64 {
     match seconds {
         "read_seconds" => of("blks_read"),

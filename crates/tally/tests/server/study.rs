@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A study of two arms that takes seconds.
-const SMALL: &str = r#"
+pub const SMALL: &str = r#"
 name = "small"
 title = "Small <b>"
 question = "Does it run?"
@@ -224,7 +224,7 @@ fn arms_take_turns_on_live_backends() {
         assert_eq!(proof["settings"]["pg_stat_statements.track"] == "top", at_work);
     }
     let placebo = results["comparisons"].as_array().unwrap();
-    assert!(placebo.iter().any(|it| it["verdict"] == "placebo"));
+    assert!(placebo.iter().any(|comparison| comparison["verdict"] == "placebo"));
     let page = std::fs::read_to_string(place.out().join("report.html")).unwrap();
     for line in page.lines().filter(|line| line.starts_with("<li class=\"resolved\">")) {
         assert!(!line.contains("inconclusive") && !line.contains("(A/A)<"), "{line}");

@@ -140,7 +140,7 @@ fn c_cancels_and_k_terminates_through_the_server_with_its_rights() {
     assert!(alive(pid));
     tmux.press(&["c"]);
     tmux.until_seen("is not executing a statement");
-    // Its waiter does.
+    // The session that waits for it is.
     tmux.press(&["Down", "c"]);
     tmux.until_seen(&format!("Cancel the statement of session {waiting} (waiter, "));
     tmux.press(&["y"]);
@@ -260,8 +260,8 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
     });
 
     let length = |value: &Value| value["interval_seconds"].as_f64().unwrap();
-    let waited = |it: &Value| -> f64 {
-        let accounts = it["ledger"].as_array().unwrap().iter();
+    let waited = |interval: &Value| -> f64 {
+        let accounts = interval["ledger"].as_array().unwrap().iter();
         let waits = accounts.filter(|row| row["activity"].as_str().unwrap().starts_with("Lock:"));
         waits.map(|row| row["seconds"].as_f64().unwrap()).sum()
     };
@@ -282,5 +282,5 @@ fn what_has_ended_is_diagnosed_as_long_as_it_is_within_the_last_seconds() {
         }
     }
     let ended = |value: &&Value| waited(value) == 0.0 && wrong(value);
-    assert!(seen.iter().any(|it| ended(&it)), "no wait was diagnosed after its end");
+    assert!(seen.iter().any(|interval| ended(&interval)), "no wait was diagnosed after its end");
 }

@@ -44,9 +44,10 @@ impl World {
         let mut maker = Maker::new(path, Shape { slots: 8, groups: 2, stats_per_book: 32 });
         let waits = ["cpu", "wait::IO:WALSync", "wait::LWLock:WALWrite", "wait::Lock:tuple"];
         let accounts: Vec<u32> =
-            waits.map(|it| maker.stat(&format!("execute::{it}"), ACCOUNT)).into();
+            waits.map(|wait| maker.stat(&format!("execute::{wait}"), ACCOUNT)).into();
         let kinds = ["Query", "Parse", "Bind", "Execute", "Sync"];
-        let timers = kinds.map(|it| maker.stat(&format!("command::{it}::handle"), TIMER)).into();
+        let timers =
+            kinds.map(|kind| maker.stat(&format!("command::{kind}::handle"), TIMER)).into();
         let now = monotonic_ns();
         let claim = |slot| maker.claim(slot, 1, Who::client(), accounts[0], now);
         let sessions = (0..8).map(claim).collect();

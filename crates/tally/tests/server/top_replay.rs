@@ -75,7 +75,8 @@ fn intervals_of_any_length_add_up_to_the_recording() {
         let found = intervals(args, &path);
         assert_eq!(found.len(), count, "{args:?}");
         assert!(close(seconds(&found), whole), "{args:?}: {} {whole}", seconds(&found));
-        let commands: u64 = found.iter().map(|it| it["commands_handled"].as_u64().unwrap()).sum();
+        let commands: u64 =
+            found.iter().map(|interval| interval["commands_handled"].as_u64().unwrap()).sum();
         assert_eq!(commands, sum.commands_handled, "{args:?}");
     }
     let part = intervals(&["--from", "00:01:30", "--to", "00:01:40"], &path);
@@ -91,7 +92,9 @@ fn percentiles_need_the_length_of_a_detail_interval() {
     let (_folder, path, sum) = recording();
     let p99 = |interval: &Value| interval["commands"][0]["handle"]["p99_seconds"].clone();
     assert!(intervals(&[], &path).iter().all(|interval| p99(interval).is_null()));
-    assert!(intervals(&["--interval", "10"], &path).iter().all(|it| p99(it).is_number()));
+    assert!(intervals(&["--interval", "10"], &path)
+        .iter()
+        .all(|interval| p99(interval).is_number()));
     let once = intervals(&["--once"], &path);
     let recorded = sum.commands[0].handle.p99_seconds.unwrap();
     assert!(close(p99(&once[0]).as_f64().unwrap(), recorded), "{} {recorded}", p99(&once[0]));

@@ -51,7 +51,7 @@ fn session(cluster: &Cluster) -> (Client, i32) {
     let mut client = cluster.config().application_name("traced").connect(NoTls).unwrap();
     // Not a prepared statement: the client would close it with messages of its own, at some time.
     let rows = client.simple_query("select pg_backend_pid()").unwrap();
-    let pid = rows.iter().find_map(|it| match it {
+    let pid = rows.iter().find_map(|message| match message {
         postgres::SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
         _ => None,
     });
@@ -143,7 +143,7 @@ fn lines_about<'l>(lines: &'l [Value], what: &str) -> Vec<&'l Value> {
 /// An operation on a relation's file: read, write or extend; the file's path in the data directory; block.
 type Operation = (String, String, u64);
 
-/// Of the trace.
+/// The operations in a trace.
 fn traced(lines: &[Value]) -> Vec<Operation> {
     let waits = lines_about(lines, "wait").into_iter().filter(|line| line["block"].is_u64());
     waits
@@ -166,7 +166,7 @@ fn witnessed(calls: &[Call], data: &Path) -> Vec<Operation> {
         // Of relations, like the traced ones: no pg_control.
         let name = file.rsplit('/').next().unwrap();
         let relation = name.starts_with(|c: char| c.is_ascii_digit());
-        let directory = ["base/", "global/"].iter().any(|it| file.starts_with(it));
+        let directory = ["base/", "global/"].iter().any(|folder| file.starts_with(folder));
         if !relation || !directory || call.result.is_none_or(|result| result <= 0) {
             continue;
         }
@@ -271,8 +271,9 @@ fn reads_of_a_join_are_charged_to_the_scan_that_makes_them() {
     let lines = tracer.stop(&cluster);
 
     let name = |node: &Value| -> String {
-        let named = lines_about(&lines, "node").into_iter().rev().find(|it| it["node"] == *node);
-        named.map_or(String::new(), |it| it["name"].as_str().unwrap().to_string())
+        let named =
+            lines_about(&lines, "node").into_iter().rev().find(|line| line["node"] == *node);
+        named.map_or(String::new(), |line| line["name"].as_str().unwrap().to_string())
     };
     let mut reads: BTreeMap<(String, String), u64> = BTreeMap::new();
     for wait in lines_about(&lines, "wait") {
@@ -327,13 +328,14 @@ fn parallel_workers_have_traces_of_their_own() {
     let workers =
         traces.iter().filter(|trace| trace["leader_pid"].as_i64() == Some(i64::from(pid)));
     assert_eq!((traces.len(), workers.count()), (3, 2), "{traces:?}");
-    let reads = lines_about(&lines, "wait").into_iter().filter(|it| it["file"] == file.as_str());
+    let reads =
+        lines_about(&lines, "wait").into_iter().filter(|wait| wait["file"] == file.as_str());
     let mut blocks: Vec<u64> = reads
-        .filter(|it| it["operation"] == "read")
-        .map(|it| {
-            assert_ne!(it["pid"].as_i64(), Some(i64::from(pid)), "{it}");
-            assert!(it["node"].is_u64(), "{it}");
-            it["block"].as_u64().unwrap()
+        .filter(|wait| wait["operation"] == "read")
+        .map(|wait| {
+            assert_ne!(wait["pid"].as_i64(), Some(i64::from(pid)), "{wait}");
+            assert!(wait["node"].is_u64(), "{wait}");
+            wait["block"].as_u64().unwrap()
         })
         .collect();
     let read = blocks.len();
@@ -380,7 +382,7 @@ fn cursors_outlive_the_trace_and_errors_leave_no_node_behind() {
     let idle: Vec<_> =
         waits.iter().filter(|wait| wait["activity"] == "Client:ClientRead").collect();
     // The one between the two messages, at least.
-    assert!(!idle.is_empty() && idle.iter().all(|it| it["node"].is_null()), "{idle:?}");
+    assert!(!idle.is_empty() && idle.iter().all(|wait| wait["node"].is_null()), "{idle:?}");
     assert!(!cluster.log().contains("terminated by signal"));
 }
 
@@ -417,7 +419,9 @@ fn what_was_overwritten_before_it_was_read_is_counted() {
     assert_ne!(sums[0]["equals_ledger"], false, "{}", sums[0]);
     // It goes on after that.
     let after = lines.iter().rposition(|line| line["what"] == "lost").unwrap();
-    assert!(lines_about(&lines[after..], "statement").iter().any(|it| it["query"] == "select $1"));
+    assert!(lines_about(&lines[after..], "statement")
+        .iter()
+        .any(|statement| statement["query"] == "select $1"));
     assert!(!lines_about(&lines[after..], "message").is_empty());
 }
 
@@ -468,7 +472,7 @@ fn a_killed_reader_leaves_nothing_running_and_another_one_takes_its_ring() {
     assert!(complaint(&mut second, 1).contains("all 1 trace rings are in use"));
     tracer.child.kill().unwrap();
     tracer.child.wait().unwrap();
-    // Nobody renews the request, and the session stops by itself.
+    // The request is no longer renewed, so the session ends its trace itself.
     let mut other = None;
     eventually("another reader gets the ring", || {
         let next =
@@ -562,15 +566,16 @@ fn sessions_are_chosen_by_name_and_messages_by_length() {
     }
     let lines = tracer.stop(&cluster);
     let pids: Vec<i64> =
-        lines_about(&lines, "trace").iter().map(|it| it["pid"].as_i64().unwrap()).collect();
+        lines_about(&lines, "trace").iter().map(|trace| trace["pid"].as_i64().unwrap()).collect();
     assert_eq!(pids, [i64::from(pid)]);
     // Statements that waited for a CPU may be among them, but no fast one.
     let lengths = |what| -> Vec<i64> {
-        lines_about(&lines, what).iter().map(|it| it["length_ns"].as_i64().unwrap()).collect()
+        lines_about(&lines, what).iter().map(|line| line["length_ns"].as_i64().unwrap()).collect()
     };
     assert!(lengths("message").iter().all(|length| *length >= 500_000_000), "{lines:#?}");
-    let sleeps =
-        lines_about(&lines, "wait").into_iter().filter(|it| it["activity"] == "Timeout:PgSleep");
+    let sleeps = lines_about(&lines, "wait")
+        .into_iter()
+        .filter(|wait| wait["activity"] == "Timeout:PgSleep");
     assert_eq!(sleeps.count(), 1, "{lines:#?}");
 }
 
@@ -610,7 +615,7 @@ fn a_text_and_a_file_for_perfetto_have_the_same_story() {
     let mut perfetto = Tracer::start(&cluster, &[&pid.to_string(), "-o", file.to_str().unwrap()]);
     eventually("the session is traced", || {
         client.batch_execute("select 1").unwrap();
-        std::fs::metadata(&file).is_ok_and(|it| it.len() > 200)
+        std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 200)
     });
     drop(client);
     assert!(perfetto.child.wait().unwrap().success());
@@ -846,11 +851,11 @@ fn a_loop_over_a_million_rows_is_whole_or_counts_what_was_lost_and_takes_bounded
     assert_ne!(sums[0]["equals_ledger"], false, "{}", sums[0]);
     let lost = sums[0]["records_lost"].as_u64().unwrap();
     let reported: u64 =
-        lines_about(&lines, "lost").iter().map(|it| it["records"].as_u64().unwrap()).sum();
+        lines_about(&lines, "lost").iter().map(|line| line["records"].as_u64().unwrap()).sum();
     assert_eq!(reported, lost);
     let runs = lines_about(&lines, "step")
         .into_iter()
-        .filter(|it| it["name"] == "run" && it["depth"] != 0);
+        .filter(|step| step["name"] == "run" && step["depth"] != 0);
     let runs = runs.count() as u64;
     // The cursor fetches 10 rows first, then 50 each.
     let all = 20_000 + 1 + 1_000_000_u64.div_ceil(50);

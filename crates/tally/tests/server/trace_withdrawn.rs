@@ -32,7 +32,7 @@ const NODE: u8 = 11;
 enum End {
     /// The reader gives the ring back, with its memory.
     Withdrawn,
-    /// The reader stops, and reads what is left.
+    /// The reader ends the trace, and reads what is left.
     Stopped,
     /// The reader was killed: nothing changes until the time that it requested is over.
     Lapsed,
@@ -48,7 +48,7 @@ struct Session {
     client: Client,
     pid: i32,
     segment: Segment,
-    /// A request that nobody answers. While there is one, each further request changes the level word.
+    /// A request that no process answers. While there is one, each further request changes the level word.
     _other: TraceSwitch,
     file: File,
     stepped: Stepped,
@@ -77,8 +77,9 @@ impl Session {
     /// The functions that write traces.
     fn functions(&self) -> Vec<Function> {
         let of_traces = ["trace_", "tally_trace_"];
-        self.stepped.functions(|it| {
-            it.file.starts_with("trace") || of_traces.iter().any(|name| it.name.starts_with(name))
+        self.stepped.functions(|function| {
+            function.file.starts_with("trace")
+                || of_traces.iter().any(|name| function.name.starts_with(name))
         })
     }
 
@@ -187,7 +188,7 @@ fn until_at(file: &File, reader: &TraceReader) -> u64 {
 fn it_may_end_between_the_records_of_two_nodes() {
     let Some(mut session) = Session::start() else { return };
     let put = session.stepped.functions(|function| function.name == "trace_put");
-    session.stepped.stop_at(put.iter().map(|it| it.address));
+    session.stepped.stop_at(put.iter().map(|function| function.address));
     for end in ENDS {
         for nodes in 0.. {
             let mut seen = 0;

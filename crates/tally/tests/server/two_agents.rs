@@ -29,7 +29,7 @@ fn check_spans(log: &Path, halves: u64) {
     }
 }
 
-/// Everything that a half of the program does is counted once.
+/// Checks that what each half of the program does is counted once.
 fn check_counts(program: &Running, order: &str) {
     let json = program.methods();
     if order == "later" {
@@ -59,7 +59,7 @@ fn check_counts(program: &Running, order: &str) {
     let calls = program.calls();
     for (text, failed) in [("select g from generate_series(1, ?) g", 0), ("select 1/0", ROUNDS)] {
         let rows = calls["calls"].as_array().unwrap();
-        let row = rows.iter().find(|it| it["text"] == text).unwrap_or(&Value::Null);
+        let row = rows.iter().find(|row| row["text"] == text).unwrap_or(&Value::Null);
         assert_eq!(row["execute"]["count"], ROUNDS, "{text}: {calls:#}");
         assert_eq!(row["failed"], failed, "{text}: {calls:#}");
     }

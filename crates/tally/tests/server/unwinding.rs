@@ -78,7 +78,7 @@ impl Profile {
 }
 
 fn sum(stacks: &HashMap<Vec<String>, f64>, wanted: impl Fn(&[String]) -> bool) -> f64 {
-    stacks.iter().filter(|stack| wanted(stack.0)).map(|it| it.1).sum()
+    stacks.iter().filter(|stack| wanted(stack.0)).map(|stack| stack.1).sum()
 }
 
 /// Whether these functions are in the stack in this order, the innermost first.
@@ -95,7 +95,7 @@ fn by_perf(data: &Path, pid: i32, files: &[&str]) -> HashMap<Vec<String>, f64> {
     let mut found = HashMap::new();
     for sample in text.split("\n\n") {
         let mut lines = sample.lines().filter(|line| !line.trim().is_empty());
-        if lines.next().and_then(|it| it.trim().parse().ok()) != Some(pid) {
+        if lines.next().and_then(|line| line.trim().parse().ok()) != Some(pid) {
             continue;
         }
         // 55d0c0ffee burn_compare (/tmp/x/named.so)
@@ -170,7 +170,7 @@ fn stacks_of_code_without_frame_pointers_are_whole() {
         let found = sampled("auto", &|profile| {
             let named = profile.stacks("/* named */", &FILES);
             let stripped = profile.stacks("/* stripped */", &["stripped.so", "postgres"]);
-            sum(&named, |it| compares(it) && leads(it, &WHOLE)) > 0.0
+            sum(&named, |stack| compares(stack) && leads(stack, &WHOLE)) > 0.0
                 && sum(&stripped, is_stripped) > 0.0
         });
         assert!(found.0["quality"]["unwound_stacks"].as_f64() > Some(0.0));
@@ -179,12 +179,16 @@ fn stacks_of_code_without_frame_pointers_are_whole() {
             sum(&profile.stacks("/* named */", &FILES), compares) > 0.0
         });
         let pointed = by_pointer.stacks("/* named */", &FILES);
-        assert_eq!(sum(&pointed, |it| compares(it) && leads(it, &WHOLE)), 0.0, "{pointed:?}");
+        assert_eq!(
+            sum(&pointed, |stack| compares(stack) && leads(stack, &WHOLE)),
+            0.0,
+            "{pointed:?}"
+        );
         assert_eq!(by_pointer.0["quality"]["unwound_stacks"], 0);
         // A stripped library: exported functions have names, others an address, and the file is reported.
         let stacks = found.stacks("/* stripped */", &["stripped.so", "postgres"]);
         let exported = |it: &[String]| leads(it, &["burn_sort", "PostgresMain", "main"]);
-        assert!(sum(&stacks, |it| is_stripped(it) && exported(it)) > 0.0, "{stacks:?}");
+        assert!(sum(&stacks, |stack| is_stripped(stack) && exported(stack)) > 0.0, "{stacks:?}");
         let files = found.0["quality"]["stripped"].to_string();
         assert!(files.contains("/stripped.so") && !files.contains("/named.so"), "{files}");
     });
@@ -220,10 +224,11 @@ fn whole_stacks() -> Trial {
     });
     let stacks = found.stacks("/* named */", &FILES);
     let all = sum(&stacks, compares);
-    let complete = sum(&stacks, |it| compares(it) && leads(it, &WHOLE));
+    let complete = sum(&stacks, |stack| compares(stack) && leads(stack, &WHOLE));
     let stripped = found.stacks("/* stripped */", &["stripped.so", "postgres"]);
-    let exported = sum(&stripped, |it| leads(it, &["burn_sort", "PostgresMain", "main"]));
-    let addresses = sum(&stripped, |it| it.iter().any(|name| name.starts_with("stripped.so+0x")));
+    let exported = sum(&stripped, |stack| leads(stack, &["burn_sort", "PostgresMain", "main"]));
+    let addresses =
+        sum(&stripped, |stack| stack.iter().any(|name| name.starts_with("stripped.so+0x")));
     // The kernel keeps copies of stacks for a tenth of a second: if the sampler gets no CPU for longer, some are lost.
     let of = |key: &str| found.0["quality"][key].as_f64().unwrap();
     let kept = of("lost") <= 0.1 * (of("cpu_samples") + of("other_samples"));
@@ -232,7 +237,7 @@ fn whole_stacks() -> Trial {
     let theirs = by_perf(&data, pid, &FILES);
     let most = theirs.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
     let (of_theirs, of_ours) = (sum(&theirs, |_| true), sum(&stacks, |_| true));
-    let (there, here) = (most.1 / of_theirs, sum(&stacks, |it| it == &most.0[..]) / of_ours);
+    let (there, here) = (most.1 / of_theirs, sum(&stacks, |stack| stack == &most.0[..]) / of_ours);
     let error = (there * (1.0 - there) * (1.0 / of_theirs + 1.0 / of_ours)).sqrt();
     Trial {
         holds: all > 50.0

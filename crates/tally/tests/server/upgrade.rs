@@ -88,7 +88,7 @@ fn the_version_is_the_same_everywhere() {
     assert_eq!(json("web/package-lock.json")["version"], release);
     for name in ["client/java/pom.xml", "client/java/bench/pom.xml"] {
         let text = read(name);
-        let found = text.split("<version>").nth(1).and_then(|it| it.split('<').next());
+        let found = text.split("<version>").nth(1).and_then(|text| text.split('<').next());
         assert_eq!(found, Some(release), "{name}");
     }
     let changelog = read("CHANGELOG.md");
@@ -105,13 +105,13 @@ fn the_version_is_the_same_everywhere() {
         for name in ["pg_tally", "pgtally", "tally"] {
             let name = format!("{name} ");
             let said = text.split(&name).skip(1);
-            let number = |it: &str| {
-                it.split(|c: char| !(c.is_ascii_digit() || c == '.'))
+            let number = |text: &str| {
+                text.split(|c: char| !(c.is_ascii_digit() || c == '.'))
                     .next()
                     .unwrap_or("")
                     .to_string()
             };
-            for found in said.map(number).filter(|it| it.starts_with("0.")) {
+            for found in said.map(number).filter(|number| number.starts_with("0.")) {
                 assert!(
                     [release, version].contains(&found.trim_end_matches('.')),
                     "{}: {name}{found}",
@@ -155,7 +155,7 @@ fn an_updated_extension_equals_a_new_one_and_statements_survive() {
         old.batch_execute("alter extension pg_tally update").unwrap();
         let updated = objects(&mut old);
         let differs = |a: &[String], b: &[String]| -> Vec<String> {
-            a.iter().filter(|it| !b.contains(it)).cloned().collect()
+            a.iter().filter(|object| !b.contains(object)).cloned().collect()
         };
         assert_eq!(
             (differs(&updated, &expected), differs(&expected, &updated)),

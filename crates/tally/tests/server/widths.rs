@@ -10,15 +10,21 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
+use super::storage::STEADY;
+use super::study::SMALL;
+use crate::maker::{Who, ACCOUNT};
 use crate::support::fixtures::Fixture;
-use crate::support::pty::Pty;
+use crate::support::fleet::engines;
+use crate::support::pty::{lines, Pty};
 use crate::support::{self, eventually, output, tally, CONNECTION};
+use crate::waiting;
+use segment::clock::monotonic_ns;
 
 const WIDTHS: [u16; 2] = [80, 200];
 
-/// What is run for a verb.
+/// The commands that are run for a verb.
 enum Views {
-    /// These arguments; a list that begins with `?` may fail, as its error is a view, too. One that begins with `@` is
+    /// The command with these arguments. If they begin with `?`, it may fail: an error is a view, too. If they begin with `@`, it is
     /// interrupted after a second.
     Run(&'static [&'static str]),
     /// It prints what this verb prints.
@@ -27,7 +33,9 @@ enum Views {
 use Views::{As, Run};
 
 /// In braces: {server} the data directory of a server with sessions that wait for locks, {pid} a busy session of it,
-/// {recording}, {before} and {after} recordings, {folder} an empty directory.
+/// {recording}, {before} and {after} recordings, {bucket} the place to which two hosts have shipped theirs, {engine} DuckDB,
+/// {study} and {storage} the results of studies, {client} the segment of a client, {profiles} two profiles, {folder} an empty
+/// directory.
 const CASES: &[(&str, Views)] = &[
     ("", Run(&["?", "?no-such-verb", "?top --no-such-option-of-any-verb-that-the-command-has-or-has-ever-had", "?top /no/such/directory/with/a/name/that/is/longer/than/a/terminal/is/wide/and/has/no/blank", "?status {folder}"])),
     ("demo", As("top")),
@@ -45,8 +53,8 @@ const CASES: &[(&str, Views)] = &[
     ("report", Run(&["report {recording}", "report {before}", "?report {folder}"])),
     ("level", Run(&["level {server}", "level locks {server}"])),
     ("functions", Run(&["functions --interval 0.3 {server}", "functions --tree --interval 0.3 {server}", "?functions --list XLog* {server}"])),
-    ("ship", Run(&["?ship {recording} s3://no-such-bucket-of-anybody-in-the-world/with/a/long/path"])),
-    ("upkeep", Run(&["?upkeep {folder}"])),
+    ("ship", Run(&["ship --cluster again {shipped} file://{folder}/bucket", "?ship {recording} s3://no-such-bucket-of-anybody-in-the-world/with/a/long/path"])),
+    ("upkeep", Run(&["upkeep file://{bucket}", "?upkeep {folder}"])),
     ("serve", Run(&["@serve --listen 127.0.0.1:0 {server}"])),
     ("dashboards", Run(&["?dashboards {folder}/dashboards"])),
     ("diff", Run(&["diff {before} {after}", "diff --per second {recording} {before}"])),
@@ -56,25 +64,26 @@ const CASES: &[(&str, Views)] = &[
     ("fleet schema", Run(&["?fleet schema"])),
     ("fleet refresh", Run(&["?fleet refresh"])),
     ("fleet sql", Run(&["?fleet sql load", "?fleet sql load --root {folder}"])),
-    ("fleet ask", Run(&["?fleet ask load --engine duckdb --root {folder}"])),
-    ("fleet doctor", Run(&["?fleet doctor --root {folder}"])),
-    ("fleet top", As("fleet ask")),
+    // Each query is added below.
+    ("fleet ask", Run(&["?fleet ask load --engine duckdb --root {folder}", "?fleet ask load --engine {engine} --root {bucket} --until 2026-01-01"])),
+    ("fleet doctor", Run(&["fleet doctor --since 2026-01-01 --root {bucket}", "fleet doctor --since 2026-01-01 --cluster blocked --root {bucket}", "?fleet doctor --root {folder}"])),
+    ("fleet top", Run(&["fleet top --once --engine {engine} --root {bucket} --since 2026-01-01"])),
     ("cost", Run(&["?@cost --minutes 0.05 {server}", "?cost --level off"])),
     ("clock", Run(&["?clock --seconds 1"])),
     ("study", Run(&["?study"])),
     ("study list", Run(&["study list"])),
     ("study show", Run(&["study show commit-delay"])),
     ("study run", As("study report")),
-    ("study report", Run(&["?study report {folder}"])),
+    ("study report", Run(&["study report {study}", "?study report {folder}"])),
     ("storage", Run(&["?storage"])),
     ("storage list", Run(&["storage list"])),
     ("storage show", Run(&["storage show storage-victim"])),
     ("storage run", As("storage report")),
-    ("storage report", Run(&["?storage report {folder}"])),
+    ("storage report", Run(&["storage report {storage}", "?storage report {folder}"])),
     ("profile", Run(&["?profile --seconds 1 --rows 5 {server}"])),
-    ("profile diff", Run(&["?profile diff {folder}/a.json {folder}/b.json"])),
-    ("methods", Run(&["?methods 1", "?methods --sort cpu {folder}"])),
-    ("calls", Run(&["?calls 1"])),
+    ("profile diff", Run(&["?profile diff {profiles}/a.json {profiles}/b.json"])),
+    ("methods", Run(&["?methods --interval 0.3 {client}", "?methods 1", "?methods --sort cpu {folder}"])),
+    ("calls", Run(&["?calls --interval 0.3 {client}", "?calls 1"])),
     ("trace", Run(&["trace --seconds 1 {pid} {server}", "trace --seconds 1 --all --nodes {pid} {server}"])),
 ];
 
@@ -105,26 +114,7 @@ fn panes() -> Vec<String> {
         .collect()
 }
 
-/// Lines of what a terminal got, without colours and what else controls it.
-fn lines(bytes: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let mut plain = String::new();
-    let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\x1b' => {
-                if letters.next() == Some('[') {
-                    letters.find(|c| c.is_ascii_alphabetic());
-                }
-            }
-            '\r' => plain.push('\n'),
-            letter => plain.push(letter),
-        }
-    }
-    plain.lines().map(String::from).collect()
-}
-
-/// A word that is not divided, so that it can be copied.
+/// An address, which is not divided between lines, so that it can be copied.
 fn is_address(line: &str) -> bool {
     line.split_whitespace().count() == 1 && line.contains("://")
 }
@@ -157,7 +147,7 @@ fn too_wide(arguments: &str, may_fail: bool, is_interrupted: bool) -> Vec<String
     wrong
 }
 
-/// Runs it in a pipe; nothing must be shortened.
+/// Runs the command in a pipe, where nothing may be shortened.
 fn shortened(arguments: &str) -> Vec<String> {
     let words = [env!("CARGO_BIN_EXE_tally")].into_iter().chain(arguments.split_whitespace());
     let words = command(&words.collect::<Vec<_>>());
@@ -171,7 +161,7 @@ fn shortened(arguments: &str) -> Vec<String> {
 #[test]
 fn each_verb_has_a_case() {
     let cases: BTreeSet<&str> =
-        CASES.iter().map(|(verb, _)| *verb).filter(|it| !it.is_empty()).collect();
+        CASES.iter().map(|(verb, _)| *verb).filter(|verb| !verb.is_empty()).collect();
     let verbs = verbs(&[]);
     assert!(verbs.len() > 40, "{verbs:?}");
     assert_eq!(
@@ -236,6 +226,38 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
     let [recording, before, after] =
         ["mixed-load", "index-before", "index-after"].map(Fixture::open);
     let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let shipped = Fixture::open("forgotten-transaction").with_files();
+    let bucket = format!("file://{}", at("bucket"));
+    for cluster in
+        ["blocked", "a-cluster-whose-name-is-as-long-as-a-terminal-is-wide-or-even-longer"]
+    {
+        output(tally().args(["ship", "--cluster", cluster]).arg(shipped.path()).arg(&bucket));
+    }
+    let queries = output(tally().args(["fleet", "queries"]));
+    let queries = queries.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    let queries: Vec<&str> = queries.collect();
+    assert!(queries.contains(&"regressions"), "{queries:?}");
+    let engine = engines().map(|[duckdb, _]| duckdb.display().to_string());
+    // In a container, profiles may not be allowed; then the command says so.
+    std::fs::create_dir(folder.path().join("profiles")).unwrap();
+    for name in ["profiles/a.json", "profiles/b.json"] {
+        let mut profile = tally();
+        profile.args(["profile", "--seconds", "1", "-o", &at(name), &server]).output().unwrap();
+    }
+    std::thread::scope(|scope| {
+        for (verb, study) in [("study", SMALL), ("storage", STEADY)] {
+            let (file, results) = (at(&format!("{verb}.toml")), at(verb));
+            scope.spawn(move || {
+                std::fs::write(&file, study).unwrap();
+                output(tally().args([verb, "run", &file, "-o", &results]));
+            });
+        }
+    });
+    let (_client_folder, client, mut maker) = waiting::segment();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let slot = maker.claim(1, 1, Who::client(), cpu, monotonic_ns());
+    maker.write(&slot);
     let filled = |arguments: &str, name: &str| {
         let folder = folder.path().join(name);
         std::fs::create_dir_all(&folder).unwrap();
@@ -246,6 +268,13 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
             .replace("{recording}", &path(&recording))
             .replace("{before}", &path(&before))
             .replace("{after}", &path(&after))
+            .replace("{shipped}", &path(&shipped))
+            .replace("{bucket}", &at("bucket"))
+            .replace("{engine}", engine.as_deref().unwrap_or_default())
+            .replace("{study}", &at("study"))
+            .replace("{storage}", &at("storage"))
+            .replace("{client}", &client.display().to_string())
+            .replace("{profiles}", &at("profiles"))
             .replace("{folder}", &folder.display().to_string())
     };
     let mut all: Vec<String> = panes()
@@ -257,7 +286,7 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
             ]
         })
         .collect();
-    // The level that these leave, for a moment or at the end, is not that of the others.
+    // These change the level, so they run after the others.
     let (mut at_level, mut changing) = (Vec::new(), Vec::new());
     for (verb, views) in CASES {
         if let Run(views) = views {
@@ -266,6 +295,12 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
         }
     }
     all.append(&mut at_level);
+    all.extend(queries.iter().map(|query| {
+        format!("fleet ask {query} --engine {{engine}} --root {{bucket}} --since 2026-01-01")
+    }));
+    if engine.is_none() {
+        all.retain(|arguments| !arguments.contains("{engine}"));
+    }
     let wrong = support::while_working(&[&waits, &waits, &works], || {
         eventually("sessions wait", || {
             let found = output(tally().args(["blocking", "--json", &server]));
@@ -289,7 +324,7 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
             let Some(arguments) = all.get(at) else { break };
             run(at, arguments);
         };
-        // Most of them wait for an interval to pass.
+        // Most of their time is waiting for an interval to end.
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(run_some);

@@ -126,10 +126,11 @@ pub const NOT_COMMANDS: &[Entry] = &[
     entry("docs/trace.md", "select ... /*traceparent", "a comment's form"),
 ];
 
-/// What stands for names and times in the documents: in commands of this document ("": of any), this text becomes that.
-/// In the second, {data}, {host}, {port} and so on are those of the test's server.
+/// Replacements for names and times in the documents: in the commands of a document ("": of any), the first text becomes the
+/// second.
+/// In the second, {data}, {host}, {port} and so on stand for those of the test's server.
 pub const INSTEAD: &[(&str, &str, &str)] = &[
-    // Times that a reader has and a test has not.
+    // Durations that are too long for a test.
     ("", "--duration 1min", "--duration 1s"),
     ("", "--duration 10min", "--duration 1s"),
     ("", "--interval 10", "--interval 1"),
@@ -195,7 +196,7 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     ("docs/fleet.md", "[--since -1h] [--interval 1min]", "--since -1h --interval 1min"),
 ];
 
-/// The command with what stands for names and times in it.
+/// The command with the replacements for names and times.
 pub fn instead(document: &str, command: &str) -> String {
     INSTEAD
         .iter()
@@ -203,12 +204,12 @@ pub fn instead(document: &str, command: &str) -> String {
         .fold(command.to_string(), |text, (_, from, to)| text.replace(from, to))
 }
 
-/// A command that goes on until somebody ends it: how it looks, what it has printed then, and the key.
+/// A command that runs until it is interrupted: how to recognize it, what it prints first, and the keys that end it.
 #[derive(Debug)]
 pub struct Live {
     has: &'static str,
     unless: &'static [&'static str],
-    /// What it prints first; "": perhaps nothing, so it only has to be what the terminal runs.
+    /// What it prints first; "": it may print nothing, so it is enough that the terminal runs it.
     pub prints: &'static str,
     /// The keys that end it.
     pub keys: &'static str,
@@ -239,10 +240,10 @@ const LIVE: &[Live] = &[
     Live { has: "tally trace", unless: &["--seconds"], prints: "", keys: INTERRUPT },
 ];
 
-/// How the command is ended; `None`: it ends by itself.
+/// How to end the command; `None`: it ends by itself.
 pub fn live(command: &str) -> Option<&'static Live> {
     let has = |live: &&Live| {
-        command.contains(live.has) && !live.unless.iter().any(|it| command.contains(it))
+        command.contains(live.has) && !live.unless.iter().any(|word| command.contains(word))
     };
     LIVE.iter().find(has)
 }
@@ -251,7 +252,7 @@ pub fn live(command: &str) -> Option<&'static Live> {
 pub const SHOWN_IF_ANY: &[&str] =
     &["%HIT", "%CPU", "%IO", "%LOCK", "%LWLOCK", "QUERY", "FOR", "ON,", "%"];
 
-/// What has to be there before a document's first command.
+/// What the first command of a document requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
     /// A server that could load pg_tally, but does not.

@@ -81,7 +81,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
         } else if lines[at].starts_with("    ") && (at == 0 || lines[at - 1].trim().is_empty()) {
             let indented = |i: usize| lines.get(i).is_some_and(|line| line.starts_with("    "));
             while indented(at)
-                || lines.get(at).is_some_and(|it| it.trim().is_empty()) && indented(at + 1)
+                || lines.get(at).is_some_and(|line| line.trim().is_empty()) && indented(at + 1)
             {
                 at += 1;
             }
@@ -137,7 +137,7 @@ const PROGRAMS: [&str; 16] = [
 fn is_shell(text: &str) -> bool {
     let word = first_word(text);
     let assigns = word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.bytes().all(|it| it.is_ascii_uppercase() || it == b'_')
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
     });
     assigns || PROGRAMS.contains(&word)
 }
@@ -231,14 +231,17 @@ pub fn words(text: &str) -> Option<Vec<Vec<String>>> {
 
 /// The columns of a sample's table: the words of its first line that looks like a heading.
 pub fn heading(sample: &str) -> Option<Vec<&str>> {
-    let columns = |line: &&str| line.split("  ").filter(|it| !it.trim().is_empty()).count() >= 4;
+    let columns =
+        |line: &&str| line.split("  ").filter(|cell| !cell.trim().is_empty()).count() >= 4;
     let named = |line: &&str| {
         line.split_whitespace().all(|word| {
             !word.contains(|c: char| c.is_ascii_digit()) || ["P50", "P95", "P99"].contains(&word)
         })
     };
-    let line =
-        sample.lines().filter(|line| !line.starts_with(' ')).find(|it| columns(it) && named(it))?;
+    let line = sample
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .find(|line| columns(line) && named(line))?;
     Some(line.split_whitespace().collect())
 }
 
@@ -246,7 +249,7 @@ pub fn heading(sample: &str) -> Option<Vec<&str>> {
 pub fn has_heading(output: &str, heading: &[&str]) -> bool {
     output.lines().any(|line| {
         let mut words = line.split_whitespace();
-        heading.iter().all(|word| words.any(|it| it == *word))
+        heading.iter().all(|word| words.any(|found| found == *word))
     })
 }
 
@@ -257,9 +260,9 @@ mod tests {
     #[test]
     fn a_line_is_divided_as_a_shell_does() {
         let words = |text: &str| {
-            words(text).map(|all| all.iter().map(|it| it.join("|")).collect::<Vec<_>>())
+            words(text).map(|all| all.iter().map(|words| words.join("|")).collect::<Vec<_>>())
         };
-        let of = |all: &[&str]| Some(all.iter().map(|it| it.to_string()).collect::<Vec<_>>());
+        let of = |all: &[&str]| Some(all.iter().map(|word| word.to_string()).collect::<Vec<_>>());
         assert_eq!(words("tally x --a 'b c' # d"), of(&["tally|x|--a|b c"]));
         assert_eq!(words("a > f | jq '.x | y' && b"), of(&["a", "jq|.x | y", "b"]));
         assert_eq!(words("a $(b c)-d"), of(&["a|$(b c)-d"]));

@@ -99,6 +99,28 @@ impl Fixture {
         Fixture { folder }
     }
 
+    /// With these conditions at the end of its last interval: `kind` and the columns that matter.
+    pub fn with_conditions(self, conditions: &[Value]) -> Fixture {
+        let journal = self.path().join(format!("journal/host={HOST}/20000101T000000.log"));
+        let text = std::fs::read_to_string(&journal).unwrap();
+        let (before, last) = text.trim_end().rsplit_once('\n').unwrap();
+        let mut last: Value = serde_json::from_str(&last[PREFIX..]).unwrap();
+        let frame = last["frames"][0].clone();
+        let row = |condition: &Value| {
+            let mut row = serde_json::json!({"name": "", "state": "", "count": 0, "bytes": 0});
+            row["frame"] = frame["frame"].clone();
+            row["time_us"] = frame["time_us"].clone();
+            for (column, value) in condition.as_object().unwrap() {
+                row[column] = value.clone();
+            }
+            row
+        };
+        last["conditions"] = conditions.iter().map(row).collect();
+        let text = format!("{before}\n{}\n", with_checksum(&last.to_string()));
+        std::fs::write(journal, text).unwrap();
+        self
+    }
+
     /// With the rows in Parquet files, as when the recorder has ended.
     pub fn with_files(self) -> Fixture {
         let about = About::read(self.path()).unwrap();
@@ -183,7 +205,8 @@ pub fn write(name: &str, recording: &Path, cluster: &Cluster) {
     let replace = |text: &str| text.replace(server, DIRECTORY).replace(&about.host, HOST);
     let journals = recording.join(format!("journal/host={}", about.host));
     let logs = |entry: std::io::Result<std::fs::DirEntry>| {
-        Some(entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "log"))
+        Some(entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
     };
     let logs: Vec<PathBuf> = std::fs::read_dir(journals).unwrap().filter_map(logs).collect();
     assert_eq!(logs.len(), 1, "{name} has one journal");

@@ -55,9 +55,11 @@ pub fn all() -> Vec<Java> {
     let folders = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
     let others =
         folders.map(|folder| Java { program: folder.path().join("bin/java"), old_driver: false });
+    let newest = others
+        .filter_map(|driver| Some((driver.version()?, driver)))
+        .max_by_key(|(version, _)| *version);
     let newest =
-        others.filter_map(|it| Some((it.version()?, it))).max_by_key(|(version, _)| *version);
-    let newest = newest.filter(|(version, _)| Some(*version) > first.version()).map(|(_, it)| it);
+        newest.filter(|(version, _)| Some(*version) > first.version()).map(|(_, driver)| driver);
     std::iter::once(first).chain(newest).collect()
 }
 
@@ -111,7 +113,8 @@ impl Java {
         program: &[&str],
         folder: TempDir,
     ) -> Running {
-        let libraries = ["old", "lib"].map(|it| built().join(it).join("*").display().to_string());
+        let libraries =
+            ["old", "lib"].map(|folder| built().join(folder).join("*").display().to_string());
         let libraries = &libraries[usize::from(!self.old_driver)..];
         let path = format!("{}:{}", classes().display(), libraries.join(":"));
         let mut child = command

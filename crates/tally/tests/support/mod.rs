@@ -290,7 +290,7 @@ pub fn line_of<R: Read + AsFd>(output: &mut BufReader<R>) -> String {
     line
 }
 
-/// Columns that make a statement different from those of all other numbers. Only the types of constants count,
+/// Columns that distinguish a statement from those of all other numbers. Only the types of constants count,
 /// because query IDs ignore their values.
 pub fn distinct(number: usize) -> String {
     let column = |bit: usize| if number >> bit & 1 == 1 { "1" } else { "'x'" };

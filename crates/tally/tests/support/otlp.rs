@@ -154,7 +154,7 @@ pub fn spans(requests: &[Value]) -> Vec<Value> {
 
 /// An attribute's value as text.
 pub fn attribute(of: &Value, key: &str) -> Option<String> {
-    let found = of["attributes"].as_array()?.iter().find(|it| it["key"] == key)?;
+    let found = of["attributes"].as_array()?.iter().find(|attribute| attribute["key"] == key)?;
     let value = found["value"].as_object()?.values().next()?;
     Some(value.as_str().map_or_else(|| value.to_string(), str::to_string))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Runs something between two readings of a command, whatever the machine does meanwhile.
+//! Runs something between two readings of a command, however long the machine takes for it.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -93,3 +93,22 @@ impl Drop for Pty {
         let _ = self.child.wait();
     }
 }
+
+/// The lines that a terminal received, without colours and other control sequences.
+pub fn lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut plain = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\x1b' => {
+                if letters.next() == Some('[') {
+                    letters.find(|c| c.is_ascii_alphabetic());
+                }
+            }
+            '\r' => plain.push('\n'),
+            letter => plain.push(letter),
+        }
+    }
+    plain.lines().map(String::from).collect()
+}

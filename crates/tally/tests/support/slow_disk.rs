@@ -94,7 +94,11 @@ impl SlowDisk {
     /// process waited.
     pub fn longest(&self, operation: Operation) -> Duration {
         let done = lock(&self.shared.done);
-        done.iter().filter(|it| it.0 == operation).map(|it| it.1).max().unwrap_or_default()
+        done.iter()
+            .filter(|(of, _)| *of == operation)
+            .map(|(_, length)| *length)
+            .max()
+            .unwrap_or_default()
     }
 }
 

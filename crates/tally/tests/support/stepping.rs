@@ -91,7 +91,9 @@ impl Stepped {
 
     /// The function with this instruction.
     pub fn function_at(&self, address: u64) -> &Function {
-        let has = |it: &&Function| (it.address..it.address + it.size.max(1)).contains(&address);
+        let has = |function: &&Function| {
+            (function.address..function.address + function.size.max(1)).contains(&address)
+        };
         self.functions.iter().find(has).expect("an address of the library")
     }
 

@@ -48,7 +48,7 @@ pub struct FakeServer {
     pub from_us: i64,
     /// The recorder was killed: it has not read the last statements.
     pub killed: bool,
-    /// How much each statement's time scatters by itself from second to second (share).
+    /// How much the time of a statement varies from second to second, as a share.
     pub own: f64,
     /// Statements are read often at the beginning, as the recorder does.
     pub early: bool,
@@ -131,7 +131,7 @@ impl FakeServer {
             }],
             ..Batch::default()
         };
-        first.settings = self.settings.iter().map(|it| self.setting(it)).collect();
+        first.settings = self.settings.iter().map(|setting| self.setting(setting)).collect();
         writer.push(first).unwrap();
         let mut dice = Dice(self.seed);
         let (mut sum, mut since) = (WrittenTotals::default(), 0);

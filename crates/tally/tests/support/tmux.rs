@@ -97,7 +97,7 @@ impl Tmux {
     /// Column and line at which this text first appears, counted from 0.
     pub fn position_of(&self, text: &str) -> (usize, usize) {
         let seen = self.seen();
-        let (line, found) = seen.lines().enumerate().find(|(_, it)| it.contains(text)).unwrap();
+        let (line, found) = seen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
         (found[..found.find(text).unwrap()].chars().count(), line)
     }
 }

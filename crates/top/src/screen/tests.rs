@@ -249,7 +249,7 @@ fn enter_opens_the_page_of_a_session_and_esc_leaves_it() {
     let mut screen = with_root();
     // From the tree of pane Locks.
     press(&mut screen, "6\n");
-    assert_eq!(screen.session.map(|it| it.pid), Some(4304));
+    assert_eq!(screen.session.map(|session| session.pid), Some(4304));
     insta::assert_snapshot!(drawn(&mut screen, 100, 40));
     // Keys act on this session as on the session under the cursor.
     let (question, _) = asked(&mut screen, "k");

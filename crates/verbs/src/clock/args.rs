@@ -20,7 +20,7 @@ Examples:
   tally clock
   tally clock --seconds 30
   tally clock --verify
-  tally clock --json | jq '.sources[] | {name, cost: .loop_cost.typical_seconds}'
+  tally clock --json | jq '.sources[] | [.name, .loop_cost.typical_seconds]'
   taskset -c 0,1 tally clock        test only these CPUs")]
 pub struct ClockArgs {
     /// How long to test: seconds, or with a unit (500ms, 1min)

@@ -21,9 +21,10 @@ Examples:
   tally report /srv/recording -o report.html
   tally report /srv/recording --from -1h -o last-hour.html
   tally report s3://bucket/pgtally --host db1 --from -1h
-  tally cost --json /srv/data >cost.json; tally report /srv/recording --cost cost.json
-  tally report /srv/recording --client /srv/shop -o report.html      # with a Java client
-  tally report /srv/recording --trace slow.jsonl -o report.html      # with a trace of sessions
+  tally cost --json /srv/data > cost.json
+  tally report /srv/recording --cost cost.json
+  tally report /srv/recording --client /srv/shop -o report.html
+  tally report /srv/recording --trace slow.jsonl -o report.html
   tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
 pub struct ReportArgs {
     /// Directory of the recording, or a bucket
@@ -48,7 +49,7 @@ pub struct ReportArgs {
     /// Trace of sessions over the same time, written by `tally trace -o FILE.jsonl`
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Report the overhead that `tally cost --json` measured, instead of an estimate
+    /// Also report the overhead that `tally cost --json` measured, from this file
     #[arg(long, value_name = "FILE")]
     pub cost: Option<PathBuf>,
     /// Where to write it, and in which format.

@@ -228,7 +228,8 @@ fn overflow<W: Write>(
 }
 
 fn probes<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
-    let installed = status.probes.iter().filter(|it| it.state == ProbeState::Installed).count();
+    let installed =
+        status.probes.iter().filter(|probe| probe.state == ProbeState::Installed).count();
     let lost: Vec<_> = status.probes.iter().filter(|probe| probe.is_lost()).collect();
     let absent = status.probes.len() - installed - lost.len();
     sheet.line(

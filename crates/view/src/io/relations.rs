@@ -156,8 +156,8 @@ mod tests {
         RelationRow {
             key: RelationKey::default(),
             tablespace: Some(tablespace),
-            database_id: database.map(|it| it.0),
-            database: database.and_then(|it| it.1).map(str::to_string),
+            database_id: database.map(|database| database.0),
+            database: database.and_then(|database| database.1).map(str::to_string),
             relfilenode: Some(16384),
             fork: Some(fork),
             temporary: false,

@@ -272,7 +272,8 @@ mod tests {
         ];
         let mut row = StatementFigures { activities, ..StatementFigures::default() };
         row.settle();
-        let times: Vec<_> = row.activities.iter().map(|it| (&*it.activity, it.seconds)).collect();
+        let times: Vec<_> =
+            row.activities.iter().map(|activity| (&*activity.activity, activity.seconds)).collect();
         assert_eq!((times, row.seconds), (vec![("IO:DataFileRead", 3.0), ("cpu", 0.0)], 3.0));
         assert_eq!(
             (row.split.class(segment::WaitClass::Io), row.split.class(segment::WaitClass::Cpu)),
