@@ -309,8 +309,8 @@ plan_line(const PlanState *state, char *text, size_t size)
 	char		columns[512];
 	int			length;
 
-	/* the table's rows as of the last ANALYZE or VACUUM: how much a full scan has to read */
-	if (relation != NULL && IsA(plan, SeqScan) && relation->rd_rel->reltuples >= 0)
+	/* the table's rows as of the last ANALYZE or VACUUM: how much a full scan has to read; who changes it may have others read */
+	if (relation != NULL && (IsA(plan, SeqScan) || IsA(plan, ModifyTable)) && relation->rd_rel->reltuples >= 0)
 		snprintf(table, sizeof(table), " [table of %.0f rows, OID %u]", (double) relation->rd_rel->reltuples,
 				 RelationGetRelid(relation));
 	plan_columns(state, columns, sizeof(columns));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use pq::Client;
 use segment::Segment;
-use view::indexes::{IndexChoice, KnownTable, Purpose, TermKind, WholeScan};
+use view::indexes::{changed_tables, IndexChoice, KnownTable, Purpose, TermKind, WholeScan};
 use view::vacuum::{Condition, ConditionKind};
 
 use crate::condition_queries::{condition, connect};
@@ -19,11 +19,18 @@ const TABLES: usize = 10;
 /// A table of fewer rows is read fast enough.
 const ROWS: f64 = 1000.0;
 
-/// The tables that the plans in a segment read as a whole.
+/// The tables that the plans in a segment read as a whole or change, by the OID of their database.
 #[derive(Debug, Default)]
 pub(crate) struct WholeScans {
-    /// By the OID of their database; those of the plans that took most time first.
-    databases: BTreeMap<u32, Vec<WholeScan>>,
+    databases: BTreeMap<u32, PlannedTables>,
+}
+
+/// Tables of a database; those of the plans that took most time first.
+#[derive(Debug, Default)]
+struct PlannedTables {
+    scans: Vec<WholeScan>,
+    /// OIDs of tables that are changed: others may refer to them.
+    changed: Vec<u32>,
 }
 
 impl WholeScans {
@@ -37,11 +44,21 @@ impl WholeScans {
                 continue;
             }
             let large = |scan: &WholeScan| scan.table_id != 0 && scan.rows >= ROWS;
-            for scan in WholeScan::all(&plan.text).into_iter().filter(large) {
-                let scans = all.databases.entry(database).or_default();
-                let tables = scans.iter().filter(|it| it.purpose == scan.purpose).count();
-                if tables < TABLES && !scans.contains(&scan) {
-                    scans.push(scan);
+            let scans: Vec<_> = WholeScan::all(&plan.text).into_iter().filter(large).collect();
+            let changed = changed_tables(&plan.text);
+            if scans.is_empty() && changed.is_empty() {
+                continue;
+            }
+            let tables = all.databases.entry(database).or_default();
+            for scan in scans {
+                let same = tables.scans.iter().filter(|it| it.purpose == scan.purpose).count();
+                if same < TABLES && !tables.scans.contains(&scan) {
+                    tables.scans.push(scan);
+                }
+            }
+            for id in changed {
+                if tables.changed.len() < TABLES && !tables.changed.contains(&id) {
+                    tables.changed.push(id);
                 }
             }
         }
@@ -49,13 +66,18 @@ impl WholeScans {
     }
 }
 
-/// The tables ($1, their OIDs), with columns of these names ($2). Names are qualified, because the search path has no schema.
+/// The tables ($1, their OIDs) and the large ones that refer to those of $3, with columns of these names ($2) and those of
+/// references. Names are qualified, because the search path has no schema.
 const CATALOG: &str = "/* tally */
-    with t as materialized (
+    with referring as materialized (
+        select f.conrelid from pg_constraint f join pg_class c on c.oid = f.conrelid
+        where f.contype = 'f' and f.confrelid = any($3::oid[]) and c.relpages >= 100
+        order by c.relpages desc limit 10
+    ), t as materialized (
         select c.oid, n.nspname, c.relname, c.reltuples, c.relpages, c.oid::regclass::text as name
         from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where c.oid = any($1::oid[]) and c.relkind = 'r' and c.relpersistence <> 't'
-          and n.nspname not in ('pg_catalog', 'information_schema')
+        where c.oid in (select unnest($1::oid[] || $3::oid[]) union select conrelid from referring)
+          and c.relkind = 'r' and c.relpersistence <> 't' and n.nspname not in ('pg_catalog', 'information_schema')
     )
     select 'table', t.name, current_database()::text,
            concat_ws(', ', 'partition of ' || (select inhparent::regclass::text from pg_inherits i
@@ -68,7 +90,9 @@ const CATALOG: &str = "/* tally */
     select 'column', quote_ident(a.attname), current_database()::text, t.name,
            coalesce(case when s.n_distinct < 0 then - s.n_distinct * t.reltuples else s.n_distinct end, 0)::int8,
            coalesce(s.null_frac * t.reltuples, 0)::int8, null
-    from t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped and a.attname = any($2::text[])
+    from t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
+         and (a.attname = any($2::text[])
+              or exists (select from pg_constraint f where f.conrelid = t.oid and f.contype = 'f' and a.attnum = any(f.conkey)))
     -- others than the owner may see no statistics
     left join pg_stats s on s.schemaname = t.nspname and s.tablename = t.relname and s.attname = a.attname and not s.inherited
     union all
@@ -101,22 +125,24 @@ pub(crate) fn conditions(
 ) -> Vec<Condition> {
     let name = "/* tally */ select datname::text from pg_database where oid = $1 and datallowconn";
     let mut all = Vec::new();
-    for (id, scans) in &scans.databases {
+    for (id, tables) in &scans.databases {
         let row = server.query_opt(name, &[id]).ok().flatten();
         let Some(database) = row.and_then(|row| row.get::<String>(0).ok()) else { continue };
         let Some(mut client) = connect(access, &database) else { continue };
-        let mut found = of_database(&mut client, scans).unwrap_or_default();
-        found.extend(hypothetical(&mut client, &database, scans, &found).unwrap_or_default());
+        let mut found = of_database(&mut client, tables).unwrap_or_default();
+        found.extend(
+            hypothetical(&mut client, &database, &tables.scans, &found).unwrap_or_default(),
+        );
         all.extend(found);
     }
     all
 }
 
-fn of_database(client: &mut Client, scans: &[WholeScan]) -> Option<Vec<Condition>> {
-    let tables: Vec<u32> = scans.iter().map(|scan| scan.table_id).collect();
-    let terms = scans.iter().flat_map(|scan| &scan.terms);
+fn of_database(client: &mut Client, planned: &PlannedTables) -> Option<Vec<Condition>> {
+    let tables: Vec<u32> = planned.scans.iter().map(|scan| scan.table_id).collect();
+    let terms = planned.scans.iter().flat_map(|scan| &scan.terms);
     let columns: Vec<&str> = terms.map(|term| term.column.as_str()).collect();
-    let rows = client.query(CATALOG, &[&tables, &columns]).ok()?;
+    let rows = client.query(CATALOG, &[&tables, &columns, &planned.changed]).ok()?;
     Some(rows.iter().filter_map(condition).collect())
 }
 

@@ -293,6 +293,14 @@ impl WholeScan {
     }
 }
 
+/// The OIDs of the tables from which a plan deletes rows, or whose rows it updates.
+pub fn changed_tables(plan: &str) -> Vec<u32> {
+    let changes = ["Delete on ", "Update on ", "Merge on "];
+    let nodes = nodes(plan);
+    let changed = nodes.iter().filter(|it| changes.iter().any(|begin| it.name.starts_with(begin)));
+    changed.filter_map(|it| it.table.map(|(_, id)| id)).filter(|id| *id != 0).collect()
+}
+
 fn scan(nodes: &[Node<'_>], at: usize, purpose: Purpose) -> Option<WholeScan> {
     let node = &nodes[at];
     let (rows, table_id) = node.table?;
@@ -512,9 +520,25 @@ impl WholeScan {
 impl<'c> KnownTable<'c> {
     /// What the conditions say about the table of this OID in a database.
     pub fn find(conditions: &'c [Condition], database: &str, id: u32) -> Option<KnownTable<'c>> {
-        let here = || conditions.iter().filter(|it| it.database.as_deref() == Some(database));
-        let of = |kind: ConditionKind| here().filter(move |it| it.kind == kind);
-        let table = of(ConditionKind::Table).find(|it| it.count == i64::from(id) && id != 0)?;
+        let here = of_database(conditions, database, ConditionKind::Table);
+        let table = here.into_iter().find(|it| it.count == i64::from(id) && id != 0)?;
+        Some(KnownTable::known(conditions, database, table))
+    }
+
+    /// Those that refer to the table of this OID, the largest first.
+    pub fn referring(conditions: &'c [Condition], database: &str, id: u32) -> Vec<KnownTable<'c>> {
+        let Some(table) = KnownTable::find(conditions, database, id) else { return Vec::new() };
+        let all = of_database(conditions, database, ConditionKind::Table).into_iter();
+        let all = all.map(|it| KnownTable::known(conditions, database, it));
+        let refers =
+            |it: &KnownTable<'_>| it.foreign_keys.iter().any(|key| key.references == table.name);
+        let mut all: Vec<_> = all.filter(refers).collect();
+        all.sort_by(|a, b| b.blocks.total_cmp(&a.blocks));
+        all
+    }
+
+    fn known(conditions: &'c [Condition], database: &str, table: &'c Condition) -> KnownTable<'c> {
+        let of = |kind: ConditionKind| of_database(conditions, database, kind).into_iter();
         let name = table.name.as_str();
         let (standby, state) = match table.state.strip_suffix("standby") {
             Some(rest) => (true, rest.trim_end_matches(", ")),
@@ -539,7 +563,7 @@ impl<'c> KnownTable<'c> {
             let (columns, _) = listed(&it.state, name)?;
             Some((columns, it.count as f64, it.bytes as f64))
         });
-        Some(KnownTable {
+        KnownTable {
             name,
             blocks: table.bytes as f64 / 8192.0,
             parent: state.strip_prefix("partition of "),
@@ -555,7 +579,7 @@ impl<'c> KnownTable<'c> {
             indexes: indexes.collect(),
             foreign_keys: foreign_keys.collect(),
             hypothetical: hypothetical.collect(),
-        })
+        }
     }
 
     /// The column of this name.
@@ -603,6 +627,16 @@ impl IndexChoice {
             && points.iter().all(|it| columns[..points.len()].contains(it))
             && columns[points.len()..].starts_with(ordered)
     }
+}
+
+/// The conditions of a kind in a database.
+fn of_database<'c>(
+    conditions: &'c [Condition],
+    database: &str,
+    kind: ConditionKind,
+) -> Vec<&'c Condition> {
+    let here = |it: &&Condition| it.kind == kind && it.database.as_deref() == Some(database);
+    conditions.iter().filter(here).collect()
 }
 
 /// The columns in "public.t (a, b), partial" if that is the table, and what follows them.
@@ -833,6 +867,14 @@ mod tests {
         let key = table.foreign_key(&["customer".to_owned()]).unwrap();
         assert_eq!((key.name, key.references), ("k", "public.customers"));
         assert_eq!(table.foreign_key(&["created".to_owned()]), None);
+        let mut others = catalog();
+        others.push(condition(ConditionKind::Table, "public.customers", "", 9, 8192));
+        let names = |id: u32| -> Vec<&str> {
+            KnownTable::referring(&others, "shop", id).iter().map(|it| it.name).collect()
+        };
+        assert_eq!((names(9), names(7), names(1)), (vec!["public.orders"], vec![], vec![]));
+        let delete = line(0, "Delete on customers", 0, " [table of 5 rows, OID 9]");
+        assert_eq!(changed_tables(&(delete + &line(1, "Seq Scan on customers", 5, TABLE))), [9]);
         let choice = |columns: [&str; 2]| {
             let columns = columns.iter().map(|it| (*it).to_owned()).collect();
             IndexChoice { columns, ordered: 0, finds: None }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Indexes that are missing: a statement reads a whole table for a few of its rows.
 
-use view::indexes::{IndexChoice, KnownIndex, KnownTable, Purpose, WholeScan};
+use view::indexes::{changed_tables, IndexChoice, KnownIndex, KnownTable, Purpose, WholeScan};
 use view::statements::StatementFigures;
 use view::units::{bytes, clause, count, percent};
+use view::vacuum::Condition;
 
 use super::harms;
 use super::names::{command, identifier};
@@ -35,12 +36,12 @@ pub fn missing(case: &Case<'_>) -> Vec<Diagnosis> {
     let suspects = case.all_statement_rows().filter(|row| row.execution.count > 0).filter(suspect);
     let found: Vec<(&StatementFigures, Finding)> =
         suspects.filter_map(|row| Some((row, Finding::of(case, row)?))).collect();
-    // A statement whose plan nobody has seen may be the caller of one that was found.
+    // A statement whose own plan does not say it may be the caller of one that was found.
     let explained = |row: &StatementFigures, finding: &Finding| {
         let caller = |(other, it): &(&StatementFigures, Finding)| {
-            !other.toplevel && it.seen.is_some() && time(other) >= 0.5 * time(row)
+            !other.toplevel && !it.indirect && time(other) >= 0.5 * time(row)
         };
-        row.toplevel && finding.seen.is_none() && found.iter().any(caller)
+        row.toplevel && finding.indirect && found.iter().any(caller)
     };
     let reported = found.iter().filter(|(row, finding)| !explained(row, finding));
     reported.map(|(row, finding)| diagnosis(case, row, finding)).collect()
@@ -57,6 +58,8 @@ struct Finding {
     what: String,
     /// What its plan says; `None`: nobody has seen it.
     seen: Option<String>,
+    /// Whether it was concluded from something else than its plan.
+    indirect: bool,
     /// More evidence.
     evidence: Vec<String>,
     advice: String,
@@ -91,6 +94,11 @@ impl Finding {
                 }
             }
         }
+        let changed = plan.map_or_else(Vec::new, |plan| changed_tables(&plan.plan));
+        let referring = changed.iter().find_map(|id| Finding::of_reference(row, conditions, *id));
+        if referring.is_some() {
+            return referring;
+        }
         match plans::reads(case.plans, row) {
             // Of a statement that another one executes, much is read for a plan that nobody has seen.
             Reads::Unknown if row.toplevel => Some(Finding::without_columns(row, None)),
@@ -103,6 +111,49 @@ impl Finding {
         }
     }
 
+    /// The statement deletes rows of the table of this OID, or updates them, and a foreign key reads another table as a whole for
+    /// each of them.
+    fn of_reference(row: &StatementFigures, conditions: &[Condition], id: u32) -> Option<Finding> {
+        let rows = (row.rows as f64 / row.calls.max(1) as f64).max(1.0);
+        let changed = KnownTable::find(conditions, &row.database, id)?;
+        for table in KnownTable::referring(conditions, &row.database, id) {
+            // It must explain what is read.
+            if blocks(row) < 0.5 * table.blocks * rows || table.blocks * rows < 0.2 * blocks(row) {
+                continue;
+            }
+            for key in table.foreign_keys.iter().filter(|key| key.references == changed.name) {
+                let columns = key.columns.clone();
+                let choice = IndexChoice { columns, ordered: 0, finds: Some(1.0) };
+                let existing = table.index(&choice);
+                let Some(list) =
+                    table.list(&choice).filter(|_| existing.is_none_or(|it| !it.valid))
+                else {
+                    continue;
+                };
+                let on = format!("{} ({list})", table.name);
+                let seen = format!(
+                    "For each row of {} that it deletes, or whose key it changes, the server looks for rows of {} that refer to it \
+                     and reads the whole table ({}).",
+                    changed.name,
+                    table.name,
+                    bytes(table.blocks * BLOCK)
+                );
+                return Some(Finding {
+                    what: match existing {
+                        Some(index) => format!("index {} on {on} is invalid", index.name),
+                        None => format!("foreign key {} has no index on {on}", key.name),
+                    },
+                    seen: Some(seen),
+                    indirect: true,
+                    evidence: Vec::new(),
+                    advice: advice(row, Some(&table), existing, table.name, &on),
+                    confidence: Confidence::Likely,
+                });
+            }
+        }
+        None
+    }
+
     /// The columns are not known.
     fn without_columns(row: &StatementFigures, filtered: Option<(String, f64)>) -> Finding {
         Finding {
@@ -111,6 +162,7 @@ impl Finding {
                 None => Confidence::Possible,
                 Some(_) => Confidence::Likely,
             },
+            indirect: filtered.is_none(),
             seen: filtered.map(|(table, rows)| {
                 format!("Its plan reads the whole table {table} ({} rows) and filters them.", count(rows))
             }),
@@ -167,6 +219,7 @@ impl Finding {
                     Purpose::Order => format!("returns the first ones by {list}"),
                 }
             )),
+            indirect: false,
             evidence,
             advice: advice(row, table, existing, &name, &on),
             confidence,

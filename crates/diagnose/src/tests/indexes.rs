@@ -166,6 +166,45 @@ fn a_foreign_key_is_named_by_the_statement_that_it_executes() {
 }
 
 #[test]
+fn a_statement_that_deletes_rows_names_the_foreign_key_that_reads_another_table() {
+    let references = "public.orders (customer) references public.customers";
+    let mut answer = with(ConditionKind::ForeignKey, "orders_fk", references);
+    answer.conditions.push(condition(ConditionKind::Table, "public.customers", "", 9, 8192));
+    let delete = statements("delete from customers where id = $1");
+    let plan =
+        "Delete on customers  (cost=0.00..8.00 rows=0 width=0) [table of 100 rows, OID 9]\n  \
+                Index Scan using customers_pkey on customers  (cost=0.00..8.00 rows=1 width=6)\n";
+    let all = found_of(&delete, plan, Some(&answer));
+    let it = all.first().unwrap();
+    assert!(
+        it.text.contains("; foreign key orders_fk has no index on public.orders (customer): "),
+        "{}",
+        it.text
+    );
+    assert!(
+        it.evidence[1].starts_with("For each row of public.customers that it deletes"),
+        "{:?}",
+        it.evidence
+    );
+    assert_eq!(
+        it.advice,
+        "In database shop: CREATE INDEX CONCURRENTLY ON public.orders (customer)."
+    );
+    // The table that refers to it does not explain what is read.
+    let mut small = answer.clone();
+    small.conditions[0].bytes = 8192 * 100;
+    assert_eq!(found_of(&delete, plan, Some(&small)), []);
+    answer.conditions.push(condition(
+        ConditionKind::Index,
+        "public.i",
+        "public.orders (customer)",
+        0,
+        0,
+    ));
+    assert_eq!(found_of(&delete, plan, Some(&answer)), []);
+}
+
+#[test]
 fn the_advice_for_a_partition_and_for_a_standby_says_where() {
     let mut answer = catalog();
     answer.conditions[0].state = "partition of public.all_orders, standby".into();
