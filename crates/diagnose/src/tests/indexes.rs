@@ -83,7 +83,7 @@ fn the_table_the_columns_and_the_gain_are_named() {
         it.evidence[1..],
         [
             "Its plan reads the whole table orders (300k rows) and filters them by customer.",
-            "With such an index, about 4 blocks would be enough instead of 10k: 2.5k times fewer."
+            "With such an index, about 4 blocks would be enough instead of 10k: 2.50k times fewer."
         ]
     );
     assert_eq!(
