@@ -9,6 +9,7 @@
 
 #include "nodes/plannodes.h"
 
+#include "statement/plan_columns.h"
 #include "statement/plan_names.h"
 
 Relation
@@ -305,11 +306,14 @@ plan_line(const PlanState *state, char *text, size_t size)
 	const char *kind = is_join(plan) ? join_name((const Join *) plan) : suffix(plan);
 	const char *join = is_join(plan) && (*kind != '\0' || !IsA(plan, NestLoop)) ? " Join" : "";
 	char		table[64] = "";
+	char		columns[512];
 	int			length;
 
-	/* the table's rows as of the last ANALYZE or VACUUM: how much a full scan has to read */
-	if (relation != NULL && IsA(plan, SeqScan) && relation->rd_rel->reltuples >= 0)
-		snprintf(table, sizeof(table), " [table of %.0f rows]", (double) relation->rd_rel->reltuples);
+	/* the table's rows as of the last ANALYZE or VACUUM: how much a full scan has to read; who changes it may have others read */
+	if (relation != NULL && (IsA(plan, SeqScan) || IsA(plan, ModifyTable)) && relation->rd_rel->reltuples >= 0)
+		snprintf(table, sizeof(table), " [table of %.0f rows, OID %u]", (double) relation->rd_rel->reltuples,
+				 RelationGetRelid(relation));
+	plan_columns(state, columns, sizeof(columns));
 	length = snprintf(text, size, "%s%s%s%s%s%s%s%s  (cost=%.2f..%.2f rows=%.0f width=%d)%s%s",
 					  prefix(plan), node_name(plan), kind, join,
 					  index != NULL ? (IsA(plan, BitmapIndexScan) ? " on " : " using ") : "",
@@ -317,7 +321,7 @@ plan_line(const PlanState *state, char *text, size_t size)
 					  relation != NULL ? " on " : "",
 					  relation != NULL ? RelationGetRelationName(relation) : "",
 					  plan->startup_cost, plan->total_cost, plan->plan_rows, plan->plan_width,
-					  plan->qual != NIL ? " [filter]" : "", table);
+					  columns, table);
 	if (length >= 0)
 		return (size_t) length;
 	/* formatting failed: write no line */

@@ -5,7 +5,8 @@
  *	  statement that a session repeats.
  *
  * A shape consists of the plan's nodes: their kinds, order, relations and indexes, but not their conditions, constants and
- * estimates. Partitions count as their table. Names come from relations that the executor has open, so no catalog is read.
+ * estimates. Partitions count as their table. Names come from relations that the executor has open, so no catalog is read. The
+ * text of a plan also has the columns by which its nodes filter, join and sort (plan_columns.h).
  */
 #ifndef PG_TALLY_PLANS_H
 #define PG_TALLY_PLANS_H

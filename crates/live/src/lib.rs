@@ -4,6 +4,7 @@
 
 pub mod backend;
 pub mod blocking;
+mod condition_queries;
 pub mod coverage;
 mod default_server;
 pub mod device_rows;
@@ -13,6 +14,7 @@ pub mod extension;
 pub mod follower;
 pub mod hangup;
 pub mod host;
+mod indexes;
 pub mod instrumented;
 mod io;
 pub mod library;

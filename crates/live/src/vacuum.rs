@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 
 use pq::Client;
 use segment::Segment;
-use view::vacuum::{Condition, ConditionKind, Holder, Table, Vacuum};
+use view::vacuum::{ConditionKind, Holder, Table, Vacuum};
 
+use crate::condition_queries::{conditions, connect};
+use crate::indexes::{self, WholeScans};
 use crate::server::Access;
 
 /// Number of databases to query, the busiest first; each costs a connection.
 const DATABASES: i64 = 8;
-/// The catalog itself may be locked.
-const PATIENCE: &str =
-    "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '2s'";
-
 /// Tables of the current database whose dead rows exceed twice autovacuum's threshold and a fifth of the live rows.
 /// The threshold is computed as in relation_needs_vacanalyze (autovacuum.c), with the table's own settings.
 const TABLES: &str = "/* tally */
@@ -138,7 +136,7 @@ const CONDITIONS_OF_DATABASE: [&str; 2] = [
 /// What the server of this segment says; `None`: there is no connection to it. Counts are since its statistics were reset:
 /// [`Vacuum::since`] makes them those of an interval.
 pub fn read(segment: &Segment) -> Option<Vacuum> {
-    of_server(&Access::open_to_us(segment)?)
+    of_server(&Access::open_to_us(segment)?, &WholeScans::of_segment(segment))
 }
 
 /// How often a live view asks the server.
@@ -198,24 +196,25 @@ impl Watch {
         let due = self.asked.is_none_or(|asked| asked.elapsed() >= self.every);
         if due && self.answers.is_none() && !self.refused {
             self.asked = Some(Instant::now());
-            self.answers = Access::open_to_us(segment).and_then(ask);
+            let scans = WholeScans::of_segment(segment);
+            self.answers = Access::open_to_us(segment).and_then(|access| ask(access, scans));
         }
         self.last.as_ref().filter(|_| new)
     }
 }
 
 /// The channel through which the reply will arrive.
-fn ask(access: Access) -> Option<Receiver<Option<Vacuum>>> {
+fn ask(access: Access, scans: WholeScans) -> Option<Receiver<Option<Vacuum>>> {
     let (answer, answers) = channel();
     let work = move || {
         // Fails if the view has ended.
-        let _ = answer.send(of_server(&access));
+        let _ = answer.send(of_server(&access, &scans));
     };
     let thread = std::thread::Builder::new().name("vacuum".to_string()).spawn(work);
     thread.ok().map(|_| answers)
 }
 
-fn of_server(access: &Access) -> Option<Vacuum> {
+fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
     let mut first = connect(access, "postgres")?;
     let holders = first.query(HOLDERS, &[]).ok()?;
     let holder = |row: &pq::Row| -> Result<Holder, pq::Error> {
@@ -231,41 +230,20 @@ fn of_server(access: &Access) -> Option<Vacuum> {
     let databases = "/* tally */ select d.datname::text from pg_database d join pg_stat_database s on s.datid = d.oid
                      where d.datallowconn and not d.datistemplate order by s.tup_updated + s.tup_deleted desc limit $1";
     let names = first.query(databases, &[&DATABASES]).ok()?;
-    let mut conditions = conditions(&mut first, &CONDITIONS);
+    let mut found = conditions(&mut first, &CONDITIONS);
     let free = matches!(access, Access::Socket(_)).then(|| free_for_wal(&mut first)).flatten();
-    for slot in conditions.iter_mut().filter(|it| it.kind == ConditionKind::Slot) {
+    for slot in found.iter_mut().filter(|it| it.kind == ConditionKind::Slot) {
         slot.count = free.unwrap_or(0);
     }
     let mut tables: Vec<Table> = Vec::new();
     for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
         let Some(mut client) = connect(access, &database) else { continue };
         tables.extend(of_database(&mut client, &database).unwrap_or_default());
-        conditions.extend(self::conditions(&mut client, &CONDITIONS_OF_DATABASE));
+        found.extend(conditions(&mut client, &CONDITIONS_OF_DATABASE));
     }
+    found.extend(indexes::conditions(access, &mut first, scans));
     tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
-    Some(Vacuum { tables, holders, conditions })
-}
-
-/// Those that the server tells us.
-fn conditions(client: &mut Client, queries: &[&str]) -> Vec<Condition> {
-    let condition = |row: &pq::Row| -> Option<Condition> {
-        Some(Condition {
-            kind: ConditionKind::from_name(&row.get::<String>(0).ok()?)?,
-            name: row.get::<Option<String>>(1).ok()?.unwrap_or_default(),
-            database: row.get(2).ok()?,
-            state: row.get(3).ok()?,
-            count: row.get(4).ok()?,
-            bytes: row.get(5).ok()?,
-            seconds: row.get(6).ok()?,
-        })
-    };
-    let mut all = Vec::new();
-    for query in queries {
-        if let Ok(rows) = client.query(query, &[]) {
-            all.extend(rows.iter().filter_map(condition));
-        }
-    }
-    all
+    Some(Vacuum { tables, holders, conditions: found })
 }
 
 /// Bytes free where the WAL is, if the server tells us the place and it is on this machine.
@@ -274,12 +252,6 @@ fn free_for_wal(client: &mut Client) -> Option<i64> {
     let wal = Path::new(&rows.first()?.get::<String>(0).ok()?).join("pg_wal");
     let file_system = rustix::fs::statvfs(wal).ok()?;
     i64::try_from(file_system.f_bavail.saturating_mul(file_system.f_frsize)).ok()
-}
-
-fn connect(access: &Access, database: &str) -> Option<Client> {
-    let mut client = access.connect(Some(database)).ok()?;
-    client.batch_execute(PATIENCE).ok()?;
-    Some(client)
 }
 
 fn of_database(client: &mut Client, database: &str) -> Option<Vec<Table>> {

@@ -13,6 +13,7 @@ pub mod glob;
 pub mod headline;
 pub mod host_metrics;
 pub mod html;
+pub mod indexes;
 pub mod io;
 pub mod json_id;
 pub mod locks;

@@ -60,11 +60,25 @@ pub enum ConditionKind {
     /// A table without current statistics: `count` is its rows, `bytes` the rows changed since the last ANALYZE, `seconds` the
     /// time since then (`None`: there was none).
     Statistics,
+    /// A table that a noted plan reads as a whole for some of its rows: `name` as SQL needs it, with the schema; `count` is its
+    /// OID, `bytes` its size; `state` says of which table it is a partition, and whether the server is a standby.
+    Table,
+    /// A column of such a table by which the plan looks for rows: `name` as SQL needs it, `state` its table, `count` the number
+    /// of its values (0: not known), `bytes` the rows in which it is null.
+    Column,
+    /// An index of such a table: `name` with the schema, `state` "public.t (a, b)", then ", invalid", ", partial", and its method
+    /// if it is no B-tree.
+    Index,
+    /// A foreign key of such a table: `state` is "public.t (a, b) references public.u".
+    ForeignKey,
+    /// An index that does not exist, examined by HypoPG: `state` is "public.t (a, b)", `count` the planner's cost of looking for
+    /// these columns without it, `bytes` with it.
+    HypotheticalIndex,
 }
 
 impl ConditionKind {
     /// All of them.
-    pub const ALL: [ConditionKind; 8] = [
+    pub const ALL: [ConditionKind; 13] = [
         ConditionKind::Slot,
         ConditionKind::Prepared,
         ConditionKind::Age,
@@ -73,6 +87,11 @@ impl ConditionKind {
         ConditionKind::Throttled,
         ConditionKind::Catalog,
         ConditionKind::Statistics,
+        ConditionKind::Table,
+        ConditionKind::Column,
+        ConditionKind::Index,
+        ConditionKind::ForeignKey,
+        ConditionKind::HypotheticalIndex,
     ];
 
     /// Its name in recordings and queries.
@@ -86,6 +105,11 @@ impl ConditionKind {
             ConditionKind::Throttled => "throttled",
             ConditionKind::Catalog => "catalog",
             ConditionKind::Statistics => "statistics",
+            ConditionKind::Table => "table",
+            ConditionKind::Column => "column",
+            ConditionKind::Index => "index",
+            ConditionKind::ForeignKey => "foreign-key",
+            ConditionKind::HypotheticalIndex => "hypothetical-index",
         }
     }
 

@@ -5,6 +5,7 @@ mod checkpoints;
 mod clients;
 mod commits;
 mod conditions;
+mod indexes;
 mod ledger;
 mod locks;
 mod memory;
@@ -28,7 +29,7 @@ pub const ALL: &[Find] = &[
     locks::idle_in_transaction,
     locks::lightweight,
     plans::changed,
-    statements::missing_index,
+    indexes::missing,
     statements::temporary_files,
     statements::planning,
     statements::jit,

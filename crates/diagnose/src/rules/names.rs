@@ -3,11 +3,21 @@
 
 use segment::interval::SessionRow;
 
-/// A name as SQL needs it: quoted unless it consists of lower-case letters, digits and underscores.
+/// Reserved words, which are no names unless they are quoted (kwlist.h of 19).
+const RESERVED: &str = " all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate \
+    collation column concurrently constraint create cross current_catalog current_date current_role current_schema current_time \
+    current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign freeze from full \
+    grant group having ilike in initially inner intersect into is isnull join lateral leading left like limit localtime \
+    localtimestamp natural not notnull null offset on only or order outer overlaps placing primary references returning right \
+    select session_user similar some symmetric system_user table tablesample then to trailing true union unique user using \
+    variadic verbose when where window with ";
+
+/// A name as SQL needs it: quoted unless it consists of lower-case letters, digits and underscores, and is not reserved.
 pub(super) fn identifier(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    match begins && name.chars().all(is_plain) {
+    let reserved = RESERVED.contains(&format!(" {name} "));
+    match begins && name.chars().all(is_plain) && !reserved {
         true => name.to_owned(),
         false => format!("\"{}\"", name.replace('"', "\"\"")),
     }

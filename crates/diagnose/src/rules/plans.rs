@@ -81,16 +81,19 @@ pub(super) enum Reads {
     Other,
 }
 
-/// How the statement reads its tables, by the plan that it used last.
-pub(super) fn reads(plans: &[PlanRow], row: &StatementFigures) -> Reads {
+/// The plan that the statement used last.
+pub(super) fn last<'p>(plans: &'p [PlanRow], row: &StatementFigures) -> Option<&'p PlanRow> {
     let of_row = plans.iter().filter(|plan| plan.key == row.key);
-    let Some(plan) = of_row.max_by(|a, b| a.last_noted.total_cmp(&b.last_noted)) else {
-        return Reads::Unknown;
-    };
+    of_row.max_by(|a, b| a.last_noted.total_cmp(&b.last_noted))
+}
+
+/// How the statement reads its tables, by that plan.
+pub(super) fn reads(plans: &[PlanRow], row: &StatementFigures) -> Reads {
+    let Some(plan) = last(plans, row) else { return Reads::Unknown };
     let nodes = plan.nodes();
     let scans = nodes.iter().filter(|node| node.contains("Scan"));
     let filtered =
-        nodes.iter().filter(|node| node.contains("Seq Scan on ") && node.contains("[filter]"));
+        nodes.iter().filter(|node| node.contains("Seq Scan on ") && node.contains(" [filter"));
     let largest = filtered.filter_map(|it| {
         let (_, after) = it.split_once("Seq Scan on ")?;
         let (table, rest) = after.split_once(" [")?;

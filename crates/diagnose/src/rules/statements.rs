@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements: what a single one reads, sorts, plans and compiles, and what fills their table.
+//! Statements: what a single one sorts, plans and compiles, and what fills their table.
 
 use super::harms;
 use super::names::{command, name};
-use super::plans::{self, Reads};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::{wait_names, WaitClass};
 use view::statements::{beginning, CurrentRow, StatementFigures};
 use view::units::{bytes, clause, count, duration, percent, whole};
 
-const BLOCK: f64 = 8192.0;
+pub(super) const BLOCK: f64 = 8192.0;
 const MB: f64 = 1024.0 * 1024.0;
 
 /// The statements that clients sent and that took time, most first.
@@ -19,114 +18,24 @@ fn rows<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c StatementFigures> {
 }
 
 /// Whether it wrote temporary files.
-fn spills(row: &StatementFigures) -> bool {
+pub(super) fn spills(row: &StatementFigures) -> bool {
     row.temp_bytes > 0 || row.blocks.temp_written > 0
 }
 
 /// Whether it is planned: utility statements are not, and no index would help them.
-fn is_planned(row: &StatementFigures) -> bool {
+pub(super) fn is_planned(row: &StatementFigures) -> bool {
     matches!(
         command(row.text()).as_str(),
         "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "WITH" | "VALUES" | "TABLE"
     )
 }
 
-/// How to see its plan without changing anything.
-fn explain(row: &StatementFigures) -> &'static str {
-    match command(row.text()).as_str() {
-        "SELECT" | "VALUES" | "TABLE" => "EXPLAIN (ANALYZE, BUFFERS)",
-        _ => "BEGIN; EXPLAIN (ANALYZE, BUFFERS) ...; ROLLBACK",
-    }
-}
-
 /// Server time of a statement: of one that another statement executed, that of its executions.
-fn time(row: &StatementFigures) -> f64 {
+pub(super) fn time(row: &StatementFigures) -> f64 {
     match row.toplevel {
         true => row.seconds,
         false => row.execution.seconds,
     }
-}
-
-/// A statement reads hundreds of times as many blocks as it returns rows. Those that functions execute are examined too:
-/// their caller reads as much, and its plan says nothing about it.
-pub fn missing_index(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Share of the load that one statement has to take.
-    const MUCH: f64 = 0.2;
-    /// Blocks that a call has to read; fewer are no trouble.
-    const BLOCKS: f64 = 500.0;
-    /// Blocks for each row.
-    const A_ROW: f64 = 100.0;
-
-    // What sorts or hashes beyond work_mem is the next rule's.
-    let suspect = |row: &&StatementFigures| {
-        let calls = row.calls.max(1) as f64;
-        let blocks = (row.blocks.shared_hit + row.blocks.shared_read) as f64;
-        harms(case, time(row), MUCH)
-            && is_planned(row)
-            && !spills(row)
-            && blocks >= BLOCKS * calls
-            && blocks >= A_ROW * (row.rows as f64).max(calls)
-    };
-    case.all_statement_rows()
-        .filter(|row| row.execution.count > 0)
-        .filter(suspect)
-        .filter_map(|row| {
-            let (confidence, seen) = match plans::reads(case.plans, row) {
-                // Of a statement that another one executes, much is read for a plan that nobody has seen.
-                Reads::Unknown if row.toplevel => (Confidence::Possible, None),
-                // Its plan has no scan that a filter follows (a statement that calls functions, a nested loop over a
-                // primary key), or it needs the whole table.
-                Reads::Unknown | Reads::Other | Reads::Whole => return None,
-                Reads::Filtered(table, size) => {
-                    let size = count(size);
-                    let seen = format!("Its plan reads the whole table {table} ({size} rows) and filters them.");
-                    (Confidence::Likely, Some(seen))
-                }
-            };
-            let calls = row.calls.max(1) as f64;
-            let blocks = (row.blocks.shared_hit + row.blocks.shared_read) as f64;
-            let nested = match row.toplevel {
-                true => "",
-                false => " Other statements execute it, such as functions.",
-            };
-            Some(Diagnosis {
-                rule: Rule::MissingIndex,
-                kind: Kind::Problem,
-                text: format!(
-                    "A statement reads {} blocks ({}) per call to return {}; an index may be missing: {}.{nested}",
-                    count(blocks / calls),
-                    bytes(blocks / calls * BLOCK),
-                    rows_of(row.rows as f64 / calls),
-                    words(row)
-                ),
-                seconds: time(row),
-                share: Some(case.share(time(row))),
-                evidence: [format!(
-                    "It takes {} % of the sessions' time: {} calls{}.",
-                    percent(case.share(time(row))),
-                    count(row.calls as f64),
-                    clause(" of ", row.execution.mean_seconds, "")
-                )]
-                .into_iter()
-                .chain(seen)
-                .collect(),
-                advice: format!(
-                    "Look at its plan: {}. If a sequential scan removes most rows by its filter, create an index on the \
-                     filter's columns (CREATE INDEX CONCURRENTLY).",
-                    explain(row)
-                ),
-                confidence,
-                section: "statements",
-                consequence_of: None,
-            })
-        })
-        .collect()
-}
-
-/// "1 row", "12 rows", "0.3 rows".
-fn rows_of(rows: f64) -> String {
-    let unit = if rows == 1.0 { "row" } else { "rows" };
-    format!("{} {unit}", count(rows))
 }
 
 /// Blocks written are more than this many times the size of the files: they are merged in passes.

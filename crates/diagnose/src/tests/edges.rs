@@ -358,7 +358,12 @@ fn a_statement_that_works_for_a_minute_without_an_end_is_named() {
     }
 }
 
-fn plan(statements: &StatementsTable, noted: [f64; 2], mean_seconds: f64, plan: &str) -> PlanRow {
+pub(super) fn plan(
+    statements: &StatementsTable,
+    noted: [f64; 2],
+    mean_seconds: f64,
+    plan: &str,
+) -> PlanRow {
     PlanRow {
         key: statements.rows[0].key,
         queryid: 1,

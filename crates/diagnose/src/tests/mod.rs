@@ -2,6 +2,7 @@
 //! The order of diagnoses, and thresholds that a real server would not meet on demand; each rule by itself is in `rules`.
 
 mod edges;
+mod indexes;
 mod rules;
 
 use super::*;

@@ -81,7 +81,7 @@ pub const LOST_INDEX: Problem = problem(
     &[
         "from orders where customer",
         "Before: Index Scan using orders_customer_idx on orders",
-        "Now: Parallel Seq Scan on orders [filter]",
+        "Now: Parallel Seq Scan on orders [filter",
         "tally statements --id",
     ],
 );

@@ -34,6 +34,7 @@ mod diff;
 mod diff_measured;
 mod doctor;
 mod doctor_conditions;
+mod doctor_indexes;
 mod doctor_planted;
 mod documented_commands;
 mod elsewhere;

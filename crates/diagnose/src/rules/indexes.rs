@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Indexes that are missing: a statement reads a whole table for a few of its rows.
+
+use view::indexes::{changed_tables, IndexChoice, KnownIndex, KnownTable, Purpose, WholeScan};
+use view::statements::StatementFigures;
+use view::units::{bytes, clause, count, percent};
+use view::vacuum::Condition;
+
+use super::harms;
+use super::names::{command, identifier};
+use super::plans::{self, Reads};
+use super::statements::{is_planned, spills, time, BLOCK};
+use crate::case::{words, Case};
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+
+/// Blocks that a call has to read; fewer are no trouble.
+const BLOCKS: f64 = 500.0;
+
+/// A statement reads hundreds of times as many blocks as it returns rows. Those that functions and foreign keys execute are
+/// examined too: their caller reads as much, and its plan says nothing about it.
+pub fn missing(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Share of the load that one statement has to take.
+    const MUCH: f64 = 0.2;
+    /// Blocks for each row.
+    const A_ROW: f64 = 100.0;
+
+    // What sorts or hashes beyond work_mem is another rule's.
+    let suspect = |row: &&StatementFigures| {
+        let calls = row.calls.max(1) as f64;
+        harms(case, time(row), MUCH)
+            && is_planned(row)
+            && !spills(row)
+            && blocks(row) >= BLOCKS
+            && blocks(row) * calls >= A_ROW * (row.rows as f64).max(calls)
+    };
+    let suspects = case.all_statement_rows().filter(|row| row.execution.count > 0).filter(suspect);
+    let found: Vec<(&StatementFigures, Finding)> =
+        suspects.filter_map(|row| Some((row, Finding::of(case, row)?))).collect();
+    // A statement whose own plan does not say it may be the caller of one that was found.
+    let explained = |row: &StatementFigures, finding: &Finding| {
+        let caller = |(other, it): &(&StatementFigures, Finding)| {
+            !other.toplevel && !it.indirect && time(other) >= 0.5 * time(row)
+        };
+        row.toplevel && finding.indirect && found.iter().any(caller)
+    };
+    let reported = found.iter().filter(|(row, finding)| !explained(row, finding));
+    reported.map(|(row, finding)| diagnosis(case, row, finding)).collect()
+}
+
+/// Blocks that a call reads.
+fn blocks(row: &StatementFigures) -> f64 {
+    (row.blocks.shared_hit + row.blocks.shared_read) as f64 / row.calls.max(1) as f64
+}
+
+/// What is missing.
+struct Finding {
+    /// "an index on public.orders (customer) is missing".
+    what: String,
+    /// What its plan says; `None`: nobody has seen it.
+    seen: Option<String>,
+    /// Whether it was concluded from something else than its plan.
+    indirect: bool,
+    /// More evidence.
+    evidence: Vec<String>,
+    advice: String,
+    confidence: Confidence,
+}
+
+impl Finding {
+    /// `None`: its plan has no scan that an index would replace (a statement that calls functions, a nested loop over a primary
+    /// key), or it needs the whole table.
+    fn of(case: &Case<'_>, row: &StatementFigures) -> Option<Finding> {
+        let plan = plans::last(case.plans, row);
+        let scans = plan.map_or_else(Vec::new, |plan| WholeScan::all(&plan.plan));
+        let conditions = case.vacuum.map_or(&[][..], |answer| &answer.conditions);
+        let weighs = |scan: &WholeScan, table: Option<&KnownTable<'_>>| {
+            // The blocks that the statement reads are those of another table. A block has a row or more.
+            let size = table.map_or(scan.rows, |it| it.blocks.max(1.0));
+            scan.repeated || size >= 0.2 * blocks(row)
+        };
+        let mut needed = false;
+        for scan in &scans {
+            let table = KnownTable::find(conditions, &row.database, scan.table_id);
+            if !weighs(scan, table.as_ref()) {
+                continue;
+            }
+            let returned = row.rows as f64 / row.calls.max(1) as f64;
+            let returned = (!scan.repeated).then_some(returned);
+            match scan.choose(table.as_ref(), returned) {
+                Some(choice) => return Some(Finding::of_scan(row, scan, table.as_ref(), &choice)),
+                None => {
+                    needed |=
+                        scan.purpose == Purpose::Filter && (scan.complete || scan.needs_many())
+                }
+            }
+        }
+        let changed = plan.map_or_else(Vec::new, |plan| changed_tables(&plan.plan));
+        let referring = changed.iter().find_map(|id| Finding::of_reference(row, conditions, *id));
+        if referring.is_some() {
+            return referring;
+        }
+        match plans::reads(case.plans, row) {
+            // Of a statement that another one executes, much is read for a plan that nobody has seen.
+            Reads::Unknown if row.toplevel => Some(Finding::without_columns(row, None)),
+            Reads::Unknown | Reads::Other | Reads::Whole => None,
+            Reads::Filtered(..) if needed => None,
+            Reads::Filtered(_, rows) if rows < 0.2 * blocks(row) => None,
+            Reads::Filtered(table, rows) => {
+                Some(Finding::without_columns(row, Some((table, rows))))
+            }
+        }
+    }
+
+    /// The statement deletes rows of the table of this OID, or updates them, and a foreign key reads another table as a whole for
+    /// each of them.
+    fn of_reference(row: &StatementFigures, conditions: &[Condition], id: u32) -> Option<Finding> {
+        let rows = (row.rows as f64 / row.calls.max(1) as f64).max(1.0);
+        let changed = KnownTable::find(conditions, &row.database, id)?;
+        for table in KnownTable::referring(conditions, &row.database, id) {
+            // It must explain what is read.
+            if blocks(row) < 0.5 * table.blocks * rows || table.blocks * rows < 0.2 * blocks(row) {
+                continue;
+            }
+            for key in table.foreign_keys.iter().filter(|key| key.references == changed.name) {
+                let columns = key.columns.clone();
+                let choice = IndexChoice { columns, ordered: 0, finds: Some(1.0) };
+                let existing = table.index(&choice);
+                let Some(list) =
+                    table.list(&choice).filter(|_| existing.is_none_or(|it| !it.valid))
+                else {
+                    continue;
+                };
+                let on = format!("{} ({list})", table.name);
+                let seen = format!(
+                    "For each row of {} that it deletes, or whose key it changes, the server looks for rows of {} that refer to it \
+                     and reads the whole table ({}).",
+                    changed.name,
+                    table.name,
+                    bytes(table.blocks * BLOCK)
+                );
+                return Some(Finding {
+                    what: match existing {
+                        Some(index) => format!("index {} on {on} is invalid", index.name),
+                        None => format!("foreign key {} has no index on {on}", key.name),
+                    },
+                    seen: Some(seen),
+                    indirect: true,
+                    evidence: Vec::new(),
+                    advice: advice(row, Some(&table), existing, table.name, &on),
+                    confidence: Confidence::Likely,
+                });
+            }
+        }
+        None
+    }
+
+    /// The columns are not known.
+    fn without_columns(row: &StatementFigures, filtered: Option<(String, f64)>) -> Finding {
+        Finding {
+            what: "an index may be missing".to_owned(),
+            confidence: match filtered {
+                None => Confidence::Possible,
+                Some(_) => Confidence::Likely,
+            },
+            indirect: filtered.is_none(),
+            seen: filtered.map(|(table, rows)| {
+                format!("Its plan reads the whole table {table} ({} rows) and filters them.", count(rows))
+            }),
+            evidence: Vec::new(),
+            advice: format!(
+                "Look at its plan: {}. If a sequential scan removes most rows by its filter, create an index on the filter's \
+                 columns (CREATE INDEX CONCURRENTLY).",
+                explain(row)
+            ),
+        }
+    }
+
+    fn of_scan(
+        row: &StatementFigures,
+        scan: &WholeScan,
+        table: Option<&KnownTable<'_>>,
+        choice: &IndexChoice,
+    ) -> Finding {
+        let name = table.map_or_else(|| identifier(&scan.table), |it| it.name.to_owned());
+        let plain =
+            || choice.columns.iter().map(|it| identifier(it)).collect::<Vec<_>>().join(", ");
+        let list = table.and_then(|it| it.list(choice)).unwrap_or_else(plain);
+        let on = format!("{name} ({list})");
+        let key =
+            table.filter(|_| is_of_foreign_key(row)).and_then(|it| it.foreign_key(&choice.columns));
+        let existing = table.and_then(|it| it.index(choice));
+        let mut evidence: Vec<String> = gain(row, scan, table, choice).into_iter().collect();
+        evidence.extend(key.map(|key| {
+            format!(
+                "The foreign key {} refers to {}: each row that is deleted there, or whose key changes, executes it once.",
+                key.name, key.references
+            )
+        }));
+        let confidence = match (table, existing) {
+            (_, Some(index)) if index.valid => Confidence::Possible,
+            _ => Confidence::Likely,
+        };
+        Finding {
+            what: match (existing, key) {
+                (Some(index), _) if !index.valid => {
+                    format!("index {} on {on} is invalid", index.name)
+                }
+                (Some(index), _) => format!("its plan does not use index {} on {on}", index.name),
+                (None, Some(key)) => format!("foreign key {} has no index on {on}", key.name),
+                (None, None) => format!("an index on {on} is missing"),
+            },
+            seen: Some(format!(
+                "Its plan reads the whole table {} ({} rows) and {}.",
+                scan.table,
+                count(scan.rows),
+                match scan.purpose {
+                    Purpose::Filter => format!("filters them by {list}"),
+                    Purpose::Join => format!("joins few of them by {list}"),
+                    Purpose::Order => format!("returns the first ones by {list}"),
+                }
+            )),
+            indirect: false,
+            evidence,
+            advice: advice(row, table, existing, &name, &on),
+            confidence,
+        }
+    }
+}
+
+/// The SQL that ends it.
+fn advice(
+    row: &StatementFigures,
+    table: Option<&KnownTable<'_>>,
+    existing: Option<&KnownIndex<'_>>,
+    name: &str,
+    on: &str,
+) -> String {
+    let place = match table.is_some_and(|it| it.standby) {
+        true => format!("In database {} of the primary", row.database),
+        false => format!("In database {}", row.database),
+    };
+    match existing {
+        Some(index) if !index.valid => {
+            return format!(
+                "Unless a session is building it now, its CREATE INDEX CONCURRENTLY has failed. {place}: REINDEX INDEX CONCURRENTLY \
+                 {}.",
+                index.name
+            )
+        }
+        Some(index) => {
+            return format!(
+                "{place}: ANALYZE {name}. Compare the types in the condition (a cast keeps an index from being used), and look at \
+                 random_page_cost and enable_indexscan. If {} was created a moment ago, the next executions will use it.",
+                index.name
+            )
+        }
+        None => {}
+    }
+    let unless = match table {
+        Some(_) => "",
+        None => "If there is none yet (the catalog was not asked). ",
+    };
+    let partitions = match table.and_then(|it| it.parent) {
+        Some(parent) => format!(
+            " It is a partition of {parent}: create the index on each partition so, then once on {parent} without CONCURRENTLY, \
+             which takes them over."
+        ),
+        None => String::new(),
+    };
+    format!("{unless}{place}: CREATE INDEX CONCURRENTLY ON {on}.{partitions}")
+}
+
+/// What the index would save.
+fn gain(
+    row: &StatementFigures,
+    scan: &WholeScan,
+    table: Option<&KnownTable<'_>>,
+    choice: &IndexChoice,
+) -> Option<String> {
+    /// Blocks of an index that a search reads, from its root to a leaf.
+    const DESCENT: f64 = 3.0;
+
+    let tested = table.and_then(|it| it.costs(choice)).filter(|(before, after)| before > after);
+    if let Some((before, after)) = tested {
+        return Some(format!(
+            "With such an index, the planner expects a cost of {} instead of {}: {} times less (HypoPG).",
+            count(after),
+            count(before),
+            count(before / after.max(1.0))
+        ));
+    }
+    let finds = choice.finds?;
+    let now = match (table, scan.repeated) {
+        (Some(table), true) => table.blocks,
+        _ => blocks(row),
+    };
+    let then = finds + DESCENT;
+    (now >= 2.0 * then).then(|| {
+        format!(
+            "With such an index, about {} blocks would be enough instead of {}: {} times fewer.",
+            count(then.ceil()),
+            count(now),
+            count(now / then)
+        )
+    })
+}
+
+/// Whether a foreign key executes it for a row of the table that it refers to (ri_triggers.c).
+fn is_of_foreign_key(row: &StatementFigures) -> bool {
+    let text = row.text();
+    let begins = ["DELETE FROM ONLY ", "UPDATE ONLY "].iter().any(|it| text.starts_with(it))
+        || text.starts_with("SELECT ")
+            && text.contains(" FROM ONLY ")
+            && text.contains(" FOR KEY SHARE OF ");
+    !row.toplevel && begins && text.contains("OPERATOR(pg_catalog.")
+}
+
+fn diagnosis(case: &Case<'_>, row: &StatementFigures, finding: &Finding) -> Diagnosis {
+    let nested = match row.toplevel {
+        true => "",
+        false if is_of_foreign_key(row) => "",
+        false => " Other statements execute it, such as functions.",
+    };
+    let evidence = format!(
+        "It takes {} % of the sessions' time: {} calls{}.",
+        percent(case.share(time(row))),
+        count(row.calls as f64),
+        clause(" of ", row.execution.mean_seconds, "")
+    );
+    Diagnosis {
+        rule: Rule::MissingIndex,
+        kind: Kind::Problem,
+        text: format!(
+            "A statement reads {} blocks ({}) per call to return {}; {}: {}.{nested}",
+            count(blocks(row)),
+            bytes(blocks(row) * BLOCK),
+            rows_of(row.rows as f64 / row.calls.max(1) as f64),
+            finding.what,
+            words(row)
+        ),
+        seconds: time(row),
+        share: Some(case.share(time(row))),
+        evidence: [evidence]
+            .into_iter()
+            .chain(finding.seen.clone())
+            .chain(finding.evidence.iter().cloned())
+            .collect(),
+        advice: finding.advice.clone(),
+        confidence: finding.confidence,
+        section: "statements",
+        consequence_of: None,
+    }
+}
+
+/// How to see its plan without changing anything.
+fn explain(row: &StatementFigures) -> &'static str {
+    match command(row.text()).as_str() {
+        "SELECT" | "VALUES" | "TABLE" => "EXPLAIN (ANALYZE, BUFFERS)",
+        _ => "BEGIN; EXPLAIN (ANALYZE, BUFFERS) ...; ROLLBACK",
+    }
+}
+
+/// "1 row", "12 rows", "0.3 rows".
+fn rows_of(rows: f64) -> String {
+    let unit = if rows == 1.0 { "row" } else { "rows" };
+    format!("{} {unit}", count(rows))
+}

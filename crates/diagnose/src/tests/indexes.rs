@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Which index is missing, by the plan of a statement and the catalog; and when there is none to advise.
+
+use view::statements::StatementsTable;
+use view::vacuum::{Condition, ConditionKind, Vacuum};
+
+use super::edges::plan;
+use super::rules::{case, full_scan, interval};
+use super::{diagnose, Vacuum as Answer};
+use crate::{Case, Confidence, Diagnosis, Rule};
+
+/// Ten calls that read 10,000 blocks each, to return a row.
+fn statements(text: &str) -> StatementsTable {
+    let mut statements = full_scan(9.0);
+    let row = &mut statements.rows[0];
+    (row.query, row.database) = (Some(text.into()), "shop".into());
+    row.counters.blocks.shared_read = 0;
+    statements
+}
+
+const SELECT: &str = "select * from orders where customer = $1";
+/// The table of the plan is as large as what the statement reads.
+const ROWS: &str = "[table of 300000 rows, OID 7]";
+
+fn scan(filter: &str) -> String {
+    format!("Gather  (cost=1.00..2.00 rows=1 width=9)\n  Parallel Seq Scan on orders  (cost=0.00..1.00 rows=1 width=9) {filter} {ROWS}\n")
+}
+
+fn condition(kind: ConditionKind, name: &str, state: &str, count: i64, bytes: i64) -> Condition {
+    let database = Some("shop".to_owned());
+    Condition {
+        kind,
+        name: name.into(),
+        database,
+        state: state.into(),
+        count,
+        bytes,
+        seconds: None,
+    }
+}
+
+/// A table of 10,000 blocks and its columns.
+fn catalog() -> Answer {
+    let column =
+        |name: &str, values| condition(ConditionKind::Column, name, "public.orders", values, 0);
+    let table = condition(ConditionKind::Table, "public.orders", "", 7, 81_920_000);
+    let conditions =
+        vec![table, column("customer", 50_000), column("\"At\"", 300_000), column("state", 2)];
+    Vacuum { conditions, ..Vacuum::default() }
+}
+
+fn with(kind: ConditionKind, name: &str, state: &str) -> Answer {
+    let mut answer = catalog();
+    answer.conditions.push(condition(kind, name, state, 0, 0));
+    answer
+}
+
+fn found_of(statements: &StatementsTable, text: &str, catalog: Option<&Answer>) -> Vec<Diagnosis> {
+    let interval = interval(&[("execute::cpu", 10, 10.0)]);
+    let plans = [plan(statements, [1.0, 2.0], 1.0, text)];
+    diagnose(&Case {
+        statements: Some(statements),
+        plans: &plans,
+        vacuum: catalog,
+        ..case(&interval)
+    })
+}
+
+fn found(text: &str, catalog: Option<&Answer>) -> Option<Diagnosis> {
+    let mut all = found_of(&statements(SELECT), text, catalog);
+    assert!(all.len() < 2 && all.iter().all(|it| it.rule == Rule::MissingIndex), "{all:?}");
+    all.pop()
+}
+
+#[test]
+fn the_table_the_columns_and_the_gain_are_named() {
+    let it = found(&scan("[filter: customer =]"), Some(&catalog())).unwrap();
+    let text = "A statement reads 10k blocks (78.1 MB) per call to return 1 row; an index on public.orders (customer) is missing: \
+                statement ";
+    assert!(it.text.starts_with(text), "{}", it.text);
+    assert_eq!(it.confidence, Confidence::Likely);
+    assert_eq!(
+        it.evidence[1..],
+        [
+            "Its plan reads the whole table orders (300k rows) and filters them by customer.",
+            "With such an index, about 4 blocks would be enough instead of 10k: 2.50k times fewer."
+        ]
+    );
+    assert_eq!(
+        it.advice,
+        "In database shop: CREATE INDEX CONCURRENTLY ON public.orders (customer)."
+    );
+}
+
+#[test]
+fn names_are_quoted_and_a_range_is_last() {
+    let it = found(&scan("[filter: \"At\" >, state =]"), Some(&catalog())).unwrap();
+    assert!(it.advice.ends_with("ON public.orders (state, \"At\")."), "{}", it.advice);
+    // Without a connection, the schema is not known.
+    let it = found(&scan("[filter: \"At\" >, user =]"), None).unwrap();
+    assert_eq!(
+        it.advice,
+        "If there is none yet (the catalog was not asked). In database shop: CREATE INDEX CONCURRENTLY ON orders (\"user\", \"At\")."
+    );
+}
+
+#[test]
+fn what_hypopg_says_replaces_our_estimate() {
+    let mut answer = catalog();
+    let state = "public.orders (customer)";
+    answer.conditions.push(condition(ConditionKind::HypotheticalIndex, "", state, 9048, 8));
+    let it = found(&scan("[filter: customer =]"), Some(&answer)).unwrap();
+    let text = "With such an index, the planner expects a cost of 8 instead of 9.05k: 1.13k times less (HypoPG).";
+    assert_eq!(it.evidence[2], text);
+}
+
+#[test]
+fn an_index_that_exists_is_not_advised() {
+    let valid = with(ConditionKind::Index, "public.i", "public.orders (customer, state)");
+    let it = found(&scan("[filter: customer =]"), Some(&valid)).unwrap();
+    assert!(
+        it.text.contains("; its plan does not use index public.i on public.orders (customer): "),
+        "{}",
+        it.text
+    );
+    assert!(!it.advice.contains("CREATE INDEX"), "{}", it.advice);
+    assert_eq!(it.confidence, Confidence::Possible);
+    let invalid = with(ConditionKind::Index, "public.i", "public.orders (customer), invalid");
+    let it = found(&scan("[filter: customer =]"), Some(&invalid)).unwrap();
+    assert!(
+        it.text.contains("; index public.i on public.orders (customer) is invalid: "),
+        "{}",
+        it.text
+    );
+    assert!(it.advice.ends_with("REINDEX INDEX CONCURRENTLY public.i."), "{}", it.advice);
+}
+
+#[test]
+fn a_foreign_key_is_named_by_the_statement_that_it_executes() {
+    let key = with(
+        ConditionKind::ForeignKey,
+        "orders_fk",
+        "public.orders (customer) references public.customers",
+    );
+    for text in [
+        "SELECT $2 FROM ONLY \"public\".\"orders\" x WHERE $1 OPERATOR(pg_catalog.=) \"customer\" FOR KEY SHARE OF x",
+        "DELETE FROM ONLY \"public\".\"orders\" WHERE $1 OPERATOR(pg_catalog.=) \"customer\"",
+        "UPDATE ONLY \"public\".\"orders\" SET \"customer\" = $2 WHERE $1 OPERATOR(pg_catalog.=) \"customer\"",
+    ] {
+        let mut inner = statements(text);
+        inner.rows[0].toplevel = false;
+        inner.rows[0].execution.seconds = 9.0;
+        let all = found_of(&inner, &scan("[filter: customer =]"), Some(&key));
+        let it = all.first().unwrap_or_else(|| panic!("{text}"));
+        assert!(it.text.contains("; foreign key orders_fk has no index on public.orders (customer): "), "{}", it.text);
+        assert!(it.evidence.iter().any(|it| it.contains("refers to public.customers")), "{:?}", it.evidence);
+        assert!(it.advice.contains("CREATE INDEX CONCURRENTLY ON public.orders (customer)."), "{}", it.advice);
+
+        // Its caller, of which no plan was noted, reads as much.
+        let mut caller = statements("DELETE FROM customers WHERE id = $1").rows.remove(0);
+        caller.key.id += 1;
+        inner.rows.push(caller);
+        let all = found_of(&inner, &scan("[filter: customer =]"), Some(&key));
+        assert_eq!(all.len(), 1, "{all:?}");
+    }
+}
+
+#[test]
+fn a_statement_that_deletes_rows_names_the_foreign_key_that_reads_another_table() {
+    let references = "public.orders (customer) references public.customers";
+    let mut answer = with(ConditionKind::ForeignKey, "orders_fk", references);
+    answer.conditions.push(condition(ConditionKind::Table, "public.customers", "", 9, 8192));
+    let delete = statements("delete from customers where id = $1");
+    let plan =
+        "Delete on customers  (cost=0.00..8.00 rows=0 width=0) [table of 100 rows, OID 9]\n  \
+                Index Scan using customers_pkey on customers  (cost=0.00..8.00 rows=1 width=6)\n";
+    let all = found_of(&delete, plan, Some(&answer));
+    let it = all.first().unwrap();
+    assert!(
+        it.text.contains("; foreign key orders_fk has no index on public.orders (customer): "),
+        "{}",
+        it.text
+    );
+    assert!(
+        it.evidence[1].starts_with("For each row of public.customers that it deletes"),
+        "{:?}",
+        it.evidence
+    );
+    assert_eq!(
+        it.advice,
+        "In database shop: CREATE INDEX CONCURRENTLY ON public.orders (customer)."
+    );
+    // The table that refers to it does not explain what is read.
+    let mut small = answer.clone();
+    small.conditions[0].bytes = 8192 * 100;
+    assert_eq!(found_of(&delete, plan, Some(&small)), []);
+    answer.conditions.push(condition(
+        ConditionKind::Index,
+        "public.i",
+        "public.orders (customer)",
+        0,
+        0,
+    ));
+    assert_eq!(found_of(&delete, plan, Some(&answer)), []);
+}
+
+#[test]
+fn the_advice_for_a_partition_and_for_a_standby_says_where() {
+    let mut answer = catalog();
+    answer.conditions[0].state = "partition of public.all_orders, standby".into();
+    let it = found(&scan("[filter: customer =]"), Some(&answer)).unwrap();
+    assert!(
+        it.advice.starts_with("In database shop of the primary: CREATE INDEX CONCURRENTLY ON "),
+        "{}",
+        it.advice
+    );
+    assert!(it.advice.contains("partition of public.all_orders"), "{}", it.advice);
+}
+
+#[test]
+fn what_no_index_would_make_faster_has_none() {
+    let none = |text: &str| found(text, Some(&catalog()));
+    let node = |name: &str, rows: u64, tags: &str| {
+        format!("{name}  (cost=0.00..1.00 rows={rows} width=9){tags}\n")
+    };
+    let aggregate = |tags: &str| {
+        node("Aggregate", 1, "")
+            + "  "
+            + &node("Seq Scan on orders", 150_000, &format!("{tags} {ROWS}"))
+    };
+    assert_eq!(none(&aggregate(" [filter: state =]")), None, "half of the table");
+    assert_eq!(none(&aggregate("")), None, "the whole table");
+    // The primary key is used thousands of times; the filter is on a small table.
+    let small = node("Nested Loop", 5000, " [join: ...]")
+        + "  "
+        + &node("Seq Scan on kinds", 1, " [filter: name =] [table of 50 rows, OID 8]")
+        + "  "
+        + &node("Index Scan using orders_pkey on orders", 5000, "");
+    assert_eq!(none(&small), None);
+    assert_eq!(
+        none(&node("Index Scan using orders_pkey on orders", 5000, " [filter: state =]")),
+        None
+    );
+    for utility in [
+        "vacuum orders",
+        "create table copy as select * from orders where customer = 5",
+        "copy orders to stdout",
+    ] {
+        assert_eq!(
+            found_of(&statements(utility), &scan("[filter: customer =]"), Some(&catalog())),
+            [],
+            "{utility}"
+        );
+    }
+    // A condition on an expression.
+    let it = found(&scan("[filter]"), Some(&catalog())).unwrap();
+    assert!(it.text.contains("; an index may be missing: "), "{}", it.text);
+}
