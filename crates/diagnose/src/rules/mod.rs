@@ -5,6 +5,7 @@ mod checkpoints;
 mod clients;
 mod commits;
 mod conditions;
+mod deadlocks;
 mod ledger;
 mod locks;
 mod memory;
@@ -44,7 +45,7 @@ pub const ALL: &[Find] = &[
     conditions::slots,
     conditions::prepared_transactions,
     conditions::wraparound,
-    conditions::deadlocks,
+    deadlocks::deadlocks,
     conditions::throttled_vacuum,
     conditions::catalog_bloat,
     conditions::stale_statistics,

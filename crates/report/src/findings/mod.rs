@@ -17,6 +17,7 @@ use change::{step, Sample, Step};
 use diagnose::{diagnose, Case, Diagnosis, Findings, Rule, HEALTHY};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
+use view::deadlocks::Deadlock;
 use view::document::time;
 use view::document::Finding;
 use view::headline;
@@ -52,6 +53,8 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
 /// What is wrong, and what bounds the load.
 pub fn diagnosed(material: &Material) -> Findings {
     let checkpoints = checkpoints(&material.events, material.from);
+    let deadlocks: Vec<Deadlock> =
+        material.events.iter().filter_map(Deadlock::from_event).collect();
     let statements = material.statements.as_ref();
     let blocker = first_blocker(material);
     diagnose(&Case {
@@ -59,6 +62,7 @@ pub fn diagnosed(material: &Material) -> Findings {
         whole: &material.whole,
         statements,
         checkpoints: &checkpoints,
+        known_deadlocks: &deadlocks,
         blocking: blocker.map(|blocker| &blocker.forest).or(material.blocking.as_ref()),
         plans: statements.map_or(&[], |statements| &statements.plans),
         vacuum: material.vacuum.as_ref(),
