@@ -40,6 +40,7 @@ pub const ALL: &[Find] = &[
     commits::replication,
     reads::misses,
     clients::many_small_statements,
+    clients::bursts,
     clients::slow,
     clients::connections,
     conditions::slots,
