@@ -143,6 +143,11 @@ impl<'c> Case<'c> {
         self.vacuum.into_iter().flat_map(move |answer| answer.conditions(kind))
     }
 
+    /// Whether a signal has stopped the process, which then neither works nor releases anything.
+    pub(crate) fn is_stopped(&self, pid: i32) -> bool {
+        self.conditions(ConditionKind::Stopped).any(|it| it.count == i64::from(pid))
+    }
+
     /// WAL of clients' statements, bytes per second.
     pub(crate) fn wal_rate(&self) -> f64 {
         let bytes: u64 = self.statement_rows().map(|row| row.wal.bytes).sum();

@@ -204,12 +204,20 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
             whole(u64::try_from(table.dead_rows).unwrap_or(0))
         ),
         vec![format!("It sleeps on purpose: {}.", worker.state)],
-        format!(
-            "Let it work faster: ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000; ALTER SYSTEM SET \
-             autovacuum_vacuum_cost_delay = '2ms'; SELECT pg_reload_conf(). For this table alone: ALTER TABLE {} SET \
-             (autovacuum_vacuum_cost_delay = 0).",
-            table.name
-        ),
+        match worker.state.contains(" of the table") {
+            // The server's settings do not count for it.
+            true => format!(
+                "Its table has settings of its own: ALTER TABLE {} RESET (autovacuum_vacuum_cost_delay, \
+                 autovacuum_vacuum_cost_limit) (in database {}).",
+                table.name, table.database
+            ),
+            false => format!(
+                "Let it work faster: ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000; ALTER SYSTEM SET \
+                 autovacuum_vacuum_cost_delay = '2ms'; SELECT pg_reload_conf(). For this table alone: ALTER TABLE {} SET \
+                 (autovacuum_vacuum_cost_delay = 0) (in database {}).",
+                table.name, table.database
+            ),
+        },
     )]
 }
 

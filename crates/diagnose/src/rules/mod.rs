@@ -13,6 +13,7 @@ mod names;
 mod plans;
 mod reads;
 mod statements;
+mod stopped;
 mod threshold;
 mod vacuum;
 
@@ -25,6 +26,7 @@ type Find = fn(&Case<'_>) -> Vec<Diagnosis>;
 
 /// All of them.
 pub const ALL: &[Find] = &[
+    stopped::processes,
     locks::heavyweight,
     locks::idle_in_transaction,
     locks::lightweight,

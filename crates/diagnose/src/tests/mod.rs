@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The order of diagnoses, and thresholds that a real server would not meet on demand; each rule by itself is in `rules`.
 
+mod causes;
 mod edges;
 mod rules;
 
