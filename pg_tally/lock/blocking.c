@@ -314,6 +314,60 @@ blocking_events_end(uint64 since, uint64 now)
 	tally_event_add(tally.slot.segment, TALLY_EVENT_BLOCKED, text);
 }
 
+/* ---------------------------------------------------------------- deadlocks */
+
+/*
+ * The server cancels the session that finds a deadlock, and only its log has both statements. The event has their ids, which
+ * roles that may see the statements can look up.
+ */
+
+/* The statement that a process executes for its client; 0: not known. */
+static int64
+statement_of(uint32 slot)
+{
+	tally_current current;
+
+	if (slot == TALLY_NONE || tally_read_current(tally.slot.segment, slot, &current) != TALLY_READ_CONSISTENT ||
+		tally_session_statement_of(&current) != TALLY_SESSION_RUNS)
+		return 0;
+	return (int64) current.key.id;
+}
+
+/* A blocker that waits itself, if one is known: in a deadlock, all do. */
+static int32
+blocker_that_waits(const tally_blocked *own)
+{
+	tally_blocked other;
+
+	for (int i = 0; i < blockers_of(own); i++)
+		if (read_blocked_of(own->pids[i], &other))
+			return own->pids[i];
+	return own->pids[0];
+}
+
+/*
+ * "deadlock of statements 4711 and 815: session 123 (app, joe@shop), cancelled, waited for session 456 (app, joe@shop)". The
+ * reader parses it (crates/view/src/deadlocks.rs).
+ */
+static void
+report_deadlock(const tally_blocked *own)
+{
+	int32		other = blocker_that_waits(own);
+	char		text[TEXT_SIZE];
+	size_t		used;
+
+	snprintf(text, sizeof(text), "deadlock of statements " INT64_FORMAT " and " INT64_FORMAT ": ",
+			 statement_of(tally.slot.index),
+			 statement_of(other != 0 ? tally_slot_of_process(tally.slot.segment, other) : TALLY_NONE));
+	used = strlen(text);
+	name_session(MyProcPid, text + used, sizeof(text) - used);
+	used = strlen(text);
+	snprintf(text + used, sizeof(text) - used, ", cancelled, waited for ");
+	used = strlen(text);
+	name_session(other, text + used, sizeof(text) - used);
+	tally_event_add(tally.slot.segment, TALLY_EVENT_BLOCKED, text);
+}
+
 /* ---------------------------------------------------------------- a wait */
 
 /* Look-ups happen after 0.1, 0.3, 0.6, 1.0 s, ...: each slice is this much longer than the previous one, up to a second. */
@@ -329,6 +383,7 @@ static struct
 	uint64		next;				/* tick of the next look-up */
 	int			slice;				/* length of the slice that ends then, in ms */
 	bool		published;
+	tally_blocked found;			/* by the last look-up that succeeded */
 }			waiting;
 
 void
@@ -383,6 +438,7 @@ publish(void)
 		blocking_events_report(&found, probe_now());
 		if (trace_on)
 			trace_lock(&found);
+		waiting.found = found;
 		waiting.published = true;
 	}
 	errno = saved_errno;
@@ -465,6 +521,9 @@ blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int 
 	}
 	if (*(volatile ProcWaitStatus *) &MyProc->waitStatus != PROC_WAIT_STATUS_WAITING)
 		end_wait();
+	else if (result > 0)
+		/* after deadlock_timeout, the server checks for a deadlock now, and leaves the queue if it finds one */
+		publish();
 	return result;
 }
 
@@ -472,8 +531,16 @@ blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int 
 void
 blocking_jump(sigjmp_buf target, uint64 now)
 {
-	if (waiting.lock != NULL)
-		end_wait();
+	tally_blocked found;
+
+	if (waiting.lock == NULL)
+		return;
+	found = waiting.found;
+	end_wait();
+	/* geterrcode() raises an error if elog.c's stack is empty; the jump of that one finds no wait */
+	if (found.count > 0 && MyProc != NULL && MyProc->waitStatus == PROC_WAIT_STATUS_ERROR &&
+		geterrcode() == ERRCODE_T_R_DEADLOCK_DETECTED)
+		report_deadlock(&found);
 }
 
 void

@@ -4,6 +4,7 @@
 use segment::interval::{AccountRow, Interval, SessionRow};
 use segment::kernel::KernelView;
 use view::blocking::Forest;
+use view::deadlocks::Deadlock;
 use view::io::Checkpoint;
 use view::statements::{
     beginning, ActivityRow, CurrentRow, PlanRow, StatementFigures, StatementsTable,
@@ -28,6 +29,8 @@ pub struct Case<'c> {
     pub statements: Option<&'c StatementsTable>,
     /// The checkpoints that ended in that time, oldest first.
     pub checkpoints: &'c [Checkpoint],
+    /// Known deadlocks, oldest first. Rules ask [`Case::deadlocks`].
+    pub known_deadlocks: &'c [Deadlock],
     /// Who blocked whom at its end; `None`: not known.
     pub blocking: Option<&'c Forest>,
     /// The plans of statements; empty: not known.
@@ -51,6 +54,7 @@ impl<'c> Case<'c> {
             sampled: &[],
             statements: statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
+            known_deadlocks: &reading.deadlocks,
             blocking: reading.blocking.as_ref(),
             plans: reading.statements.as_ref().map_or(&[], |it| &it.plans),
             vacuum: reading.vacuum.as_ref(),
@@ -127,9 +131,21 @@ impl<'c> Case<'c> {
         self.statements.map_or(&[], |table| &table.current)
     }
 
+    /// The deadlocks of this time, oldest first.
+    pub(crate) fn deadlocks(&self) -> impl Iterator<Item = &'c Deadlock> {
+        let (from, to) = (self.from(), self.whole.time);
+        let within = move |it: &&Deadlock| it.time.is_some_and(|time| from <= time && time <= to);
+        self.known_deadlocks.iter().filter(within)
+    }
+
     /// What the server's own views say of this kind.
     pub(crate) fn conditions(&self, kind: ConditionKind) -> impl Iterator<Item = &'c Condition> {
         self.vacuum.into_iter().flat_map(move |answer| answer.conditions(kind))
+    }
+
+    /// Whether a signal has stopped the process, which then neither works nor releases anything.
+    pub(crate) fn is_stopped(&self, pid: i32) -> bool {
+        self.conditions(ConditionKind::Stopped).any(|it| it.count == i64::from(pid))
     }
 
     /// WAL of clients' statements, bytes per second.

@@ -95,6 +95,8 @@ pub enum Rule {
     VacuumThrottled,
     /// A table of the system catalog has grown far beyond its rows.
     CatalogBloat,
+    /// A process of the server is stopped.
+    StoppedProcess,
     /// A slow statement uses tables without current statistics.
     StaleStatistics,
     /// Time that the ledger cannot explain.
@@ -134,6 +136,7 @@ impl Rule {
             Rule::VacuumThrottled => "vacuum-throttled",
             Rule::CatalogBloat => "catalog-bloat",
             Rule::StaleStatistics => "stale-statistics",
+            Rule::StoppedProcess => "stopped-process",
             Rule::Unexplained => "unexplained",
         }
     }

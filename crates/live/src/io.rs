@@ -2,6 +2,7 @@
 //! Reads what the I/O pane shows for an interval in addition to its figures: events, the devices
 //! under the server, and names.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use device::Reading;
@@ -12,8 +13,11 @@ use super::{relation_names, tablespaces};
 use crate::devices::DeviceWatch;
 use crate::tail::Tail;
 use error::Error;
+use view::deadlocks::Deadlock;
 use view::io::{DevicesUnder, Io, StorageEvents};
 
+/// Number of deadlocks to keep.
+const DEADLOCKS: usize = 256;
 /// How often devices are resolved again.
 const DEVICES_ANEW: Duration = Duration::from_secs(10);
 
@@ -22,6 +26,7 @@ const DEVICES_ANEW: Duration = Duration::from_secs(10);
 pub(crate) struct IoWatch {
     tail: Tail,
     events: StorageEvents,
+    deadlocks: VecDeque<Deadlock>,
     devices: Result<DeviceWatch, String>,
     /// The reading from which the devices' figures start.
     before: Option<Reading>,
@@ -38,6 +43,7 @@ impl IoWatch {
         IoWatch {
             tail: Tail::after(0),
             events: StorageEvents::default(),
+            deadlocks: VecDeque::new(),
             devices,
             before: None,
             tablespaces: tablespaces::Asker::start(segment),
@@ -54,6 +60,9 @@ impl IoWatch {
         relations: Option<Vec<RelationRow>>,
     ) -> Result<Io, Error> {
         for row in self.tail.rows(segment, false)? {
+            self.deadlocks.extend(Deadlock::from_event(&row));
+            let over = self.deadlocks.len().saturating_sub(DEADLOCKS);
+            self.deadlocks.drain(..over);
             self.events.note(row);
         }
         let mut io = self.events.io(interval, clients);
@@ -68,6 +77,11 @@ impl IoWatch {
         io.relations = relations;
         io.tablespaces = self.tablespaces.next(interval, io.devices.as_ref());
         Ok(io)
+    }
+
+    /// The last deadlocks, oldest first.
+    pub(crate) fn deadlocks(&self) -> Vec<Deadlock> {
+        self.deadlocks.iter().cloned().collect()
     }
 }
 

@@ -338,6 +338,7 @@ impl Run {
             blocking,
             uncovered_processes: uncovered,
             recent: recent.map(Box::new),
+            deadlocks: self.io.as_ref().map_or_else(Vec::new, IoWatch::deadlocks),
             asked: wanted.statements,
             vacuum: self.ask_vacuum(),
             opened,

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server how far vacuum is behind, what holds it back, and for other conditions. What it refuses is not known.
+//! Asks the server how far vacuum is behind, what holds it back, and for other conditions. What it refuses is not known. The
+//! kernel says which of its processes are stopped.
 
 use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use pq::Client;
+use process::Proc;
 use segment::Segment;
-use view::vacuum::{ConditionKind, Holder, Table, Vacuum};
+use view::vacuum::{Condition, ConditionKind, Holder, Table, Vacuum, POSTMASTER};
 
 use crate::condition_queries::{conditions, connect};
+use crate::coverage;
 use crate::indexes::{self, WholeScans};
 use crate::server::Access;
 
 /// Number of databases to query, the busiest first; each costs a connection.
 const DATABASES: i64 = 8;
+/// The busiest databases, and those in which a worker vacuums, however quiet they are otherwise.
+const DATABASES_TO_ASK: &str = "/* tally */
+    select d.datname::text from pg_database d join pg_stat_database s on s.datid = d.oid
+    cross join lateral (select exists (select from pg_stat_progress_vacuum where datid = d.oid) as busy) p
+    where d.datallowconn and not d.datistemplate order by busy desc, s.tup_updated + s.tup_deleted desc limit $1";
 /// Tables of the current database whose dead rows exceed twice autovacuum's threshold and a fifth of the live rows.
 /// The threshold is computed as in relation_needs_vacanalyze (autovacuum.c), with the table's own settings.
 const TABLES: &str = "/* tally */
@@ -62,6 +70,9 @@ const HOLDERS: &str = "/* tally */
 /// asked for by itself, so that one that the server refuses hides no other.
 const CONDITIONS: [&str; 6] = [
     "/* tally */
+    select 'setting', name, null::text, current_setting(name), 0::int8, setting::int8 * 1024 * 1024, null::float8
+    from pg_settings where name = 'max_wal_size' and unit = 'MB'",
+    "/* tally */
     select 'slot', slot_name::text, database::text, slot_type || case when active then '' else ', inactive' end, 0::int8,
            greatest(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
                                     restart_lsn), 0)::int8, null::float8
@@ -83,32 +94,56 @@ const CONDITIONS: [&str; 6] = [
     "/* tally */
     select 'deadlocks', '', datname::text, '', deadlocks::int8, 0::int8, null::float8
     from pg_stat_database where datname is not null",
-    // Without a standby of those that are waited for, the setting itself.
+    // The setting first, which names those that are not connected, too.
     "/* tally */
-    select 'standby', coalesce(r.application_name, s.names), null::text,
-           coalesce(r.sync_state || ', ' || r.state, 'not connected'), coalesce(r.pid, 0)::int8,
-           coalesce(greatest(pg_wal_lsn_diff(r.sent_lsn, r.flush_lsn), 0), 0)::int8, extract(epoch from r.flush_lag)::float8
-    from (select current_setting('synchronous_standby_names') as names) s
-    left join pg_stat_replication r on r.sync_state in ('sync', 'quorum', 'potential')
+    with setting as (select current_setting('synchronous_standby_names') as names)
+    select * from (
+        select 'standby', names, null::text, 'setting', 0::int8, 0::int8, null::float8 from setting
+        union all
+        select 'standby', application_name, null, sync_state || ', ' || state, pid::int8,
+               coalesce(greatest(pg_wal_lsn_diff(sent_lsn, flush_lsn), 0), 0)::int8, extract(epoch from flush_lag)::float8
+        from pg_stat_replication where sync_state in ('sync', 'quorum', 'potential')
+    ) all_standbys (kind, name, database, state, count, bytes, seconds)
     -- others see no states of walsenders
-    where s.names <> '' and pg_has_role('pg_read_all_stats', 'usage')
-    order by r.sync_state = 'potential', 6 desc limit 10",
-    "/* tally */
-    select 'throttled', substring(query from '^autovacuum: (?:VACUUM |ANALYZE )*(.*?)(?: [(]to prevent wraparound[)])?$'), datname::text,
-           'autovacuum_vacuum_cost_delay = '
-           || case current_setting('autovacuum_vacuum_cost_delay') when '-1' then current_setting('vacuum_cost_delay')
-              else current_setting('autovacuum_vacuum_cost_delay') end
-           || ', autovacuum_vacuum_cost_limit = '
-           || case current_setting('autovacuum_vacuum_cost_limit') when '-1' then current_setting('vacuum_cost_limit')
-              else current_setting('autovacuum_vacuum_cost_limit') end,
-           pid::int8, 0::int8, extract(epoch from clock_timestamp() - xact_start)::float8
-    from pg_stat_activity
-    where backend_type = 'autovacuum worker' and wait_event = 'VacuumDelay' limit 10",
+    where (select names from setting) <> '' and pg_has_role('pg_read_all_stats', 'usage')
+    order by state <> 'setting', state like 'potential%', bytes desc limit 20",
 ];
 
 /// Conditions of the current database. The catalogs are those that temporary tables and DDL make grow; a row takes some
 /// 250 bytes there.
-const CONDITIONS_OF_DATABASE: [&str; 2] = [
+const CONDITIONS_OF_DATABASE: [&str; 4] = [
+    // Each nextval() looks at the sequence's page, unless the session has numbers left.
+    "/* tally */
+    select 'sequence', case s.schemaname when 'public' then '' else quote_ident(s.schemaname) || '.' end || quote_ident(s.relname),
+           current_database()::text,
+           coalesce((select c.relname::text from pg_depend d join pg_class c on c.oid = d.refobjid
+                     where d.classid = 'pg_class'::regclass and d.objid = s.relid and d.refclassid = 'pg_class'::regclass
+                       and d.deptype in ('a', 'i') limit 1), ''),
+           (s.blks_read + s.blks_hit)::int8, 0::int8, null::float8
+    from pg_statio_user_sequences s join pg_sequence q on q.seqrelid = s.relid
+    where q.seqcache = 1 and s.blks_read + s.blks_hit > 0
+    order by 5 desc limit 10",
+    // A table's own settings come first (relation_needs_vacanalyze and do_autovacuum, autovacuum.c).
+    "/* tally */
+    select 'throttled', case n.nspname when 'public' then '' else quote_ident(n.nspname) || '.' end || quote_ident(c.relname),
+           current_database()::text,
+           'autovacuum_vacuum_cost_delay = '
+           || coalesce(o.delay || ' of the table', case current_setting('autovacuum_vacuum_cost_delay')
+                       when '-1' then current_setting('vacuum_cost_delay') else current_setting('autovacuum_vacuum_cost_delay') end)
+           || ', autovacuum_vacuum_cost_limit = '
+           || coalesce(o.cost || ' of the table', case current_setting('autovacuum_vacuum_cost_limit')
+                       when '-1' then current_setting('vacuum_cost_limit') else current_setting('autovacuum_vacuum_cost_limit') end),
+           a.pid::int8, pg_stat_get_dead_tuples(c.oid), extract(epoch from clock_timestamp() - a.xact_start)::float8
+    from pg_stat_activity a
+    join pg_stat_progress_vacuum p on p.pid = a.pid
+    join pg_class c on c.oid = p.relid
+    join pg_namespace n on n.oid = c.relnamespace
+    cross join lateral (
+        select max(option_value) filter (where option_name = 'autovacuum_vacuum_cost_delay') as delay,
+               max(option_value) filter (where option_name = 'autovacuum_vacuum_cost_limit') as cost
+        from pg_options_to_table(c.reloptions)
+    ) o
+    where p.datname = current_database() and a.backend_type = 'autovacuum worker' and a.wait_event = 'VacuumDelay' limit 10",
     "/* tally */
     select 'catalog', s.relname::text, current_database()::text, '', greatest(n_live_tup, c.reltuples)::int8,
            pg_relation_size(relid)::int8, null::float8
@@ -133,10 +168,55 @@ const CONDITIONS_OF_DATABASE: [&str; 2] = [
     order by n_mod_since_analyze desc limit 10",
 ];
 
+/// All queries, for a test that every version of the server accepts them: what it refuses would silently not be known.
+pub fn queries() -> impl Iterator<Item = &'static str> {
+    [TABLES, HOLDERS, DATABASES_TO_ASK].into_iter().chain(CONDITIONS).chain(CONDITIONS_OF_DATABASE)
+}
+
 /// What the server of this segment says; `None`: there is no connection to it. Counts are since its statistics were reset:
 /// [`Vacuum::since`] makes them those of an interval.
 pub fn read(segment: &Segment) -> Option<Vacuum> {
-    of_server(&Access::open_to_us(segment)?, &WholeScans::of_segment(segment))
+    let scans = WholeScans::of_segment(segment);
+    answer(Access::open_to_us(segment), &scans, stopped(segment))
+}
+
+/// What the server says, if it is to be asked, and which of its processes are stopped. One whose postmaster is stopped answers
+/// nobody.
+fn answer(access: Option<Access>, scans: &WholeScans, stopped: Vec<Condition>) -> Option<Vacuum> {
+    let answers = stopped.iter().all(|process| process.name != POSTMASTER);
+    let said = access.filter(|_| answers).and_then(|access| of_server(&access, scans));
+    if stopped.is_empty() {
+        return said;
+    }
+    let mut all = said.unwrap_or_default();
+    all.conditions.extend(stopped);
+    Some(all)
+}
+
+/// The processes of a server on this machine that a signal has stopped.
+fn stopped(segment: &Segment) -> Vec<Condition> {
+    /// The state in /proc/PID/stat; `t`, in which a debugger or tracer holds a process for moments, is another one.
+    const STOPPED: u8 = b'T';
+
+    if segment.remote().is_some() || segment.server_runs() != Some(true) {
+        return Vec::new();
+    }
+    let condition = |pid: u32, role: &str| Condition {
+        kind: ConditionKind::Stopped,
+        name: role.to_owned(),
+        database: None,
+        state: String::new(),
+        count: i64::from(pid),
+        bytes: 0,
+        seconds: None,
+    };
+    let is_stopped = |pid: u32| Proc::default().stat(pid).is_some_and(|stat| stat.state == STOPPED);
+    let postmaster = segment.header().server_pid;
+    let own = is_stopped(postmaster).then(|| condition(postmaster, POSTMASTER));
+    let children = scratch::children(postmaster).into_iter().filter(|child| is_stopped(child.pid));
+    own.into_iter()
+        .chain(children.map(|child| condition(child.pid, coverage::role(&child))))
+        .collect()
 }
 
 /// How often a live view asks the server.
@@ -184,7 +264,7 @@ impl Watch {
         let mut new = false;
         match self.answers.as_ref().map(Receiver::try_recv) {
             Some(Ok(answer)) => {
-                // Asking again would only add another line to its log.
+                // Asking it again would only add another line to its log.
                 (self.refused, self.answers) = (answer.is_none(), None);
                 let since = |answer: Vacuum| answer.since(self.totals.as_ref());
                 (self.last, new) = (answer.clone().map(since), true);
@@ -194,21 +274,25 @@ impl Watch {
             Some(Err(TryRecvError::Empty)) | None => {}
         }
         let due = self.asked.is_none_or(|asked| asked.elapsed() >= self.every);
-        if due && self.answers.is_none() && !self.refused {
+        if due && self.answers.is_none() {
             self.asked = Some(Instant::now());
-            let scans = WholeScans::of_segment(segment);
-            self.answers = Access::open_to_us(segment).and_then(|access| ask(access, scans));
+            let access = Some(segment).filter(|_| !self.refused).and_then(Access::open_to_us);
+            let stopped = stopped(segment);
+            self.answers = match access.is_some() || !stopped.is_empty() {
+                true => ask(access, WholeScans::of_segment(segment), stopped),
+                false => None,
+            };
         }
         self.last.as_ref().filter(|_| new)
     }
 }
 
 /// The channel through which the reply will arrive.
-fn ask(access: Access, scans: WholeScans) -> Option<Receiver<Option<Vacuum>>> {
-    let (answer, answers) = channel();
+fn ask(access: Option<Access>, scans: WholeScans, stopped: Vec<Condition>) -> Option<Receiver<Option<Vacuum>>> {
+    let (to, answers) = channel();
     let work = move || {
         // Fails if the view has ended.
-        let _ = answer.send(of_server(&access, &scans));
+        let _ = to.send(answer(access, &scans, stopped));
     };
     let thread = std::thread::Builder::new().name("vacuum".to_string()).spawn(work);
     thread.ok().map(|_| answers)
@@ -227,9 +311,7 @@ fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
         })
     };
     let holders = holders.iter().map(holder).collect::<Result<_, _>>().ok()?;
-    let databases = "/* tally */ select d.datname::text from pg_database d join pg_stat_database s on s.datid = d.oid
-                     where d.datallowconn and not d.datistemplate order by s.tup_updated + s.tup_deleted desc limit $1";
-    let names = first.query(databases, &[&DATABASES]).ok()?;
+    let names = first.query(DATABASES_TO_ASK, &[&DATABASES]).ok()?;
     let mut found = conditions(&mut first, &CONDITIONS);
     let free = matches!(access, Access::Socket(_)).then(|| free_for_wal(&mut first)).flatten();
     for slot in found.iter_mut().filter(|it| it.kind == ConditionKind::Slot) {

@@ -101,6 +101,7 @@ impl SessionHistoryRow {
             holding_count: 0,
             holding: Vec::new(),
             accounts: Vec::new(),
+            pauses: None,
         }
     }
 }

@@ -32,13 +32,13 @@ table! {
 table! {
     /// A condition of the server or of one of its objects that no wait shows.
     ConditionRow in "conditions" by |a, b| (&a.kind, &a.database, &a.name, a.frame).cmp(&(&b.kind, &b.database, &b.name, b.frame));
-    kind: Arc<str>, Text, "`slot`, `prepared`, `age`, `deadlocks`, `standby`, `throttled`, `catalog`, `statistics`, `table`, `column`, `index`, `foreign-key` or `hypothetical-index`, which say what the other columns mean; `asked`: the server was queried, so a time with no other row has no condition.";
-    name: Arc<str>, Text, "Name of the slot, gid, standby, table, column, index or foreign key; empty for `age`, `deadlocks` and `hypothetical-index`.";
+    kind: Arc<str>, Text, "`slot`, `prepared`, `age`, `deadlocks`, `standby`, `throttled`, `catalog`, `statistics`, `setting`, `sequence`, `stopped`, `table`, `column`, `index`, `foreign-key` or `hypothetical-index`, which say what the other columns mean; `asked`: the server was queried, so a time with no other row has no condition.";
+    name: Arc<str>, Text, "Name of the slot, gid, standby (`count` 0: synchronous_standby_names), table, setting, sequence, column, index or foreign key; `stopped`: role or title of the process; empty for `age`, `deadlocks` and `hypothetical-index`.";
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<Arc<str>>, Text, "Its database; null if it belongs to none.";
-    state: Arc<str>, Text, "`slot`: type and whether it is inactive; `prepared`: the owner; `standby`: its states; `throttled`: the settings that make the worker sleep; `table`: of which it is a partition, and whether the server is a standby; `column`: its table; `index`, `foreign-key`, `hypothetical-index`: its table with the columns, then the rest.";
-    count: u64, Count, "`slot`: bytes free on the device of the WAL; `age`: age of the oldest transaction ID; `deadlocks`: since the row before; `standby`, `throttled`: the pid; `catalog`, `statistics`: rows; `table`: its OID; `column`: number of its values; `hypothetical-index`: the planner's cost without it.";
-    bytes: u64, Count, "`slot`: WAL retained; `age`: age of the oldest multixact; `standby`: WAL sent and not flushed there; `catalog`: size; `statistics`: rows changed since the last ANALYZE; `table`: size; `column`: nulls; `hypothetical-index`: the planner's cost with it.";
+    state: Arc<str>, Text, "`slot`: type and whether it is inactive; `prepared`: the owner; `standby`: its states; `throttled`: the settings that make the worker sleep; `setting`: its value; `sequence`: the table that owns it; `table`: of which it is a partition, and whether the server is a standby; `column`: its table; `index`, `foreign-key`, `hypothetical-index`: its table with the columns, then the rest.";
+    count: u64, Count, "`slot`: bytes free on the device of the WAL; `age`: age of the oldest transaction ID; `deadlocks`: since the row before; `sequence`: accesses to its page since then; `standby`, `throttled`, `stopped`: the pid; `catalog`, `statistics`: rows; `table`: its OID; `column`: number of its values; `hypothetical-index`: the planner's cost without it.";
+    bytes: u64, Count, "`slot`: WAL retained; `age`: age of the oldest multixact; `standby`: WAL sent and not flushed there; `throttled`: dead rows; `catalog`: size; `setting`: its size; `statistics`: rows changed since the last ANALYZE; `table`: size; `column`: nulls; `hypothetical-index`: the planner's cost with it.";
     #[serde(skip_serializing_if = "Option::is_none")]
     age_ns: Option<u64>, Ns, "`prepared`: age; `standby`: flush_lag; `throttled`: time since it began; `statistics`: time since the last ANALYZE; null: not known, or none.";
 }

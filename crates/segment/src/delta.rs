@@ -31,7 +31,12 @@ pub struct SessionDelta<'a> {
     pub lived: u64,
     /// Its statistics that changed.
     pub changes: Vec<(StatId, Change)>,
+    /// Its waits for the client between transactions, if there were many; in ticks.
+    pub idle: Option<Histogram>,
 }
+
+/// Waits between transactions from which on a session's are kept apart.
+const MANY_WAITS: u64 = 90;
 
 /// The changes between two snapshots.
 #[derive(Debug, Clone)]
@@ -132,6 +137,7 @@ fn session<'a>(
     let mut changes = Vec::with_capacity(book.heads.len());
     let mut accounted = 0u64;
     let mut moved = 0u64;
+    let mut idle = None;
     for (index, head) in book.heads.iter().enumerate() {
         let then = counterpart(before, index, head.stat);
         let count = head.count.saturating_sub(then.map_or(0, |t| t.count));
@@ -152,6 +158,11 @@ fn session<'a>(
             let mut nowhere = Histogram::new();
             let into = sum.as_mut().map_or(&mut nowhere, |sum| &mut sum.histogram);
             growth = into.add_growth(counts(Some(book), Some(head)), counts(before, then));
+            if count >= MANY_WAITS && is_account && directory.is_between_transactions(head.stat) {
+                let mut own = Histogram::new();
+                own.add_growth(counts(Some(book), Some(head)), counts(before, then));
+                idle = Some(own);
+            }
         }
         if count > 0 {
             let (min, max) = extremes(
@@ -188,7 +199,7 @@ fn session<'a>(
         Some(_) => book.now.saturating_sub(before.map_or(book.born, |b| b.now)),
         None => accounted.saturating_sub(moved),
     };
-    SessionDelta { book, lived, changes }
+    SessionDelta { book, lived, changes, idle }
 }
 
 /// The histogram of a head: its first bucket, and the counts from there on.

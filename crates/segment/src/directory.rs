@@ -164,6 +164,11 @@ impl Directory {
         self.get(id).is_some_and(|stat| stat.kind == StatKind::Account)
     }
 
+    /// Whether this is a session's wait for its client while it has no transaction.
+    pub(crate) fn is_between_transactions(&self, id: StatId) -> bool {
+        self.get(id).is_some_and(|stat| &*stat.phase == "idle" && stat.class == WaitClass::Client)
+    }
+
     /// Number of statistics.
     pub fn len(&self) -> usize {
         self.stats.len()

@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub use crate::clock::ClockInfo;
 pub use crate::frame::ServerInfo;
 pub use crate::rows::{AccountRow, ActivityRow, CommandRow, EndedRow, StatisticRow};
-pub use crate::sessions::{HoldingRow, Population, SessionAccount, SessionRow};
+pub use crate::sessions::{HoldingRow, Pauses, Population, SessionAccount, SessionRow};
 pub use crate::timing::Timing;
 
 /// Whether an account is idle time; see [`Stat::is_idle`].

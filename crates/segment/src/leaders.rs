@@ -96,6 +96,7 @@ mod tests {
             holding_count: 32,
             holding: vec![HoldingRow { lock: pid.to_string(), mode: "shared", seconds: 0.0 }],
             accounts,
+            pauses: None,
         }
     }
 

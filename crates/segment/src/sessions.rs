@@ -2,8 +2,11 @@
 //! The sessions of a frame: a row for each, and their numbers by kind and state.
 
 use crate::book::{Book, Head, Life};
+use crate::clock::Clock;
 use crate::delta::{Delta, SessionDelta};
 use crate::directory::{Stat, StatKind};
+use crate::histogram::Histogram;
+use crate::layout::bucket_middle;
 use crate::own;
 use crate::owners::Names;
 use crate::snapshot::Snapshot;
@@ -63,6 +66,49 @@ pub struct SessionRow {
     pub holding: Vec<HoldingRow>,
     /// Its accounts that changed, longest first.
     pub accounts: Vec<SessionAccount>,
+    /// How its waits for the client between transactions are spread; `None`: there were few, or it is not known.
+    #[serde(skip)]
+    pub pauses: Option<Pauses>,
+}
+
+/// How a session's waits for its client between transactions are spread: a client that sends commands in bursts makes short
+/// waits and long ones, and few between.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pauses {
+    /// Waits below [`Pauses::SHORT`]: a round trip, and what the client does with a reply.
+    pub short: u64,
+    /// Their time, seconds.
+    pub short_seconds: f64,
+    /// Waits of [`Pauses::LONG`] or more.
+    pub long: u64,
+    /// Their time, seconds.
+    pub long_seconds: f64,
+    /// The others.
+    pub middle: u64,
+}
+
+impl Pauses {
+    /// Seconds.
+    pub const SHORT: f64 = 0.005;
+    /// Seconds.
+    pub const LONG: f64 = 0.050;
+
+    fn from_histogram(waits: &Histogram, clock: &Clock) -> Pauses {
+        let mut all = Pauses::default();
+        for (bucket, n) in waits.buckets() {
+            let each = clock.seconds(bucket_middle(bucket));
+            if each < Pauses::SHORT {
+                all.short += n;
+                all.short_seconds += each * n as f64;
+            } else if each >= Pauses::LONG {
+                all.long += n;
+                all.long_seconds += each * n as f64;
+            } else {
+                all.middle += n;
+            }
+        }
+        all
+    }
 }
 
 /// A lightweight lock that a session holds at the end of the interval.
@@ -196,6 +242,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
             })
             .collect(),
         accounts,
+        pauses: session.idle.as_ref().map(|waits| Pauses::from_histogram(waits, clock)),
     }
 }
 

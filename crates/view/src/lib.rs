@@ -4,6 +4,7 @@
 
 pub mod blocking;
 pub mod calls;
+pub mod deadlocks;
 pub mod document;
 pub mod duration;
 pub mod escape;

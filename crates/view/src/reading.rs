@@ -5,6 +5,7 @@ use segment::Interval;
 use serde::Serialize;
 
 use crate::blocking::Forest;
+use crate::deadlocks::Deadlock;
 use crate::io::Io;
 use crate::session_id::Opened;
 use crate::statements::StatementsTable;
@@ -28,6 +29,9 @@ pub struct Reading {
     /// The last few seconds until its end; `None` if they were not requested.
     #[serde(skip)]
     pub recent: Option<Box<Recent>>,
+    /// The last deadlocks that are known, oldest first; those of other times, too.
+    #[serde(skip)]
+    pub deadlocks: Vec<Deadlock>,
     /// How far vacuum is behind; `None` if the server was not queried.
     #[serde(skip)]
     pub vacuum: Option<Vacuum>,
@@ -52,6 +56,7 @@ impl Reading {
             blocking: None,
             uncovered_processes: None,
             recent: None,
+            deadlocks: Vec::new(),
             vacuum: None,
             opened: None,
             asked: false,

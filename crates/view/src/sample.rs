@@ -114,6 +114,7 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
         holding_count: 0,
         holding: Vec::new(),
         accounts: Vec::new(),
+        pauses: None,
     }
 }
 

@@ -49,17 +49,24 @@ pub enum ConditionKind {
     Age,
     /// A database: `count` is the number of deadlocks since the earlier reading.
     Deadlocks,
-    /// A standby that synchronous_standby_names accepts: `count` is the pid of its walsender (0: it is not connected, and `name`
-    /// is the setting), `bytes` of WAL sent and not flushed there, `seconds` its flush_lag.
+    /// A standby that synchronous_standby_names accepts: `count` is the pid of its walsender, `bytes` of WAL sent and not
+    /// flushed there, `seconds` its flush_lag. `count` 0: `name` is the setting.
     Standby,
     /// An autovacuum worker that sleeps on purpose: `name` is its table, `count` its pid, `state` the settings that make it
-    /// sleep, `seconds` since it began.
+    /// sleep, those of the table with "of the table" behind them, `bytes` the table's dead rows, `seconds` since it began.
     Throttled,
     /// A table of the system catalog: `count` is its live rows, `bytes` its size.
     Catalog,
     /// A table without current statistics: `count` is its rows, `bytes` the rows changed since the last ANALYZE, `seconds` the
     /// time since then (`None`: there was none).
     Statistics,
+    /// A setting of the server: `name` and `state` are its name and value, `bytes` what it amounts to.
+    Setting,
+    /// A sequence of which each nextval() takes a number from its page: `state` is the table that owns it, or empty, `count` the
+    /// number of times since the earlier reading.
+    Sequence,
+    /// A process of the server that a signal has stopped: `name` is its role or title, `count` its pid.
+    Stopped,
     /// A table that a noted plan reads as a whole for some of its rows: `name` as SQL needs it, with the schema; `count` is its
     /// OID, `bytes` its size; `state` says of which table it is a partition, and whether the server is a standby.
     Table,
@@ -76,9 +83,12 @@ pub enum ConditionKind {
     HypotheticalIndex,
 }
 
+/// The role of a [`ConditionKind::Stopped`] that is the postmaster itself.
+pub const POSTMASTER: &str = "postmaster";
+
 impl ConditionKind {
     /// All of them.
-    pub const ALL: [ConditionKind; 13] = [
+    pub const ALL: [ConditionKind; 16] = [
         ConditionKind::Slot,
         ConditionKind::Prepared,
         ConditionKind::Age,
@@ -87,6 +97,9 @@ impl ConditionKind {
         ConditionKind::Throttled,
         ConditionKind::Catalog,
         ConditionKind::Statistics,
+        ConditionKind::Setting,
+        ConditionKind::Sequence,
+        ConditionKind::Stopped,
         ConditionKind::Table,
         ConditionKind::Column,
         ConditionKind::Index,
@@ -105,6 +118,9 @@ impl ConditionKind {
             ConditionKind::Throttled => "throttled",
             ConditionKind::Catalog => "catalog",
             ConditionKind::Statistics => "statistics",
+            ConditionKind::Setting => "setting",
+            ConditionKind::Sequence => "sequence",
+            ConditionKind::Stopped => "stopped",
             ConditionKind::Table => "table",
             ConditionKind::Column => "column",
             ConditionKind::Index => "index",
@@ -154,12 +170,12 @@ impl Vacuum {
     pub fn since(mut self, earlier: Option<&Vacuum>) -> Vacuum {
         let before = |condition: &Condition| {
             let all = earlier?.conditions.iter();
-            let mut same =
-                all.filter(|was| was.kind == condition.kind && was.database == condition.database);
+            let object = |condition: &Condition| (it.kind, it.database.clone(), it.name.clone());
+            let mut same = all.filter(|was| object(was) == object(condition));
             same.next().map(|was| was.count)
         };
         self.conditions.retain_mut(|condition| match condition.kind {
-            ConditionKind::Deadlocks => {
+            ConditionKind::Deadlocks | ConditionKind::Sequence => {
                 condition.count -= before(condition).unwrap_or(condition.count);
                 condition.count > 0
             }

@@ -6,6 +6,7 @@ use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::event_payload::Checkpoint;
 use segment::WaitClass;
 use view::units::{duration, two, whole};
+use view::vacuum::ConditionKind;
 
 /// Checkpoints further apart than this are no trouble, even if the WAL forces them, seconds.
 const OFTEN: f64 = 60.0;
@@ -98,19 +99,34 @@ fn advice(case: &Case<'_>, apart: f64) -> String {
     const GB: f64 = 1024.0 * 1024.0 * 1024.0;
     const WAL_FILE: f64 = 16.0 * 1024.0 * 1024.0;
 
+    let mut settings = case.conditions(ConditionKind::Setting);
+    let present = settings.find(|it| it.name == "max_wal_size" && it.bytes > 0);
     let rate = case.wal_rate();
     // Each of these checkpoints came after a file of WAL at least: less is not all WAL, as statements that go on are not counted.
-    let set = match rate * apart >= WAL_FILE {
-        false => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()),
-        true => {
-            let wanted = rate * TIMEOUT * CHECKPOINTS / GB;
-            let size = wanted.ceil().max(1.0);
-            format!("ALTER SYSTEM SET max_wal_size = '{size}GB'; SELECT pg_reload_conf()")
+    let measured = (rate * apart >= WAL_FILE).then_some(rate * TIMEOUT * CHECKPOINTS);
+    let after =
+        "After each checkpoint, the first change of a page writes the whole page to the WAL.";
+    let is_enough = |wanted: f64| present.is_some_and(|it| it.bytes as f64 >= wanted);
+    if let (Some(present), true) = (present, measured.is_some_and(is_enough)) {
+        return format!(
+            "max_wal_size is {} now, enough for a checkpoint every {} at the present rate of WAL: look again in some minutes. \
+             {after}",
+            present.state,
+            duration(TIMEOUT)
+        );
+    }
+    // Where the rate is not known, the present size lasts for the time between two of them.
+    let wanted = measured.or_else(|| present.map(|it| it.bytes as f64 * TIMEOUT / apart));
+    let was = present.map_or(String::new(), |it| format!(" (it is {})", it.state));
+    let set = match wanted {
+        None => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()),
+        Some(wanted) => {
+            let size = (wanted / GB).ceil().max(1.0);
+            format!("ALTER SYSTEM SET max_wal_size = '{size}GB'; SELECT pg_reload_conf(){was}")
         }
     };
     format!(
-        "{set}. That is enough for a checkpoint every {} at the present rate of WAL. After each checkpoint, the first \
-         change of a page writes the whole page to the WAL.",
+        "{set}. That is enough for a checkpoint every {} at the present rate of WAL. {after}",
         duration(TIMEOUT)
     )
 }

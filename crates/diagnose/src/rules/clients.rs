@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{name, parts};
+use super::names::{command, name, parts};
 use super::{bounds, harms, much};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -58,7 +58,11 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         None => SAME * all as f64,
     };
     let who = worst.or_else(|| most_commands(case, MOST));
-    let Some((statement, own)) = repeated(case, who, fewest) else { return Vec::new() };
+    let own = who.and_then(|session| most_called(case, session, fewest));
+    let own = own.map(|(statement, _)| (statement, true));
+    let Some((statement, own)) = own.or_else(|| repeated(case, who, fewest)) else {
+        return Vec::new();
+    };
     let calls = whole(statement.calls);
     let evidence = match own {
         true => format!("{calls} calls of {} in that time.", words(statement)),
@@ -84,13 +88,96 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds: waited,
         share: None,
         evidence: vec![evidence],
-        advice: "Fetch all rows by one statement (a join, or = ANY of an array), or send the statements in a batch or \
-                 pipeline: each of them costs a round trip."
-            .into(),
+        advice: FEWER.into(),
         confidence: Confidence::Likely,
         section: "throughput",
         consequence_of: None,
     }]
+}
+
+/// A session sends one statement dozens of times in a burst, each time as a transaction of its own.
+pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Bursts in the interval, and commands in each.
+    const BURSTS: u64 = 3;
+    const EACH: u64 = 30;
+    /// Part of the idle time that the client pauses between bursts: one that never does has no bursts.
+    const PAUSING: f64 = 0.3;
+    /// Calls of the statement for each of the session's commands, as above.
+    const SAME: f64 = 0.4;
+
+    let suspect = |session: &'_ SessionRow| {
+        let pauses = session.pauses?;
+        // Commands that come at random times make waits of any length, most of them in the middle.
+        let in_bursts = pauses.long >= BURSTS
+            && pauses.short >= EACH * pauses.long
+            && pauses.middle <= 2 * pauses.long
+            && pauses.long_seconds >= PAUSING * (pauses.long_seconds + pauses.short_seconds);
+        // The waits within the bursts are round trips, which one statement would save.
+        let seconds = pauses.short_seconds + session.busy_seconds;
+        (in_bursts && much(case, seconds)).then_some((pauses, seconds))
+    };
+    let clients = case.live_sessions().filter(|session| session.kind == "client backend");
+    let mut found: Vec<_> = clients
+        .filter_map(|session| {
+            let (pauses, seconds) = suspect(session)?;
+            let (row, calls) = most_called(case, session, SAME * session.commands as f64)?;
+            let command = command(row.text());
+            let reads = ["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE"];
+            reads.contains(&command.as_str()).then_some((session, pauses, seconds, row, calls))
+        })
+        .collect();
+    found.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let Some((session, pauses, _, row, calls)) = found.first() else { return Vec::new() };
+    let seconds = found.iter().map(|(_, _, seconds, ..)| seconds).sum();
+    let mut evidence = vec![format!(
+        "Within the bursts, it waited for its client {} in total, {} for each command, beside {} of work.",
+        duration(pauses.short_seconds),
+        duration(pauses.short_seconds / pauses.short.max(1) as f64),
+        duration(session.busy_seconds)
+    )];
+    match found.len() {
+        1 => {}
+        2 => evidence.push("Another session does the same.".to_owned()),
+        n => evidence.push(format!("{} other sessions do the same.", n - 1)),
+    }
+    vec![Diagnosis {
+        rule: Rule::ManySmallStatements,
+        kind: Kind::Problem,
+        text: format!(
+            "In bursts of {} commands, each a transaction of its own, {} sends one statement again and again, {} times in {}: {}.",
+            whole(pauses.short / pauses.long),
+            name(session),
+            whole(*calls),
+            duration(case.length()),
+            words(row)
+        ),
+        seconds,
+        share: None,
+        evidence,
+        advice: FEWER.into(),
+        confidence: Confidence::Likely,
+        section: "throughput",
+        consequence_of: None,
+    }]
+}
+
+/// What helps against many small statements.
+const FEWER: &str = "Fetch all rows by one statement (a join, or = ANY of an array), or send the statements in a batch or \
+                     pipeline: each of them costs a round trip.";
+
+/// The statement that this session itself called most since its counts were flushed, at least `fewest` times.
+fn most_called<'c>(
+    case: &Case<'c>,
+    session: &SessionRow,
+    fewest: f64,
+) -> Option<(&'c StatementFigures, u64)> {
+    let table = case.statements?;
+    let of_session = table.of_sessions.iter().filter(|it| it.slot == session.slot);
+    let most = of_session.max_by_key(|it| it.calls)?;
+    // Between two readings, calls may be counted in one of them and their messages in the other.
+    let is_own = most.calls <= session.commands + session.commands / 10 + 2;
+    let row = table.row(&most.key).filter(|row| row.queryid.is_some() && !row.own)?;
+    (is_own && most.calls as f64 >= fewest).then_some((row, most.calls))
 }
 
 /// The statement that the session (`None`: all sessions together) called most, at least `fewest` times, and whether all

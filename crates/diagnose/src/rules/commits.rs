@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Commits that wait for the WAL's device or for standbys.
 
-use super::names::literal;
+use super::names::{identifier, literal};
 use super::{bounds, harms};
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -90,21 +90,32 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let replication = &case.interval().commits.replication;
-    let standbys: Vec<&Condition> = case.conditions(ConditionKind::Standby).collect();
-    let connected: Vec<&Condition> = standbys.iter().copied().filter(|it| it.count != 0).collect();
-    let who = match (connected.first(), standbys.first()) {
-        (Some(it), _) => format!("standby {} (walsender {})", it.name, it.count),
-        (None, Some(it)) => format!(
-            "a standby that is not connected (synchronous_standby_names = {})",
-            literal(&it.name)
+    let (connected, settings): (Vec<&Condition>, Vec<&Condition>) =
+        case.conditions(ConditionKind::Standby).partition(|it| it.count != 0);
+    let setting = settings.first().map(|it| (it.name.as_str(), StandbyNames::parse(&it.name)));
+    let missing = setting.as_ref().map_or_else(Vec::new, |(_, names)| names.missing(&connected));
+    let lacks = setting.as_ref().is_some_and(|(_, names)| connected.len() < names.number);
+    let who = match (&setting, connected.first()) {
+        (Some((setting, _)), _) if lacks => format!(
+            "{} not connected (synchronous_standby_names = {})",
+            match missing.as_slice() {
+                [] => "a standby that is".to_owned(),
+                [one] => format!("standby {one}, which is"),
+                several => format!("standbys {}, which are", several.join(" and ")),
+            },
+            literal(setting)
         ),
-        (None, None) => "synchronous standbys".to_owned(),
+        (_, Some(it)) => format!("standby {} (walsender {})", it.name, it.count),
+        _ => "synchronous standbys".to_owned(),
     };
     let share = percent(case.share(seconds));
+    // Commits complete in their order: none has since the longest wait began.
+    let waits = case.live_sessions().filter(|row| wait_names::is(&row.activity, "IPC:SyncRep"));
+    let longest = waits.map(|row| row.since_seconds).fold(case.length(), f64::max);
     let text = match replication.count {
         0 => format!(
             "No commit that waits for a standby has completed for {}: all wait for {who}, {share} % of the sessions' time.",
-            duration(case.length()),
+            duration(longest),
         ),
         _ => format!(
             "Commits wait for {who}: {}{share} % of the sessions' time.",
@@ -120,12 +131,21 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
             clause(", flush lag ", it.seconds, "")
         )
     });
-    let look = match connected.is_empty() && !standbys.is_empty() {
+    let look = match lacks {
         true => "Start the standby, or correct its application_name or synchronous_standby_names.",
         false => {
             "Look at the standby: SELECT application_name, state, sync_state, write_lag, flush_lag, replay_lag FROM \
              pg_stat_replication. write_lag is the network, flush_lag the standby's device, replay_lag its recovery."
         }
+    };
+    // Those that are connected go on confirming commits.
+    let release: Vec<String> = match lacks {
+        true => connected.iter().map(|it| identifier(&it.name)).collect(),
+        false => Vec::new(),
+    };
+    let release = match release.len() {
+        0 => String::new(),
+        n => format!("FIRST {n} ({})", release.join(", ")),
     };
     // A synchronous standby takes its time by its nature.
     let is_slow =
@@ -142,10 +162,76 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
         share: Some(case.share(seconds)),
         evidence: evidence.collect(),
         advice: format!(
-            "{look} To release the commits without it: ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()."
+            "{look} To release the commits without it: ALTER SYSTEM SET synchronous_standby_names = {}; SELECT pg_reload_conf().",
+            literal(&release)
         ),
         confidence: Confidence::Certain,
         section: "commits",
         consequence_of: None,
     }]
+}
+
+/// What synchronous_standby_names says (syncrep_gram.y): how many standbys commits wait for, and their names.
+#[derive(Debug, PartialEq, Eq)]
+struct StandbyNames {
+    number: usize,
+    names: Vec<String>,
+}
+
+impl StandbyNames {
+    fn parse(setting: &str) -> StandbyNames {
+        let (before, list) = match (setting.find('('), setting.rfind(')')) {
+            // Within quotation marks, a parenthesis is part of a name.
+            (Some(open), Some(close)) if open < close && !setting[..open].contains(['"', ',']) => {
+                (&setting[..open], &setting[open + 1..close])
+            }
+            _ => ("", setting),
+        };
+        let number = before.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse().ok());
+        let (mut names, mut name, mut quoted) = (Vec::new(), String::new(), false);
+        for c in list.chars().chain([',']) {
+            match c {
+                '"' => quoted = !quoted,
+                ',' if !quoted => names.push(std::mem::take(&mut name)),
+                c if c.is_whitespace() && !quoted => {}
+                c => name.push(c),
+            }
+        }
+        names.retain(|name| !name.is_empty());
+        StandbyNames { number: number.unwrap_or(1), names }
+    }
+
+    /// The names that no connected standby has; none if any standby would do.
+    fn missing(&self, connected: &[&Condition]) -> Vec<&str> {
+        if self.names.iter().any(|name| name == "*") {
+            return Vec::new();
+        }
+        let is_connected =
+            |name: &str| connected.iter().any(|it| it.name.eq_ignore_ascii_case(name));
+        self.names.iter().map(String::as_str).filter(|name| !is_connected(name)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_standbys_are_read_as_the_server_reads_them() {
+        for (setting, number, names) in [
+            ("gone", 1, &["gone"][..]),
+            ("a, \"b, (c\"", 1, &["a", "b, (c"]),
+            ("FIRST 2 (a,b)", 2, &["a", "b"]),
+            ("any 3 (a, b, \"C D\")", 3, &["a", "b", "C D"]),
+            ("2 (s1, s2)", 2, &["s1", "s2"]),
+            ("*", 1, &["*"]),
+        ] {
+            let parsed = StandbyNames::parse(setting);
+            assert_eq!(
+                (parsed.number, parsed.names.as_slice()),
+                (number, &names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..]),
+                "{setting}"
+            );
+        }
+    }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the server's own views say, and no wait shows: replication slots, prepared transactions, transaction IDs, deadlocks,
-//! autovacuum that sleeps, bloated catalogs, missing statistics.
+//! What the server's own views say, and no wait shows: replication slots, prepared transactions, transaction IDs, autovacuum
+//! that sleeps, bloated catalogs, missing statistics.
 
 use segment::WaitClass;
-use view::statements::StatementFigures;
 use view::units::{bytes, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind};
 
@@ -159,54 +158,6 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
     )]
 }
 
-/// The server had to end transactions that blocked each other.
-pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
-    let found: Vec<&Condition> = case.conditions(ConditionKind::Deadlocks).collect();
-    let Some(most) = found.iter().max_by_key(|it| it.count) else { return Vec::new() };
-    // Serialization failures have the same class: where there are more than deadlocks, they are not of these.
-    let is_victim = |row: &&StatementFigures| {
-        let failures = row.failed.get(ROLLBACK).copied().unwrap_or(0);
-        // The statements are read a little earlier or later.
-        let may_be = failures as f64 <= 1.1 * most.count as f64 + 2.0;
-        failures > 0 && may_be && Some(&row.database) == most.database.as_ref()
-    };
-    let victims: Vec<&StatementFigures> = case.all_statement_rows().filter(is_victim).collect();
-    let number = match most.count {
-        1 => "A deadlock occurred".to_owned(),
-        n => format!("{} deadlocks occurred", whole(u64::try_from(n).unwrap_or(0))),
-    };
-    let victim = victims.first().map_or(String::new(), |row| format!(", in {}", words(row)));
-    let mut evidence: Vec<String> = victims
-        .iter()
-        .take(3)
-        .map(|row| match row.failed[ROLLBACK] {
-            1 => format!("1 execution of {} was rolled back.", words(row)),
-            n => format!("{n} executions of {} were rolled back.", words(row)),
-        })
-        .collect();
-    evidence.push(
-        "Each time, sessions waited for deadlock_timeout, and the server cancelled one of them; its log has both statements."
-            .to_owned(),
-    );
-    vec![Diagnosis {
-        confidence: Confidence::Certain,
-        ..standing(
-            Rule::Deadlocks,
-            format!(
-                "{number} in database {}{victim}.",
-                most.database.as_deref().unwrap_or_default()
-            ),
-            evidence,
-            "Lock rows in the same order in every transaction (SELECT ... ORDER BY id FOR UPDATE before the changes), and repeat \
-             transactions that fail with SQLSTATE 40P01."
-                .to_owned(),
-        )
-    }]
-}
-
-/// The class of serialization failures and deadlocks.
-const ROLLBACK: &str = "40";
-
 /// An autovacuum worker sleeps most of the time while its table has too many dead rows.
 pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of a worker's time.
@@ -253,12 +204,20 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
             whole(u64::try_from(table.dead_rows).unwrap_or(0))
         ),
         vec![format!("It sleeps on purpose: {}.", worker.state)],
-        format!(
-            "Let it work faster: ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000; ALTER SYSTEM SET \
-             autovacuum_vacuum_cost_delay = '2ms'; SELECT pg_reload_conf(). For this table alone: ALTER TABLE {} SET \
-             (autovacuum_vacuum_cost_delay = 0).",
-            table.name
-        ),
+        match worker.state.contains(" of the table") {
+            // The server's settings do not count for it.
+            true => format!(
+                "Its table has settings of its own: ALTER TABLE {} RESET (autovacuum_vacuum_cost_delay, \
+                 autovacuum_vacuum_cost_limit) (in database {}).",
+                table.name, table.database
+            ),
+            false => format!(
+                "Let it work faster: ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000; ALTER SYSTEM SET \
+                 autovacuum_vacuum_cost_delay = '2ms'; SELECT pg_reload_conf(). For this table alone: ALTER TABLE {} SET \
+                 (autovacuum_vacuum_cost_delay = 0) (in database {}).",
+                table.name, table.database
+            ),
+        },
     )]
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What the kernel adds to the ledger: processors, and time that nothing explains.
 
-use super::{bounds, harms, much};
+use super::{bounds, harms, much, stopped};
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use view::statements::ActivityRow;
@@ -60,11 +60,16 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
     if !harms(case, seconds, MUCH) {
         return Vec::new();
     }
+    let logger = stopped::logger(case);
+    let why = match logger {
+        Some(it) => format!("the log collector (process {}) is stopped (state T in ps)", it.count),
+        None => "its reader does not keep up".to_owned(),
+    };
     vec![Diagnosis {
         rule: Rule::LogPipe,
         kind: Kind::Problem,
         text: format!(
-            "Sessions wait {} % of their time to write messages to the server's log: its reader does not keep up.",
+            "Sessions wait {} % of their time to write messages to the server's log: {why}.",
             percent(case.share(seconds))
         ),
         seconds,
@@ -73,10 +78,13 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
             .whose(seconds, |a: &ActivityRow| &*a.activity == "Call:log_pipe")
             .into_iter()
             .collect(),
-        advice: "Check the log collector (process \"logger\"; stopped processes have state T in ps) and the device and free space of \
-                 log_directory, or the program that reads the server's standard error. Log less: log_min_duration_statement, \
-                 log_statement."
-            .into(),
+        advice: match logger {
+            Some(it) => stopped::go_on(it.count),
+            None => "Check the log collector (process \"logger\"; stopped processes have state T in ps) and the device and free \
+                     space of log_directory, or the program that reads the server's standard error. Log less: \
+                     log_min_duration_statement, log_statement."
+                .into(),
+        },
         confidence: Confidence::Certain,
         section: "ledger",
         consequence_of: None,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Locks, heavyweight and lightweight, and transactions that hold them without need.
 
-use super::names::{identifier, literal, name};
-use super::{bounds, commits, harms, much};
+use super::names::{command, identifier, literal, name};
+use super::{bounds, commits, harms, much, stopped};
 use crate::case::{is_of_client, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::AccountRow;
 use segment::{wait_names, WaitClass};
 use view::blocking::{Forest, Party, Wait};
-use view::statements::{beginning, ActivityRow};
+use view::statements::{beginning, ActivityRow, StatementFigures};
 use view::units::{clause, count, duration, percent, whole};
-use view::vacuum::ConditionKind;
+use view::vacuum::{Condition, ConditionKind};
 
 /// Share of the load.
 const MUCH: f64 = 0.1;
@@ -22,9 +22,14 @@ const HELD: f64 = 0.010;
 const TEXT: usize = 70;
 
 /// The session for which most others wait, and how that goes on: what is wrong, and what shows it.
-fn blocker(forest: &Forest) -> Option<(String, Vec<String>)> {
+fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
+    let forest = case.blocking?;
     let root = forest.roots.first()?;
-    let text = format!("{}.", root.sentence());
+    let stopped = match case.is_stopped(root.pid) {
+        true => ", whose process is stopped (state T in ps)",
+        false => "",
+    };
+    let text = format!("{}{stopped}.", root.sentence());
     let mut evidence = Vec::new();
     if let Some(query) = &root.query {
         let which =
@@ -81,13 +86,17 @@ fn longest_wait(case: &Case<'_>, activity: &str, ended: Option<f64>) -> Option<f
 /// and the length of the interval, seconds.
 ///
 /// A hot row is passed on each time that a transaction ends: its sessions wait long only because they are many, or because
-/// commits are slow. A session that thinks, or works for long, while it holds a lock passes it on rarely.
-fn held(activity: &str, ended: u64, seconds: f64, length: f64) -> f64 {
+/// commits are slow. A session that thinks, or works for long, while it holds a lock passes it on rarely. `holders` for whom
+/// others wait pass locks on at the same time.
+fn held(activity: &str, ended: u64, seconds: f64, length: f64, holders: usize) -> f64 {
     let n = ended as f64;
     match ended {
         0 => f64::INFINITY,
-        // All who wait for a transaction are woken when it ends.
-        _ if wait_names::is(activity, "Lock:transactionid") => seconds / n,
+        // Only those who wait for the same transaction are woken together. The holder may itself queue for another row, as the
+        // one before all others does not.
+        _ if wait_names::is(activity, "Lock:transactionid") => {
+            (seconds / n).min(length / n * holders.max(1) as f64)
+        }
         // Others get the lock one after the other. If each wait is short, nobody waits most of the time.
         _ => (seconds / n).min(length / n),
     }
@@ -104,10 +113,12 @@ fn waits_for_holders(case: &Case<'_>) -> f64 {
         }
     };
     let limit = HELD.max(3.0 * each);
+    let holders = case.blocking.map_or(0, |forest| forest.roots.len());
     let of_client = |a: &AccountRow| is_of_client(a) && a.class == WaitClass::Lock;
     let waits = case.interval().activities_where(of_client);
     let long = waits.iter().filter(|row| {
-        held(&row.activity, row.timing.count, row.timing.seconds, case.length()) >= limit
+        let (ended, seconds) = (row.timing.count, row.timing.seconds);
+        held(&row.activity, ended, seconds, case.length(), holders) >= limit
     });
     long.map(|row| row.timing.seconds).sum()
 }
@@ -147,7 +158,7 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         percent(case.share(seconds))
     );
     let kinds = kinds.join(", ");
-    let (text, mut evidence) = match case.blocking.and_then(blocker) {
+    let (text, mut evidence) = match blocker(case) {
         Some((text, mut evidence)) => {
             // A wait that began in the last instant is not in the interval yet.
             if !kinds.is_empty() {
@@ -210,6 +221,13 @@ fn advice(case: &Case<'_>, root: &Party) -> String {
                   COMMIT PREPARED or ROLLBACK PREPARED with its gid, in its database."
                 .into(),
         };
+    }
+    if case.is_stopped(root.pid) {
+        return format!(
+            "{} Or end its session, which takes effect then: SELECT pg_terminate_backend({}).",
+            stopped::go_on(i64::from(root.pid)),
+            root.pid
+        );
     }
     if let Some((middle, wait)) = queue(root) {
         if wait.mode == "AccessExclusiveLock" {
@@ -352,6 +370,27 @@ fn remedy(tranche: &str) -> &'static str {
     }
 }
 
+/// The tranche of the locks of pages in the buffers.
+const CONTENT: &str = "BufferContent";
+
+/// The sequence from which the calls of a statement take their numbers, one at a time.
+fn hot_sequence<'c>(case: &Case<'c>, row: &StatementFigures) -> Option<&'c Condition> {
+    /// Part of the statement's calls that may be missing from the server's statistics, which sessions report once a second.
+    const REPORTED: f64 = 0.5;
+
+    let text = row.text();
+    let uses = |it: &&Condition| {
+        // The sequence's name is a constant, which the text does not have.
+        let by_call = text.to_ascii_lowercase().contains("nextval(");
+        let by_default =
+            !it.state.is_empty() && command(text) == "INSERT" && text.contains(&it.state);
+        it.database.as_ref() == Some(&row.database)
+            && it.count as f64 >= REPORTED * row.calls as f64
+            && (by_call || by_default)
+    };
+    case.conditions(ConditionKind::Sequence).filter(uses).max_by_key(|it| it.count)
+}
+
 /// Sessions queue for a lightweight lock.
 pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     // Sessions that queue for the flush of the WAL wait for commits (`commits::slow`).
@@ -365,7 +404,12 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     if !much(case, seconds) || !is_harm {
         return Vec::new();
     }
-    let tranche = worst.activity.split_once(':').map_or(&*worst.activity, |(_, name)| name);
+    let tranche = match worst.activity.split_once(':') {
+        // Since 19, a wait event for each mode.
+        Some(("Buffer", _)) => CONTENT,
+        Some((_, name)) => name,
+        None => &worst.activity,
+    };
     let mut evidence = vec![format!(
         "{} waits/s{}{}.",
         count(worst.timing.count as f64 / case.length()),
@@ -374,6 +418,8 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     )];
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
     evidence.extend(case.whose(seconds, of_statement));
+    let waits = case.statement(of_statement).map(|(row, _)| row);
+    let sequence = waits.filter(|_| tranche == CONTENT).and_then(|row| hot_sequence(case, row));
     let held = case.interval().lwlocks.iter().filter(|row| &*row.lock == tranche);
     if let Some(row) = held.max_by(|a, b| a.held.seconds.total_cmp(&b.held.seconds)) {
         evidence.push(format!(
@@ -384,17 +430,38 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
             clause(", ", row.held.mean_seconds, " each")
         ));
     }
+    let share = percent(case.share(seconds));
+    let text = match sequence {
+        Some(it) => format!(
+            "Sessions queue for the page of sequence {} of database {} (lightweight lock {tranche}) {share} % of their time.",
+            it.name,
+            it.database.as_deref().unwrap_or_default()
+        ),
+        None => format!(
+            "Sessions queue for the lightweight lock {tranche} {share} % of their time."
+        ),
+    };
+    let advice = match sequence {
+        Some(it) => format!(
+            "ALTER SEQUENCE {} CACHE 100 (in database {}): each session then takes 100 numbers at a time, and those that it does \
+             not use are lost.{}",
+            it.name,
+            it.database.as_deref().unwrap_or_default(),
+            match it.state.as_str() {
+                "" => String::new(),
+                table => format!(" If an index on {table} is in ascending order, all insert into its last page, too."),
+            }
+        ),
+        None => remedy(tranche).to_owned(),
+    };
     vec![Diagnosis {
         rule: Rule::LightweightLocks,
         kind: Kind::Problem,
-        text: format!(
-            "Sessions queue for the lightweight lock {tranche} {} % of their time.",
-            percent(case.share(seconds))
-        ),
+        text,
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice: remedy(tranche).into(),
+        advice,
         confidence: Confidence::Likely,
         section: "locks",
         consequence_of: None,

@@ -5,6 +5,7 @@ mod checkpoints;
 mod clients;
 mod commits;
 mod conditions;
+mod deadlocks;
 mod indexes;
 mod ledger;
 mod locks;
@@ -13,6 +14,7 @@ mod names;
 mod plans;
 mod reads;
 mod statements;
+mod stopped;
 mod threshold;
 mod vacuum;
 
@@ -25,6 +27,7 @@ type Find = fn(&Case<'_>) -> Vec<Diagnosis>;
 
 /// All of them.
 pub const ALL: &[Find] = &[
+    stopped::processes,
     locks::heavyweight,
     locks::idle_in_transaction,
     locks::lightweight,
@@ -40,12 +43,13 @@ pub const ALL: &[Find] = &[
     commits::replication,
     reads::misses,
     clients::many_small_statements,
+    clients::bursts,
     clients::slow,
     clients::connections,
     conditions::slots,
     conditions::prepared_transactions,
     conditions::wraparound,
-    conditions::deadlocks,
+    deadlocks::deadlocks,
     conditions::throttled_vacuum,
     conditions::catalog_bloat,
     conditions::stale_statistics,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The order of diagnoses, and thresholds that a real server would not meet on demand; each rule by itself is in `rules`.
 
+mod causes;
 mod edges;
 mod indexes;
 mod rules;
@@ -28,6 +29,7 @@ fn slow_commits() -> Interval {
         whole: &interval,
         statements: None,
         checkpoints: &[],
+        known_deadlocks: &[],
         blocking: None,
         plans: &[],
         vacuum: None,
@@ -44,6 +46,7 @@ fn found(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<R
         sampled: &[],
         statements: None,
         checkpoints,
+        known_deadlocks: &[],
         blocking: None,
         plans: &[],
         vacuum: None,

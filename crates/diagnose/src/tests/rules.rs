@@ -41,6 +41,7 @@ pub(super) fn case(interval: &Interval) -> Case<'_> {
         sampled: &[],
         statements: None,
         checkpoints: &[],
+        known_deadlocks: &[],
         blocking: None,
         plans: &[],
         vacuum: None,

@@ -15,6 +15,7 @@ use change::{step, Sample, Step};
 use diagnose::{Case, Diagnoses, Rule, HEALTHY};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
+use view::deadlocks::Deadlock;
 use view::document::time;
 use view::document::Finding;
 use view::headline;
@@ -50,6 +51,8 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
 /// What is wrong, and what bounds the load.
 pub fn diagnosed(material: &Material, zone: &TimeZone) -> Diagnoses {
     let checkpoints = checkpoints(&material.events, material.from);
+    let deadlocks: Vec<Deadlock> =
+        material.events.iter().filter_map(Deadlock::from_event).collect();
     let statements = material.statements.as_ref();
     // Who blocked others for the longest time.
     let blocker = material.sessions.as_ref().and_then(|sessions| sessions.blockers.first());
@@ -58,6 +61,7 @@ pub fn diagnosed(material: &Material, zone: &TimeZone) -> Diagnoses {
         whole: &material.whole,
         statements,
         checkpoints: &checkpoints,
+        known_deadlocks: &deadlocks,
         blocking: blocker.map(|blocker| &blocker.forest).or(material.blocking.as_ref()),
         plans: statements.map_or(&[], |statements| &statements.plans),
         vacuum: material.vacuum.as_ref(),

@@ -22,6 +22,9 @@ use super::figures::{InFlight, Statement};
 use super::key::StatementKey;
 use crate::statement_text::Text;
 
+/// Calls from which on a statement in a session's cache is kept by session, too.
+const OFTEN: u64 = 30;
+
 /// The origin of a segment's statements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StatementsOrigin {
@@ -54,6 +57,8 @@ pub struct StatementsReading {
     pub(super) in_flight: Vec<InFlight>,
     /// The last known statement of each session, by slot and generation.
     pub(super) latest: HashMap<(u32, u32), StatementKey>,
+    /// The statements that sessions' caches have often, by slot and key: calls since they were flushed last.
+    pub(super) of_slots: HashMap<(u32, StatementKey), u64>,
     pub(super) capacity: u32,
     pub(super) entries: u32,
     pub(super) evicted: u64,
@@ -101,6 +106,17 @@ impl StatementsReading {
     pub fn in_flight_of(&self, slot: u32, generation: u32) -> Option<&InFlight> {
         let at = self.in_flight.binary_search_by_key(&slot, |f| f.slot).ok()?;
         self.in_flight.get(at).filter(|f| f.generation == generation)
+    }
+
+    /// The statements that clients sent often, and that are still in their sessions' caches: slot, key, and calls since
+    /// then. A session that executes many different statements flushes them early, and later calls count from zero.
+    pub fn of_slots(&self) -> impl Iterator<Item = (u32, &StatementKey, u64)> {
+        self.of_slots.iter().map(|((slot, key), calls)| (*slot, key, *calls))
+    }
+
+    /// Calls of this statement in the slot's cache; 0: few or none.
+    pub fn calls_of_slot(&self, slot: u32, key: &StatementKey) -> u64 {
+        self.of_slots.get(&(slot, *key)).copied().unwrap_or(0)
     }
 
     /// Start of the counts, ns since 1970: the last reset of all statements, or the creation of the segment in which
@@ -196,6 +212,7 @@ impl Segment {
             by_key: HashMap::new(),
             in_flight: Vec::new(),
             latest: HashMap::new(),
+            of_slots: HashMap::new(),
             text_bytes: 0,
             capacity: 0,
             entries: 0,
@@ -229,8 +246,13 @@ impl Segment {
 
         let second = 1.0 / self.clock.ticks_per_second();
         let mut statements = Vec::with_capacity(found.len());
+        let mut of_slots = HashMap::new();
         for (key, found) in found.drain() {
             let key = self.statement_key(key)?;
+            let often = found.cached.iter().filter(|copy| copy.sums.exec.count >= OFTEN);
+            of_slots.extend(
+                often.filter(|_| key.toplevel).map(|copy| ((copy.slot, key), copy.sums.exec.count)),
+            );
             let text = found.entry.as_ref().and_then(|entry| texts.remove(&entry.number));
             statements.push(self.statement(key, found, text, second)?);
         }
@@ -251,6 +273,7 @@ impl Segment {
             by_key,
             in_flight,
             latest,
+            of_slots,
             capacity: regions.table.count,
             entries,
             evicted: u64_at(&live, header::STATEMENTS_EVICTED),

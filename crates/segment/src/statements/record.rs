@@ -204,6 +204,7 @@ impl StatementsReading {
             by_key,
             in_flight: Vec::new(),
             latest: HashMap::new(),
+            of_slots: HashMap::new(),
             capacity: 0,
             entries: count,
             evicted: 0,

@@ -4,8 +4,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
+use std::time::Duration;
 
 use crate::doctor_planted::server;
+use crate::support::stopped::Stopped;
 use crate::support::{self, eventually, output, segment, start, tally};
 use scratch::Cluster;
 use serde_json::Value;
@@ -128,18 +130,50 @@ fn a_standby_that_is_not_connected() {
 }
 
 #[test]
+fn one_of_two_standbys_that_is_not_connected() {
+    let cluster = start(server().setting("synchronous_standby_names", "FIRST 2 (here, gone)"));
+    let folder = tempfile::tempdir().unwrap();
+    let connection = format!("{} application_name=here", cluster.connection_string());
+    let mut standby = std::process::Command::new(cluster.binaries().program("pg_receivewal"))
+        .args(["--synchronous", "--no-loop", "-d", &connection, "-D"])
+        .arg(folder.path())
+        .spawn()
+        .unwrap();
+    std::thread::scope(|scope| {
+        let _release = Release(&cluster);
+        scope.spawn(|| cluster.psql("create table t (n int)").unwrap());
+        let mut answer = Value::Null;
+        eventually("a commit waits for the other", || {
+            answer = examine(&cluster);
+            answer["diagnoses"][0]["text"].as_str().is_some_and(|it| it.contains("standby gone"))
+        });
+        let words = [
+            "No commit that waits for a standby has completed",
+            "standby gone, which is not connected",
+            "synchronous_standby_names = 'FIRST 1 (here)'",
+        ];
+        assert_first(&answer, "replication", &words);
+        cluster.psql("ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (here)'").unwrap();
+        cluster.psql("SELECT pg_reload_conf()").unwrap();
+    });
+    assert_ended(&cluster, "replication");
+    standby.kill().unwrap();
+    standby.wait().unwrap();
+}
+
+#[test]
 fn sessions_that_block_each_other() {
     let cluster = start(server().setting("deadlock_timeout", "10ms"));
     cluster.psql("create table account (id int primary key, n int); insert into account values (1, 0), (2, 0)").unwrap();
     // Both have changed their first row before either changes its second.
     let meet = Barrier::new(2);
-    let transfers = |first: i32, second: i32| {
+    let transfers = |first: i32, second: i32, sign: char| {
         let (cluster, meet) = (&cluster, &meet);
         move |stop: &AtomicBool| {
             let mut client = cluster.connect().unwrap();
             let mut last = false;
             while !last {
-                let change = |id: i32| format!("update account set n = n + 1 where id = {id}");
+                let change = |id: i32| format!("update account set n = n {sign} 1 where id = {id}");
                 client.batch_execute("begin").unwrap();
                 client.batch_execute(&change(first)).unwrap();
                 // Both leave after the same round: one decides, and the other reads that after the second meeting.
@@ -155,7 +189,7 @@ fn sessions_that_block_each_other() {
             }
         }
     };
-    let (one, other) = (transfers(1, 2), transfers(2, 1));
+    let (one, other) = (transfers(1, 2, '+'), transfers(2, 1, '-'));
     let answer = support::while_working(&[&one, &other], || {
         let mut answer = Value::Null;
         eventually("the server has counted deadlocks", || {
@@ -170,9 +204,14 @@ fn sessions_that_block_each_other() {
     });
     let all = answer["diagnoses"].as_array().unwrap();
     let deadlocks = all.iter().find(|diagnosis| diagnosis["rule"] == "deadlocks").unwrap();
-    for word in ["in database postgres", "update account set n", "40P01"] {
-        assert!(deadlocks.to_string().contains(word), "{word}: {answer:#}");
+    // Both sessions and both statements.
+    let text = deadlocks["text"].as_str().unwrap();
+    for word in
+        ["in database postgres: session ", ", and session ", "set n = n + $1", "set n = n - $1"]
+    {
+        assert!(text.contains(word), "{word}: {answer:#}");
     }
+    assert!(deadlocks.to_string().contains("40P01"), "{answer:#}");
 }
 
 /// Whether the two sessions of the test above end after this round.
@@ -278,4 +317,108 @@ fn lists_of_thousands_of_constants() {
         ];
         assert_first(&answer, "planning", &words);
     });
+}
+
+/// Runs the shell command of an advice that begins so, as a person would copy it.
+fn follow_in_shell(answer: &Value, begin: &str) {
+    let advice = answer["diagnoses"][0]["advice"].as_str().unwrap();
+    let at = advice.find(begin).unwrap_or_else(|| panic!("{begin}: {advice}"));
+    let command = advice[at..].split(". ").next().unwrap();
+    let status = std::process::Command::new("sh").args(["-c", command]).status().unwrap();
+    assert!(status.success(), "{command}");
+}
+
+#[test]
+fn a_stopped_session_that_others_wait_for() {
+    let cluster = start(server());
+    cluster.psql("create table t (n int); insert into t values (0)").unwrap();
+    let mut holder = cluster.connect().unwrap();
+    holder.batch_execute("begin; update t set n = 1").unwrap();
+    let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    std::thread::scope(|scope| {
+        // If a check fails, the process goes on and its session ends, so that the other one does.
+        let mut holder = holder;
+        let _stopped = Stopped::new(pid);
+        let waiter = scope.spawn(|| cluster.psql("set lock_timeout = '5min'; update t set n = 2"));
+        let mut answer = Value::Null;
+        eventually("the session knows for whom it waits", || {
+            answer = examine(&cluster);
+            answer["diagnoses"][0]["rule"] == "locks"
+        });
+        let words = [
+            &format!("1 session waits for session {pid} ("),
+            "whose process is stopped",
+            &format!("kill -CONT {pid}"),
+        ];
+        assert_first(&answer, "locks", &words);
+        let all = answer["diagnoses"].as_array().unwrap();
+        assert!(all.iter().all(|it| it["rule"] != "stopped-process"), "once: {answer:#}");
+        follow_in_shell(&answer, "kill -CONT");
+        holder.batch_execute("rollback").unwrap();
+        waiter.join().unwrap().unwrap();
+    });
+    assert_ended(&cluster, "locks");
+}
+
+#[test]
+fn a_checkpointer_that_is_stopped() {
+    let cluster = start(server());
+    let pid = "select pid from pg_stat_activity where backend_type = 'checkpointer'";
+    let pid: i32 = cluster.connect().unwrap().query_one(pid, &[]).unwrap().get(0);
+    let stopped = Stopped::new(pid);
+    let answer = examine(&cluster);
+    let words = [&format!("the checkpointer (process {pid})"), "is stopped (state T in ps)"];
+    assert_first(&answer, "stopped-process", &words);
+    follow_in_shell(&answer, "kill -CONT");
+    assert_ended(&cluster, "stopped-process");
+    drop(stopped);
+}
+
+#[test]
+fn one_statement_again_and_again_each_time_a_transaction() {
+    let cluster = start(server());
+    cluster.psql("create table item as select n as id, 'x' as name from generate_series(1, 1000) n; analyze item").unwrap();
+    let list = |stop: &AtomicBool| {
+        let mut client = cluster.connect().unwrap();
+        client.batch_execute("set application_name = 'django'").unwrap();
+        let mut id = 0;
+        while !stop.load(Ordering::Relaxed) {
+            client.simple_query("select id from item order by id limit 100").unwrap();
+            for _ in 0..100 {
+                id = id % 1000 + 1;
+                client.simple_query(&format!("select name from item where id = {id}")).unwrap();
+            }
+            // The client makes its page, and waits for the next request.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    support::while_working(&[&list], || {
+        let mut answer = Value::Null;
+        // A machine that is busy otherwise makes pauses within the bursts, too.
+        eventually("bursts are seen", || {
+            answer = examine(&cluster);
+            let all = answer["diagnoses"].as_array().unwrap();
+            all.iter().any(|it| it["rule"] == "many-small-statements")
+        });
+        let all = answer["diagnoses"].as_array().unwrap();
+        let chatty = all.iter().find(|it| it["rule"] == "many-small-statements").unwrap();
+        for word in [
+            "each a transaction of its own, session ",
+            "application django",
+            "select name from item where id = $1",
+        ] {
+            assert!(chatty["text"].as_str().unwrap().contains(word), "{word}: {answer:#}");
+        }
+    });
+    assert_ended(&cluster, "many-small-statements");
+}
+
+/// What the server refuses is silently left out, so a query with a mistake would only find nothing.
+#[test]
+fn the_server_accepts_every_query_about_conditions() {
+    let cluster = start(server());
+    for query in live::vacuum::queries() {
+        let query = query.replace("$1", "8");
+        cluster.psql(&query).unwrap_or_else(|error| panic!("{query}: {error}"));
+    }
 }

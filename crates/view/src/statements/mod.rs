@@ -24,7 +24,7 @@ pub use current::CurrentRow;
 pub use fields::FIELDS;
 pub use flood::Flood;
 pub use histogram::Bucket;
-pub use model::{StatementsTable, TableRow};
+pub use model::{SessionCalls, StatementsTable, TableRow};
 pub use page::{page, Section};
 pub use pane::{beginning, note, one_line, ordered, own, statements, table, with_whole_texts};
 pub use plans::PlanRow;
@@ -55,6 +55,20 @@ fn flood(statements: &segment::StatementsReading, evicted: u64) -> Option<Flood>
     });
     let recorded = statements.is_recorded().then_some(statements.statements().len() as u64);
     Flood::detect(texts, statements.entries(), statements.capacity(), evicted, recorded)
+}
+
+/// What sessions called since an earlier reading.
+fn of_sessions(
+    earlier: Option<&segment::StatementsReading>,
+    later: &segment::StatementsReading,
+) -> Vec<SessionCalls> {
+    let calls = |(slot, key, now): (u32, &StatementKey, u64)| {
+        let before = earlier.map_or(0, |earlier| earlier.calls_of_slot(slot, key));
+        // After a flush, the session began again at zero.
+        let calls = now.checked_sub(before).unwrap_or(now);
+        SessionCalls { slot, key: *key, calls }
+    };
+    later.of_slots().map(calls).filter(|it| it.calls > 0).collect()
 }
 
 impl StatementsTable {
@@ -92,6 +106,7 @@ impl StatementsTable {
                 .iter()
                 .map(|message| CurrentRow::from_in_flight(message, later))
                 .collect(),
+            of_sessions: of_sessions(earlier, later),
             plans: Vec::new(),
             source: Some(later.clone()),
         }

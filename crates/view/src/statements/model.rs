@@ -27,12 +27,26 @@ pub struct StatementsTable {
     pub rows: Vec<StatementFigures>,
     /// The statements that sessions are working for, by slot.
     pub current: Vec<CurrentRow>,
+    /// What sessions called often, as far as their own counts tell.
+    #[serde(skip)]
+    pub of_sessions: Vec<SessionCalls>,
     /// Their plans; empty if none were recorded, or if they were not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<PlanRow>,
     /// The readings from which these were computed.
     #[serde(skip)]
     pub source: Option<Arc<segment::StatementsReading>>,
+}
+
+/// Calls of a statement by one session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionCalls {
+    /// The session's slot.
+    pub slot: u32,
+    /// The statement.
+    pub key: segment::StatementKey,
+    /// Its calls, at least.
+    pub calls: u64,
 }
 
 /// The table of statements that all sessions share.

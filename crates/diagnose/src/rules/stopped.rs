@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Processes of the server that a signal has stopped (SIGSTOP, SIGTSTP): they keep all that they hold.
+
+use view::units::duration;
+use view::vacuum::{Condition, ConditionKind, POSTMASTER};
+
+use super::{ledger, locks, names};
+use crate::case::Case;
+use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+
+/// How to let a stopped process go on.
+pub(super) fn go_on(pid: i64) -> String {
+    format!(
+        "Let it go on, as the server's user or root: kill -CONT {pid}. Find out who stopped it."
+    )
+}
+
+/// The log collector, if it is stopped.
+pub(super) fn logger<'c>(case: &Case<'c>) -> Option<&'c Condition> {
+    case.conditions(ConditionKind::Stopped).find(|it| it.name.trim() == "logger")
+}
+
+/// Stopped processes that no other diagnosis names.
+pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
+    if case.conditions(ConditionKind::Stopped).next().is_none() {
+        return Vec::new();
+    }
+    let is_problem = |found: Vec<Diagnosis>| found.iter().any(|it| it.kind == Kind::Problem);
+    let root =
+        case.blocking.and_then(|forest| forest.roots.first()).map(|root| i64::from(root.pid));
+    let root = root.filter(|_| is_problem(locks::heavyweight(case)));
+    let logger = logger(case).map(|it| it.count).filter(|_| is_problem(ledger::log_pipe(case)));
+    let all = case.conditions(ConditionKind::Stopped);
+    let found: Vec<&Condition> =
+        all.filter(|it| ![root, logger].contains(&Some(it.count))).collect();
+    // What all others need comes before a session.
+    let is_session = |it: &&&Condition| {
+        case.live_sessions()
+            .any(|row| i64::from(row.pid) == it.count && row.kind == "client backend")
+    };
+    let Some(first) = found.iter().find(|it| !is_session(it)).or(found.first()) else {
+        return Vec::new();
+    };
+    let session = case.live_sessions().find(|row| i64::from(row.pid) == first.count);
+    let who = match session.filter(|row| row.kind == "client backend") {
+        Some(row) => format!("the process of {}", names::name(row)),
+        None => format!("the {} (process {})", first.name.trim(), first.count),
+    };
+    let since = session.map_or(String::new(), |row| {
+        format!(" It has been in {} for {}.", row.activity, duration(row.since_seconds))
+    });
+    let what = match first.name.as_str() {
+        POSTMASTER => "Nobody can connect while it is stopped.",
+        _ if session.is_some_and(|row| row.kind == "client backend") => {
+            "It keeps its locks, and vacuum keeps the rows that it could still see."
+        }
+        _ => "Its work waits, and so will those who wait for it.",
+    };
+    let others = found.iter().filter(|it| it.count != first.count);
+    let others: Vec<String> = others
+        .take(3)
+        .map(|it| format!("Process {} ({}) is stopped, too.", it.count, it.name.trim()))
+        .collect();
+    vec![Diagnosis {
+        rule: Rule::StoppedProcess,
+        kind: Kind::Problem,
+        text: format!("A process of the server is stopped (state T in ps): {who}."),
+        seconds: 0.0,
+        share: None,
+        evidence: [format!("{what}{since}")].into_iter().chain(others).collect(),
+        advice: go_on(first.count),
+        confidence: Confidence::Certain,
+        section: "ledger",
+        consequence_of: None,
+    }]
+}

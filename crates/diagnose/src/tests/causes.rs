@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Who or what caused it: sessions, processes, standbys and settings by name.
+
+use segment::interval::{Pauses, SessionRow};
+use view::deadlocks::{Deadlock, DeadlockSession};
+use view::statements::SessionCalls;
+use view::vacuum::{Condition, ConditionKind};
+
+use super::rules::{case, full_scan, interval, rules};
+use super::*;
+
+fn condition(kind: ConditionKind, name: &str, state: &str, count: i64, bytes: i64) -> Condition {
+    let (name, state) = (name.to_owned(), state.to_owned());
+    Condition { kind, name, database: None, state, count, bytes, seconds: None }
+}
+
+fn conditions(all: &[Condition]) -> Vacuum {
+    Vacuum { conditions: all.to_vec(), ..Vacuum::default() }
+}
+
+fn session(pid: i32) -> SessionRow {
+    let all = view::sample::interval().sessions.into_iter();
+    SessionRow { pid, ..all.into_iter().find(|row| row.kind == "client backend").unwrap() }
+}
+
+#[test]
+fn a_deadlock_has_two_sessions_and_two_statements() {
+    let interval = interval(&[("execute::cpu", 9, 1.0)]);
+    let deadlock = |ago: f64, statements: [i64; 2]| {
+        let of = |pid: i32, id: i64| DeadlockSession {
+            pid,
+            name: format!("session {pid} (app, joe@shop)"),
+            queryid: Some(id),
+        };
+        let [one, other] = statements;
+        Deadlock { time: Some(interval.time - ago), cancelled: of(7, one), other: of(8, other) }
+    };
+    let mut statements = full_scan(0.1);
+    statements.rows[0].queryid = Some(11);
+    let texts = |known: &[Deadlock], counted: i64| {
+        let mut counts = condition(ConditionKind::Deadlocks, "", "", counted, 0);
+        counts.database = Some("shop".into());
+        let vacuum = conditions(if counted > 0 { std::slice::from_ref(&counts) } else { &[] });
+        let case = Case {
+            known_deadlocks: known,
+            statements: Some(&statements),
+            vacuum: Some(&vacuum),
+            ..case(&interval)
+        };
+        let found = diagnose(&case);
+        assert!(found.iter().all(|it| it.rule == Rule::Deadlocks), "{found:?}");
+        found.into_iter().map(|it| (it.text, it.evidence.join(" "))).collect::<Vec<_>>()
+    };
+    assert!(texts(&[deadlock(11.0, [11, 22])], 0).is_empty(), "before the interval");
+    let one = texts(&[deadlock(5.0, [11, 22])], 0).remove(0);
+    let begin = "A deadlock occurred in database shop: session 7 (app, joe@shop) in statement 11 (";
+    assert!(one.0.starts_with(begin), "{}", one.0);
+    assert!(one.0.ends_with("), and session 8 (app, joe@shop) in statement 22."), "{}", one.0);
+    assert!(one.1.contains("the server cancelled session 7."), "{}", one.1);
+    // Whoever was cancelled; the pair that met most often; the server has counted more than events are left.
+    let several = [deadlock(5.0, [22, 11]), deadlock(4.0, [3, 4]), deadlock(3.0, [11, 22])];
+    let several = texts(&several, 12).remove(0);
+    assert!(
+        several.0.starts_with("12 deadlocks occurred in database shop: session 7 "),
+        "{}",
+        several.0
+    );
+    assert!(several.1.contains("2 of the 3 whose statements are known"), "{}", several.1);
+}
+
+/// Bursts of one session, with 1,000 commands.
+fn bursts(pauses: Pauses, calls: u64) -> Vec<Diagnosis> {
+    let mut interval = interval(&[("execute::cpu", 1000, 0.5)]);
+    interval.sessions = vec![SessionRow {
+        commands: 1000,
+        busy_seconds: 0.5,
+        slot: 3,
+        pauses: Some(pauses),
+        ..session(7)
+    }];
+    let mut statements = full_scan(0.1);
+    statements.rows[0].query = Some("SELECT name FROM item WHERE id = $1".into());
+    statements.of_sessions = vec![
+        SessionCalls { slot: 4, key: statements.rows[0].key, calls: 5000 },
+        SessionCalls { slot: 3, key: statements.rows[0].key, calls },
+    ];
+    diagnose(&Case { statements: Some(&statements), ..case(&interval) })
+}
+
+#[test]
+fn a_statement_in_bursts_is_that_sessions_own() {
+    let django = Pauses { short: 990, short_seconds: 0.5, long: 10, long_seconds: 2.0, middle: 3 };
+    let found = bursts(django, 980);
+    let text = "In bursts of 99 commands, each a transaction of its own, session 7 (application pgbench, user alice, database \
+                shop, client 10.0.0.5) sends one statement again and again, 980 times in 10 s: statement ";
+    assert_eq!(rules(&found), [Rule::ManySmallStatements]);
+    assert!(found[0].text.starts_with(text), "{}", found[0].text);
+    assert_eq!(found[0].seconds, 1.0);
+    // Another session's calls are not its own, and many statements are no habit that one statement would end.
+    assert_eq!(bursts(django, 1200), []);
+    assert_eq!(bursts(django, 399), []);
+    // Commands at random times, one command a request, a load without pauses, and two bursts in ten seconds.
+    for healthy in [
+        Pauses { middle: 21, ..django },
+        Pauses { short: 299, ..django },
+        Pauses { long: 0, long_seconds: 0.0, ..django },
+        Pauses { long: 2, ..django },
+        Pauses { short_seconds: 4.8, ..django },
+    ] {
+        assert_eq!(bursts(healthy, 980), [], "{healthy:?}");
+    }
+}
+
+#[test]
+fn a_stopped_process_is_named_once_and_where_it_is_the_cause() {
+    let stopped = |name: &str, pid| condition(ConditionKind::Stopped, name, "", pid, 0);
+    let mut quiet = interval(&[]);
+    quiet.sessions = vec![SessionRow { activity: "cpu".into(), since_seconds: 9.0, ..session(7) }];
+    let vacuum = conditions(&[stopped("joe shop [local] SELECT", 7), stopped("checkpointer ", 20)]);
+    let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&quiet) });
+    assert_eq!(
+        found[0].text,
+        "A process of the server is stopped (state T in ps): the checkpointer (process 20)."
+    );
+    assert!(found[0].advice.contains("kill -CONT 20."), "{}", found[0].advice);
+    assert!(found[0].evidence.join(" ").contains("Process 7 (joe shop"), "{:?}", found[0]);
+    let vacuum = conditions(&[stopped("joe shop [local] SELECT", 7)]);
+    let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&quiet) });
+    assert!(
+        found[0].text.contains("the process of session 7 (application pgbench"),
+        "{:?}",
+        found[0]
+    );
+    assert!(found[0].evidence[0].ends_with("It has been in cpu for 9 s."), "{:?}", found[0]);
+    // The session that others wait for.
+    let forest = view::sample::blocking();
+    let vacuum = conditions(&[stopped("joe shop [local] idle in transaction", 4304)]);
+    let waits = interval(&[("execute::wait::Lock:tuple", 3, 6.0)]);
+    let case_of = |vacuum| Case { vacuum: Some(vacuum), blocking: Some(&forest), ..case(&waits) };
+    let found = diagnose(&case_of(&vacuum));
+    assert_eq!(rules(&found), [Rule::Locks]);
+    assert!(found[0].text.ends_with("whose process is stopped (state T in ps)."), "{:?}", found[0]);
+    assert!(found[0].advice.contains("kill -CONT 4304."), "{:?}", found[0]);
+    // The log collector.
+    let vacuum = conditions(&[stopped("logger ", 30)]);
+    let log = interval(&[("execute::wait::Call:log_pipe", 100, 8.0)]);
+    let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&log) });
+    assert_eq!(rules(&found), [Rule::LogPipe]);
+    assert!(found[0].text.contains("the log collector (process 30) is stopped"), "{:?}", found[0]);
+    assert!(found[0].advice.contains("kill -CONT 30."), "{:?}", found[0]);
+}
+
+#[test]
+fn the_size_of_the_wal_is_raised_from_what_it_is() {
+    const MB: i64 = 1 << 20;
+    let mut statements = full_scan(0.1);
+    let interval = interval(&[("execute::cpu", 9, 1.0)]);
+    let checkpoints = [ended(&interval, checkpoint("wal", 5.0))];
+    let mut advice = |megabytes: u64, setting: Option<(&str, i64)>| {
+        statements.rows[0].counters.wal.bytes = megabytes << 20;
+        let setting = setting.map(|(state, mb)| {
+            condition(ConditionKind::Setting, "max_wal_size", state, 0, mb * MB)
+        });
+        let vacuum = conditions(setting.as_slice());
+        let case = Case {
+            statements: Some(&statements),
+            checkpoints: &checkpoints,
+            vacuum: Some(&vacuum),
+            ..case(&interval)
+        };
+        diagnose(&case).into_iter().find(|it| it.rule == Rule::Checkpoints).unwrap().advice
+    };
+    // 10 MB/s for five minutes, 1.9 times.
+    let set = "ALTER SYSTEM SET max_wal_size = '6GB'; SELECT pg_reload_conf()";
+    assert!(advice(100, None).starts_with(&format!("{set}. That is enough")));
+    assert!(advice(100, Some(("1GB", 1024))).starts_with(&format!("{set} (it is 1GB). That")));
+    let raised = advice(100, Some(("8GB", 8192)));
+    assert!(raised.starts_with("max_wal_size is 8GB now, enough for"), "{raised}");
+    assert!(!raised.contains("ALTER SYSTEM"), "{raised}");
+    // The rate is not known: 5 s of WAL fit.
+    let set = "ALTER SYSTEM SET max_wal_size = '4GB'; SELECT pg_reload_conf() (it is 64MB).";
+    assert!(advice(0, Some(("64MB", 64))).starts_with(set));
+    assert!(advice(0, None).starts_with("Raise max_wal_size to 60 times its size."));
+}
+
+#[test]
+fn of_several_standbys_the_one_that_is_not_connected_is_named() {
+    let mut waits = interval(&[("commit::wait::IPC:SyncRep", 0, 8.0)]);
+    waits.sessions =
+        vec![SessionRow { activity: "IPC:SyncRep".into(), since_seconds: 90.0, ..session(7) }];
+    let found = |setting: &str| {
+        let standby =
+            |name: &str, state, pid| condition(ConditionKind::Standby, name, state, pid, 0);
+        let vacuum = conditions(&[
+            standby(setting, "setting", 0),
+            standby("A", "sync, streaming", 40),
+            standby("c", "potential, streaming", 41),
+        ]);
+        diagnose(&Case { vacuum: Some(&vacuum), ..case(&waits) }).remove(0)
+    };
+    let lacks = found("FIRST 3 (a, b, c)");
+    let text = "No commit that waits for a standby has completed for 90 s: all wait for standby b, which is not connected \
+                (synchronous_standby_names = 'FIRST 3 (a, b, c)')";
+    assert!(lacks.text.starts_with(text), "{}", lacks.text);
+    let release = "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 2 (\"A\", c)'; SELECT pg_reload_conf()";
+    assert!(lacks.advice.contains(release), "{}", lacks.advice);
+    let slow = found("FIRST 2 (a, b, c)");
+    assert!(slow.text.contains("all wait for standby A (walsender 40)"), "{}", slow.text);
+    assert!(slow.advice.contains("synchronous_standby_names = ''"), "{}", slow.advice);
+}
+
+#[test]
+fn a_table_that_throttles_its_own_vacuum_is_told_apart() {
+    let advice = |state: &str| {
+        let worker = Condition {
+            database: Some("shop".into()),
+            seconds: Some(700.0),
+            ..condition(ConditionKind::Throttled, "orders", state, 50, 40_000)
+        };
+        let vacuum = Vacuum { conditions: vec![worker], ..dead_rows() };
+        let interval = interval(&[]);
+        let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&interval) });
+        found.into_iter().find(|it| it.rule == Rule::VacuumThrottled).unwrap().advice
+    };
+    let server = "autovacuum_vacuum_cost_delay = 2ms, autovacuum_vacuum_cost_limit = 200";
+    assert!(advice(server).starts_with("Let it work faster: ALTER SYSTEM SET"));
+    let table =
+        "autovacuum_vacuum_cost_delay = 100 of the table, autovacuum_vacuum_cost_limit = 200";
+    let reset = "Its table has settings of its own: ALTER TABLE orders RESET (autovacuum_vacuum_cost_delay, ";
+    assert!(advice(table).starts_with(reset), "{}", advice(table));
+}
+
+/// 64 clients change one row, or queue for it while they hold another; or eight rows, each held for long.
+#[test]
+fn a_hot_row_is_a_limit_however_many_wait_for_it() {
+    let waits = |ended, seconds| interval(&[("execute::wait::Lock:transactionid", ended, seconds)]);
+    let hot = waits(6000, 600.0);
+    assert_eq!((rules(&diagnose(&case(&hot))), limits(&case(&hot))), (vec![], vec![Rule::Locks]));
+    let held = waits(800, 80.0);
+    let mut forest = view::sample::blocking();
+    forest.roots = vec![view::blocking::Party { waiters: 1, ..Default::default() }; 8];
+    let found = diagnose(&Case { blocking: Some(&forest), ..case(&held) });
+    assert_eq!(rules(&found), [Rule::Locks]);
+}
+
+#[test]
+fn the_sequence_whose_page_sessions_queue_for_is_named() {
+    let found_in = |activity: &str, query: &str, owner: &str, count: i64| {
+        let waits = interval(&[(&format!("execute::wait::{activity}"), 100, 6.0)]);
+        let mut statements = view::sample::statements();
+        statements.rows.truncate(1);
+        let row = &mut statements.rows[0];
+        (row.calls, row.query, row.database) = (1000, Some(query.into()), "shop".into());
+        row.activities.truncate(1);
+        (row.activities[0].activity, row.activities[0].seconds) = (activity.into(), 5.0);
+        let mut sequence = condition(ConditionKind::Sequence, "order_id_seq", owner, count, 0);
+        sequence.database = Some("shop".into());
+        let vacuum = conditions(&[sequence]);
+        let case = Case { statements: Some(&statements), vacuum: Some(&vacuum), ..case(&waits) };
+        let all = diagnose(&case);
+        all.into_iter().find(|it| it.rule == Rule::LightweightLocks).unwrap()
+    };
+    let found = |query: &str, owner: &str, count: i64| {
+        found_in("LWLock:BufferContent", query, owner, count)
+    };
+    let latest = found_in("Buffer:BufferExclusive", "SELECT nextval($1)", "", 900);
+    let named = found("SELECT nextval($1)", "", 900);
+    assert_eq!(latest.text, named.text);
+    let text = "Sessions queue for the page of sequence order_id_seq of database shop (lightweight lock BufferContent) ";
+    assert!(named.text.starts_with(text), "{}", named.text);
+    assert!(named.advice.starts_with("ALTER SEQUENCE order_id_seq CACHE 100 (in database shop)"));
+    assert!(found("INSERT INTO orders (n) VALUES ($1)", "orders", 900).text.contains("sequence"));
+    for (query, owner, count) in [
+        ("SELECT nextval($1)", "", 499),
+        ("UPDATE orders SET n = n + 1", "orders", 900),
+        ("INSERT INTO others (n) VALUES ($1)", "orders", 900),
+    ] {
+        assert!(!found(query, owner, count).text.contains("sequence"), "{query}");
+    }
+}
