@@ -376,6 +376,9 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     let session = case.live_sessions().find(|it| it.slot == oldest.slot);
     let who = session.map_or_else(|| format!("session {}", oldest.pid), name);
     let id = oldest.queryid.map_or(String::new(), |id| format!("statement {id} "));
+    // Those that the sentences name.
+    let cancel: Vec<String> =
+        rows.iter().take(4).map(|row| format!("pg_cancel_backend({})", row.pid)).collect();
     let mut evidence = vec![format!("So far its time is: {}, in per cent.", oldest.shares())];
     evidence.extend(rows.iter().skip(1).take(3).map(|row| {
         format!("Session {} has been running {} for {}.", row.pid, text(row), duration(row.seconds))
@@ -393,8 +396,9 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
         evidence,
         advice: format!(
             "Compare its plan (EXPLAIN without ANALYZE) with what it should read: a join without a condition, or an estimate \
-             from stale statistics (ANALYZE), may make it endless. To end it: SELECT pg_cancel_backend({}).",
-            oldest.pid
+             from stale statistics (ANALYZE), may make it endless. To end {}: SELECT {}.",
+            if rows.len() == 1 { "it" } else { "them" },
+            cancel.join(", ")
         ),
         confidence: Confidence::Possible,
         section: "statements",
