@@ -206,6 +206,16 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
+/// Time in which it is executed: by its session, whose phase in a simple query is that of the whole message, and by parallel
+/// workers, whose phase is always this one.
+fn executing(row: &StatementFigures) -> f64 {
+    let of_phase = |phase: &str| -> f64 {
+        row.activities.iter().filter(|a| &*a.phase == phase).map(|a| a.seconds).sum()
+    };
+    let own = row.execution.seconds;
+    own.max(of_phase("execute") + own.min(of_phase("simple query")))
+}
+
 /// Parsing and planning take longer than executing.
 ///
 /// A simple query's parse analysis is in none of its counters: it is what is left of the message's time.
@@ -225,8 +235,7 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
         0 => {
             // A statement waits for its tables' locks in parse analysis.
             let locks = row.split.class(WaitClass::Lock);
-            let rest =
-                row.seconds - row.execution.seconds - compiling(row) - unfinished(row) - locks;
+            let rest = row.seconds - executing(row) - compiling(row) - unfinished(row) - locks;
             rest.max(row.planning.seconds)
         }
         _ => row.planning.seconds,

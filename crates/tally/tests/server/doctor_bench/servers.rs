@@ -69,7 +69,7 @@ impl Server {
             Profile::ThrottledVacuum => on_disk()
                 .setting("autovacuum_naptime", "1s")
                 .setting("autovacuum_vacuum_cost_delay", "100ms")
-                .setting("autovacuum_vacuum_cost_limit", if severe { "10" } else { "30" }),
+                .setting("autovacuum_vacuum_cost_limit", if severe { "10" } else { "5" }),
             Profile::InMemory => common(tally(plain())).setting("wal_init_zero", "off"),
             Profile::Old => return Some(Server::old(on_disk(), severe)),
             Profile::LogCollector => on_disk().setting("logging_collector", "on"),
