@@ -217,6 +217,7 @@ fn ask(access: Access) -> Option<Receiver<Option<Vacuum>>> {
 
 fn of_server(access: &Access) -> Option<Vacuum> {
     let mut first = connect(access, "postgres")?;
+    let asked = Instant::now();
     let holders = first.query(HOLDERS, &[]).ok()?;
     let holder = |row: &pq::Row| -> Result<Holder, pq::Error> {
         Ok(Holder {
@@ -239,11 +240,19 @@ fn of_server(access: &Access) -> Option<Vacuum> {
     let mut tables: Vec<Table> = Vec::new();
     for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
         let Some(mut client) = connect(access, &database) else { continue };
-        tables.extend(of_database(&mut client, &database).unwrap_or_default());
+        let found = of_database(&mut client, &database).unwrap_or_default();
+        tables.extend(found.into_iter().map(|table| as_of(table, asked.elapsed())));
         conditions.extend(self::conditions(&mut client, &CONDITIONS_OF_DATABASE));
     }
     tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
     Some(Vacuum { tables, holders, conditions })
+}
+
+/// The table as it was this long ago. Whoever holds rows back was asked for earlier: on a busy machine, a transaction older than
+/// the last vacuum would seem to be younger.
+fn as_of(table: Table, ago: Duration) -> Table {
+    let vacuumed = table.vacuumed_seconds_ago.map(|it| (it - ago.as_secs_f64()).max(0.0));
+    Table { vacuumed_seconds_ago: vacuumed, ..table }
 }
 
 /// Those that the server tells us.
@@ -296,4 +305,27 @@ fn of_database(client: &mut Client, database: &str) -> Option<Vec<Table>> {
         })
     };
     rows.iter().map(table).collect::<Result<_, _>>().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_a_vacuum_is_as_of_the_time_of_the_ages_of_transactions() {
+        let table = |vacuumed_seconds_ago| Table {
+            database: "shop".into(),
+            name: "orders".into(),
+            live_rows: 1,
+            dead_rows: 1,
+            threshold: 1.0,
+            autovacuum_off: false,
+            vacuumed_seconds_ago,
+        };
+        let ago = |seconds| as_of(table(seconds), Duration::from_millis(1500)).vacuumed_seconds_ago;
+        // The transaction was 15.3 s old when the holders were read, and the table was vacuumed 0.3 s after it began.
+        assert_eq!(ago(Some(16.5)), Some(15.0));
+        assert_eq!(ago(Some(1.0)), Some(0.0));
+        assert_eq!(ago(None), None);
+    }
 }
