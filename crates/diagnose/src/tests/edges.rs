@@ -317,7 +317,7 @@ fn the_time_of_parallel_workers_is_no_planning() {
     };
     assert_eq!(found("simple query", 3.0), []);
     assert_eq!(found("execute", 3.0), []);
-    assert_eq!(found("parse", 3.0), []);
+    assert_eq!(found("parse", 3.0), [Rule::Planning]);
 }
 
 #[test]
