@@ -300,6 +300,7 @@ fn ask(access: Option<Access>, scans: WholeScans, stopped: Vec<Condition>) -> Op
 
 fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
     let mut first = connect(access, "postgres")?;
+    let asked = Instant::now();
     let holders = first.query(HOLDERS, &[]).ok()?;
     let holder = |row: &pq::Row| -> Result<Holder, pq::Error> {
         Ok(Holder {
@@ -320,12 +321,20 @@ fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
     let mut tables: Vec<Table> = Vec::new();
     for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
         let Some(mut client) = connect(access, &database) else { continue };
-        tables.extend(of_database(&mut client, &database).unwrap_or_default());
+        let behind = of_database(&mut client, &database).unwrap_or_default();
+        tables.extend(behind.into_iter().map(|table| as_of(table, asked.elapsed())));
         found.extend(conditions(&mut client, &CONDITIONS_OF_DATABASE));
     }
     found.extend(indexes::conditions(access, &mut first, scans));
     tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
     Some(Vacuum { tables, holders, conditions: found })
+}
+
+/// The table as it was this long ago. Whoever holds rows back was asked for earlier: on a busy machine, a transaction older than
+/// the last vacuum would seem to be younger.
+fn as_of(table: Table, ago: Duration) -> Table {
+    let vacuumed = table.vacuumed_seconds_ago.map(|age| (age - ago.as_secs_f64()).max(0.0));
+    Table { vacuumed_seconds_ago: vacuumed, ..table }
 }
 
 /// Bytes free where the WAL is, if the server tells us the place and it is on this machine.
@@ -350,4 +359,27 @@ fn of_database(client: &mut Client, database: &str) -> Option<Vec<Table>> {
         })
     };
     rows.iter().map(table).collect::<Result<_, _>>().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_a_vacuum_is_as_of_the_time_of_the_ages_of_transactions() {
+        let table = |vacuumed_seconds_ago| Table {
+            database: "shop".into(),
+            name: "orders".into(),
+            live_rows: 1,
+            dead_rows: 1,
+            threshold: 1.0,
+            autovacuum_off: false,
+            vacuumed_seconds_ago,
+        };
+        let ago = |seconds| as_of(table(seconds), Duration::from_millis(1500)).vacuumed_seconds_ago;
+        // The transaction was 15.3 s old when the holders were read, and the table was vacuumed 0.3 s after it began.
+        assert_eq!(ago(Some(16.5)), Some(15.0));
+        assert_eq!(ago(Some(1.0)), Some(0.0));
+        assert_eq!(ago(None), None);
+    }
 }

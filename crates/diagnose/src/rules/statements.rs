@@ -115,6 +115,16 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
+/// Time in which it is executed: by its session, whose phase in a simple query is that of the whole message, and by parallel
+/// workers, whose phase is always this one.
+fn executing(row: &StatementFigures) -> f64 {
+    let of_phase = |phase: &str| -> f64 {
+        row.activities.iter().filter(|a| &*a.phase == phase).map(|a| a.seconds).sum()
+    };
+    let own = row.execution.seconds;
+    own.max(of_phase("execute") + own.min(of_phase("simple query")))
+}
+
 /// Parsing and planning take longer than executing.
 ///
 /// A simple query's parse analysis is in none of its counters: it is what is left of the message's time.
@@ -134,8 +144,7 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
         0 => {
             // A statement waits for its tables' locks in parse analysis.
             let locks = row.split.class(WaitClass::Lock);
-            let rest =
-                row.seconds - row.execution.seconds - compiling(row) - unfinished(row) - locks;
+            let rest = row.seconds - executing(row) - compiling(row) - unfinished(row) - locks;
             rest.max(row.planning.seconds)
         }
         _ => row.planning.seconds,
@@ -285,6 +294,9 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     let session = case.live_sessions().find(|it| it.slot == oldest.slot);
     let who = session.map_or_else(|| format!("session {}", oldest.pid), name);
     let id = oldest.queryid.map_or(String::new(), |id| format!("statement {id} "));
+    // Those that the sentences name.
+    let cancel: Vec<String> =
+        rows.iter().take(4).map(|row| format!("pg_cancel_backend({})", row.pid)).collect();
     let mut evidence = vec![format!("So far its time is: {}, in per cent.", oldest.shares())];
     evidence.extend(rows.iter().skip(1).take(3).map(|row| {
         format!("Session {} has been running {} for {}.", row.pid, text(row), duration(row.seconds))
@@ -302,8 +314,9 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
         evidence,
         advice: format!(
             "Compare its plan (EXPLAIN without ANALYZE) with what it should read: a join without a condition, or an estimate \
-             from stale statistics (ANALYZE), may make it endless. To end it: SELECT pg_cancel_backend({}).",
-            oldest.pid
+             from stale statistics (ANALYZE), may make it endless. To end {}: SELECT {}.",
+            if rows.len() == 1 { "it" } else { "them" },
+            cancel.join(", ")
         ),
         confidence: Confidence::Possible,
         section: "statements",

@@ -33,6 +33,7 @@ mod detours;
 mod diff;
 mod diff_measured;
 mod doctor;
+mod doctor_bench;
 mod doctor_conditions;
 mod doctor_indexes;
 mod doctor_planted;

@@ -198,17 +198,27 @@ pub fn record(
     Fixture { folder }
 }
 
+/// The journals of a recording.
+fn journals(recording: &Path, about: &About) -> Vec<PathBuf> {
+    let journals = recording.join(format!("journal/host={}", about.host));
+    let logs = |entry: std::io::Result<std::fs::DirEntry>| {
+        Some(entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "log"))
+    };
+    std::fs::read_dir(journals).unwrap().filter_map(logs).collect()
+}
+
+/// Whether a recording that a killed recorder has left can be written: it lies within a minute.
+pub fn fits(recording: &Path) -> bool {
+    let about = About::read(recording).unwrap();
+    journals(recording, &about).len() == 1 && !recording.join("frames").exists()
+}
+
 /// Packs the files of a recorder that was killed. The recording is of this server.
 pub fn write(name: &str, recording: &Path, cluster: &Cluster) {
     let about = About::read(recording).unwrap();
     let server = cluster.dir().to_str().unwrap();
     let replace = |text: &str| text.replace(server, DIRECTORY).replace(&about.host, HOST);
-    let journals = recording.join(format!("journal/host={}", about.host));
-    let logs = |entry: std::io::Result<std::fs::DirEntry>| {
-        Some(entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-    };
-    let logs: Vec<PathBuf> = std::fs::read_dir(journals).unwrap().filter_map(logs).collect();
+    let logs = journals(recording, &about);
     assert_eq!(logs.len(), 1, "{name} has one journal");
     assert!(!recording.join("frames").exists(), "{name} is in its journal alone");
     std::fs::create_dir_all(folder()).unwrap();
