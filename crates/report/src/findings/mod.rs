@@ -3,6 +3,7 @@
 
 mod change;
 mod finding;
+mod remedy;
 mod storage;
 
 use std::iter;
@@ -10,6 +11,7 @@ use std::iter;
 use segment::interval::{AccountRow, Interval};
 use segment::Level;
 
+use super::load::OTHERS;
 use super::material::{Blocker, Material};
 use super::point::{Figures, Point};
 use super::tables::checkpoints;
@@ -17,8 +19,9 @@ use change::{step, Sample, Step};
 use diagnose::{diagnose, Case, Diagnosis, Findings, Rule, HEALTHY};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
+use remedy::remedy;
 use view::document::time;
-use view::document::Finding;
+use view::document::{Finding, Verdict, Weight};
 use view::headline;
 use view::locks;
 use view::units::{count, duration, percent, two};
@@ -47,6 +50,21 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(super::client::finding(material));
     findings.extend(storage::findings(material, zone));
     findings
+}
+
+/// The worst problem or, without one, that nothing is wrong and what bounds the load.
+pub fn verdict(material: &Material) -> Verdict {
+    let found = diagnosed(material);
+    if let Some(worst) = found.problems.first() {
+        let text = match found.problems.len() - 1 {
+            0 => worst.headline(),
+            1 => format!("{} 1 more problem is below.", ended(worst.headline())),
+            more => format!("{} {more} more problems are below.", ended(worst.headline())),
+        };
+        return Verdict { weight: Weight::Warning, text };
+    }
+    let limit = found.limits.first().map(|limit| format!(" {}", limit.headline()));
+    Verdict { weight: Weight::Note, text: format!("{HEALTHY}{}", limit.unwrap_or_default()) }
 }
 
 /// What is wrong, and what bounds the load.
@@ -81,11 +99,12 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         return iter::once(note("ledger", HEALTHY.into())).chain(limits).collect();
     }
     let finding = |diagnosis: Diagnosis| {
-        let mut details = diagnosis.details();
+        let mut details = diagnosis.evidence.clone();
         if let Some(blocker) = blocker.filter(|_| diagnosis.rule == Rule::Locks) {
             details.insert(0, when(blocker, zone));
         }
-        Finding { details, ..warning(diagnosis.section, diagnosis.headline()) }
+        let remedy = Some(remedy(&diagnosis.advice, diagnosis.confidence.name()));
+        Finding { remedy, details, ..warning(diagnosis.section, diagnosis.headline()) }
     };
     found.problems.into_iter().map(finding).chain(limits.collect::<Vec<_>>()).collect()
 }
@@ -101,6 +120,14 @@ fn when(blocker: &Blocker, zone: &TimeZone) -> String {
         time(blocker.to, zone),
         duration(blocker.waiting_seconds)
     )
+}
+
+/// A sentence with its full stop.
+fn ended(text: String) -> String {
+    if text.ends_with(['.', '!', '?']) {
+        return text;
+    }
+    text + "."
 }
 
 /// Turns a text that starts in lower case into a sentence.
@@ -215,7 +242,11 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
             }
             _ => String::new(),
         };
-        format!("; the machine used {} CPUs{full}", two(busy.min(cores)))
+        format!(
+            "; the machine used {} CPUs{full}{}",
+            two(busy.min(cores)),
+            others(busy, mean, cores)
+        )
     });
     let cores_text = if interval.cores == 1 { "the only core" } else { "cores" };
     let of = if interval.cores == 1 {
@@ -236,6 +267,18 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
         format!("CPU demand of sessions: mean {} of {of}, max {}{machine}.", two(mean), two(most));
     let weigh = if full >= WORTH { warning } else { note };
     Some(weigh("processors", text))
+}
+
+/// Who uses the CPUs that the sessions do not: the sessions cannot have used more than they needed.
+fn others(busy: f64, needed: f64, cores: f64) -> String {
+    let others = busy.min(cores) - needed.min(cores);
+    if others < OTHERS * cores {
+        return String::new();
+    }
+    format!(
+        ", at least {} of them for other processes (clients on this machine, or other programs)",
+        two(others)
+    )
 }
 
 fn step_words(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {
