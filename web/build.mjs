@@ -48,7 +48,7 @@ async function bundle(entry) {
     return outputFiles[0].text.trim();
 }
 
-/** The palette's colours as variables of the style sheet, so that they are defined once. */
+/** The palette's colours, and the ink on each, as variables of the style sheet, so that they are defined once. */
 async function classColours() {
     const { outputFiles } = await build({
         entryPoints: [`${here}/src/look/palette.ts`],
@@ -56,10 +56,16 @@ async function classColours() {
         write: false,
         format: "esm",
     });
-    const { CLASSES, shade } = await import(
+    const { CLASSES, inkOn, shade } = await import(
         `data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`
     );
-    const variables = (theme) => CLASSES.map((one) => `--${one}:${shade(one, 0, 1, theme)}`).join(";");
+    const pair = (name, colour) => `--${name}:${colour};--on-${name}:${inkOn(colour)}`;
+    // The second shade is for the kernel's code.
+    const variables = (theme) =>
+        CLASSES.flatMap((one) => [
+            pair(one, shade(one, 0, 1, theme)),
+            pair(`${one}-2`, shade(one, 1, 2, theme)),
+        ]).join(";");
     return `:root{${variables("light")}}${inDark(variables("dark"))}`;
 }
 

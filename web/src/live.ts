@@ -4,19 +4,20 @@
  * has no element for, the page is reloaded.
  */
 import { element } from "./dom";
+import { rewriteFindings } from "./findings";
 import type { Fact, Report } from "./model";
 
 /** Minimum time between reloads, in ms. */
 const RELOAD_PAUSE = 5000;
 
 /** Updates the page's text. Returns false if the report has parts that the page has no element for. */
-export function rewrite(report: Report): boolean {
+export function rewrite(report: Report, before: Report): boolean {
     document.title = report.title;
     const head = document.querySelector("#head h1");
     if (head) head.textContent = report.title;
     facts("#load", report.load);
     facts("#facts", report.measured.facts);
-    findings(report);
+    rewriteFindings(report, before);
     for (const { id, text } of report.texts) {
         const pre = document.querySelector(`#text-${CSS.escape(id)} pre`);
         if (pre && pre.textContent !== text) pre.textContent = text;
@@ -34,20 +35,6 @@ function facts(list: string, facts: readonly Fact[]): void {
     document
         .querySelector(list)
         ?.replaceChildren(...facts.flatMap(({ name, text }) => [element("dt", {}, name), element("dd", {}, text)]));
-}
-
-function findings(report: Report): void {
-    const titles = new Map(report.sections.map(({ id, title }) => [id, title]));
-    const list = document.querySelector("#findings ul");
-    list?.replaceChildren(
-        ...report.findings.map(({ section, weight, text, details }) => {
-            const title = titles.get(section);
-            const link = title === undefined ? null : element("a", { href: `#${section}` }, title);
-            const sentences = details?.map((detail) => element("li", {}, detail));
-            const more = sentences === undefined ? null : element("ul", {}, ...sentences);
-            return element("li", { class: weight }, link, " ", element("span", {}, text), more);
-        }),
-    );
 }
 
 /** Reloads the page, unless its reader has zoomed, has selected text or is typing. */

@@ -16,7 +16,13 @@ performance.mark("pgtally-begin");
 try {
     const source = embedded();
     const page = new Page(source.first);
-    source.follow((report) => page.update(report), showError);
+    source.follow(
+        (report) => page.update(report),
+        (why) => {
+            showError(why);
+            page.setLost(why !== null);
+        },
+    );
 } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     showError(`${why} The tables below are complete; the charts are missing.`);

@@ -14,6 +14,7 @@ export interface Report {
     readonly format: string;
     readonly version: number;
     readonly title: string;
+    readonly made: { readonly time: number };
     readonly live: { readonly url: string; readonly seconds?: number } | null;
     readonly measured: Measured;
     /** The server's main figures; empty in a comparison. */
@@ -29,7 +30,11 @@ export interface Report {
     readonly gaps: readonly Gap[];
     readonly sections: readonly Section[];
     readonly tables: readonly Table[];
+    /** The state of the server in a sentence or two. */
+    readonly verdict?: { readonly weight: Weight; readonly text: string };
     readonly findings: readonly Finding[];
+    /** What took the most time, over time. */
+    readonly rankings?: readonly Ranking[];
     readonly texts: readonly Plain[];
     /** A trace of sessions. */
     readonly trace?: Trace;
@@ -38,10 +43,33 @@ export interface Report {
 /** A sentence and the section with its figures. */
 export interface Finding {
     readonly section: string;
-    readonly weight: "note" | "warning";
+    readonly weight: Weight;
     readonly text: string;
-    /** The evidence, and what to do. */
+    readonly remedy?: Remedy;
+    /** The evidence. */
     readonly details?: readonly string[];
+}
+
+export type Weight = "note" | "warning";
+
+/** What to do, with the SQL commands in it. */
+export interface Remedy {
+    readonly text: string;
+    readonly sql?: readonly string[];
+    readonly confidence: string;
+}
+
+/** Statements or sessions with their seconds in each point of an axis, most time first. */
+export interface Ranking {
+    readonly id: string;
+    readonly section: string;
+    readonly title: string;
+    readonly axis: Axis;
+    readonly rows: readonly {
+        readonly name: string;
+        readonly class: ActivityClass | null;
+        readonly seconds: readonly number[];
+    }[];
 }
 
 /** Preformatted text. */
@@ -51,6 +79,8 @@ export interface Plain {
 }
 
 export interface Measured {
+    /** The recording's directory or URL. */
+    readonly recording: string;
     readonly from: number;
     readonly to: number;
     readonly interval_seconds: number;
@@ -133,7 +163,7 @@ export interface Heatmap {
 export interface Mark {
     readonly time: number;
     readonly until: number | null;
-    /** "checkpoint", "slow", or what happened to the recording, in words. */
+    /** "checkpoint", "blocking", "slow", or what happened to the recording, in words. */
     readonly kind: string;
     readonly text: string;
 }

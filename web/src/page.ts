@@ -8,10 +8,13 @@ import { Overview, type Outline } from "./charts/overview";
 import { drawPairs } from "./charts/pairs";
 import { pointsOf, stacked } from "./charts/points";
 import { whenSeen } from "./dom";
+import { addCopyButtons, unfoldForPrint } from "./findings";
 import { reload, rewrite } from "./live";
+import { LiveState } from "./live-state";
 import type { ActivityClass } from "./look/palette";
 import { current, followTheme } from "./look/theme";
 import type { Report } from "./model";
+import { Rankings } from "./rankings";
 import { Grid } from "./tables/grid";
 import { toolbar } from "./toolbar";
 import { View, type Range } from "./view";
@@ -57,6 +60,10 @@ export class Page {
     private readonly overview: Overview | null;
     private readonly drawings = new Map<HTMLElement, { drawing: Drawing; draw: Draw; id: string }>();
     private readonly grids = new Map<string, Grid>();
+    private readonly rankings: Rankings | null;
+    private readonly live: LiveState | null;
+    /** The newest report of a paused page. */
+    private waiting: Report | null = null;
 
     constructor(private report: Report) {
         document.documentElement.classList.add("scripted");
@@ -67,7 +74,12 @@ export class Page {
         const outline = outlineOf(report);
         this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
         const overTime = report.charts.length > 0 || report.heatmaps.length > 0;
-        document.body.prepend(toolbar(this.view, this.overview?.root ?? null, overTime));
+        this.live = report.live && new LiveState(this.view, report.made.time, () => this.resume());
+        document.body.prepend(toolbar(this.view, this.overview?.root ?? null, overTime, this.live?.root ?? null));
+        const lists = document.getElementById("rankings");
+        this.rankings = lists && new Rankings(lists, report, this.view);
+        addCopyButtons();
+        unfoldForPrint();
         // Draw tables at once, because they become shorter; charts, whose size is fixed, when they become visible.
         const classes = classesOf(report);
         this.forEachHost("table[data-table]", "table", (host, id) => this.drawTable(host, id, classes));
@@ -79,6 +91,17 @@ export class Page {
         this.forEachHost("figure.heatmap", "heatmap", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawHeat));
         });
+    }
+
+    private resume(): void {
+        const { waiting } = this;
+        this.waiting = null;
+        if (waiting) this.update(waiting);
+    }
+
+    /** The server does not answer, or answers again. */
+    setLost(lost: boolean): void {
+        this.live?.setLost(lost);
     }
 
     private forEachHost(selector: string, key: string, draw: (host: HTMLElement, id: string) => void): void {
@@ -102,7 +125,14 @@ export class Page {
 
     /** Shows a newer report of the same server. Charts not drawn yet will use it later. */
     update(report: Report): void {
+        if (this.live?.paused) {
+            this.waiting = report;
+            return;
+        }
+        const before = this.report;
         this.report = report;
+        this.live?.shows(report.made.time);
+        this.rankings?.update(report);
         this.view.grow(wholeOf(report));
         const outline = outlineOf(report);
         if (outline) this.overview?.update(outline, landmarksOf(report));
@@ -112,7 +142,8 @@ export class Page {
             this.drawings.delete(host);
             this.draw(host, id, draw);
         }
+        this.view.dataChanged();
         for (const table of report.tables) this.grids.get(table.id)?.update(table);
-        if (!rewrite(report)) reload(this.view.zoomed);
+        if (!rewrite(report, before)) reload(this.view.zoomed);
     }
 }

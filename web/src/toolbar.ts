@@ -2,7 +2,7 @@
 /** The bar at the top of the page: the range in view, the brush, zone and theme. */
 import { clock, date, elapsed, offset, offsetSeconds, seconds, type Zone } from "./clock";
 import { button, element } from "./dom";
-import { chosen, turn } from "./look/theme";
+import { chosen, turn, type Themed } from "./look/theme";
 import { duration } from "./units";
 import type { View } from "./view";
 
@@ -58,7 +58,7 @@ function zoneButton(view: View): HTMLElement {
     return it;
 }
 
-function themeButton(view: View): HTMLElement {
+export function themeButton(view: Themed): HTMLElement {
     const label = (): string => ({ system: "Auto", light: "Light", dark: "Dark" })[chosen()];
     const it = button(label(), "Colours: system setting, light, dark", () => {
         turn(view);
@@ -68,7 +68,12 @@ function themeButton(view: View): HTMLElement {
 }
 
 /** A page without charts over time has no range. */
-export function toolbar(view: View, overview: HTMLElement | null, overTime: boolean): HTMLElement {
+export function toolbar(
+    view: View,
+    overview: HTMLElement | null,
+    overTime: boolean,
+    live: HTMLElement | null,
+): HTMLElement {
     return element(
         "div",
         { class: "toolbar", role: "region", "aria-label": "View" },
@@ -77,6 +82,7 @@ export function toolbar(view: View, overview: HTMLElement | null, overTime: bool
         element(
             "div",
             { class: "tools" },
+            live,
             overTime ? allButton(view) : null,
             view.zone === "elapsed" ? null : zoneButton(view),
             themeButton(view),

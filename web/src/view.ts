@@ -116,10 +116,14 @@ export class View {
     grow(all: Range): void {
         const { shown, zoomed, all: before } = this;
         this.all = all;
-        this.notify("data", undefined);
         if (!zoomed) this.reset();
         else if (shown.to >= before.to) this.zoom(shown.from + all.to - before.to, all.to);
         else this.zoom(shown.from, shown.to);
+    }
+
+    /** All drawings have the newer points. */
+    dataChanged(): void {
+        this.notify("data", undefined);
     }
 
     setZone(zone: Zone): void {

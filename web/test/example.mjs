@@ -30,6 +30,39 @@ export const valueAt = (series, point) =>
 
 const column = (key, title, unit, help = null) => ({ key, title, unit, help });
 
+/** Statements and sessions over time, in points of ten; the last statement has time only at the end. */
+function rankings(axis) {
+    const points = Array.from({ length: Math.ceil(axis.time.length / 10) }, (_, i) => i * 10);
+    const coarse = {
+        time: points.map((i) => axis.time[i]),
+        seconds: points.map((i) => axis.seconds.slice(i, i + 10).reduce((a, b) => a + b, 0)),
+    };
+    const over = (on, each) => on.time.map((time, i) => on.seconds[i] * each(i / on.time.length, time));
+    const row = (on, name, kind, each) => ({ name, class: kind, seconds: over(on, each) });
+    const rows = (on, names, factor) =>
+        names.map((name, n) => row(on, name, n % 2 ? "io" : "cpu", (part) => (factor * (1 + part)) / (n + 1)));
+    const statements = Array.from({ length: 12 }, (_, n) => (n === 2 ? HOSTILE : `UPDATE t${n} SET v = $1`));
+    return [
+        {
+            id: "statements",
+            section: "statements",
+            title: "Statements",
+            axis: coarse,
+            rows: [
+                ...rows(coarse, statements, 0.5),
+                row(coarse, "SELECT late FROM t", "lock", (part) => (part < 0.75 ? 0 : 1.25)),
+            ],
+        },
+        {
+            id: "sessions",
+            section: "waits",
+            title: "Sessions",
+            axis,
+            rows: rows(axis, ["shop (11, app@shop)", "shop (12, app@shop)", "2 others"], 0.4).map((one) => ({ ...one, class: null })),
+        },
+    ];
+}
+
 /** `points` of `step` seconds, a gap in the middle, and `statements`. */
 export function example({ points = 600, step = 1, statements = 40, fine = points } = {}) {
     const end = BEGIN + points * step;
@@ -93,10 +126,24 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
                 { name: "Gaps", text: "one: the server was down" },
             ],
         },
+        verdict: { weight: "warning", text: "3 sessions wait for session 4304. 1 more problem is below." },
         findings: [
+            {
+                section: "waits",
+                weight: "warning",
+                text: "3 sessions wait for session 4304 (forgetful, app@shop), idle in transaction for 12 s.",
+                remedy: {
+                    text: "End it if its client has forgotten it: SELECT pg_terminate_backend(4304).",
+                    sql: ["SELECT pg_terminate_backend(4304);"],
+                    confidence: "certain",
+                },
+                details: ["It holds a lock on table orders.", "Its last statement: UPDATE orders SET v = $1"],
+            },
             { section: "waits", weight: "note", text: "The largest wait is IO:WALSync." },
             { section: "activity", weight: "warning", text: "Lock:transactionid changed the most over time." },
         ],
+        lead: "activity",
+        rankings: rankings(axes.main),
         axes,
         charts: [
             {

@@ -65,6 +65,7 @@ function section(report, it) {
         `<section id="${it.id}"><h2>${escape(it.title)}</h2>${it.note ? `<p class="note">${escape(it.note)}</p>` : ""}\n` +
         pick(report.charts, it.charts, (one) => figure(one, "chart")) +
         pick(report.pairs ?? [], it.pairs ?? [], (one) => figure(one, "pairs")) +
+        (it.id === report.lead ? '<div id="rankings"></div>' : "") +
         pick(report.heatmaps, it.heatmaps, (one) => figure(one, "heatmap")) +
         pick(report.tables, it.tables, table) +
         pick(
@@ -77,21 +78,38 @@ function section(report, it) {
     );
 }
 
+const finding =
+    (title) =>
+    ({ section, weight, text, remedy, details }) =>
+        `<li class="${weight}"><a href="#${section}">${title(section)}</a> <span class="what">${escape(text)}</span>` +
+        (remedy
+            ? `<p class="remedy"><b>What to do: </b>${escape(remedy.text)} ` +
+              `<span class="confidence">The cause is ${remedy.confidence}.</span></p>` +
+              (remedy.sql ?? []).map((sql) => `<pre class="sql"><code>${escape(sql)}</code></pre>`).join("")
+            : "") +
+        (details
+            ? `<details><summary>Evidence</summary><ul>${details.map((one) => `<li>${escape(one)}</li>`).join("")}</ul></details>`
+            : "") +
+        "</li>";
+
 function body(report) {
     const facts = report.measured.facts.map(
         ({ name, text }) => `<dt>${escape(name)}</dt><dd>${escape(text)}</dd>`,
     );
     const title = (id) => escape(report.sections.find((one) => one.id === id)?.title ?? id);
-    const findings = report.findings.map(
-        ({ section, weight, text }) =>
-            `<li class="${weight}"><a href="#${section}">${title(section)}</a> <span>${escape(text)}</span></li>`,
-    );
+    const findings = report.findings.map(finding(title));
+    const isLead = ({ id }) => id === report.lead;
     const contents = report.sections.map(({ id }) => `<li><a href="#${id}">${title(id)}</a></li>`);
     return [
-        `<header id="head"><h1>${escape(report.title)}</h1><dl class="facts" id="facts">${facts.join("")}</dl></header>`,
+        `<header id="head"><h1>${escape(report.title)}</h1>` +
+            (report.verdict
+                ? `<p id="verdict" class="${report.verdict.weight}">${escape(report.verdict.text)}</p>`
+                : "") +
+            `<dl class="facts" id="facts">${facts.join("")}</dl></header>`,
+        ...report.sections.filter(isLead).map((it) => section(report, it)),
         `<section id="findings"><h2>Findings</h2><ul>${findings.join("")}</ul></section>`,
         `<nav id="contents" aria-label="Contents"><ul>${contents.join("")}</ul></nav>`,
-        ...report.sections.map((it) => section(report, it)),
+        ...report.sections.filter((it) => !isLead(it)).map((it) => section(report, it)),
     ].join("\n");
 }
 

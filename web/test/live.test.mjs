@@ -8,7 +8,7 @@ import { inView, show, startBrowser, template, until } from "./browser.mjs";
 import { example } from "./example.mjs";
 import { fill } from "./fill.mjs";
 
-const live = (seconds) => ({
+const reportOf = (seconds) => ({
     ...example({ points: seconds, step: 1, statements: 12 }),
     live: { url: "report.json" },
 });
@@ -25,7 +25,7 @@ before(async () => {
         "default-src 'none'; connect-src 'self'",
     );
     server = createServer((request, response) => {
-        if (request.url !== "/report.json") return response.end(fill(page, live(60)));
+        if (request.url !== "/report.json") return response.end(fill(page, reportOf(60)));
         asked++;
         response.statusCode = answer ? 200 : 503;
         return response.end(answer ? JSON.stringify(answer) : "");
@@ -39,7 +39,7 @@ after(async () => {
 });
 
 test("a live page grows, shows when its server does not answer, and resumes", async () => {
-    answer = live(60);
+    answer = reportOf(60);
     const page = await browser.visit(`http://127.0.0.1:${server.address().port}/`);
     assert.match(await inView(page), /11:00:00 – 11:01:00/);
     await show(page, "#chart-activity", "canvas");
@@ -47,12 +47,27 @@ test("a live page grows, shows when its server does not answer, and resumes", as
     const time = page.locator("#table-waits tbody tr").first().locator("td").first();
     const before = await time.innerText();
 
-    answer = live(90);
+    answer = reportOf(90);
     await until(async () => /11:00:00 – 11:01:30/.test(await inView(page)));
     assert.notEqual(await time.innerText(), before, "the table has the newer figures");
     const points = page.locator("#chart-activity .scroll tbody tr");
     await page.locator("#chart-activity").getByRole("button", { name: "Table" }).click();
     assert.equal(await points.count(), 90);
+
+    // It says that it is live, and of when; a paused page stays as it is.
+    const live = page.locator(".live");
+    assert.match(await live.innerText(), /^live, 11:01:30$/);
+    await page.getByRole("button", { name: "Pause" }).click();
+    assert.match(await live.innerText(), /^paused, 11:01:30$/);
+    const asked1 = asked;
+    answer = reportOf(100);
+    await until(() => asked > asked1 + 1);
+    assert.equal(await points.count(), 90);
+    await page.getByRole("button", { name: "Resume" }).click();
+    await until(async () => (await points.count()) === 100);
+    assert.match(await live.innerText(), /^live, 11:01:40$/);
+    await page.getByLabel("Time shown").selectOption("last 5 min");
+    assert.match(await inView(page), /11:00:00 – 11:01:40/);
 
     // A zoomed view is kept while the recording grows.
     await page.locator("#chart-activity .plot").focus();
@@ -62,18 +77,19 @@ test("a live page grows, shows when its server does not answer, and resumes", as
     assert.notEqual(await inView(page), zoomed);
     const kept = await inView(page);
     const count = asked;
-    answer = live(120);
+    answer = reportOf(120);
     await until(() => asked > count + 1);
     assert.equal(await inView(page), kept);
     await page.locator(".toolbar button", { hasText: "All" }).click();
 
     answer = null;
     await until(async () => (await page.locator(".complaint").count()) === 1);
+    assert.match(await live.innerText(), /^no data since 11:02:00$/);
     assert.match(await page.locator(".complaint").innerText(), /No data from the server: 503/);
     assert.ok(await page.locator("#chart-activity canvas").isVisible());
 
     // The server returns with a new activity: the chart is drawn again.
-    answer = live(150);
+    answer = reportOf(150);
     answer.charts[0].series[13].name = "IO:SLRURead";
     await until(async () => (await page.locator(".complaint").count()) === 0);
     await until(async () => /IO:SLRURead/.test(await page.locator("#chart-activity .legend").innerText()));

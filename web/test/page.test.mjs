@@ -55,8 +55,8 @@ for (const scheme of ["light", "dark"]) {
                     probe.style.color = `var(--${name})`;
                     return luminance(parse(getComputedStyle(probe).color));
                 };
-                return ["ink", "ink-2", "accent", "warning"].flatMap((ink) =>
-                    ["ground", "panel"].map((paper) => {
+                return ["ink", "ink-2", "accent", "warning", "good"].flatMap((ink) =>
+                    ["ground", "panel", "sunken"].map((paper) => {
                         const [a, b] = [of(ink), of(paper)].sort((x, y) => y - x);
                         return { what: `${ink} on ${paper}`, contrast: (a + 0.05) / (b + 0.05) };
                     }),

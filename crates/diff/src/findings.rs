@@ -21,7 +21,9 @@ const OTHER_WORK: f64 = 0.1;
 
 /// All findings.
 pub fn findings(it: &Comparison) -> Vec<Finding> {
-    let of = |weight| move |section, text| Finding { section, weight, text, details: Vec::new() };
+    let of = |weight| {
+        move |section, text| Finding { section, weight, text, remedy: None, details: Vec::new() }
+    };
     let (note, warning) = (of(Weight::Note), of(Weight::Warning));
     let mut found = Vec::new();
     if let Some(total) = it.rows.totals.first() {

@@ -3,7 +3,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::findings::findings;
+use super::findings::{findings, verdict};
 use super::material::Material;
 use super::{charts, client, cost, facts, latency, load, marks, tables, text_tables};
 use error::Error;
@@ -12,7 +12,7 @@ use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section,
 /// The sections, in the order of the page: id, title, tables. Charts and heat maps name their section themselves.
 const SECTIONS: [(&str, &str, &[&str]); 16] = [
     ("statements", "Statements", &["statements"]),
-    ("activity", "Activity over time", &[]),
+    ("activity", "Active sessions over time", &[]),
     ("client", "The client", &[]),
     ("processors", "Processors", &[]),
     ("ledger", "Ledger", &["ledger", "idle"]),
@@ -102,7 +102,9 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
             cores: interval.cores,
         },
         load: load::load(&material),
+        verdict: Some(verdict(&material, zone)),
         findings: findings(&material, zone),
+        lead: Some("activity"),
         axes: Axes {
             main: charts::main_axis(&material.points),
             fine: charts::fine_axis(&material.moments),
@@ -114,6 +116,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         sections,
         texts,
         gaps: material.gaps,
+        rankings: material.rankings,
         ..Document::new(title)
     };
     document.tidy();

@@ -269,5 +269,5 @@ fn sessions(points: &[Point]) -> Option<Chart> {
         line(state, values(points, |f, _| of(f)))
     });
     let series = series.collect();
-    Some(Chart { series, ..lines("sessions", "activity", "Processes by state", Unit::Number) })
+    Some(Chart { series, ..lines("sessions", "sessions", "Processes by state", Unit::Number) })
 }

@@ -102,7 +102,7 @@ pub fn finding(material: &Material) -> Option<Finding> {
         Some(it) if it.r > 0.0 && it.chance <= CHANCE && mean >= WORTH => Weight::Warning,
         _ => Weight::Note,
     };
-    Some(Finding { section: SECTION, weight, text: text + ".", details: Vec::new() })
+    Some(Finding { section: SECTION, weight, text: text + ".", remedy: None, details: Vec::new() })
 }
 
 /// The reading time while the client collected much, and little.

@@ -290,10 +290,17 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
                 time(failure.time, zone),
                 failure.text
             ),
+            remedy: None,
             details: vec![kept],
         });
     }
-    let note = |section, text| Finding { section, weight: Weight::Note, text, details: Vec::new() };
+    let note = |section, text| Finding {
+        section,
+        weight: Weight::Note,
+        text,
+        remedy: None,
+        details: Vec::new(),
+    };
     let answered = known.iter().filter(|status| status.answer.is_some()).count();
     findings.push(note(
         "questions",

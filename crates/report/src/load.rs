@@ -7,6 +7,9 @@ use view::units::{count, duration, percent, two};
 
 use super::material::Material;
 
+/// Other processes are named if they use this share of the CPUs.
+pub(crate) const OTHERS: f64 = 0.1;
+
 /// Sessions, commands, commits, CPUs; those that did not occur are left out.
 pub fn load(material: &Material) -> Vec<Fact> {
     let interval = &material.whole;
@@ -80,13 +83,31 @@ fn commits(interval: &Interval) -> Option<String> {
     (all.count > 0).then(|| format!("{}/s{}", count(rate), latency(Some(mean), p99)))
 }
 
-/// "sessions want 1.29 of 2 (64.5 %)".
+/// "sessions need 1.29 of 2 (64.5 %), other processes use at least 0.40".
 fn processors(material: &Material) -> Option<String> {
     let interval = &material.whole;
     let cpu = interval.activities_where(|account| &*account.activity == "cpu");
     let wanted = cpu.iter().map(|account| account.timing.seconds).sum::<f64>() / length(interval);
     let share = wanted / (interval.cores.max(1)) as f64;
-    Some(format!("sessions need {} of {} ({} %)", two(wanted), interval.cores, percent(share)))
+    let sessions =
+        format!("sessions need {} of {} ({} %)", two(wanted), interval.cores, percent(share));
+    Some(sessions + &other_processes(material, wanted))
+}
+
+/// ", other processes use at least 0.40": what the machine uses beyond the need of the sessions, where that is much.
+fn other_processes(material: &Material, wanted: f64) -> String {
+    let cores = material.whole.cores as f64;
+    let measured = material.points.iter().filter_map(|point| {
+        let host = point.figures.as_ref()?.host?;
+        Some((point.seconds, host.busy))
+    });
+    let (seconds, used) =
+        measured.fold((0.0, 0.0), |sum, (seconds, busy)| (sum.0 + seconds, sum.1 + seconds * busy));
+    let others = used / f64::max(seconds, 1e-9) - wanted.min(cores);
+    match others >= OTHERS * cores {
+        true => format!(", other processes use at least {}", two(others)),
+        false => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +121,22 @@ mod tests {
     use segment::{own, Frame, Level};
 
     use super::*;
+
+    #[test]
+    fn what_the_machine_uses_beyond_the_need_of_the_sessions_is_of_other_processes() {
+        let mut material = crate::sample::material();
+        let mut with = |busy: f64, wanted: f64| {
+            for host in
+                material.points.iter_mut().filter_map(|point| point.figures.as_mut()?.host.as_mut())
+            {
+                host.busy = busy;
+            }
+            other_processes(&material, wanted)
+        };
+        assert_eq!(with(1.99, 0.59), ", other processes use at least 1.40");
+        // The need includes the run queue, so it may exceed the CPUs.
+        assert_eq!([with(1.99, 1.9), with(0.5, 0.6), with(2.0, 5.0)], ["", "", ""]);
+    }
 
     /// An idle server that is watched through a connection has no commands; `tally diff` of its recording counts
     /// none either.

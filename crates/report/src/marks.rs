@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The marks in all charts: checkpoints, slow operations, and what the recorder noted.
+//! The marks in all charts: checkpoints, slow operations, sessions that blocked others, and what the recorder noted.
 
 use segment::EventKind;
 
@@ -10,6 +10,9 @@ use view::units::{duration, whole};
 
 /// Maximum number of slow operations that are marked, the longest ones; more would hide the charts.
 const SLOW: usize = 200;
+
+/// The same of sessions that blocked others.
+const BLOCKERS: usize = 50;
 
 /// All of them, in order of time.
 pub fn marks(material: &Material) -> Vec<Mark> {
@@ -40,6 +43,20 @@ pub fn marks(material: &Material) -> Vec<Mark> {
             Some((row.slow_seconds(), Mark { time, until: None, kind, text }))
         })
         .collect();
+    let blockers = material.sessions.iter().flat_map(|sessions| &sessions.blockers);
+    marks.extend(blockers.take(BLOCKERS).map(|blocker| Mark {
+        time: blocker.from,
+        until: Some(blocker.to),
+        kind: "blocking".to_string(),
+        text: format!(
+            "session {} ({}) blocked up to {} {}, {} of their time",
+            blocker.root.pid,
+            blocker.root.application.as_deref().unwrap_or("no application name"),
+            blocker.waiters,
+            if blocker.waiters == 1 { "session" } else { "sessions" },
+            duration(blocker.waiting_seconds)
+        ),
+    }));
     slow.sort_by(|a, b| b.0.total_cmp(&a.0));
     marks.extend(slow.into_iter().take(SLOW).map(|(_, mark)| mark));
     marks.extend(material.marks.iter().cloned());

@@ -8,7 +8,7 @@ use segment::{Histogram, Interval, RelationRow};
 use super::measured_cost::MeasuredCost;
 use super::point::Point;
 use view::blocking::{Forest, Party};
-use view::document::{Fact, Gap, Mark};
+use view::document::{Fact, Gap, Mark, Ranking};
 use view::events::Row;
 use view::io::Device;
 use view::statements::StatementsTable;
@@ -52,6 +52,8 @@ pub struct Material {
     pub vacuum: Option<Vacuum>,
     /// The activity of the sessions; `None` if it was not recorded.
     pub sessions: Option<SessionHistory>,
+    /// What took the most time, over time; empty if that is known only for the whole time.
+    pub rankings: Vec<Ranking>,
     /// The points of the charts.
     pub points: Vec<Point>,
     /// Commands handled and commits of each interval.

@@ -14,7 +14,7 @@ use view::HostMetrics;
 use super::assemble;
 use super::material::{Latency, Material, Moment, Run, Setting};
 use super::point::{Figures, Point};
-use view::document::{Document, Fact, Gap, Mark};
+use view::document::{Axis, Document, Fact, Gap, Mark, Ranking, RankingRow};
 use view::events::Row;
 use view::io::Device;
 use view::sample;
@@ -248,6 +248,44 @@ pub fn material() -> Material {
     MADE.get_or_init(make).clone()
 }
 
+/// Two statements, the second one only in the last minutes.
+fn rankings(points: &[Point]) -> Vec<Ranking> {
+    let axis = Axis {
+        time: points.iter().step_by(10).map(|point| point.start).collect(),
+        seconds: points
+            .chunks(10)
+            .map(|points| points.iter().map(|point| point.seconds).sum())
+            .collect(),
+    };
+    let row = |name: &str, class, from: f64, each: f64| RankingRow {
+        name: name.to_string(),
+        class: Some(class),
+        seconds: axis
+            .time
+            .iter()
+            .zip(&axis.seconds)
+            .map(|(time, seconds)| if *time < from { 0.0 } else { seconds * each })
+            .collect(),
+    };
+    let rows = vec![
+        row(
+            "UPDATE pgbench_branches SET bbalance = bbalance + $1 WHERE bid = $2",
+            "lock",
+            FROM,
+            0.75,
+        ),
+        row("SELECT '<b>' || count(*) FROM pgbench_accounts", "cpu", FROM + 480.0, 0.5),
+    ];
+    let ranking = Ranking {
+        id: "statements",
+        section: "statements",
+        title: "Statements",
+        axis,
+        rows: Vec::new(),
+    };
+    vec![ranking.with_rows(rows, 10)]
+}
+
 fn make() -> Material {
     let mut whole: Option<Frame> = None;
     let mut points = Vec::new();
@@ -301,6 +339,7 @@ fn make() -> Material {
         whole,
         statements: Some(statements),
         sessions: None,
+        rankings: rankings(&points),
         points,
         moments,
         latency: latency(),

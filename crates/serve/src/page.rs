@@ -97,6 +97,7 @@ fn material(
         intervals: measured as u64,
         statements,
         sessions: None,
+        rankings: Vec::new(),
         points: kept.points,
         moments: kept.moments,
         latency: kept.latency,

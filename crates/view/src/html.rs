@@ -9,7 +9,9 @@ use maud::{html, Markup, Render};
 
 use crate::escape::visible;
 
-use super::document::{Cell, Column, Document, Fact, Section, Table, Tone, Trace, Unit, Weight};
+use super::document::{
+    Cell, Column, Document, Fact, Finding, Section, Table, Tone, Trace, Unit, Weight,
+};
 
 /// Text in a page. All text is untrusted: a statement may contain anything. It goes only between tags or inside
 /// double quotes. Characters that are invisible or change the direction of text are made visible.
@@ -33,6 +35,7 @@ impl<T: AsRef<str>> Render for Visible<T> {
 
 /// The body of the page.
 pub fn body(document: &Document) -> Markup {
+    let is_lead = |section: &&Section| document.lead == Some(section.id);
     html! {
         header id="head" {
             h1 { (Visible(&document.title)) } "\n"
@@ -41,23 +44,36 @@ pub fn body(document: &Document) -> Markup {
                     @for it in &document.elsewhere { a href=(Visible(&it.url)) { (Visible(&it.title)) } " " }
                 } "\n"
             }
+            @if let Some(verdict) = &document.verdict {
+                p id="verdict" class=(weight(verdict.weight)) { (Visible(&verdict.text)) } "\n"
+            }
             @if document.load.is_empty() { (facts("facts", &document.measured.facts)) }
             @else { (facts("load", &document.load)) }
         } "\n"
+        @for section in document.sections.iter().filter(is_lead) { (of_section(document, section)) }
         @if !document.findings.is_empty() { (findings(document)) }
         @if document.sections.len() > 1 || !document.load.is_empty() { (contents(document)) }
-        @for section in &document.sections { (of_section(document, section)) }
+        @for section in document.sections.iter().filter(|section| !is_lead(section)) {
+            (of_section(document, section))
+        }
         @if !document.load.is_empty() {
             section id="measured" { h2 { (MEASURED) } "\n" (facts("facts", &document.measured.facts)) } "\n"
         }
     }
 }
 
+/// The sections in the order of the page: the leading one comes first.
+fn in_order(document: &Document) -> impl Iterator<Item = &Section> {
+    let (first, others): (Vec<_>, Vec<_>) =
+        document.sections.iter().partition(|section| document.lead == Some(section.id));
+    first.into_iter().chain(others)
+}
+
 fn contents(document: &Document) -> Markup {
     html! {
         nav id="contents" aria-label="Contents" {
             ul { "\n"
-                @for section in &document.sections { li { (link(section)) } "\n" }
+                @for section in in_order(document) { li { (link(section)) } "\n" }
                 @if !document.load.is_empty() { li { a href="#measured" { (MEASURED) } } "\n" }
             }
         } "\n"
@@ -79,26 +95,45 @@ fn link(section: &Section) -> Markup {
     html! { a href={ "#" (section.id) } { (Visible(section.title)) } }
 }
 
-fn findings(document: &Document) -> Markup {
-    let class = |weight| match weight {
+fn weight(weight: Weight) -> &'static str {
+    match weight {
         Weight::Note => "note",
         Weight::Warning => "warning",
-    };
+    }
+}
+
+fn findings(document: &Document) -> Markup {
     let section = |id| document.sections.iter().find(|section| section.id == id);
     html! {
         section id="findings" { h2 { "Findings" } "\n"
             ul { "\n"
                 @for finding in &document.findings {
-                    li class=(class(finding.weight)) {
+                    li class=(weight(finding.weight)) {
                         @if let Some(section) = section(finding.section) { (link(section)) " " }
-                        span { (Visible(&finding.text)) }
-                        @if !finding.details.is_empty() {
-                            ul { @for text in &finding.details { li { (Visible(text)) } } }
-                        }
+                        (of_finding(finding))
                     } "\n"
                 }
             }
         } "\n"
+    }
+}
+
+/// The sentence, what to do about it, and the evidence, folded.
+fn of_finding(finding: &Finding) -> Markup {
+    html! {
+        span class="what" { (Visible(&finding.text)) }
+        @if let Some(remedy) = &finding.remedy {
+            p class="remedy" { b { "What to do: " } (Visible(&remedy.text)) " "
+                span class="confidence" { (Visible(remedy.confidence_sentence())) }
+            }
+            @for sql in &remedy.sql { pre class="sql" { code { (Visible(sql)) } } }
+        }
+        @if !finding.details.is_empty() {
+            details {
+                summary { "Evidence" }
+                ul { @for text in &finding.details { li { (Visible(text)) } } }
+            }
+        }
     }
 }
 
@@ -123,6 +158,7 @@ fn of_section(document: &Document, section: &Section) -> Markup {
                     (caption(pairs.title, pairs.note.as_ref()))
                 } "\n"
             }
+            @if document.lead == Some(section.id) { div id="rankings" {} "\n" }
             @for map in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
                 figure class="heatmap" id={ "heatmap-" (map.id) } data-heatmap=(map.id) {
                     (caption(map.title, map.note.as_ref()))
@@ -238,7 +274,7 @@ fn iso(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Fact, Finding, Measured, Plain};
+    use crate::document::{Fact, Finding, Measured, Plain, Remedy, Verdict};
 
     #[test]
     fn no_text_can_escape_its_element() {
@@ -272,15 +308,17 @@ mod tests {
                 section: "",
                 weight: Weight::Note,
                 text: bad(),
+                remedy: Some(Remedy { text: bad(), sql: vec![bad()], confidence: "likely" }),
                 details: vec![bad()],
             }],
+            verdict: Some(Verdict { weight: Weight::Warning, text: bad() }),
             sections: vec![section],
             tables: vec![table],
             texts: vec![Plain { id: "x".into(), title: bad(), note: Some(bad()), text: bad() }],
             ..Document::default()
         };
         let page = body(&document).into_string();
-        assert_eq!(page.matches("&lt;/h1&gt;\\u202E").count(), 12, "{page}");
+        assert_eq!(page.matches("&lt;/h1&gt;\\u202E").count(), 15, "{page}");
         assert!(!page.contains('\u{202e}') && page.matches("</h1>").count() == 1, "{page}");
     }
 }

@@ -83,6 +83,11 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
             for text in &finding.details {
                 hanging(out, "    ", &clean(text), style.width)?;
             }
+            if let Some(remedy) = &finding.remedy {
+                let advice = format!("What to do: {}", remedy.text);
+                hanging(out, "    ", &clean(&advice), style.width)?;
+                hanging(out, "    ", &clean(&remedy.confidence_sentence()), style.width)?;
+            }
         }
     }
     for section in &document.sections {

@@ -8,7 +8,7 @@ import { behind, type Figures } from "./behind";
 import { Curves } from "./curves";
 import { Heat } from "./heat";
 import { Legend } from "./legend";
-import type { Landmarks } from "./marks";
+import { markKey, type Landmarks } from "./marks";
 import { pointsIn } from "./points";
 
 export const landmarksOf = ({ marks, gaps }: Report): Landmarks => ({ marks, gaps });
@@ -66,6 +66,8 @@ export function drawChart(host: HTMLElement, id: string, report: Report, view: V
     host.append(body);
     const curves = new Curves(canvas, chart, axisOf(report, chart), view, landmarksOf(report), life.signal);
     body.append(new Legend(chart, curves, view, life.signal).root);
+    const key = chart.kind === "stack" ? markKey(landmarksOf(report)) : null;
+    if (key) body.append(key);
     const unmount = mount(host, chart.title, body, behind(host, figuresOf(chart, curves), view, life.signal));
     return {
         update: (newer) => {

@@ -4,6 +4,7 @@
  * at the top), and other events (dashed lines with a flag).
  */
 import type uPlot from "uplot";
+import { element } from "../dom";
 import type { Ink } from "../look/ink";
 import type { Gap, Mark } from "../model";
 
@@ -14,6 +15,32 @@ export interface Landmarks {
 
 /** Distance in CSS pixels at which the cursor is on a mark's line. */
 const NEAR = 5;
+
+/** Blocking and slow operations need attention, checkpoints do not. */
+function inkOf({ kind }: Mark, ink: Ink): string {
+    if (kind === "blocking" || kind === "slow") return ink.warning;
+    return kind === "checkpoint" ? ink.checkpoint : ink.faint;
+}
+
+/** What the marks mean, for those that there are; null if there are none. */
+export function markKey({ marks, gaps }: Landmarks): HTMLElement | null {
+    const has = (kind: string): boolean => marks.some((mark) => mark.kind === kind);
+    const known = ["checkpoint", "blocking", "slow"];
+    const entries: (readonly [kind: string, label: string, present: boolean])[] = [
+        ["checkpoint", "checkpoint", has("checkpoint")],
+        ["blocking", "a session blocks others", has("blocking")],
+        ["slow", "slow operation", has("slow")],
+        ["event", "event: restart, level, setting", marks.some(({ kind }) => !known.includes(kind))],
+        ["gap", "not measured", gaps.length > 0],
+    ];
+    const there = entries.filter(([, , present]) => present);
+    if (there.length === 0) return null;
+    return element(
+        "p",
+        { class: "mark-key" },
+        ...there.map(([kind, label]) => element("span", {}, element("i", { class: `mark ${kind}` }), label)),
+    );
+}
 
 function visible(u: uPlot, from: number, to: number): [left: number, width: number] | undefined {
     const { left, width } = u.bbox;
@@ -49,7 +76,7 @@ export function drawUnder(u: uPlot, { marks, gaps }: Landmarks, ink: Ink): void 
         const area = visible(u, mark.time, mark.until);
         if (!area) continue;
         ctx.globalAlpha = 0.1;
-        ctx.fillStyle = ink.checkpoint;
+        ctx.fillStyle = inkOf(mark, ink);
         ctx.fillRect(area[0], bbox.top, area[1], bbox.height);
     }
     ctx.globalAlpha = 1;
@@ -74,13 +101,13 @@ export function drawOver(u: uPlot, { marks }: Landmarks, ink: Ink): void {
         if (mark.until !== null) {
             const area = visible(u, mark.time, mark.until);
             if (!area) continue;
-            ctx.fillStyle = ink.checkpoint;
+            ctx.fillStyle = inkOf(mark, ink);
             ctx.fillRect(area[0], bbox.top - 4 * pixel, area[1], 3 * pixel);
             continue;
         }
         if (!visible(u, mark.time, mark.time)) continue;
         const x = Math.round(u.valToPos(mark.time, "x", true));
-        ctx.strokeStyle = ctx.fillStyle = mark.kind === "slow" ? ink.warning : ink.faint;
+        ctx.strokeStyle = ctx.fillStyle = inkOf(mark, ink);
         ctx.globalAlpha = 0.55;
         ctx.setLineDash([2 * pixel, 3 * pixel]);
         ctx.beginPath();

@@ -8,6 +8,9 @@ export interface Account {
 export interface Profile {
     readonly seconds: number;
     readonly hertz: number;
+    readonly scope: "server" | "system";
+    /** Whether the kernel was sampled. */
+    readonly kernel: boolean;
     readonly quality: { readonly instants: number };
     readonly ledger: readonly (Account & {
         readonly class: string;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The page of a profile: a flame graph with search, zoom and groupings, above the tables as text. */
+/** The page of a profile: two flame graphs with legend, search, zoom and groupings, above the tables as text. */
 import { button, element } from "../dom";
-import { draw, foundIn } from "./draw";
+import { followTheme } from "../look/theme";
+import { themeButton } from "../toolbar";
+import { duration, percent, whole } from "../units";
 import { embedded } from "./model";
-import { type Grouping, type Node, treeOf } from "./tree";
+import { Panel, type Settings } from "./panel";
+import type { Grouping } from "./tree";
 
 const GROUPINGS: readonly (readonly [Grouping, string])[] = [
     ["phase", "phase, activity"],
@@ -12,97 +15,82 @@ const GROUPINGS: readonly (readonly [Grouping, string])[] = [
     ["function", "functions only"],
 ];
 
-const profile = embedded();
-let grouping: Grouping = "phase";
-let wall = true;
-let idle = false;
-let wanted = "";
-let root: Node = treeOf(profile, { grouping, wall, idle });
-let path: readonly Node[] = [root];
+/** How the frames are stacked. */
+const LAYOUTS = {
+    icicle: ["icicle: root on top", true, false],
+    flame: ["flame: root at the bottom", false, false],
+    inverted: ["inverted: innermost first", true, true],
+} as const;
 
-const graph = element("div", { class: "flames", role: "tree", "aria-label": "Flame graph" });
+const profile = embedded();
+let settings: Settings = { grouping: "phase", idle: false, inverted: false, rootOnTop: true, wanted: "" };
+
 const status = element("output", { class: "status" });
+const HINT = "Point at a frame for its figures; click to zoom in. Arrow keys move, Enter zooms, Esc shows all.";
+const describe = (text: string): void => {
+    status.value = text || HINT;
+    status.title = text;
+};
+const panels = [new Panel(profile, "off", describe), new Panel(profile, "cpu", describe)];
 const matches = element("output", { class: "matches" });
 
-const found = (node: Node): boolean =>
-    wanted !== "" && `${node.name} ${node.from}`.toLowerCase().includes(wanted);
-
-function time(seconds: number): string {
-    return seconds >= 1 ? `${seconds.toFixed(2)} s` : `${(seconds * 1000).toFixed(0)} ms`;
-}
-
-function share(seconds: number): string {
-    return root.seconds > 0 ? `${((100 * seconds) / root.seconds).toFixed(1)} %` : "";
-}
-
-function point(to: readonly Node[] | null): void {
-    const it = to?.[to.length - 1] ?? path[path.length - 1];
-    if (it === undefined) return;
-    const from = it.from === "" ? "" : ` (${it.from})`;
-    status.value = `${it.name}${from}: ${time(it.seconds)}, ${share(it.seconds)}`;
-}
-
 function show(): void {
-    const rows = draw(graph, path, found, {
-        zoom: (to) => {
-            path = to;
-            show();
-        },
-        point,
-    });
-    if (rows === 0) graph.append(element("p", { class: "nothing" }, "No samples."));
-    const sum = wanted === "" ? 0 : foundIn(root, found);
-    matches.value = wanted === "" ? "" : `${time(sum)}, ${share(sum)} matched`;
-    point(null);
+    const drawn = panels.map((panel) => panel.show(settings));
+    const total = drawn.reduce((sum, { tree }) => sum + tree.seconds, 0);
+    const found = drawn.reduce((sum, one) => sum + one.found, 0);
+    matches.value =
+        settings.wanted === ""
+            ? ""
+            : `matched: ${duration(found)}, ${percent(total > 0 ? found / total : 0)} ` +
+              `(${panels.map(({ part }, i) => `${part === "cpu" ? "on" : "off"} CPU ${duration(drawn[i]?.found ?? 0)}`).join(", ")})`;
+    describe("");
 }
 
-function again(): void {
-    root = treeOf(profile, { grouping, wall, idle });
-    path = [root];
+function change(to: Partial<Settings>): void {
+    settings = { ...settings, ...to };
     show();
 }
 
-function check(label: string, on: boolean, act: (on: boolean) => void): HTMLLabelElement {
-    const box = element("input", { type: "checkbox" });
-    box.checked = on;
-    box.addEventListener("change", () => act(box.checked));
-    return element("label", {}, box, label);
+function choice<T extends string>(label: string, options: readonly (readonly [T, string])[], act: (to: T) => void): HTMLElement {
+    const select = element("select", { "aria-label": label });
+    for (const [value, text] of options) select.append(element("option", { value }, text));
+    select.addEventListener("change", () => act(select.value as T));
+    return element("label", {}, `${label} `, select);
 }
 
-const select = element("select", { "aria-label": "Group by" });
-for (const [value, label] of GROUPINGS) select.append(element("option", { value }, label));
-select.addEventListener("change", () => {
-    grouping = select.value as Grouping;
-    again();
-});
+const idle = element("input", { type: "checkbox" });
+idle.addEventListener("change", () => change({ idle: idle.checked }));
 const search = element("input", { type: "search", placeholder: "Search", "aria-label": "Search" });
-search.addEventListener("input", () => {
-    wanted = search.value.trim().toLowerCase();
-    show();
-});
-const whole = (): void => {
-    path = [root];
-    show();
-};
+search.addEventListener("input", () => change({ wanted: search.value.trim().toLowerCase() }));
+const all = (): void => panels.forEach((panel) => panel.whole());
 addEventListener("keydown", (event) => {
-    if (event.key === "Escape") whole();
+    if (event.key === "Escape") all();
 });
 
-const controls = element(
-    "div",
-    { class: "controls" },
-    element("label", {}, "by ", select),
-    check("off-CPU time", wall, (on) => {
-        wall = on;
-        again();
-    }),
-    check("idle sessions", idle, (on) => {
-        idle = on;
-        again();
-    }),
-    search,
-    matches,
-    button("Whole", "Zoom out to the whole graph (Esc)", whole),
+const layouts = Object.entries(LAYOUTS).map(([name, [label]]) => [name as keyof typeof LAYOUTS, label] as const);
+const facts = [
+    ["Duration", duration(profile.seconds)],
+    ["Sampling", `${whole(profile.hertz)} Hz, each CPU and each session`],
+    ["Processes", profile.scope === "system" ? "all of the machine" : "of the server"],
+    ["Kernel", profile.kernel ? "sampled" : "not sampled"],
+].map(([name, text]) => element("div", {}, element("dt", {}, name ?? ""), element("dd", {}, text ?? "")));
+document.documentElement.classList.add("scripted");
+const themed = { theme: undefined, setTheme: () => undefined };
+followTheme(themed);
+document.getElementById("flames")?.append(
+    element("dl", { class: "facts-line" }, ...facts),
+    element(
+        "div",
+        { class: "controls" },
+        choice("Group by", GROUPINGS, (grouping) => change({ grouping })),
+        choice("Layout", layouts, (name) => change({ rootOnTop: LAYOUTS[name][1], inverted: LAYOUTS[name][2] })),
+        element("label", {}, idle, " idle sessions"),
+        search,
+        matches,
+        button("Show all", "Zoom out to the whole graphs (Esc)", all),
+        themeButton(themed),
+    ),
+    ...panels.map(({ root }) => root),
+    status,
 );
-document.getElementById("flames")?.append(controls, graph, status);
 show();

@@ -11,6 +11,17 @@ import { hex, type Oklch } from "./oklch";
 export const CLASSES = ["cpu", "io", "lwlock", "lock", "client", "ipc", "other"] as const;
 export type ActivityClass = (typeof CLASSES)[number];
 
+/** As in headings of tables. */
+export const CLASS_NAMES: Readonly<Record<ActivityClass, string>> = {
+    cpu: "CPU",
+    io: "I/O",
+    lwlock: "LWLock",
+    lock: "Lock",
+    client: "Client",
+    ipc: "IPC",
+    other: "Other",
+};
+
 export type ThemeName = "light" | "dark";
 
 interface Hue {
@@ -40,6 +51,16 @@ export function shade(of: ActivityClass, index: number, members: number, theme: 
     const reach = Math.min(1, 0.45 + 0.15 * (members - 2));
     const colour: Oklch = [own + (last - own) * part * Math.max(reach, 0), hue.chroma, hue.hue];
     return hex(colour);
+}
+
+/** Black or white, whichever contrasts more: one of them has a contrast of 4.58 at least with any colour. */
+export function inkOn(colour: string): string {
+    const [r = 0, g = 0, b = 0] = [1, 3, 5]
+        .map((at) => parseInt(colour.slice(at, at + 2), 16) / 255)
+        .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    // The relative luminance of WCAG 2.2, beside that of white, 1, and of black, 0.
+    const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    return (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) ? "#000000" : "#ffffff";
 }
 
 /**

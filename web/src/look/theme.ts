@@ -2,8 +2,13 @@
 /**
  * Light or dark: the system's setting until the reader chooses. Paper is always light.
  */
-import type { View } from "../view";
 import type { ThemeName } from "./palette";
+
+/** What must know of another theme: a page's view. */
+export interface Themed {
+    readonly theme: ThemeName | undefined;
+    setTheme(theme: ThemeName): void;
+}
 
 /** The reader's choice; "system" follows the system. */
 export type Choice = "system" | ThemeName;
@@ -43,7 +48,7 @@ export function current(): ThemeName {
     return systemDark.matches ? "dark" : "light";
 }
 
-function apply(view: View): void {
+function apply(view: Themed): void {
     // The style sheet knows the system's setting; the attribute is only for a different choice.
     const root = document.documentElement;
     if (choice === "system" && !printing) delete root.dataset["theme"];
@@ -52,7 +57,7 @@ function apply(view: View): void {
 }
 
 /** Applies the theme, and again when the system's setting changes or the page is printed. */
-export function followTheme(view: View): void {
+export function followTheme(view: Themed): void {
     apply(view);
     systemDark.addEventListener("change", () => apply(view));
     const print = (on: boolean) => () => {
@@ -66,7 +71,7 @@ export function followTheme(view: View): void {
 export const chosen = (): Choice => choice;
 
 /** Switches to the next choice. */
-export function turn(view: View): Choice {
+export function turn(view: Themed): Choice {
     choice = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length] ?? "system";
     remember();
     apply(view);

@@ -3,11 +3,13 @@
 
 mod change;
 mod finding;
+mod remedy;
 mod storage;
 
 use segment::interval::{AccountRow, Interval};
 use segment::Level;
 
+use super::load::OTHERS;
 use super::material::{Blocker, Material};
 use super::point::{Figures, Point};
 use super::tables::checkpoints;
@@ -15,9 +17,10 @@ use change::{step, Sample, Step};
 use diagnose::{Case, Diagnoses, Rule, HEALTHY};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
+use remedy::remedy;
 use view::deadlocks::Deadlock;
 use view::document::time;
-use view::document::Finding;
+use view::document::{Finding, Verdict, Weight};
 use view::headline;
 use view::locks;
 use view::units::{count, duration, percent, two};
@@ -28,6 +31,9 @@ const LOOKS: usize = 12;
 const FULL: f64 = 0.95;
 /// A step that is smaller than this share of all busy time is not worth a sentence.
 const WORTH: f64 = 0.01;
+
+/// What is said of a time without figures.
+const UNMEASURED: &str = "Nothing was measured: the level was off.";
 
 /// All findings, in the order of the page.
 pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
@@ -46,6 +52,24 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(super::client::finding(material));
     findings.extend(storage::findings(material, zone));
     findings
+}
+
+/// The worst problem or, without one, that nothing is wrong and what bounds the load.
+pub fn verdict(material: &Material, zone: &TimeZone) -> Verdict {
+    let found = diagnosed(material, zone);
+    if found.healthy.is_none() {
+        return Verdict { weight: Weight::Warning, text: UNMEASURED.into() };
+    }
+    if let Some(worst) = found.diagnoses.first() {
+        let text = match found.diagnoses.len() - 1 {
+            0 => worst.headline(),
+            1 => format!("{} 1 more problem is below.", ended(worst.headline())),
+            more => format!("{} {more} more problems are below.", ended(worst.headline())),
+        };
+        return Verdict { weight: Weight::Warning, text };
+    }
+    let limit = found.limits.first().map(|limit| format!(" {}", limit.headline()));
+    Verdict { weight: Weight::Note, text: format!("{HEALTHY}{}", limit.unwrap_or_default()) }
 }
 
 /// What is wrong, and what bounds the load.
@@ -78,10 +102,11 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let begin = match found.healthy {
         Some(true) => Some(note("ledger", HEALTHY.into())),
         Some(false) => None,
-        None => Some(warning("ledger", "Nothing was measured: the level was off.".into())),
+        None => Some(warning("ledger", UNMEASURED.into())),
     };
     let problems = found.diagnoses.iter().map(|problem| Finding {
-        details: problem.details(),
+        remedy: Some(remedy(&problem.advice, problem.confidence.name())),
+        details: problem.evidence.clone(),
         ..warning(problem.section, problem.headline())
     });
     let limits = found.limits.iter().map(|limit| Finding {
@@ -102,6 +127,14 @@ fn when(blocker: &Blocker, zone: &TimeZone) -> String {
         time(blocker.to, zone),
         duration(blocker.waiting_seconds)
     )
+}
+
+/// A sentence with its full stop.
+fn ended(text: String) -> String {
+    if text.ends_with(['.', '!', '?']) {
+        return text;
+    }
+    text + "."
 }
 
 /// Turns a text that starts in lower case into a sentence.
@@ -216,7 +249,11 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
             }
             _ => String::new(),
         };
-        format!("; the machine used {} CPUs{full}", two(busy.min(cores)))
+        format!(
+            "; the machine used {} CPUs{full}{}",
+            two(busy.min(cores)),
+            others(busy, mean, cores)
+        )
     });
     let cores_text = if interval.cores == 1 { "the only core" } else { "cores" };
     let of = if interval.cores == 1 {
@@ -237,6 +274,18 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
         format!("CPU demand of sessions: mean {} of {of}, max {}{machine}.", two(mean), two(most));
     let weigh = if full >= WORTH { warning } else { note };
     Some(weigh("processors", text))
+}
+
+/// Who uses the CPUs that the sessions do not: the sessions cannot have used more than they needed.
+fn others(busy: f64, needed: f64, cores: f64) -> String {
+    let others = busy.min(cores) - needed.min(cores);
+    if others < OTHERS * cores {
+        return String::new();
+    }
+    format!(
+        ", at least {} of them for other processes (clients on this machine, or other programs)",
+        two(others)
+    )
 }
 
 fn step_words(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {

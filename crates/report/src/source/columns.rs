@@ -66,12 +66,12 @@ impl Columns {
     }
 
     /// Number of points.
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.bounds.len().saturating_sub(1)
     }
 
     /// The point to which an interval belongs.
-    fn place(&self, head: &FrameRow) -> Option<usize> {
+    pub fn place(&self, head: &FrameRow) -> Option<usize> {
         let at = self.bounds.partition_point(|bound| *bound < head.time_us);
         at.checked_sub(1).filter(|at| *at < self.len())
     }

@@ -10,6 +10,7 @@ mod client;
 mod columns;
 pub mod course;
 mod latency;
+mod rankings;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,9 @@ use super::range::Edge;
 use columns::Columns;
 use error::Error;
 use latency::sum_and_latency;
+use rankings::SessionTimes;
 use time::{begin, seconds};
+use view::document::Ranking;
 use view::statements::{PlanRow, StatementsTable};
 use view::vacuum::{ConditionKind, Vacuum};
 
@@ -60,7 +63,7 @@ pub fn read(
     let main = Columns::fitting(&heads, range, columns::MAIN);
     // Nearly all of the time is spent on decompressing and decoding different tables, so they are read in
     // parallel.
-    let details = || details(&recording, range, &heads);
+    let details = || details(&recording, range, &heads, &main);
     let (whole, points, latency, details) = std::thread::scope(|scope| -> Result<_, Error> {
         let details = scope.spawn(details);
         say("computing sums");
@@ -71,7 +74,12 @@ pub fn read(
         let details = details.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         Ok((Interval::with_others(&sum), points, latency, details))
     })?;
-    let Details { statements, relations, seconds: relations_seconds, sessions } = details;
+    let Details { statements, mut rankings, relations, seconds: relations_seconds, sessions } =
+        details;
+    let (sessions, times) = sessions.unzip();
+    let axis = crate::charts::main_axis(&points);
+    rankings
+        .extend(times.map(|times| times.ranking(axis)).filter(|ranking| !ranking.rows.is_empty()));
     let client = wanted.client.map(|directory| client::client(directory, range)).transpose()?;
     let moments = columns::moments(&heads, range, &main, &points);
     let about = recording.about();
@@ -94,6 +102,7 @@ pub fn read(
         intervals: heads.len() as u64,
         statements,
         sessions,
+        rankings,
         points,
         moments,
         latency,
@@ -118,12 +127,24 @@ struct Details {
     relations: Vec<RelationRow>,
     /// Recorded time that statements and relations cover, seconds.
     seconds: f64,
-    sessions: Option<SessionHistory>,
+    sessions: Option<(SessionHistory, SessionTimes)>,
+    rankings: Vec<Ranking>,
 }
 
-fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<Details, Error> {
-    let sessions = sessions::sessions(recording, range, heads)?;
-    let mut all = Details { statements: None, relations: Vec::new(), seconds: 0.0, sessions };
+fn details(
+    recording: &Recording,
+    range: Range,
+    heads: &[FrameRow],
+    columns: &Columns,
+) -> Result<Details, Error> {
+    let sessions = sessions::sessions(recording, range, heads, columns)?;
+    let mut all = Details {
+        statements: None,
+        relations: Vec::new(),
+        seconds: 0.0,
+        sessions,
+        rankings: Vec::new(),
+    };
     let details = recording.details(range)?;
     let Some(range) = Detail::range(&details) else { return Ok(all) };
     all.seconds = Detail::seconds(&details);
@@ -133,6 +154,7 @@ fn details(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<De
     if let Some(statements) = &mut all.statements {
         statements.interval_seconds = Some(all.seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
+        all.rankings.extend(rankings::statements(recording, statements, &details)?);
     }
     all.relations = recording.relations(range)?.unwrap_or_default();
     Ok(all)

@@ -9,6 +9,8 @@ use segment::interval::{SessionAccount, SessionRow};
 use recording::{FrameRow, Range, Recording, SessionHistoryRow, StatementTexts as Texts};
 use view::blocking::{Forest, Party};
 
+use super::columns::Columns;
+use super::rankings::SessionTimes;
 use super::seconds;
 use crate::material::{Active, Blocker, Open, SessionHistory};
 use error::Error;
@@ -21,8 +23,11 @@ pub fn sessions(
     recording: &Recording,
     range: Range,
     heads: &[FrameRow],
-) -> Result<Option<SessionHistory>, Error> {
+    columns: &Columns,
+) -> Result<Option<(SessionHistory, SessionTimes)>, Error> {
     let lengths: HashMap<u64, u64> = heads.iter().map(|row| (row.frame, row.interval_ns)).collect();
+    let points: HashMap<u64, usize> =
+        heads.iter().filter_map(|row| Some((row.frame, columns.place(row)?))).collect();
     let mut sums = Sums::default();
     let mut texts: Option<Texts> = None;
     let mut problem = None;
@@ -38,10 +43,17 @@ pub fn sessions(
             };
         }
         sums.add(rows, *length, texts.as_ref().unwrap_or(&Texts::new()));
+        let point = rows.first().and_then(|row| points.get(&row.frame));
+        if let Some(point) = point {
+            sums.add_times(rows, *length, *point);
+        }
     })?;
     match problem {
         Some(error) => Err(error.into()),
-        None => Ok(texts.map(|_| sums.history())),
+        None => Ok(texts.map(|_| {
+            let times = std::mem::take(&mut sums.times);
+            (sums.history(), times)
+        })),
     }
 }
 
@@ -51,6 +63,7 @@ struct Sums {
     blockers: BTreeMap<(i32, Option<String>), Blocker>,
     open: BTreeMap<(i64, String), Open>,
     sessions: BTreeMap<(i64, String), SessionRow>,
+    times: SessionTimes,
 }
 
 /// Kind of process, application, user, database.
@@ -100,6 +113,26 @@ impl Sums {
         if rows.iter().any(SessionHistoryRow::is_blocked) {
             let time = rows.first().map_or(0.0, |row| seconds(row.time_us));
             self.add_blockers(&Forest::recorded(rows, texts), time, s(length_ns));
+        }
+    }
+
+    /// Adds the busy time of an interval of this length, ns, to a point of the charts.
+    fn add_times(&mut self, rows: &[SessionHistoryRow], length_ns: u64, point: usize) {
+        for row in rows {
+            let weight = length_ns as f64 / row.interval_ns.max(1) as f64;
+            let busy = row.busy_ns as f64 * 1e-9 * weight;
+            let name = || {
+                let application = match &*row.application {
+                    "" => &*row.process,
+                    name => name,
+                };
+                let who = match (row.user.as_deref(), row.database.as_deref()) {
+                    (Some(user), Some(database)) => format!(", {user}@{database}"),
+                    _ => String::new(),
+                };
+                format!("{application} ({}{who})", row.pid)
+            };
+            self.times.add((row.pid, &row.application), name, point, busy);
         }
     }
 

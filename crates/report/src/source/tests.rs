@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use recording::{
     About, Batch, EventRow, GapRow, MarkRow, RetentionPolicy, RowBuilder, RunRow, ServerRow,
-    SettingRow, Writer,
+    SessionHistoryRow, SettingRow, StatementAccountRow, Writer,
 };
 
 use super::{read, RecordingSelection};
 use crate::range::Edge;
 use crate::sample::{self, FROM};
-use view::document::{Cell, Document};
+use view::document::{Axis, Cell, Document, RankingRow};
 
 const US: f64 = 1e6;
 
@@ -82,6 +82,46 @@ fn annotations() -> Batch {
 }
 
 fn record(directory: &Path, host: &str) {
+    record_with(directory, host, |_, _| Batch::default());
+}
+
+/// The statements of ten seconds, and the sessions of each second, of an interval with this number.
+fn statements_and_sessions(at: usize, frame: u64) -> Batch {
+    let time_us = us(at as f64 + 1.0);
+    let statement = |queryid, total_ns| StatementAccountRow {
+        frame,
+        time_us,
+        queryid,
+        database_id: 5,
+        user_id: 10,
+        toplevel: true,
+        account: "execute::cpu".into(),
+        count: 1,
+        total_ns,
+        ..StatementAccountRow::default()
+    };
+    let session = |pid, busy_ns| SessionHistoryRow {
+        frame,
+        time_us,
+        interval_ns: 1_000_000_000,
+        pid,
+        process: "client backend".into(),
+        application: "shop".into(),
+        state: "active".into(),
+        activity: "cpu".into(),
+        busy_ns,
+        ..SessionHistoryRow::default()
+    };
+    let late = if at >= 500 { 900_000_000 } else { 0 };
+    let accounts = vec![statement(1, 1_000_000 * (at as i64 + 1)), statement(2, late)];
+    Batch {
+        statement_accounts: if at % 10 == 9 { accounts } else { Vec::new() },
+        session_history: vec![session(11, 500_000_000), session(12, 1_000_000 * (at as u64 % 90))],
+        ..Batch::default()
+    }
+}
+
+fn record_with(directory: &Path, host: &str, more: impl Fn(usize, u64) -> Batch) {
     let forever = Duration::from_secs(1 << 40);
     let policy =
         RetentionPolicy { details: forever, tens: forever, sixties: forever, retention: None };
@@ -103,6 +143,7 @@ fn record(directory: &Path, host: &str) {
         if at % 10 == 9 {
             batch.histograms = row_builder.histograms(number);
         }
+        batch.append(more(at, number));
         if let Some(other) = other.take() {
             batch.append(other);
         }
@@ -202,6 +243,52 @@ fn a_range_of_the_recording_can_be_read_alone() {
     let busy = first.totals.busy_seconds + last.totals.busy_seconds;
     assert!((busy - all.totals.busy_seconds).abs() < 1e-6);
     assert!(last.gaps.is_empty() && first.gaps.len() == 1);
+}
+
+/// The seconds of a row in the points whose middle is in a part of the time, as the page adds them up.
+fn within(axis: &Axis, values: impl Iterator<Item = f64>, (from, to): (f64, f64), end: f64) -> f64 {
+    let next = axis.time.iter().skip(1).copied().chain([end]);
+    let middle = axis.time.iter().zip(next).map(|(begin, end)| (begin + end) / 2.0);
+    middle.zip(values).filter(|(at, _)| from <= *at && *at < to).map(|(_, value)| value).sum()
+}
+
+#[test]
+fn the_lists_of_a_part_have_the_figures_of_a_report_of_that_part() {
+    let place = tempfile::tempdir().unwrap();
+    record_with(place.path(), "db1", statements_and_sessions);
+    let all = report(place.path(), None, None).unwrap();
+    // It contains the gap.
+    let (from, to) = (FROM + 300.0, FROM + 520.0);
+    let part = report(place.path(), Some("-300"), Some("-80")).unwrap();
+    assert_eq!((part.measured.from, part.measured.to), (from, to));
+    let end = all.measured.to;
+    let cell = |row: &view::document::Row, at: usize| match &row.cells[at] {
+        Cell::Number(value) => *value,
+        _ => 0.0,
+    };
+    let sum = |table: &str, key: &str, wanted: &dyn Fn(&view::document::Row) -> bool| -> f64 {
+        let table = part.table(table).unwrap();
+        let at = table.columns.iter().position(|column| column.key == key).unwrap();
+        table.rows.iter().filter(|row| wanted(row)).map(|row| cell(row, at)).sum()
+    };
+    let close = |a: f64, b: f64| assert!(a > 0.0 && (a - b).abs() < 1e-6 * b, "{a} {b}");
+    let chart = all.chart("activity").unwrap();
+    for series in chart.series.iter().filter(|series| series.name.contains(':')) {
+        let values = series.values.iter().zip(&all.axes.main.seconds);
+        let values = values.map(|(value, seconds)| value.unwrap_or(0.0) * seconds);
+        let is_it = |row: &view::document::Row| row.cells[0] == series.name.as_str().into();
+        close(within(&all.axes.main, values, (from, to), end), sum("waits", "seconds", &is_it));
+    }
+    let ranking = |id: &str| all.rankings.iter().find(|ranking| ranking.id == id).unwrap();
+    let total = |id: &str| {
+        let ranking = ranking(id);
+        let of =
+            |row: &RankingRow| within(&ranking.axis, row.seconds.iter().copied(), (from, to), end);
+        ranking.rows.iter().map(of).sum::<f64>()
+    };
+    close(total("statements"), sum("statements", "seconds", &|_| true));
+    close(total("sessions"), sum("active_sessions", "busy_seconds", &|_| true));
+    assert_eq!(ranking("sessions").rows[0].name, "shop (11)");
 }
 
 #[test]

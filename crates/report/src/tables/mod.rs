@@ -8,7 +8,7 @@ mod others;
 mod relations;
 mod sessions;
 mod shares;
-mod statements;
+pub mod statements;
 mod storage;
 
 use segment::interval::Interval;

@@ -43,7 +43,7 @@ pub fn statements(all: &StatementsTable, seconds: f64) -> Table {
 }
 
 /// The class in which it spends the most time.
-fn class(row: &StatementFigures) -> WaitClass {
+pub fn class(row: &StatementFigures) -> WaitClass {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     WaitClass::ALL
         .into_iter()

@@ -22,7 +22,14 @@ fn examine_fixture(name: &str) -> (Findings, String) {
     let report = fixture.report()["findings"].clone();
     let text = report.as_array().unwrap().iter().map(|finding| {
         let details = finding["details"].as_array().into_iter().flatten();
-        let details = details.map(|line| format!("    {}\n", line.as_str().unwrap()));
+        let remedy = &finding["remedy"];
+        let remedy = remedy["text"].as_str().map(|text| {
+            let sure = remedy["confidence"].as_str().unwrap();
+            [format!("What to do: {text}"), format!("The cause is {sure}.")]
+        });
+        let details = details.map(|line| line.as_str().unwrap().to_string());
+        let details = details.chain(remedy.into_iter().flatten());
+        let details = details.map(|line| format!("    {line}\n"));
         format!("{}\n{}", finding["text"].as_str().unwrap(), details.collect::<String>())
     });
     let text = text.collect();

@@ -599,7 +599,10 @@ fn the_page_begins_with_the_session_that_others_wait_for() {
     let found = first().unwrap();
     assert_eq!((&found["section"], &found["weight"]), (&"locks".into(), &"warning".into()));
     assert!(
-        found["details"].to_string().contains("What to do: End it if its client has forgotten it"),
+        found["remedy"]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("End it if its client has forgotten it"),
         "{found}"
     );
     let page = serving.get("/").unwrap();

@@ -6,6 +6,7 @@
 
 mod chart;
 mod cost;
+mod ranking;
 mod trace;
 
 use serde::Serialize;
@@ -16,6 +17,7 @@ pub use chart::{
     Series, Side,
 };
 pub use cost::Cost;
+pub use ranking::{Ranking, RankingRow};
 pub use trace::Trace;
 
 /// A report.
@@ -41,8 +43,17 @@ pub struct Document {
     /// The server's load, one line for each aspect; empty in a comparison. If present, a page starts with it, and
     /// ends with what was measured.
     pub load: Vec<Fact>,
+    /// What a page starts with: the worst problem or, without one, that nothing is wrong and what bounds the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// Notable findings, one sentence each.
     pub findings: Vec<Finding>,
+    /// The section that a page shows before the findings, with the rankings below its charts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lead: Option<&'static str>,
+    /// What took the most time, over time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rankings: Vec<Ranking>,
     /// The time axes of the charts.
     pub axes: Axes,
     /// Whether the times of the axes are seconds since the start of each side of a comparison.
@@ -164,9 +175,40 @@ pub struct Finding {
     pub weight: Weight,
     /// The sentence.
     pub text: String,
-    /// Further sentences: the evidence, and what to do.
+    /// What to do; `None` if nothing needs to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
+    /// The evidence, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
+}
+
+/// What to do about a problem.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// In words.
+    pub text: String,
+    /// The SQL commands in these words, each complete.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sql: Vec<String>,
+    /// How sure the cause is: "certain", "likely", "possible".
+    pub confidence: &'static str,
+}
+
+impl Remedy {
+    /// How sure the cause is, as a sentence.
+    pub fn confidence_sentence(&self) -> String {
+        format!("The cause is {}.", self.confidence)
+    }
+}
+
+/// The state of the server in a sentence or two.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Whether there is a problem.
+    pub weight: Weight,
+    /// The sentences.
+    pub text: String,
 }
 
 /// The severity of a finding.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: PostgreSQL
+/** The verdict and the findings: a sentence, what to do with its commands, and the evidence, folded. */
+import { copyButton } from "./copy";
+import { element } from "./dom";
+import type { Finding, Report } from "./model";
+
+/** Adds a button to each command that the page shows. */
+export function addCopyButtons(): void {
+    for (const block of document.querySelectorAll<HTMLElement>("#findings pre.sql")) {
+        const code = block.querySelector("code");
+        if (code && !block.querySelector("button")) block.append(copyButton(code));
+    }
+}
+
+/** Opens all evidence on paper. */
+export function unfoldForPrint(): void {
+    const opened: HTMLDetailsElement[] = [];
+    addEventListener("beforeprint", () => {
+        for (const one of document.querySelectorAll<HTMLDetailsElement>("#findings details:not([open])")) {
+            one.open = true;
+            opened.push(one);
+        }
+    });
+    addEventListener("afterprint", () => {
+        for (const one of opened.splice(0)) one.open = false;
+    });
+}
+
+/** Shows those of a newer report. What is open stays open, if its sentence is the same. */
+export function rewriteFindings(report: Report, before: Report | null): void {
+    const verdict = document.querySelector("#verdict");
+    if (verdict && report.verdict && verdict.textContent !== report.verdict.text) {
+        verdict.textContent = report.verdict.text;
+        verdict.className = report.verdict.weight;
+    }
+    const list = document.querySelector("#findings > ul");
+    if (!list || (before && JSON.stringify(before.findings) === JSON.stringify(report.findings))) return;
+    const open = new Set<string>();
+    for (const one of list.querySelectorAll("li:has(> details[open]) > .what")) open.add(one.textContent ?? "");
+    const titles = new Map(report.sections.map(({ id, title }) => [id, title]));
+    list.replaceChildren(...report.findings.map((finding) => item(finding, titles, open)));
+    addCopyButtons();
+}
+
+function item(finding: Finding, titles: ReadonlyMap<string, string>, open: ReadonlySet<string>): HTMLElement {
+    const { section, weight, text, remedy, details } = finding;
+    const title = titles.get(section);
+    const link = title === undefined ? null : element("a", { href: `#${section}` }, title);
+    const advice =
+        remedy === undefined
+            ? null
+            : element(
+                  "p",
+                  { class: "remedy" },
+                  element("b", {}, "What to do: "),
+                  `${remedy.text} `,
+                  element("span", { class: "confidence" }, `The cause is ${remedy.confidence}.`),
+              );
+    const commands = (remedy?.sql ?? []).map((sql) => element("pre", { class: "sql" }, element("code", {}, sql)));
+    const evidence =
+        details === undefined
+            ? null
+            : element(
+                  "details",
+                  open.has(text) ? { open: "" } : {},
+                  element("summary", {}, "Evidence"),
+                  element("ul", {}, ...details.map((detail) => element("li", {}, detail))),
+              );
+    return element("li", { class: weight }, link, " ", element("span", { class: "what" }, text), advice, ...commands, evidence);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: PostgreSQL
+/**
+ * What took the most time in the range in view: activities, statements and sessions beside each other. A point of time
+ * counts if its middle is in the range, as a detail does in a report of that range.
+ */
+import { instant, iso } from "./clock";
+import { copyButton } from "./copy";
+import { element } from "./dom";
+import type { ActivityClass } from "./look/palette";
+import type { Axis, Report } from "./model";
+import { duration, figure, percent } from "./units";
+import type { Range, View } from "./view";
+
+/** Number of rows shown. */
+const SHOWN = 8;
+
+interface Row {
+    readonly name: string;
+    readonly class: ActivityClass | null;
+    /** Seconds in each point. */
+    readonly seconds: readonly number[];
+}
+
+export interface List {
+    readonly id: string;
+    readonly section: string;
+    readonly title: string;
+    /** The points, or null if the rows have one figure, of the whole time. */
+    readonly axis: Axis | null;
+    readonly rows: readonly Row[];
+}
+
+export interface Sum {
+    readonly name: string;
+    readonly class: ActivityClass | null;
+    readonly seconds: number;
+}
+
+/** The lists of a report: activities from their chart, the others from the rankings or, without one, the table. */
+export function listsOf(report: Report): List[] {
+    const chart = report.charts.find(({ id }) => id === "activity");
+    const axis = chart && report.axes[chart.axis];
+    const lists: List[] = [];
+    if (chart && axis) {
+        const rows = chart.series.map(({ name, class: kind, values }) => ({
+            name,
+            class: kind,
+            seconds: values.map((value, i) => (value ?? 0) * (axis.seconds[i] ?? 0)),
+        }));
+        lists.push({ id: "activities", section: "waits", title: "Waits and CPU", axis, rows });
+    }
+    for (const [id, table, name] of [
+        ["statements", "statements", "query"],
+        ["sessions", "active_sessions", "application"],
+    ] as const) {
+        const ranking = report.rankings?.find((one) => one.id === id);
+        const list = ranking ?? ofTable(report, id, table, name);
+        if (list) lists.push(list);
+    }
+    return lists;
+}
+
+function ofTable(report: Report, section: string, id: string, name: string): List | null {
+    const table = report.tables.find((one) => one.id === id);
+    if (!table) return null;
+    const [names, times] = [name, id === "statements" ? "seconds" : "busy_seconds"].map((key) =>
+        table.columns.findIndex((column) => column.key === key),
+    ) as [number, number];
+    const rows = table.rows.map((row, i) => ({
+        name: String(row[names] ?? ""),
+        class: table.classes?.[i] ?? null,
+        seconds: [Number(row[times] ?? 0)],
+    }));
+    return { id: section, section, title: table.title, axis: null, rows };
+}
+
+/** The points whose middle is in a range; `to` is exclusive. */
+function pointsOf({ time }: Axis, end: number, range: Range): [from: number, to: number] {
+    const middle = (i: number): number => ((time[i] ?? end) + (time[i + 1] ?? end)) / 2;
+    let from = 0;
+    while (from < time.length && middle(from) < range.from) from++;
+    let to = from;
+    while (to < time.length && middle(to) < range.to) to++;
+    return [from, to];
+}
+
+/** The rows with time in a range, most first, and the measured seconds; null if they are those of the whole time. */
+export function sumsOf({ axis, rows }: List, end: number, range: Range): { sums: Sum[]; measured: number | null } {
+    const [from, to] = axis ? pointsOf(axis, end, range) : [0, 1];
+    const total = (seconds: readonly number[]): number => {
+        let sum = 0;
+        for (let i = from; i < to; i++) sum += seconds[i] ?? 0;
+        return sum;
+    };
+    const sums = rows.map((row) => ({ name: row.name, class: row.class, seconds: total(row.seconds) }));
+    sums.sort((a, b) => b.seconds - a.seconds);
+    return { sums: sums.filter(({ seconds }) => seconds > 0), measured: axis ? total(axis.seconds) : null };
+}
+
+export class Rankings {
+    private lists: List[];
+    private readonly span = element("p", { class: "span" });
+    private readonly command = element("p", { class: "command" });
+    private readonly tables = element("div", { class: "lists" });
+    private pending = false;
+
+    constructor(
+        host: HTMLElement,
+        private report: Report,
+        private readonly view: View,
+    ) {
+        this.lists = listsOf(report);
+        host.replaceChildren(this.span, this.command, this.tables);
+        for (const what of ["range", "zone", "data"] as const) view.on(what, () => this.soon());
+        this.write();
+    }
+
+    update(report: Report): void {
+        this.report = report;
+        this.lists = listsOf(report);
+        this.soon();
+    }
+
+    /** At most once a frame. */
+    private soon(): void {
+        if (this.pending) return;
+        this.pending = true;
+        requestAnimationFrame(() => {
+            this.pending = false;
+            this.write();
+        });
+    }
+
+    private write(): void {
+        this.writeSpan();
+        this.tables.replaceChildren(...this.lists.map((list) => this.table(list)));
+    }
+
+    /** The time that the lists are of, and how to get everything else for it. */
+    private writeSpan(): void {
+        const { view, report } = this;
+        const { from, to } = view.range;
+        document.documentElement.classList.toggle("zoomed", view.zoomed);
+        const times = `${instant(from, view.zone)} – ${instant(to, view.zone)}, ${duration(to - from)}`;
+        if (!view.zoomed) {
+            this.span.replaceChildren(element("b", {}, "The whole time: "), times);
+            this.command.replaceChildren("Select a part of it in the chart by dragging.");
+            return;
+        }
+        this.span.replaceChildren(element("b", {}, "Selected: "), times);
+        this.command.replaceChildren("Double-click the chart, or press Esc on it, for the whole time.");
+        if (report.live || report.elapsed) return;
+        const quoted = /^[\w/.:-]+$/.test(report.measured.recording)
+            ? report.measured.recording
+            : `'${report.measured.recording.replace(/'/g, "'\\''")}'`;
+        const command = element("code", {}, `tally report ${quoted} --from ${iso(from)} --to ${iso(to)} -o part.html`);
+        this.command.replaceChildren(copyButton(command), " All of this part: ", command);
+    }
+
+    private table(list: List): HTMLElement {
+        const { sums, measured } = sumsOf(list, this.view.whole.to, this.view.range);
+        const all = sums.reduce((sum, { seconds }) => sum + seconds, 0);
+        const most = sums[0]?.seconds ?? 0;
+        const rows = sums.slice(0, SHOWN).map(({ name, class: kind, seconds }) => {
+            const bar = element("i", { class: kind ? `of-${kind}` : "of-none" });
+            bar.style.width = `${(most > 0 ? seconds / most : 0) * 100}%`;
+            const first = measured === null ? duration(seconds) : figure(seconds / Math.max(measured, 1e-9), "sessions");
+            return element(
+                "tr",
+                {},
+                element("th", { scope: "row", title: name }, element("span", {}, name), bar),
+                element("td", { class: "num" }, first),
+                element("td", { class: "num" }, percent(all > 0 ? seconds / all : 0)),
+            );
+        });
+        // As many rows with any figures, so that nothing moves.
+        while (rows.length < SHOWN) rows.push(element("tr", {}, element("td", { colspan: "3" }, "\u00a0")));
+        const head = measured === null ? "time" : "sessions";
+        const title = element("a", { href: `#${list.section}` }, list.title);
+        const note = measured === null && this.view.zoomed ? " (whole time)" : "";
+        return element(
+            "table",
+            { class: "ranking", id: `ranking-${list.id}` },
+            element("caption", {}, title, note),
+            element(
+                "thead",
+                {},
+                element(
+                    "tr",
+                    {},
+                    element("th", { scope: "col" }, element("span", { class: "unseen" }, list.title)),
+                    element("th", { scope: "col", class: "num", title: "Average active sessions" }, head),
+                    element("th", { scope: "col", class: "num" }, "share"),
+                ),
+            ),
+            element("tbody", {}, ...rows),
+        );
+    }
+}
