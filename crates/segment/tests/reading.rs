@@ -865,8 +865,8 @@ proptest! {
                             .sum();
                         prop_assert_eq!(accounted, session.lived);
                     }
-                    let totals = delta.kinds.iter().flat_map(|kind| (0..).zip(&kind.totals));
-                    for (stat, total) in totals.filter(|(_, total)| !total.change.is_zero()) {
+                    let of_kinds = delta.kinds.iter().flat_map(|kind| (0..).zip(&kind.totals));
+                    for (stat, total) in of_kinds.filter(|(_, total)| !total.change.is_zero()) {
                         let name = snapshot.directory.get(stat).unwrap().name.clone();
                         let sum = sums.entry(name).or_default();
                         sum.0 += total.change.count;
