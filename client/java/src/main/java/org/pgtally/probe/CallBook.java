@@ -2,6 +2,7 @@
 package org.pgtally.probe;
 
 import java.util.Arrays;
+import java.util.Set;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 
@@ -15,7 +16,7 @@ final class CallBook {
     static final int FETCH = 2 * Blocks.STEP;
     /** Time of both, waiting for the server. */
     static final int WAIT = 3 * Blocks.STEP;
-    /** Time in the result's methods, without fetching; the count is the number of rows requested. */
+    /** Time in the result's methods, without fetching, and their calls: those that were timed stand for the others. */
     static final int DECODE = 4 * Blocks.STEP;
     /** Rows received, per execution or fetch. */
     static final int ROWS = 5 * Blocks.STEP;
@@ -25,7 +26,7 @@ final class CallBook {
     static final int FAILED = 8 * Blocks.STEP;
     /** Executions of several statements, or parameter sets, at once: their number. */
     static final int BATCH = 9 * Blocks.STEP;
-    /** Repeated executions of the same statement in one transaction, with at most one row each. */
+    /** Repeated executions of the same statement with other parameters, in one transaction ({@link Wire}). */
     static final int REPEATED = 10 * Blocks.STEP;
     /** Bytes of the messages sent, and bytes received. */
     static final int SENT = 11 * Blocks.STEP;
@@ -33,12 +34,17 @@ final class CallBook {
     /** The driver's work to create a prepared statement, and to close it. */
     static final int PREPARE = 13 * Blocks.STEP;
     static final int CLOSE = 14 * Blocks.STEP;
-    private static final int FIGURES = 15;
+    /** The figures by position. */
+    private static final String[] NAMES = {"execute", "first", "fetch", "wait", "decode", "rows", "messages", "trips",
+        "failed", "batch", "repeated", "sent", "received", "prepare", "close"};
+    /** Those that are no times; each is its own unit. */
+    private static final Set<String> VALUES = Set.of("rows", "messages", "trips", "batch", "repeated", "sent", "received");
 
     final Book book;
     private final Segment segment;
     private final boolean histograms;
     private final Blocks blocks;
+    private final SqlText others;
     private int[] indexes = {};
     private int poolWait;
 
@@ -46,48 +52,48 @@ final class CallBook {
         this.book = book;
         segment = session.segment;
         histograms = session.keepsHistograms();
-        blocks = new Blocks(segment, book, FIGURES, histograms);
+        blocks = new Blocks(segment, book, NAMES.length, histograms);
+        // First, so that statements that find no space are counted there.
+        others = session.texts.others();
+        at(others);
     }
 
-    /** The index of the first figure of a statement; negative if there is no space. */
+    /** Enters the names of a statement's statistics; returns the number of the first, negative if there is no space. */
+    static int register(Segment segment, String id) {
+        int first = statistic(segment, 0, id);
+        for (int figure = 1; figure < NAMES.length; figure++) {
+            if (statistic(segment, figure, id) < 0) {
+                return -1;
+            }
+        }
+        return first;
+    }
+
+    private static int statistic(Segment segment, int figure, String id) {
+        String name = SqlText.statistic(NAMES[figure], id);
+        return VALUES.contains(NAMES[figure]) ? segment.value(name, NAMES[figure]) : segment.timer(name);
+    }
+
+    /** The index of the first figure of a statement, or of the other statements; negative if there is no space. */
     int at(SqlText statement) {
         if (statement.number >= indexes.length) {
             indexes = Arrays.copyOf(indexes, statement.number + 16);
         }
         if (indexes[statement.number] == 0) {
-            indexes[statement.number] = place(statement.id);
+            indexes[statement.number] = place(statement);
         }
         return indexes[statement.number];
     }
 
-    private int place(String id) {
+    private int place(SqlText statement) {
         int at = blocks.next();
-        if (at >= 0) {
-            timer(at + EXECUTE, "execute", id);
-            timer(at + FIRST, "first", id);
-            timer(at + FETCH, "fetch", id);
-            timer(at + WAIT, "wait", id);
-            timer(at + DECODE, "decode", id);
-            value(at + ROWS, "rows", id);
-            value(at + MESSAGES, "messages", id);
-            value(at + TRIPS, "trips", id);
-            timer(at + FAILED, "failed", id);
-            value(at + BATCH, "batch", id);
-            value(at + REPEATED, "repeated", id);
-            value(at + SENT, "sent", id);
-            value(at + RECEIVED, "received", id);
-            timer(at + PREPARE, "prepare", id);
-            timer(at + CLOSE, "close", id);
+        if (at < 0) {
+            return statement == others ? at : at(others);
+        }
+        for (int figure = 0; figure < NAMES.length; figure++) {
+            segment.name(book, at + figure * Blocks.STEP, statistic(segment, figure, statement.id));
         }
         return at;
-    }
-
-    private void timer(int at, String figure, String id) {
-        segment.name(book, at, segment.timer(SqlText.statistic(figure, id)));
-    }
-
-    private void value(int at, String figure, String id) {
-        segment.name(book, at, segment.value(SqlText.statistic(figure, id), figure));
     }
 
     /** The index of the time that threads waited for a connection from a pool; negative if there is no space. */
