@@ -27,6 +27,7 @@ ARMS = {
 }
 # Rows of a statement, and statements of a block.
 LOADS = {1: 500, 100: 100}
+# Turns until the code is compiled, which are not measured.
 WARM = 40
 TURNS = 12
 # Student's t for 95 %, by the number of rounds.
@@ -59,19 +60,17 @@ class Program:
 
 def run_round(arms, arguments):
     """The median of each arm and load, us."""
-    programs = {name: Program(options, arguments) for name, options in arms.items()}
+    programs = {name: Program(arms[name], arguments) for name in random.sample(list(arms), len(arms))}
     blocks = {(name, rows): [] for name in arms for rows in LOADS}
     try:
-        for program in programs.values():
-            for rows in LOADS:
-                for _ in range(WARM):
-                    program.block(rows)
         order = list(arms)
-        for _ in range(TURNS):
+        for turn in range(WARM + TURNS):
             random.shuffle(order)
             for name in order:
                 for rows in LOADS:
-                    blocks[name, rows].append(programs[name].block(rows))
+                    time = programs[name].block(rows)
+                    if turn >= WARM:
+                        blocks[name, rows].append(time)
     finally:
         for program in programs.values():
             program.end()
