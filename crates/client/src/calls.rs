@@ -16,7 +16,7 @@ use view::calls::{findings, table, CallSort};
 use view::units::duration;
 
 use crate::ring::Client;
-use crate::{ClientArgs, ClientHead};
+use crate::{is_java, ClientArgs, ClientHead};
 
 /// How often to read a client's ring.
 const POLL: Duration = Duration::from_millis(20);
@@ -89,8 +89,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         writeln!(out, "{line}")?;
     }
     if rows.is_empty() {
-        let is_java = segment.header().producer.starts_with("pgtally-agent");
-        let hint = match is_java {
+        let hint = match is_java(&segment) {
             true => {
                 "the driver org.postgresql has completed no statement, or the agent runs with calls=off"
             }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::Args;
 use error::Error;
 use live::target;
-use segment::{Interval, Segment};
+use segment::{Interval, Producer, Segment};
 use serde::Serialize;
 
 use command::interval;
@@ -93,5 +93,5 @@ impl<'s> ClientHead<'s> {
 
 /// Whether the client is a Java virtual machine, as its agent says, instead of a program that uses libpq.
 pub fn is_java(segment: &Segment) -> bool {
-    segment.header().server.starts_with("Java")
+    segment.producer() == Producer::JavaAgent
 }

@@ -258,8 +258,9 @@ fn open_client_process(pid: i32) -> Result<Segment, Error> {
 pub fn need_measured(segment: &Segment) -> Result<(), Error> {
     if segment.server_runs() == Some(false) {
         return Err(Error::Failed(format!(
-            "{}: its server ({}) is no longer running",
+            "{}: its {} ({}) is no longer running",
             segment.path().display(),
+            if segment.producer().is_client() { "process" } else { "server" },
             segment.header().host
         )));
     }

@@ -58,7 +58,8 @@ pub struct CallRow {
     pub batches: u64,
     /// Statements, or sets of parameters, in these batches.
     pub batched: u64,
-    /// Transactions that executed the statement more than ten times, for at most one row each time.
+    /// Transactions that executed the statement more than ten times with other parameters than the time before; outside
+    /// transactions, borrows of a connection from a pool.
     pub repeating_transactions: u64,
     /// Executions in these transactions.
     pub repeated: u64,

@@ -112,13 +112,20 @@ pub fn table(rows: &[CallRow], sort: CallSort, top: usize) -> Table {
 pub fn findings(rows: &[CallRow]) -> Vec<String> {
     let mut findings = Vec::new();
     for row in CallSort::Time.sorted(rows) {
-        if row.repeating_transactions > 0 {
+        if row.repeated > 0 {
+            let transactions = match row.repeating_transactions {
+                // It began before the interval.
+                0 | 1 => "a transaction".to_string(),
+                n => format!(
+                    "{} transactions (at most {} in one)",
+                    whole(n),
+                    whole(row.max_repeated)
+                ),
+            };
             findings.push(format!(
-                "executed repeatedly with at most one row each: {} times in {} transactions (at most {} in one); use one \
-                 statement or a batch instead (N+1 problem): {}",
+                "executed repeatedly with other parameters: {} times in {transactions}; use one statement or a batch \
+                 instead (N+1 problem): {}",
                 whole(row.repeated),
-                whole(row.repeating_transactions),
-                whole(row.max_repeated),
                 quoted(&row.text)
             ));
         }
@@ -158,7 +165,11 @@ mod tests {
         assert!(findings(&[row("a", 9_999, 0)]).is_empty());
         let found = findings(&[row("a", 10_000, 0), row("b", 1, 11)]);
         assert!(found[0].contains("setFetchSize") && found[0].ends_with(": a"), "{found:?}");
-        assert!(found[1].contains("11 times in 1 transactions") && found[1].ends_with(": b"));
+        assert!(found[1].contains("11 times in a transaction;") && found[1].ends_with(": b"));
+        let going_on = CallRow { repeating_transactions: 0, ..row("c", 1, 30) };
+        assert!(findings(&[going_on])[0].contains("30 times in a transaction;"));
+        let several = CallRow { repeating_transactions: 3, max_repeated: 12, ..row("c", 1, 33) };
+        assert!(findings(&[several])[0].contains("33 times in 3 transactions (at most 12 in one);"));
     }
 
     #[test]

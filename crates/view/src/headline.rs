@@ -2,7 +2,7 @@
 //! The lines above the tables: the server, its sessions, and whether the figures are complete.
 
 use segment::interval::Interval;
-use segment::Level;
+use segment::{Level, Producer, ProducerLimit};
 
 use crate::units::{count, duration, percent, two, whole};
 
@@ -166,11 +166,24 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
         ));
     }
     let over = &interval.overflow;
+    let producer = Producer::from_text(&interval.server.producer);
+    for (n, text, limit) in [
+        (over.slots, "sessions have no slot and are not shown", ProducerLimit::Slots),
+        (
+            over.statistics,
+            "times a process ran out of statistics entries",
+            ProducerLimit::Statistics,
+        ),
+        (over.directory, "names did not fit into the directory", ProducerLimit::Names),
+        (over.groups, "ended sessions were merged into the last group", ProducerLimit::Groups),
+    ] {
+        if n > 0 {
+            let setting =
+                producer.setting(limit).map_or(String::new(), |name| format!(" ({name})"));
+            warnings.push(format!("{} {text}{setting}", whole(n)));
+        }
+    }
     for (n, text) in [
-        (over.slots, "sessions have no slot and are not shown (pg_tally.max_slots)"),
-        (over.statistics, "times a process ran out of statistics entries (pg_tally.max_statistics)"),
-        (over.directory, "names did not fit into the directory (pg_tally.max_names)"),
-        (over.groups, "ended sessions were merged into the last group (pg_tally.max_groups)"),
         (over.memory, "times the segment's file system had no space for a session's statistics"),
         (over.lost_merges, "ended sessions were damaged and are lost"),
         (
@@ -253,6 +266,8 @@ mod tests {
                 "2 sessions are paused in the middle of an update; their figures may be inconsistent",
             ]
         );
+        interval.server.producer = "pgtally-agent 0.3.0".into();
+        assert!(warnings(&interval)[1].ends_with("not shown (the agent's option threads)"));
         interval.level = Level::Off;
         assert_eq!(
             warnings(&interval)[0],

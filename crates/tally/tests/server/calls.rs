@@ -3,6 +3,7 @@
 //! counts, with the oldest and the newest driver.
 
 use crate::support;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::support::java::{java, Java};
@@ -111,4 +112,80 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         assert!(!left_out.contains("no such method"), "{left_out}");
         client.end();
     }
+}
+
+#[test]
+fn statements_that_are_repeated_by_mistake_are_named_and_no_others() {
+    let Some(java) = java() else { return };
+    let (_cluster, port) = support::on_loopback(support::plain());
+    let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
+    for java in [java.clone(), Java { old_driver: true, ..java }] {
+        let mut client = java.start("threads=16", &["org.pgtally.test.Repeated", &url, "postgres"]);
+        let lines = client.finish();
+        let json = client.calls();
+        let calls = json["calls"].as_array().unwrap();
+        // The name of a column of each statement says which it is.
+        let texts = |wanted: fn(&Value) -> bool| -> BTreeSet<&str> {
+            calls
+                .iter()
+                .filter(|call| wanted(call))
+                .map(|call| call["text"].as_str().unwrap())
+                .collect()
+        };
+        let bad = texts(|call| call["text"].as_str().unwrap().contains("bad_"));
+        assert_eq!(bad.len(), 9, "{bad:?}");
+        assert_eq!(texts(|call| call["repeated"] != 0), bad);
+        for call in calls.iter().filter(|call| call["repeated"] != 0) {
+            let figures =
+                ["repeating_transactions", "repeated", "max_repeated"].map(|key| &call[key]);
+            assert_eq!(figures, [1, 12, 12], "{call:#}");
+        }
+        assert!(
+            calls.iter().filter(|call| call["text"].as_str().unwrap().contains("good_")).count()
+                > 6
+        );
+        // Comments are no part of a text.
+        let commented = row(&json, "select number bad_commented from child where parent = ?");
+        assert_eq!(commented["execute"]["count"], 12);
+        // More texts than have a row of their own: all executions are counted.
+        let counted: u64 = lines[0].strip_prefix("executed ").unwrap().parse().unwrap();
+        let of_the_pool = |call: &&Value| {
+            let text = call["text"].as_str().unwrap();
+            text.is_empty() || text.starts_with("SHOW") || text.starts_with("SET")
+        };
+        let own = calls.iter().filter(|call| !of_the_pool(call));
+        let all: u64 = own.map(|call| call["execute"]["count"].as_u64().unwrap()).sum();
+        let others = row(&json, "(statements without an entry of their own)");
+        assert!(others["execute"]["count"].as_u64() > Some(40), "{others:#}");
+        assert_eq!(all, counted, "{json:#}");
+
+        let status = output(tally().arg("status").arg(client.segment()));
+        assert!(status.starts_with("client         Java "), "{status}");
+        for servers in ["server", "preload", "pg_tally.max", "port", "relations"] {
+            let lines = status.lines().filter(|line| !line.starts_with("segment"));
+            assert_eq!(
+                lines.filter(|line| line.contains(servers)).count(),
+                0,
+                "{servers}: {status}"
+            );
+        }
+        client.child.kill().unwrap();
+        client.child.wait().unwrap();
+        let status = output(tally().arg("status").arg(client.segment()));
+        assert!(status.contains("the process has ended; this is its last state"), "{status}");
+    }
+}
+
+#[test]
+fn a_client_s_limits_are_named_by_the_agent_s_options() {
+    let Some(java) = java() else { return };
+    let options = "methods=org.pgtally.test.Edges$Calls,threads=1,statistics=64,edges=on";
+    let mut client = java.start(options, &["org.pgtally.test.Edges", "4", "10"]);
+    client.finish();
+    let status = output(tally().arg("status").arg(client.segment()));
+    for option in ["raise the agent's option threads", "raise the agent's option statistics"] {
+        assert!(status.contains(option), "{option}: {status}");
+    }
+    assert!(!status.contains("pg_tally.max"), "{status}");
+    client.end();
 }

@@ -139,8 +139,8 @@ fn calls_of_the_driver_agree_with_proxies_that_count_them() {
     let Some(java) = java() else { return };
     let (_cluster, port) = support::on_loopback(support::plain());
     let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
-    let mut driver =
-        java.start("methods=driver", &["org.pgtally.test.Driver", &url, "postgres", "4", "200"]);
+    let mut driver = java
+        .start("methods=driver-all", &["org.pgtally.test.Driver", &url, "postgres", "4", "200"]);
     let lines = driver.finish();
     let json = driver.methods();
     let witness: HashMap<&str, u64> = lines

@@ -76,7 +76,8 @@ fn two_agents_leave_each_other_their_figures() {
             let folder = tempfile::tempdir_in("/dev/shm").unwrap();
             let reader = CodeReader::new(folder.path());
             let log = folder.path().join("spans");
-            let options = format!("file={}", folder.path().join("segment").display());
+            let options =
+                format!("methods=driver-all,file={}", folder.path().join("segment").display());
             let ours = format!("-javaagent:{}={options}", agent().display());
             let theirs = format!("-javaagent:{}", opentelemetry().display());
             let log_option = format!(

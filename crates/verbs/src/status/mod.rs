@@ -8,7 +8,7 @@ mod render;
 use std::time::Duration;
 
 use segment::kernel::KernelView;
-use segment::{Event, EventKind, Interval, Parts, Segment};
+use segment::{Event, EventKind, Interval, Parts, Producer, Segment};
 
 use error::Error;
 use live::coverage::Coverage;
@@ -30,7 +30,11 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let place = target::source(args.target.as_deref())?;
     let mut segment = place.open()?;
     segment.want(Parts::STATEMENTS.and(Parts::RELATIONS))?;
-    let coverage = Coverage::read(&segment)?;
+    // The processes of a server; a client has threads.
+    let coverage = match segment.producer() {
+        Producer::Server => Coverage::read(&segment)?,
+        Producer::JavaAgent | Producer::Libpq => None,
+    };
     let status = Status::read(&place, &mut segment, coverage.as_ref())?;
     if args.json {
         return view::output::json(&status);
@@ -102,7 +106,10 @@ fn look(
     if running == Some(false) {
         let snapshot = segment.snapshot(None)?;
         let mut whole = Interval::between(segment, None, &snapshot);
-        whole.kernel = KernelView::unavailable("the server has stopped");
+        whole.kernel = KernelView::unavailable(match segment.producer() {
+            Producer::Server => "the server has stopped",
+            Producer::JavaAgent | Producer::Libpq => "the process has ended",
+        });
         return Ok(whole);
     }
     let wanted =

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use segment::{Level, Overflows, ProbeState};
+use segment::{Level, Overflows, ProbeState, Producer, ProducerLimit};
 
 use super::{Mode, Status};
 use crate::ls::{age, mebibytes};
@@ -36,10 +36,11 @@ pub(super) fn text(
     out: &mut impl Write,
 ) -> Result<(), Error> {
     let mut sheet = Sheet { out, color };
-    server(&mut sheet, status)?;
-    covered(&mut sheet, status, coverage)?;
-    overflow(&mut sheet, &status.overflow, status.statements.as_ref())?;
-    probes(&mut sheet, status)?;
+    let producer = Producer::from_text(&status.server.producer);
+    server(&mut sheet, status, producer)?;
+    covered(&mut sheet, status, coverage, producer)?;
+    overflow(&mut sheet, &status.overflow, status.statements.as_ref(), producer)?;
+    probes(&mut sheet, status, producer)?;
     witness(&mut sheet, status)?;
     for event in &status.events {
         let ago = event.seconds_ago.map_or("long".to_string(), age);
@@ -53,17 +54,31 @@ pub(super) fn text(
     Ok(())
 }
 
-fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
+fn server<W: Write>(
+    sheet: &mut Sheet<'_, W>,
+    status: &Status,
+    producer: Producer,
+) -> Result<(), Error> {
     let server = &status.server;
     let number = |n: Option<u32>| n.map_or("unknown".to_string(), |n| n.to_string());
-    sheet.line(
-        "server",
-        format!("{}, pid {}, port {}", server.name, number(server.pid), number(server.port)),
-    )?;
+    let pid = number(server.pid);
+    if producer.is_client() {
+        sheet.line("client", format!("{}, pid {pid}", server.name))?;
+    } else {
+        sheet
+            .line("server", format!("{}, pid {pid}, port {}", server.name, number(server.port)))?;
+    }
     sheet.line("measured", &server.host)?;
     match status.running {
         Some(true) => {}
+        Some(false) if producer.is_client() => {
+            sheet.problem("state", "the process has ended; this is its last state")?
+        }
         Some(false) => sheet.problem("state", "the server has stopped; this is its last state")?,
+        None if producer.is_client() => sheet.problem(
+            "state",
+            "unknown: the process is not visible from here (another container?)",
+        )?,
         None => sheet.problem(
             "state",
             "unknown: its processes are not visible from here (another container?)",
@@ -108,8 +123,12 @@ fn covered<W: Write>(
     sheet: &mut Sheet<'_, W>,
     status: &Status,
     coverage: Option<&Coverage>,
+    producer: Producer,
 ) -> Result<(), Error> {
     sheet.line("slots", format!("{} of {} in use", status.slots.used, status.slots.capacity))?;
+    if producer.is_client() {
+        return Ok(());
+    }
     sheet.line("statements", statements(status.statements.as_ref()))?;
     if status.statements_paused {
         sheet.problem(
@@ -190,23 +209,36 @@ fn overflow<W: Write>(
     sheet: &mut Sheet<'_, W>,
     found: &Overflows,
     table: Option<&TableRow>,
+    producer: Producer,
 ) -> Result<(), Error> {
     if found.is_zero() {
         return sheet.line("overflow", "none");
     }
     let filled = table.map_or((0, 0), |table| (table.used, table.capacity));
     let statements = remedy(found.memory, filled, "raise pg_tally.max_statements");
-    for (count, what, remedy) in [
-        (found.slots, "times a process found no free slot", "raise pg_tally.max_slots"),
+    let (unit, units) =
+        if producer.is_client() { ("thread", "threads") } else { ("process", "sessions") };
+    for (count, what, limit) in [
+        (found.slots, format!("times a {unit} found no free slot"), ProducerLimit::Slots),
         (
             found.statistics,
-            "times a process ran out of statistics entries",
-            "raise pg_tally.max_statistics",
+            format!("times a {unit} ran out of statistics entries"),
+            ProducerLimit::Statistics,
         ),
-        (found.directory, "names did not fit into the directory", "raise pg_tally.max_names"),
-        (found.groups, "sessions were merged into the last group", "raise pg_tally.max_groups"),
+        (found.directory, "names did not fit into the directory".into(), ProducerLimit::Names),
+        (found.groups, format!("{units} were merged into the last group"), ProducerLimit::Groups),
+    ] {
+        if count > 0 {
+            sheet.problem("overflow", format!("{count} {what}: {}", producer.remedy(limit)))?;
+        }
+    }
+    for (count, what, remedy) in [
         (found.memory, "times memory ran out", "free space on the segment's file system"),
-        (found.lost_merges, "damaged slots were not merged", "restart the server"),
+        (
+            found.lost_merges,
+            "damaged slots were not merged",
+            if producer.is_client() { "restart the process" } else { "restart the server" },
+        ),
         (found.statements_dropped, "counts of statements did not fit", statements),
         (
             found.statements_lost,
@@ -227,14 +259,18 @@ fn overflow<W: Write>(
     Ok(())
 }
 
-fn probes<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
-    let installed =
-        status.probes.iter().filter(|probe| probe.state == ProbeState::Installed).count();
+fn probes<W: Write>(
+    sheet: &mut Sheet<'_, W>,
+    status: &Status,
+    producer: Producer,
+) -> Result<(), Error> {
+    let installed = status.probes.iter().filter(|probe| probe.state == ProbeState::Installed).count();
     let lost: Vec<_> = status.probes.iter().filter(|probe| probe.is_lost()).collect();
     let absent = status.probes.len() - installed - lost.len();
+    let others = if producer.is_client() { "versions" } else { "servers" };
     sheet.line(
         "probes",
-        format!("{installed} installed, {} left out, {absent} for other servers", lost.len()),
+        format!("{installed} installed, {} left out, {absent} for other {others}", lost.len()),
     )?;
     for probe in lost {
         sheet.problem("left out", format!("{}: {}", probe.name, probe.reason))?;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.agent;
 
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner.Typing;
 import org.pgtally.probe.Calls;
@@ -31,9 +33,10 @@ final class CallAdvice {
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
         static Object enter(@Advice.This(typing = Typing.DYNAMIC) Object executor,
-                @Advice.Argument(value = 0, typing = Typing.DYNAMIC) Object query, @Advice.Argument(5) int flags) {
+                @Advice.Argument(value = 0, typing = Typing.DYNAMIC) Object query,
+                @Advice.Argument(value = 1, typing = Typing.DYNAMIC) Object parameters, @Advice.Argument(5) int flags) {
             return query instanceof Object[] ? Calls.executesBatch(executor, (Object[]) query, flags)
-                    : Calls.executes(executor, query, flags);
+                    : Calls.executes(executor, query, parameters, flags);
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
@@ -49,7 +52,7 @@ final class CallAdvice {
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
         static Object enter(@Advice.This(typing = Typing.DYNAMIC) Object executor, @Advice.Argument(0) int function) {
-            return Calls.executes(executor, "function " + function, 0);
+            return Calls.executes(executor, "function " + function, null, 0);
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
@@ -286,35 +289,25 @@ final class CallAdvice {
         }
     }
 
-    /** The next row of a result. */
-    static final class Next {
-        private Next() {
-        }
-
-        @Advice.OnMethodEnter(suppress = Throwable.class)
-        static Object enter(@Advice.FieldValue(value = "originalQuery", typing = Typing.DYNAMIC) Object query) {
-            return Calls.decodes(query);
-        }
-
-        @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter Object call) {
-            Calls.decoded(call, true);
-        }
+    /** The index of a result's current row. */
+    @Retention(RetentionPolicy.RUNTIME)
+    @interface CurrentRow {
     }
 
-    /** A value of a row. */
-    static final class Get {
-        private Get() {
+    /** The next row of a result, or a value of a row. */
+    static final class Decode {
+        private Decode() {
         }
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
-        static Object enter(@Advice.FieldValue(value = "originalQuery", typing = Typing.DYNAMIC) Object query) {
-            return Calls.decodes(query);
+        static Object enter(@Advice.This(typing = Typing.DYNAMIC) Object result,
+                @Advice.FieldValue(value = "originalQuery", typing = Typing.DYNAMIC) Object query, @CurrentRow int row) {
+            return Calls.decodes(result, query, row);
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
         static void exit(@Advice.Enter Object call) {
-            Calls.decoded(call, false);
+            Calls.decoded(call);
         }
     }
 
@@ -329,8 +322,9 @@ final class CallAdvice {
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter long since) {
+        static void exit(@Advice.Enter long since, @Advice.Return(typing = Typing.DYNAMIC) Object connection) {
             Calls.waitedForPool(since);
+            Calls.borrowed(connection);
         }
     }
 }

@@ -3,8 +3,10 @@ package org.pgtally.agent;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Predicate;
 import net.bytebuddy.asm.Advice;
+import net.bytebuddy.description.field.FieldDescription;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
@@ -24,6 +26,11 @@ final class CallPoints {
     /** Index of the flags, the sixth parameter of the executor's execute method. */
     private static final int FLAGS = 5;
 
+    /** The field of a result with the index of its current row, by version of the driver. */
+    private static final Set<String> CURRENT_ROW = Set.of("currentRow", "current_row");
+
+    private static final ClassFileLocator LOCATOR = ClassFileLocator.ForClassLoader.ofSystemLoader();
+
     private static final List<Point> POINTS = points();
 
     /** Methods of one class that get the same code. */
@@ -31,13 +38,25 @@ final class CallPoints {
         final String type;
         final String name;
         final Predicate<MethodDescription> wanted;
-        final Advice advice;
+        private final Class<?> advice;
 
         Point(String type, String name, Class<?> advice, Predicate<MethodDescription> wanted) {
             this.type = type;
             this.name = name;
             this.wanted = wanted;
-            this.advice = Advice.to(advice, ClassFileLocator.ForClassLoader.ofSystemLoader());
+            this.advice = advice;
+        }
+
+        /** The code for this class. */
+        Advice in(TypeDescription type) {
+            Advice.WithCustomMapping mapping = Advice.withCustomMapping();
+            for (FieldDescription field : type.getDeclaredFields()) {
+                if (CURRENT_ROW.contains(field.getName())) {
+                    return mapping.bind(CallAdvice.CurrentRow.class, field).to(advice, LOCATOR);
+                }
+            }
+            // Each row is then taken for the first one of its answer.
+            return mapping.bind(CallAdvice.CurrentRow.class, (Object) 0).to(advice, LOCATOR);
         }
 
         boolean is(MethodDescription method) {
@@ -72,8 +91,8 @@ final class CallPoints {
         add(points, INPUT, CallAdvice.Read.class, "readMore");
         points.add(new Point(INPUT, "read", CallAdvice.ReadMany.class,
                 it -> it.getName().equals("read") && it.getParameters().size() == 3));
-        add(points, RESULT, CallAdvice.Next.class, "next");
-        points.add(new Point(RESULT, "get*", CallAdvice.Get.class,
+        add(points, RESULT, CallAdvice.Decode.class, "next");
+        points.add(new Point(RESULT, "get*", CallAdvice.Decode.class,
                 it -> it.isPublic() && it.getName().startsWith("get") && !it.getParameters().isEmpty()));
         for (String name : List.of("prepareStatement", "prepareCall")) {
             add(points, "org.postgresql.jdbc.PgConnection", CallAdvice.Prepare.class, name);
@@ -105,7 +124,7 @@ final class CallPoints {
                 boolean there = type.getDeclaredMethods().stream().anyMatch(point::is);
                 segment.probe("calls " + type.getSimpleName() + "." + point.name,
                         there ? null : "the driver or pool has no such method; statement statistics may be incomplete");
-                visited = visited.visit(point.advice.on(point::is));
+                visited = visited.visit(point.in(type).on(point::is));
             }
         }
         return visited;

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.pgtally.probe.Methods;
+import org.pgtally.probe.OwnTime;
 import org.pgtally.probe.Session;
 import org.pgtally.segment.Segment;
 
@@ -14,8 +15,27 @@ final class Options {
     private static final int MOST_THREADS = 4096;
     private static final int MOST_STATISTICS = 4096;
 
-    /** The driver's public methods, its internal methods that may wait, and the connection pool. */
+    /** The driver's methods that may wait for the server, and the connection pool: a few calls for each statement. */
     private static final List<Glob> DRIVER = List.of(
+            Glob.ofPublic("org.postgresql.Driver#connect"),
+            Glob.ofPublic("org.postgresql.jdbc.Pg*Statement#execute"),
+            Glob.ofPublic("org.postgresql.jdbc.Pg*Statement#executeQuery"),
+            Glob.ofPublic("org.postgresql.jdbc.Pg*Statement#execute*Update"),
+            Glob.ofPublic("org.postgresql.jdbc.Pg*Statement#execute*Batch"),
+            Glob.ofPublic("org.postgresql.jdbc.PgConnection#commit"),
+            Glob.ofPublic("org.postgresql.jdbc.PgConnection#rollback"),
+            Glob.ofPublic("org.postgresql.jdbc.PgConnection#setAutoCommit"),
+            Glob.ofPublic("org.postgresql.jdbc.PgConnection#isValid"),
+            Glob.ofPublic("org.postgresql.jdbc.PgConnection#close"),
+            Glob.of("org.postgresql.core.v3.QueryExecutorImpl#execute"),
+            Glob.of("org.postgresql.core.v3.QueryExecutorImpl#fetch"),
+            Glob.of("org.postgresql.core.v3.ConnectionFactoryImpl#openConnectionImpl"),
+            Glob.of("org.postgresql.core.VisibleBufferedInputStream#readMore"),
+            Glob.ofPublic("com.zaxxer.hikari.HikariDataSource#getConnection"),
+            Glob.of("com.zaxxer.hikari.pool.ProxyConnection#close"));
+
+    /** The driver's public methods, its internal methods that may wait, and the connection pool: many calls for each row. */
+    private static final List<Glob> WHOLE_DRIVER = List.of(
             Glob.ofPublic("org.postgresql.Driver#connect"),
             Glob.ofPublic("org.postgresql.jdbc.Pg*"),
             Glob.of("org.postgresql.core.v3.QueryExecutorImpl#execute"),
@@ -57,8 +77,8 @@ final class Options {
     }
 
     /** A session with these options. */
-    Session session(Segment segment, Methods methods) {
-        return new Session(segment, methods, cpu, histograms, edges);
+    Session session(Segment segment, Methods methods, OwnTime ownTime) {
+        return new Session(segment, methods, cpu, histograms, edges, ownTime);
     }
 
     private void set(String part) {
@@ -108,12 +128,14 @@ final class Options {
         return folder.toAbsolutePath().resolve("pg_tally.java." + ProcessHandle.current().pid());
     }
 
-    /** Several patterns, separated by colons; {@code driver} stands for the default. */
+    /** Several patterns, separated by colons; {@code driver} stands for the default, {@code driver-all} for all of the driver. */
     private static List<Glob> globs(String value) {
         List<Glob> globs = new ArrayList<>();
         for (String glob : value.split(":")) {
             if (glob.equals("driver")) {
                 globs.addAll(DRIVER);
+            } else if (glob.equals("driver-all")) {
+                globs.addAll(WHOLE_DRIVER);
             } else {
                 globs.add(Glob.of(glob));
             }

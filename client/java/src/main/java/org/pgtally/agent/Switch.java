@@ -4,6 +4,7 @@ package org.pgtally.agent;
 import java.io.IOException;
 import java.lang.instrument.Instrumentation;
 import org.pgtally.probe.Methods;
+import org.pgtally.probe.OwnTime;
 import org.pgtally.probe.Probe;
 import org.pgtally.probe.Session;
 import org.pgtally.segment.Segment;
@@ -40,12 +41,12 @@ public final class Switch {
 
     private static void on(Options options, String version, Instrumentation instrumentation)
             throws IOException {
-        long cost = WarmUp.run(options);
+        OwnTime own = WarmUp.run(options);
         segment = new Segment(options.file, options.threads, options.statistics,
                 new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
                         "Java " + System.getProperty("java.version")));
-        segment.note(false, "timing adds about " + cost + " ns to each call of a timed method (measured at start)");
-        Session session = options.session(segment, METHODS);
+        segment.note(false, "timing adds about " + Math.round(own.method) + " ns to each call of a timed method (measured at start)");
+        Session session = options.session(segment, METHODS, own);
         if (options.edges) {
             segment.probe("edges", null);
         }

@@ -2,6 +2,7 @@
 package org.pgtally.probe;
 
 import java.util.Arrays;
+import java.util.Set;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 import org.pgtally.segment.StatNames;
@@ -16,7 +17,7 @@ final class CallBook {
     static final int FETCH = 2 * Blocks.STEP;
     /** Time of both, waiting for the server. */
     static final int WAIT = 3 * Blocks.STEP;
-    /** Time in the result's methods, without fetching; the count is the number of rows requested. */
+    /** Time in the result's methods, without fetching, and their calls: those that were timed stand for the others. */
     static final int DECODE = 4 * Blocks.STEP;
     /** Rows received, per execution or fetch. */
     static final int ROWS = 5 * Blocks.STEP;
@@ -26,7 +27,7 @@ final class CallBook {
     static final int FAILED = 8 * Blocks.STEP;
     /** Executions of several statements, or parameter sets, at once: their number. */
     static final int BATCH = 9 * Blocks.STEP;
-    /** Repeated executions of the same statement in one transaction, with at most one row each. */
+    /** Repeated executions of the same statement with other parameters, in one transaction ({@link Wire}). */
     static final int REPEATED = 10 * Blocks.STEP;
     /** Bytes of the messages sent, and bytes received. */
     static final int SENT = 11 * Blocks.STEP;
@@ -34,12 +35,21 @@ final class CallBook {
     /** The driver's work to create a prepared statement, and to close it. */
     static final int PREPARE = 13 * Blocks.STEP;
     static final int CLOSE = 14 * Blocks.STEP;
-    private static final int FIGURES = 15;
+    /** The figures by position. */
+    private static final String[] NAMES = {
+        StatNames.CALL_EXECUTE, StatNames.CALL_FIRST, StatNames.CALL_FETCH, StatNames.CALL_WAIT,
+        StatNames.CALL_DECODE, StatNames.CALL_ROWS, StatNames.CALL_MESSAGES, StatNames.CALL_TRIPS,
+        StatNames.CALL_FAILED, StatNames.CALL_BATCH, StatNames.CALL_REPEATED, StatNames.CALL_SENT,
+        StatNames.CALL_RECEIVED, StatNames.CALL_PREPARE, StatNames.CALL_CLOSE};
+    /** Those that are no times; each is its own unit. */
+    private static final Set<String> VALUES = Set.of(StatNames.CALL_ROWS, StatNames.CALL_MESSAGES, StatNames.CALL_TRIPS,
+        StatNames.CALL_BATCH, StatNames.CALL_REPEATED, StatNames.CALL_SENT, StatNames.CALL_RECEIVED);
 
     final Book book;
     private final Segment segment;
     private final boolean histograms;
     private final Blocks blocks;
+    private final SqlText others;
     private int[] indexes = {};
     private int poolWait;
 
@@ -47,48 +57,48 @@ final class CallBook {
         this.book = book;
         segment = session.segment;
         histograms = session.keepsHistograms();
-        blocks = new Blocks(segment, book, FIGURES, histograms);
+        blocks = new Blocks(segment, book, NAMES.length, histograms);
+        // First, so that statements that find no space are counted there.
+        others = session.texts.others();
+        at(others);
     }
 
-    /** The index of the first figure of a statement; negative if there is no space. */
+    /** Enters the names of a statement's statistics; returns the number of the first, negative if there is no space. */
+    static int register(Segment segment, String id) {
+        int first = statistic(segment, 0, id);
+        for (int figure = 1; figure < NAMES.length; figure++) {
+            if (statistic(segment, figure, id) < 0) {
+                return -1;
+            }
+        }
+        return first;
+    }
+
+    private static int statistic(Segment segment, int figure, String id) {
+        String name = SqlText.statistic(NAMES[figure], id);
+        return VALUES.contains(NAMES[figure]) ? segment.value(name, NAMES[figure]) : segment.timer(name);
+    }
+
+    /** The index of the first figure of a statement, or of the other statements; negative if there is no space. */
     int at(SqlText statement) {
         if (statement.number >= indexes.length) {
             indexes = Arrays.copyOf(indexes, statement.number + 16);
         }
         if (indexes[statement.number] == 0) {
-            indexes[statement.number] = place(statement.id);
+            indexes[statement.number] = place(statement);
         }
         return indexes[statement.number];
     }
 
-    private int place(String id) {
+    private int place(SqlText statement) {
         int at = blocks.next();
-        if (at >= 0) {
-            timer(at + EXECUTE, StatNames.CALL_EXECUTE, id);
-            timer(at + FIRST, StatNames.CALL_FIRST, id);
-            timer(at + FETCH, StatNames.CALL_FETCH, id);
-            timer(at + WAIT, StatNames.CALL_WAIT, id);
-            timer(at + DECODE, StatNames.CALL_DECODE, id);
-            value(at + ROWS, StatNames.CALL_ROWS, id);
-            value(at + MESSAGES, StatNames.CALL_MESSAGES, id);
-            value(at + TRIPS, StatNames.CALL_TRIPS, id);
-            timer(at + FAILED, StatNames.CALL_FAILED, id);
-            value(at + BATCH, StatNames.CALL_BATCH, id);
-            value(at + REPEATED, StatNames.CALL_REPEATED, id);
-            value(at + SENT, StatNames.CALL_SENT, id);
-            value(at + RECEIVED, StatNames.CALL_RECEIVED, id);
-            timer(at + PREPARE, StatNames.CALL_PREPARE, id);
-            timer(at + CLOSE, StatNames.CALL_CLOSE, id);
+        if (at < 0) {
+            return statement == others ? at : at(others);
+        }
+        for (int figure = 0; figure < NAMES.length; figure++) {
+            segment.name(book, at + figure * Blocks.STEP, statistic(segment, figure, statement.id));
         }
         return at;
-    }
-
-    private void timer(int at, String figure, String id) {
-        segment.name(book, at, segment.timer(SqlText.statistic(figure, id)));
-    }
-
-    private void value(int at, String figure, String id) {
-        segment.name(book, at, segment.value(SqlText.statistic(figure, id), figure));
     }
 
     /** The index of the time that threads waited for a connection from a pool; negative if there is no space. */

@@ -25,6 +25,7 @@ abstract class CallStack extends Recorder {
     /** By the same index: number of calls in progress. */
     private int[] active = NONE;
     private int levelWord;
+    private long entered;
 
     CallStack(Session session) {
         super(session);
@@ -77,6 +78,7 @@ abstract class CallStack extends Recorder {
         frame.begin = now;
         // Last, and without a call in between: an exhausted stack shows at calls.
         active[at]++;
+        entered++;
         top = frame;
         return frame;
     }
@@ -105,6 +107,11 @@ abstract class CallStack extends Recorder {
         caller.calleesCpu += cpu;
         boolean outermost = --active[frame.at] == 0;
         ended(frame, caller == bottom ? 0 : caller.at, now, elapsed, cpu, outermost, thrown);
+    }
+
+    @Override
+    final long entered() {
+        return entered;
     }
 
     @Override

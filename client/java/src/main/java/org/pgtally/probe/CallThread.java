@@ -10,12 +10,17 @@ import org.pgtally.segment.CallRing;
  */
 final class CallThread {
     private static final int REMEMBERED = 32;
+    /** Of the methods of a first row, one in this many is timed, on average. */
+    private static final int FIRST_ROWS = 8;
 
     private final Session session;
     private final Recorder recorder;
     /** Statements of the driver's most recently used objects. */
     private final WeakReference<?>[] queries = new WeakReference<?>[REMEMBERED];
     private final SqlText[] statements = new SqlText[REMEMBERED];
+    /** Hashes of their texts, which may differ in what is hidden. */
+    private final int[] hashes = new int[REMEMBERED];
+    private int place;
     private Wire lastWire;
 
     // The call on the wire.
@@ -24,8 +29,8 @@ final class CallThread {
     private boolean executes;
     private boolean inTransaction;
     private int batch;
-    /** It may be one of many executions that a single statement could have replaced. */
-    private boolean repeatable;
+    private long parameters;
+    private boolean copies;
     private long begin;
     private long first;
     private long waited;
@@ -46,12 +51,23 @@ final class CallThread {
     private long bytesSent;
     private long bytesReceived;
 
+    /** Reads and writes of the socket, and calls of timed methods before it. */
+    private int waits;
+    private long enteredBefore;
+
     // The method of a result.
     private boolean decodes;
+    private int weight;
     private long decodeBegin;
     private long wireTime;
     private long wireTimeBefore;
-    private long decoded;
+    private long decodesEntered;
+    private int inner;
+    /** Calls of first rows until the next one that is timed. */
+    private int untilTimed = 1;
+    private long random = 0x9e3779b97f4a7c15L;
+    /** Time taken off in excess of the time of a call, which is taken off the next one. */
+    private long excess;
     private SqlText decodedOf;
 
     // A statement that is prepared or closed.
@@ -66,21 +82,18 @@ final class CallThread {
         this.recorder = recorder;
     }
 
-    boolean isOf(Session other) {
-        return session == other;
-    }
-
     // ---------------------------------------------------------------- on the wire
 
     /** False if it is part of another call. */
-    boolean begins(Object executor, Object query, boolean ofTransaction, int ofBatch) {
+    boolean begins(Object executor, Object query, Object values, boolean ofTransaction, int ofBatch) {
         if (!mayBegin(executor)) {
             return false;
         }
+        long hash = ofBatch == 0 ? Parameters.hash(values) : 0;
         start(executor, query == null ? null : statement(query), true);
         inTransaction = ofTransaction;
         batch = ofBatch;
-        repeatable = ofBatch == 0;
+        parameters = query == null ? hash : hash ^ (long) hashes[place] << 32;
         return true;
     }
 
@@ -98,7 +111,7 @@ final class CallThread {
             return false;
         }
         start(executor, sql == null ? null : session.texts.of(sql), sql != null);
-        inTransaction = true;
+        copies = true;
         if (sql != null) {
             wire.copied = statement;
         } else {
@@ -124,8 +137,9 @@ final class CallThread {
         executes = isExecution;
         statement = of;
         batch = 0;
-        repeatable = false;
+        copies = false;
         inTransaction = false;
+        waits = 0;
         first = 0;
         waited = 0;
         messages = 0;
@@ -140,6 +154,7 @@ final class CallThread {
             sentBefore = there.sent;
             collectingBefore = session.collecting();
         }
+        enteredBefore = recorder.entered();
         begin = System.nanoTime();
     }
 
@@ -157,6 +172,8 @@ final class CallThread {
         if (statement == null) {
             return;
         }
+        Wire.Repetition repetition = executes && !copies
+                ? there.executed(statement, parameters, inTransaction, batch == 0 && !thrown) : null;
         CallBook calls = recorder.takeCalls();
         if (calls == null) {
             return;
@@ -165,16 +182,23 @@ final class CallThread {
             int at = calls.at(statement);
             if (at > 0) {
                 calls.book.begin();
-                record(calls, at, elapsed, thrown);
+                record(calls, at, Math.max(elapsed - ownTime(), waited), thrown);
+                if (repetition != null && repetition.isNews()) {
+                    boolean begins = !repetition.isReported();
+                    calls.book.addPart(at + CallBook.REPEATED, begins, repetition.report(), repetition.executions());
+                }
                 calls.book.publish();
-            }
-            if (executes) {
-                boolean single = repeatable && rows <= 1 && !thrown;
-                there.executed(statement, single, inTransaction, (it, count) -> repeated(calls, it, count));
             }
         } finally {
             recorder.giveCalls(calls);
         }
+    }
+
+    /** What the probes themselves took of the call that has just ended, ns. */
+    private long ownTime() {
+        OwnTime own = session.ownTime();
+        return (long) (own.clock + waits * own.wait + messages * own.message + rows * own.row
+                + (recorder.entered() - enteredBefore) * own.method);
     }
 
     private void record(CallBook calls, int at, long elapsed, boolean thrown) {
@@ -197,15 +221,6 @@ final class CallThread {
         calls.book.addPlain(at + CallBook.RECEIVED, bytesReceived);
         if (thrown) {
             calls.book.addPlain(at + CallBook.FAILED, elapsed);
-        }
-    }
-
-    private static void repeated(CallBook calls, SqlText it, int count) {
-        int at = calls.at(it);
-        if (at > 0) {
-            calls.book.begin();
-            calls.book.addPlain(at + CallBook.REPEATED, count);
-            calls.book.publish();
         }
     }
 
@@ -271,7 +286,8 @@ final class CallThread {
             inWait = false;
             bytesReceived += bytes;
             long now = System.nanoTime();
-            waited += now - since;
+            waits++;
+            waited += Math.max(now - since - (long) session.ownTime().clock, 0);
             if (traced) {
                 session.segment.ring.waited(since, now - since, wire.pid, wire.whole ? sentBefore + 1 : 0);
             }
@@ -287,37 +303,49 @@ final class CallThread {
 
     // ---------------------------------------------------------------- results
 
-    /** False if it is called by another method of the result. */
-    boolean decodes(Object query) {
-        if (decodes || query == null || !recorder.isOn()) {
+    /**
+     * False if it is not timed, for example because it is called by another method of the result.
+     *
+     * @param of the number of calls that it stands for; 0 if it is a method of a first row, of which some are timed
+     */
+    boolean decodes(Object query, int of) {
+        if (decodes) {
+            inner++;
             return false;
         }
-        SqlText of = statement(query);
-        if (of != decodedOf) {
-            flushDecoded(0);
-            decodedOf = of;
+        return of > 0 ? beginsDecoding(query, of) : --untilTimed == 0 && beginsDecoding(query, FIRST_ROWS);
+    }
+
+    boolean beginsDecoding(Object query, int of) {
+        if (of == FIRST_ROWS) {
+            random = random * 0x5851f42d4c957f2dL + 0x14057b7ef767814fL;
+            // From 1 to twice the mean, less 1.
+            untilTimed = 1 + (int) ((random >>> 33) % (2 * FIRST_ROWS - 1));
+        }
+        if (query == null || !recorder.isOn()) {
+            return false;
+        }
+        SqlText next = statement(query);
+        if (next != decodedOf) {
+            decodedOf = next;
+            excess = 0;
         }
         decodes = true;
+        weight = of;
+        inner = 0;
         wireTimeBefore = wireTime;
+        decodesEntered = recorder.entered();
         decodeBegin = System.nanoTime();
         return true;
     }
 
-    /** Its time is added to the book at the next row. */
-    void decoded(boolean isRow) {
+    void decoded() {
+        long now = System.nanoTime();
         decodes = false;
-        decoded += System.nanoTime() - decodeBegin - (wireTime - wireTimeBefore);
-        if (isRow) {
-            flushDecoded(1);
-        }
-    }
-
-    private void flushDecoded(int count) {
-        long ns = decoded;
-        decoded = 0;
-        if (decodedOf == null || ns == 0) {
-            return;
-        }
+        OwnTime own = session.ownTime();
+        long elapsed = now - decodeBegin - (wireTime - wireTimeBefore) - excess
+                - (long) (own.clock + inner * own.inner + (recorder.entered() - decodesEntered) * own.method);
+        excess = elapsed < 0 ? -elapsed : 0;
         CallBook calls = recorder.takeCalls();
         if (calls == null) {
             return;
@@ -326,8 +354,7 @@ final class CallThread {
             int at = calls.at(decodedOf);
             if (at > 0) {
                 calls.book.begin();
-                calls.book.addPlain(at + CallBook.DECODE, ns);
-                calls.book.addCount(at + CallBook.DECODE, count - 1);
+                calls.book.addSample(at + CallBook.DECODE, Math.max(elapsed, 0), weight);
                 calls.book.publish();
             }
         } finally {
@@ -414,11 +441,14 @@ final class CallThread {
         }
     }
 
+    /** The statement of a driver's object. Sets {@link #place}. */
     private SqlText statement(Object query) {
-        int place = System.identityHashCode(query) & REMEMBERED - 1;
+        place = System.identityHashCode(query) & REMEMBERED - 1;
         WeakReference<?> there = queries[place];
         if (there == null || there.get() != query) {
-            statements[place] = session.texts.of(String.valueOf(query));
+            String text = Secrets.withoutOuterComments(String.valueOf(query));
+            statements[place] = session.texts.ofBare(text);
+            hashes[place] = text.hashCode();
             queries[place] = new WeakReference<>(query);
         }
         return statements[place];

@@ -11,7 +11,8 @@ public final class Calls {
     private static final int SUPPRESS_BEGIN = 16;
     /** Its flag for an execution that only requests types (QueryExecutor.QUERY_DESCRIBE_ONLY). */
     private static final int DESCRIBE_ONLY = 32;
-    private static final ThreadLocal<CallThread> THREADS = new ThreadLocal<>();
+    /** Later rows of an answer: one in this many is timed, a power of two. */
+    static final int ROWS = 32;
 
     private Calls() {
     }
@@ -19,15 +20,13 @@ public final class Calls {
     /** The state of the calling thread; null if nothing is measured. */
     private static CallThread thread() {
         Recorder recorder = Probe.recorder();
-        if (recorder == null) {
-            return null;
-        }
-        CallThread thread = THREADS.get();
-        if (thread == null || !thread.isOf(recorder.session)) {
-            thread = new CallThread(recorder.session, recorder);
-            THREADS.set(thread);
-        }
-        return thread;
+        return recorder == null ? null : recorder.calls();
+    }
+
+    /** The state of the calling thread; null if no call of the driver has begun in it. */
+    private static CallThread threadSoFar() {
+        Recorder recorder = Probe.lastRecorder();
+        return recorder == null ? null : recorder.callsSoFar();
     }
 
     /** A connection has been opened. */
@@ -38,13 +37,13 @@ public final class Calls {
     }
 
     /** A statement is executed; null if it is part of another call. */
-    public static Object executes(Object executor, Object query, int flags) {
+    public static Object executes(Object executor, Object query, Object parameters, int flags) {
         CallThread thread = thread();
         if (thread == null) {
             return null;
         }
         boolean begins = (flags & DESCRIBE_ONLY) != 0 ? thread.beginsMore(executor, query)
-                : thread.begins(executor, query, (flags & SUPPRESS_BEGIN) == 0, 0);
+                : thread.begins(executor, query, parameters, (flags & SUPPRESS_BEGIN) == 0, 0);
         return begins ? thread : null;
     }
 
@@ -52,7 +51,7 @@ public final class Calls {
     public static Object executesBatch(Object executor, Object[] queries, int flags) {
         CallThread thread = thread();
         Object query = queries.length > 0 ? queries[0] : null;
-        return thread != null && thread.begins(executor, query, (flags & SUPPRESS_BEGIN) == 0, queries.length)
+        return thread != null && thread.begins(executor, query, null, (flags & SUPPRESS_BEGIN) == 0, queries.length)
                 ? thread : null;
     }
 
@@ -77,13 +76,13 @@ public final class Calls {
 
     /** A method that sends one message begins. */
     public static boolean sends() {
-        CallThread thread = thread();
+        CallThread thread = threadSoFar();
         return thread != null && thread.sends();
     }
 
     /** It has ended. */
     public static void sent(boolean before) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.sent(before);
         }
@@ -91,7 +90,7 @@ public final class Calls {
 
     /** The driver sends a byte that may be a message's type. */
     public static void byteSent(int value) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.byteSent(value);
         }
@@ -99,7 +98,7 @@ public final class Calls {
 
     /** The driver sends an integer that may be a message's length. */
     public static void integerSent(int value) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.integerSent(value);
         }
@@ -107,7 +106,7 @@ public final class Calls {
 
     /** The driver sends the message that executes this query. */
     public static void cursorOf(Object query) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.cursorOf(query);
         }
@@ -115,13 +114,13 @@ public final class Calls {
 
     /** The driver waits for the server, to read or to write. */
     public static long waits(boolean reads) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         return thread == null ? 0 : thread.waits(reads);
     }
 
     /** It has read or written this many bytes. */
     public static void waited(long since, boolean reads, int bytes) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.waited(since, reads, bytes);
         }
@@ -135,7 +134,7 @@ public final class Calls {
 
     /** It is this one in the driver's statement cache. */
     public static void preparesOf(Object cached) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.preparesOf(CachedQueries.query(cached));
         }
@@ -143,7 +142,7 @@ public final class Calls {
 
     /** This work has ended. */
     public static void prepared(long since, boolean closes) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.prepared(since, closes);
         }
@@ -151,22 +150,28 @@ public final class Calls {
 
     /** A row has been received. */
     public static void row() {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.row();
         }
     }
 
-    /** A method of a result begins. */
-    public static Object decodes(Object query) {
+    /**
+     * A method of a result begins, at this row; the first one is 0. Methods of a later row are timed for one row in
+     * {@link #ROWS}: which ones differs from result to result. Nothing else happens here for the others.
+     */
+    public static Object decodes(Object result, Object query, int row) {
+        if (row > 0 && (row + System.identityHashCode(result) & ROWS - 1) != 0) {
+            return null;
+        }
         CallThread thread = thread();
-        return thread != null && thread.decodes(query) ? thread : null;
+        return thread != null && thread.decodes(query, row > 0 ? ROWS : 0) ? thread : null;
     }
 
     /** It has ended. */
-    public static void decoded(Object call, boolean isRow) {
+    public static void decoded(Object call) {
         if (call != null) {
-            ((CallThread) call).decoded(isRow);
+            ((CallThread) call).decoded();
         }
     }
 
@@ -178,9 +183,16 @@ public final class Calls {
 
     /** The request has succeeded or failed. */
     public static void waitedForPool(long since) {
-        CallThread thread = THREADS.get();
+        CallThread thread = threadSoFar();
         if (thread != null) {
             thread.waitedForPool(since);
+        }
+    }
+
+    /** A pool has handed out this connection, an object of its own or the driver's. */
+    public static void borrowed(Object connection) {
+        if (Probe.isOn()) {
+            Wires.borrowed(connection);
         }
     }
 }

@@ -35,6 +35,11 @@ public final class Probe {
         return recorder == null || recorder.session != now ? begin() : recorder;
     }
 
+    /** The recorder of the calling thread as it was last used; null if it has none. */
+    static Recorder lastRecorder() {
+        return RECORDERS.get();
+    }
+
     /** The method ends, possibly with an exception. */
     public static void exit(Frame frame, Throwable thrown) {
         if (frame != null) {

@@ -74,6 +74,11 @@ final class Recorders {
         }
 
         @Override
+        long entered() {
+            return 0;
+        }
+
+        @Override
         void exit(Frame frame, boolean thrown) {
             // No frame is from here.
         }

@@ -45,6 +45,26 @@ final class Secrets {
         return secrets.shown.toString();
     }
 
+    /** The text without blanks and comments before and after it; a hint for the planner ({@code /*+}) stays. */
+    static String withoutOuterComments(String text) {
+        if (text.indexOf("--") < 0 && text.indexOf("/*") < 0) {
+            return text.strip();
+        }
+        Secrets secrets = new Secrets(text);
+        int begin = -1;
+        int end = 0;
+        while (secrets.at < text.length()) {
+            int from = secrets.at;
+            boolean outside = secrets.charAt(from) <= ' ' || secrets.isComment(from) && !text.startsWith("/*+", from);
+            secrets.token();
+            if (!outside) {
+                begin = begin < 0 ? from : begin;
+                end = secrets.at;
+            }
+        }
+        return begin < 0 ? "" : text.substring(begin, end);
+    }
+
     private String firstWord() {
         int from = 0;
         while (from < text.length() && !beginsWord(charAt(from))) {

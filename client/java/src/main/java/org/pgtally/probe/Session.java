@@ -16,12 +16,19 @@ public final class Session {
     private final ThreadMXBean cpuClock;
     /** Total garbage collection time of the JVM, in ns. */
     private volatile LongSupplier collecting = () -> 0;
+    private final OwnTime ownTime;
 
     /**
      * Optionally with CPU times, which need a system call at the beginning and at the end of each call, and with the calls
      * from one method to another.
      */
     public Session(Segment segment, Methods methods, boolean cpu, boolean histograms, boolean edges) {
+        this(segment, methods, cpu, histograms, edges, OwnTime.NONE);
+    }
+
+    /** The same; {@code ownTime} is taken off the figures of statements. */
+    public Session(Segment segment, Methods methods, boolean cpu, boolean histograms, boolean edges, OwnTime ownTime) {
+        this.ownTime = ownTime;
         this.segment = segment;
         this.methods = methods;
         texts = new SqlTexts(segment);
@@ -43,6 +50,10 @@ public final class Session {
 
     long collecting() {
         return collecting.getAsLong();
+    }
+
+    OwnTime ownTime() {
+        return ownTime;
     }
 
     boolean timesCpu() {

@@ -12,13 +12,21 @@ final class SharedBooks {
     static final class Shared {
         final Book book;
         final MethodIndexes places;
-        final CallBook calls;
+        private final Session session;
+        private CallBook calls;
         private final AtomicBoolean taken = new AtomicBoolean();
 
         Shared(Session session, Book book) {
+            this.session = session;
             this.book = book;
             places = new MethodIndexes(session, book);
-            calls = new CallBook(session, book);
+        }
+
+        CallBook calls() {
+            if (calls == null) {
+                calls = new CallBook(session, book);
+            }
+            return calls;
         }
 
         void follow(Session session) {

@@ -8,44 +8,69 @@ import org.pgtally.segment.StatNames;
 
 /**
  * The executed statements, by text. The segment has an id for each, and its text in pieces, as names
- * {@code sql::ID::N::PIECE} that belong to no statistic. Statements beyond the first {@link #MOST} are counted as one. Possible
- * passwords are not included: texts that differ only in hidden parts ({@link Secrets}) are the same statement.
+ * {@code sql::ID::N::PIECE} that belong to no statistic. Statements beyond the first {@link #MOST}, and those whose names do
+ * not fit into the segment, are counted as one. Possible passwords are not included: texts that differ only in hidden parts
+ * ({@link Secrets}), or in comments before and after the statement, are the same statement.
  */
 final class SqlTexts {
-    private static final int MOST = 256;
+    static final int MOST = 256;
+    /** Maximum number of an application's texts that are remembered: there may be any number of literals. */
+    private static final int MOST_KNOWN = 2048;
     /** Maximum number of characters of a piece (each has at most 3 bytes), and of a text. */
     private static final int PIECE = 22;
     private static final int LETTERS = 24 * PIECE;
 
     private final Segment segment;
-    /** Indexed by the application's texts, and by the texts with secrets hidden. */
+    /** Indexed by the application's texts without outer comments, and by the texts with secrets hidden. */
     private final Map<String, SqlText> texts = new HashMap<>();
     private final Map<String, SqlText> shownTexts = new HashMap<>();
     private final SqlText others;
 
     SqlTexts(Segment segment) {
         this.segment = segment;
-        others = new SqlText("others", 0, segment.timer(SqlText.statistic(StatNames.CALL_EXECUTE, "others")), "");
+        others = new SqlText("others", 0, CallBook.register(segment, "others"), "");
+    }
+
+    /** All statements without an entry of their own. */
+    SqlText others() {
+        return others;
     }
 
     /** The statement with that text. */
-    synchronized SqlText of(String text) {
-        String stripped = text.strip();
-        SqlText known = texts.get(stripped);
+    SqlText of(String text) {
+        return ofBare(Secrets.withoutOuterComments(text));
+    }
+
+    /** The same for a text without comments before and after it. */
+    synchronized SqlText ofBare(String text) {
+        SqlText known = texts.get(text);
         if (known == null) {
-            if (texts.size() == MOST) {
-                return others;
+            String shown = Secrets.hide(text);
+            known = shownTexts.get(shown);
+            if (known == null) {
+                known = create(shown);
             }
-            known = shownTexts.computeIfAbsent(Secrets.hide(stripped), this::create);
-            texts.put(stripped, known);
+            if (texts.size() == MOST_KNOWN) {
+                texts.clear();
+            }
+            texts.put(text, known);
         }
         return known;
     }
 
     private SqlText create(String shown) {
+        if (shownTexts.size() == MOST) {
+            return others;
+        }
         String id = hash(shown);
+        int statistic = CallBook.register(segment, id);
+        if (statistic < 0) {
+            return others;
+        }
         write(id, shown);
-        return new SqlText(id, shownTexts.size() + 1, segment.timer(SqlText.statistic(StatNames.CALL_EXECUTE, id)), shown);
+        SqlText created = new SqlText(id, shownTexts.size() + 1, statistic, shown);
+        shownTexts.put(shown, created);
+        return created;
     }
 
     private void write(String id, String text) {

@@ -55,7 +55,7 @@ final class VirtualRecorder extends CallStack {
     CallBook takeCalls() {
         taken = books.take();
         taken.follow(session);
-        return taken.calls;
+        return taken.calls();
     }
 
     @Override

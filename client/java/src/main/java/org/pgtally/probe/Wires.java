@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.probe;
 
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Method;
+import java.util.Collections;
 import java.util.Map;
+import java.util.Set;
 import java.util.WeakHashMap;
 
 /** The driver's connections, by executor object. They are kept while measuring is switched off. */
 final class Wires {
     private static final Map<Object, Wire> WIRES = new WeakHashMap<>();
+    /** The driver's interface of connections, in each loader that has loaded the driver. */
+    private static final Set<Class<?>> CONNECTIONS = Collections.newSetFromMap(new WeakHashMap<>());
+    private static final String CONNECTION = "org.postgresql.core.BaseConnection";
+    /** {@code java.sql.Wrapper.unwrap}, which the bootstrap loader does not know; null if there is no module java.sql. */
+    private static final MethodHandle UNWRAP = unwrap();
 
     private Wires() {
     }
@@ -15,21 +25,60 @@ final class Wires {
     /** The connection of this object; it is not whole if its start was not seen. */
     static Wire of(Object executor) {
         synchronized (WIRES) {
-            return WIRES.computeIfAbsent(executor, it -> new Wire(it, pid(it), false));
+            return WIRES.computeIfAbsent(executor, it -> made(it, false));
         }
     }
 
     /** The connection has just been opened. */
     static void opened(Object executor) {
-        Wire wire = new Wire(executor, pid(executor), true);
         synchronized (WIRES) {
-            WIRES.put(executor, wire);
+            WIRES.put(executor, made(executor, true));
         }
     }
 
     /** Some of its messages were missed. */
     static void missed(Object executor) {
         of(executor).whole = false;
+    }
+
+    private static Wire made(Object executor, boolean whole) {
+        try {
+            CONNECTIONS.add(Class.forName(CONNECTION, false, executor.getClass().getClassLoader()));
+        } catch (ClassNotFoundException | LinkageError e) {
+            // Borrows of this driver's connections are not seen.
+        }
+        return new Wire(executor, pid(executor), whole);
+    }
+
+    /** A pool has handed out this connection. */
+    static void borrowed(Object connection) {
+        if (connection == null || UNWRAP == null) {
+            return;
+        }
+        Object[] types;
+        synchronized (WIRES) {
+            types = CONNECTIONS.toArray();
+        }
+        for (Object type : types) {
+            try {
+                Object inner = (Object) UNWRAP.invokeExact(connection, (Class<?>) type);
+                of(((Class<?>) type).getMethod("getQueryExecutor").invoke(inner)).borrowed();
+                return;
+            } catch (Throwable e) {
+                // It is another driver's, or one of another loader.
+            }
+        }
+    }
+
+    private static MethodHandle unwrap() {
+        try {
+            Class<?> wrapper = Class.forName("java.sql.Wrapper", false, ClassLoader.getPlatformClassLoader());
+            return MethodHandles.publicLookup()
+                    .findVirtual(wrapper, "unwrap", MethodType.methodType(Object.class, Class.class))
+                    .asType(MethodType.methodType(Object.class, Object.class, Class.class));
+        } catch (ReflectiveOperationException e) {
+            return null;
+        }
     }
 
     /** Stops counting messages. */

@@ -105,6 +105,27 @@ public final class Book {
         words.put(at, words.get(at) + 1);
     }
 
+    /** Adds a value that stands for {@code weight} of them. Between {@link #begin} and {@link #publish}. */
+    public void addSample(int index, long value, int weight) {
+        addPlain(index, value);
+        int at = HEADS + index * HEAD;
+        words.put(at + 1, words.get(at + 1) + weight - 1);
+        words.put(at + 2, words.get(at + 2) + value * (weight - 1));
+    }
+
+    /**
+     * Adds to an event that is not over yet.
+     *
+     * @param begins whether this is its first part
+     * @param whole its value so far, of which {@code more} is new
+     */
+    public void addPart(int index, boolean begins, long more, long whole) {
+        int at = HEADS + index * HEAD;
+        addPlain(index, whole);
+        words.put(at + 1, words.get(at + 1) - (begins ? 0 : 1));
+        words.put(at + 2, words.get(at + 2) + more - whole);
+    }
+
     /** Counts an event without a time. */
     public void count(int index) {
         int at = HEADS + index * HEAD;

@@ -80,6 +80,14 @@ final class AgentTest {
         equal("a.B", more.get(0), "first");
         equal(driver, more.subList(1, more.size() - 1), "the driver's in between");
         equal("c.D", more.get(more.size() - 1), "last");
+        List<Glob> all = Options.parse("methods=driver-all").methods;
+        for (String method : List.of("next", "getInt", "close")) {
+            equal("false true", matches(Options.parse("").methods, method) + " " + matches(all, method), method);
+        }
+    }
+
+    private static boolean matches(List<Glob> globs, String method) {
+        return globs.stream().anyMatch(glob -> glob.matches("org.postgresql.jdbc.PgResultSet", method, true));
     }
 
     @SuppressWarnings("unchecked")

@@ -11,6 +11,9 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Function;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 import org.pgtally.test.Units;
@@ -61,37 +64,166 @@ final class ProbeTest {
         return new SqlText("id", 1, 1, text);
     }
 
-    /** The report after executing these in turn. The first letter of a text is upper case if it had more than one row. */
-    private static String repeated(boolean inTransaction, String... texts) {
-        Wire wire = new Wire(new Object(), 0, true);
-        List<String> found = new ArrayList<>();
-        Map<String, SqlText> known = new HashMap<>();
-        for (String text : texts) {
-            SqlText statement = known.computeIfAbsent(text.toLowerCase(), ProbeTest::text);
-            boolean single = text.equals(text.toLowerCase());
-            wire.executed(statement, single, inTransaction,
-                    (it, count) -> found.add(known.entrySet().stream().filter(e -> e.getValue() == it).findFirst()
-                            .get().getKey() + count));
+    /** A connection that executes statements with parameters, and its statements that are reported, with executions. */
+    private static final class Repeats {
+        final Wire wire = new Wire(new Object(), 0, true);
+        final Map<String, SqlText> known = new HashMap<>();
+        final Map<String, Integer> found = new TreeMap<>();
+        final boolean inTransaction;
+
+        Repeats(boolean inTransaction) {
+            this.inTransaction = inTransaction;
         }
-        return String.join(" ", found);
+
+        /** For each parameter from first to last. */
+        Repeats run(String text, int first, int last) {
+            for (int parameter = first; parameter <= last; parameter++) {
+                run(text, parameter);
+            }
+            return this;
+        }
+
+        Repeats run(String text, int parameter) {
+            return run(text, parameter, inTransaction);
+        }
+
+        Repeats run(String text, int parameter, boolean ofTransaction) {
+            SqlText statement = known.computeIfAbsent(text, ProbeTest::text);
+            Wire.Repetition repetition = wire.executed(statement, parameter, ofTransaction, true);
+            if (repetition != null && repetition.isNews()) {
+                found.merge(text, repetition.report(), Integer::sum);
+            }
+            return this;
+        }
+
+        Repeats borrowed() {
+            wire.borrowed();
+            return this;
+        }
+
+        @Override
+        public String toString() {
+            return found.toString();
+        }
     }
 
-    private static String[] times(int count, String text, String... then) {
-        List<String> all = new ArrayList<>(Collections.nCopies(count, text));
-        all.addAll(List.of(then));
-        return all.toArray(new String[0]);
+    private static String repeated(Function<Repeats, Repeats> what) {
+        return what.apply(new Repeats(true)).toString();
     }
 
-    static void aStatementThatIsRepeatedInATransactionIsReportedAtItsEnd() {
-        equal("a11", repeated(true, times(11, "a", "commit")), "more than ten");
-        equal("", repeated(true, times(10, "a", "commit")), "ten");
-        equal("a12", repeated(true, times(11, "a", "b", "a", "rollback", "commit")), "another one in between");
-        equal("", repeated(true, times(11, "A", "commit")), "with several rows");
-        equal("", repeated(true, times(11, "a")), "not over yet");
-        equal("a11", repeated(false, times(11, "a", "b", "b")), "outside of transactions");
-        equal("", repeated(true, times(6, "a", times(6, "commit", "a", "a", "a", "a", "a", "commit"))), "in two");
-        equal("true true false", text("Commit").endsTransaction + " " + text("ROLLBACK").endsTransaction + " "
-                + text("commit prepared").endsTransaction, "ends a transaction");
+    private static String outside(Function<Repeats, Repeats> what) {
+        return what.apply(new Repeats(false)).toString();
+    }
+
+    static void aStatementThatIsRepeatedInATransactionIsReported() {
+        equal("{a=11}", repeated(it -> it.run("a", 1, 11).run("commit", 0)), "more than ten");
+        equal("{a=11}", repeated(it -> it.run("a", 1, 11)), "before its end");
+        equal("{a=15}", repeated(it -> it.run("a", 1, 15)), "all that follow");
+        equal("{}", repeated(it -> it.run("a", 1, 10).run("commit", 0)), "ten");
+        equal("{a=12}", repeated(it -> it.run("a", 1, 11).run("b", 0).run("a", 12).run("rollback", 0)), "another in between");
+        equal("{a=12, b=12}", repeated(it -> {
+            for (int i = 0; i < 12; i++) {
+                it.run("a", i).run("b", i);
+            }
+            return it;
+        }), "in turns");
+        equal("{}", repeated(it -> {
+            for (int i = 0; i < 50; i++) {
+                it.run("select 1", 0);
+            }
+            return it;
+        }), "with the same parameters, as a ping");
+        equal("{}", repeated(it -> it.run("a", 1, 6).run("commit", 0).run("a", 7, 12).run("commit", 0)), "in two");
+        equal("{a=12}", repeated(it -> it.run("a", 1, 6).run("rollback to savepoint s", 0).run("a", 7, 12)), "in one");
+        equal("{}", repeated(it -> it.run("select * from t where a in (?, ?)", 1, 20)
+                .run("select * from t where a = any (?)", 1, 20).run("insert into t values (?, ?), (?, ?)", 1, 20)
+                .run("select nextval(?)", 1, 20).run("select t.oid from pg_catalog.pg_type t where typname = ?", 1, 20)),
+                "lists of parameters, sequences, the driver's own");
+        String one = "insert into t values (nextval('s'), ?, f(?, ?))";
+        equal("{" + one + "=11}", repeated(it -> it.run(one, 1, 11)), "one row each");
+        equal("{select * from t where a in (?)=11}", repeated(it -> it.run("select * from t where a in (?)", 1, 11)),
+                "a list of one");
+    }
+
+    static void outsideOfTransactionsARunIsABorrowFromThePool() {
+        equal("{a=11}", outside(it -> it.run("a", 1, 11)), "one after the other");
+        equal("{}", outside(it -> it.run("a", 1, 10).run("b", 0).run("a", 11, 20)), "without a pool, another one ends it");
+        equal("{}", outside(it -> {
+            for (int i = 0; i < 60; i++) {
+                it.borrowed().run("a", i);
+            }
+            return it;
+        }), "a borrow for each");
+        equal("{a=30}", outside(it -> {
+            it.borrowed();
+            for (int i = 0; i < 30; i++) {
+                it.run("a", i).run("b", 0);
+            }
+            return it;
+        }), "in one borrow");
+        equal("{}", outside(it -> it.run("a", 1, 10).run("a", 11, true).run("a", 12, true)), "a transaction follows");
+        equal("{}", outside(it -> it.run("a", 1, true).run("commit", 0).run("a", 2, 11)), "and it follows a transaction");
+        equal("{a=11}", outside(it -> {
+            it.run("begin", 0);
+            for (int i = 0; i < 11; i++) {
+                it.run("a", i).run("b", 0);
+            }
+            return it.run("end", 0);
+        }), "the application's own transaction");
+    }
+
+    static void whichStatementsEndATransaction() {
+        for (String ends : List.of("Commit", "ROLLBACK", "end;", "abort work", "commit and chain", "rollback transaction")) {
+            equal(SqlText.Role.ENDS, text(ends).role, ends);
+        }
+        for (String plain : List.of("commit prepared 'x'", "rollback to s", "rollback prepared 'x'", "endless", "beginning")) {
+            equal(SqlText.Role.PLAIN, text(plain).role, plain);
+        }
+        equal(SqlText.Role.BEGINS, text("begin isolation level serializable").role, "begin");
+        equal(SqlText.Role.BEGINS, text("start\ntransaction").role, "start transaction");
+    }
+
+    /** As the driver's. */
+    public static final class Values {
+        private final Object[] values;
+
+        Values(Object... values) {
+            this.values = values;
+        }
+
+        public Object[] getValues() {
+            return values;
+        }
+    }
+
+    static void parametersAreComparedByTheirValues() {
+        Object[] different = {new Values(), new Values("a"), new Values("b"), new Values("a", "b"), new Values("b", "a"),
+            new Values(null, "a"), new Values((Object) new byte[] {1}), new Values((Object) new byte[] {2}),
+            new Values("x".repeat(100)), new Values("x".repeat(101)), new Values("x".repeat(99) + "y"),
+            new Values((Object) new byte[100]), new Values((Object) new byte[101])};
+        Set<Long> hashes = new HashSet<>();
+        for (Object values : different) {
+            hashes.add(Parameters.hash(values));
+        }
+        equal(different.length, hashes.size(), "different");
+        equal(Parameters.hash(new Values("a", new byte[] {1, 2})), Parameters.hash(new Values("a", new byte[] {1, 2})), "equal");
+        equal("0 0", Parameters.hash(null) + " " + Parameters.hash("no such method"), "none");
+    }
+
+    static void commentsAroundAStatementAreNoPartOfIt() {
+        String[][] cases = {
+            {" select 1 ", "select 1"},
+            {"/* a */ -- b\nselect /* c */ '--', 1 /*traceparent='00-1-2-01'*/ -- d", "select /* c */ '--', 1"},
+            {"select 1; /* /* a */ b */", "select 1;"},
+            {"/*+ SeqScan(t) */ select 1 /* a */", "/*+ SeqScan(t) */ select 1"},
+            {"select \"/*a*/\"", "select \"/*a*/\""},
+            {"select $$ -- $$", "select $$ -- $$"},
+            {"/* ping */", ""},
+            {"", ""},
+        };
+        for (String[] texts : cases) {
+            equal(texts[1], Secrets.withoutOuterComments(texts[0]), texts[0]);
+        }
     }
 
     static void statementsAreKnownByTheirTexts() throws Exception {
@@ -114,11 +246,92 @@ final class ProbeTest {
             written.append(found.get(0).substring(beginning.length()));
         }
         equal(smileys.substring(0, 24 * 22 - 3) + "...", written.toString(), "a long text in pieces");
+        equal(true, texts.of("/* a */ a -- b") == one, "comments around it");
         for (int i = 0; i < 254; i++) {
             equal(16, texts.of("text " + i).id.length(), "among the first 256");
         }
         equal("others 0", texts.of("one more").id + " " + texts.of("another").number, "the others");
+        equal(true, texts.of("text 0 -- again") == texts.of("text 0"), "one of the first, with another comment");
         equal("af63dc4c8601ec8c", texts.of("a").id, "the first is still known");
+    }
+
+    static void aStatementWithoutSpaceIsCountedAsOneOfTheOthers() throws Exception {
+        // Space for 16 statements, of which the others take one.
+        Segment segment = Units.segment(1, 8 + 2 * 15 * 8);
+        int[] executed = {0};
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            for (int i = 0; i < 40; i++) {
+                Calls.ended(Calls.executes("connection", "text " + i, null, 0), null);
+                executed[0]++;
+            }
+        });
+        Reading reading = new Reading(segment);
+        long all = 0;
+        for (String name : reading.names("call::execute::")) {
+            all += reading.count(name);
+        }
+        equal(40L, all, "executions");
+        equal(25L, reading.count("call::execute::others"), "the others");
+    }
+
+    static void methodsOfAResultAreTimedForSomeRows() throws Exception {
+        Segment segment = Units.segment(1, 512);
+        Object query = "select";
+        int[] timed = {0, 0};
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            Object result = new Object();
+            for (int row = 0; row < 10 * Calls.ROWS; row++) {
+                Object call = Calls.decodes(result, query, row + 1);
+                equal(null, call == null ? null : Calls.decodes(result, query, row + 1), "a method within one");
+                timed[0] += call == null ? 0 : 1;
+                Calls.decoded(call);
+            }
+            for (int i = 0; i < 1600; i++) {
+                Object call = Calls.decodes(result, query, 0);
+                timed[1] += call == null ? 0 : 1;
+                Calls.decoded(call);
+            }
+        });
+        equal(10, timed[0], "later rows");
+        equal(true, timed[1] > 160 && timed[1] < 240, timed[1] + " of 1600 first rows");
+        String id = new Reading(segment).names("call::decode::").stream().filter(it -> !it.endsWith("others")).findFirst().get();
+        equal(10L * Calls.ROWS + 8L * timed[1], new Reading(segment).count(id), "calls that they stand for");
+    }
+
+    static void whatTheProbesTakeIsNotInTheFigures() throws Exception {
+        Segment segment = Units.segment(2, 512);
+        Methods methods = new Methods();
+        int method = methods.number(MethodName.of("p.C", "m", ""));
+        long[] around = {0};
+        // Longer than a probe takes: nothing is left of these calls.
+        OwnTime own = new OwnTime(1e12, 0, 0, 0, 0, 0);
+        run(new Session(segment, methods, false, false, false, own), () -> {
+            Object call = Calls.executes("connection", "select", null, 0);
+            Probe.exit(enter(method), null);
+            Calls.ended(call, null);
+            Object row = Calls.decodes("result", "select", 0);
+            Probe.exit(enter(method), null);
+            Calls.decoded(row);
+            long begin = System.nanoTime();
+            Object other = Calls.executes("connection", "update", null, 0);
+            Calls.ended(other, null);
+            around[0] = System.nanoTime() - begin;
+        });
+        Reading reading = new Reading(segment);
+        List<Long> executions = new ArrayList<>();
+        for (String name : reading.names("call::execute::")) {
+            executions.add(reading.figures(name).get(1));
+        }
+        Collections.sort(executions);
+        equal(true, executions.get(2) > 0 && executions.get(2) <= around[0], "without timed methods, as measured");
+        equal("0 0", executions.get(0) + " " + executions.get(1), "the others', and with one");
+        for (String name : reading.names("call::decode::")) {
+            equal(0L, reading.figures(name).get(1), name);
+        }
+        OwnTime[] measured = {null};
+        run(new Session(segment, methods, false, false, false), () -> measured[0] = OwnTime.measure(method, method));
+        equal(true, measured[0].method > 0 && measured[0].wait > 0 && measured[0].message > 0 && measured[0].row > 0
+                && measured[0].clock >= 0 && measured[0].inner > 0, "measured");
     }
 
     static void whatMayBeAPasswordIsHidden() throws Exception {

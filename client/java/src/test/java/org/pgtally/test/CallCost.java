@@ -3,17 +3,16 @@ package org.pgtally.test;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
-import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
+import java.sql.SQLException;
 
 /**
- * For each line of its input, executes that number of statements with one row each, and prints the CPU time of its thread for
- * them, in ns. Arguments: URL, user. The example calls_cost of the command tally runs it.
+ * For each line of its input, {@code ROWS COUNT}, executes that number of statements with that number of rows each, and prints
+ * the CPU time of its thread for them, in ns. Arguments: URL, user. client/java/bench/statements.py runs it.
  */
 public final class CallCost {
     private CallCost() {
@@ -21,24 +20,48 @@ public final class CallCost {
 
     /** See the class. */
     public static void main(String[] arguments) throws Exception {
-        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
         try (Connection connection = DriverManager.getConnection(arguments[0], arguments[1], System.getenv("PGPASSWORD"));
-                PreparedStatement statement = connection.prepareStatement("select ?::int")) {
+                PreparedStatement one = connection.prepareStatement("select ?::int");
+                PreparedStatement many = connection
+                        .prepareStatement("select g::bigint, 'item ' || g from generate_series(1, ?) g")) {
             for (String line = input.readLine(); line != null; line = input.readLine()) {
-                int count = Integer.parseInt(line);
-                long begin = threads.getCurrentThreadCpuTime();
+                String[] words = line.split(" ");
+                int rows = Integer.parseInt(words[0]);
+                int count = Integer.parseInt(words[1]);
+                long begin = Cpu.time();
                 for (int i = 0; i < count; i++) {
-                    statement.setInt(1, i);
-                    try (ResultSet rows = statement.executeQuery()) {
-                        rows.next();
-                        if (rows.getInt(1) != i) {
-                            throw new AssertionError("another row");
-                        }
+                    if (rows == 1) {
+                        readOne(one, i);
+                    } else {
+                        readMany(many, rows);
                     }
                 }
-                System.out.println(threads.getCurrentThreadCpuTime() - begin);
+                System.out.println(Cpu.time() - begin);
             }
+        }
+    }
+
+    private static void readOne(PreparedStatement statement, int value) throws SQLException {
+        statement.setInt(1, value);
+        try (ResultSet rows = statement.executeQuery()) {
+            rows.next();
+            if (rows.getInt(1) != value) {
+                throw new AssertionError("another row");
+            }
+        }
+    }
+
+    private static void readMany(PreparedStatement statement, int count) throws SQLException {
+        statement.setInt(1, count);
+        long sum = 0;
+        try (ResultSet rows = statement.executeQuery()) {
+            while (rows.next()) {
+                sum += rows.getLong(1) + rows.getString(2).length();
+            }
+        }
+        if (sum < count * (count + 1L) / 2) {
+            throw new AssertionError("other rows");
         }
     }
 }

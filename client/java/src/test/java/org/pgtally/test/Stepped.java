@@ -119,7 +119,7 @@ public final class Stepped {
             Connection connection = new Connection(100 + n);
             Calls.opened(connection);
             begun++;
-            Object call = Calls.executes(connection, text(n), 0);
+            Object call = Calls.executes(connection, text(n), null, 0);
             for (int i = 0; i < n; i++) {
                 boolean before = Calls.sends();
                 Calls.byteSent('Q');

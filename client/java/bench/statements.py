@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: PostgreSQL
+"""The cost of the Java agent for an application: CPU time of its thread for statements with one row, and with 100 rows of two values.
+
+    make agent; PGPASSWORD=... python3 client/java/bench/statements.py jdbc:postgresql://127.0.0.1:5432/postgres postgres 8
+
+A round starts a virtual machine for each arm: without the agent, without it again as the control, and with its options. They execute
+blocks of statements, one block at a time in an order that is drawn anew for each turn, so that disturbances of the machine affect all of
+them. Prints the median CPU time of a statement, and how much more it is than without the agent: the mean and half-width (95 %) over the
+rounds, because each virtual machine has compiled its code in its own way. Further arguments NAME=[JAR@]OPTIONS are more arms.
+"""
+import math
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TARGET = Path(__file__).resolve().parent.parent / "target"
+ARMS = {
+    "no agent": None,
+    "no agent, again": None,
+    "as by default": "cpu=off",
+    "methods=none.None": "methods=none.None",
+    "methods=driver-all": "methods=driver-all",
+}
+# Rows of a statement, and statements of a block.
+LOADS = {1: 500, 100: 100}
+# Turns until the code is compiled, which are not measured.
+WARM = 40
+TURNS = 12
+# Student's t for 95 %, by the number of rounds.
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
+
+
+class Program:
+    """A virtual machine that executes statements."""
+
+    def __init__(self, options, arguments):
+        command = ["java"]
+        self.folder = tempfile.TemporaryDirectory(dir="/dev/shm")
+        if options is not None:
+            jar, _, options = options.rpartition("@")
+            command.append(f"-javaagent:{jar or TARGET / 'pgtally-agent.jar'}=file={self.folder.name}/segment,threads=16,{options}")
+        command += ["-cp", f"{TARGET}/test-classes:{TARGET}/lib/*", "org.pgtally.test.CallCost", *arguments]
+        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def block(self, rows):
+        """CPU time of a statement, us."""
+        self.child.stdin.write(f"{rows} {LOADS[rows]}\n")
+        self.child.stdin.flush()
+        return int(self.child.stdout.readline()) / LOADS[rows] / 1e3
+
+    def end(self):
+        self.child.stdin.close()
+        self.child.wait()
+        self.folder.cleanup()
+
+
+def run_round(arms, arguments):
+    """The median of each arm and load, us."""
+    programs = {name: Program(arms[name], arguments) for name in random.sample(list(arms), len(arms))}
+    blocks = {(name, rows): [] for name in arms for rows in LOADS}
+    try:
+        order = list(arms)
+        for turn in range(WARM + TURNS):
+            random.shuffle(order)
+            for name in order:
+                for rows in LOADS:
+                    time = programs[name].block(rows)
+                    if turn >= WARM:
+                        blocks[name, rows].append(time)
+    finally:
+        for program in programs.values():
+            program.end()
+    return {key: statistics.median(times) for key, times in blocks.items()}
+
+
+def main():
+    url, user, rounds, *more = sys.argv[1:]
+    arms = ARMS | dict(arm.split("=", 1) for arm in more)
+    found = [run_round(arms, [url, user]) for _ in range(int(rounds))]
+    for rows in LOADS:
+        for name in arms:
+            more = [100 * (one[name, rows] / one["no agent", rows] - 1) for one in found]
+            half = STUDENT.get(len(more), 2.2) * statistics.stdev(more) / math.sqrt(len(more))
+            median = statistics.median(one[name, rows] for one in found)
+            print(f"{rows:3} rows, {name:20} {median:8.2f} us {statistics.mean(more):+7.1f} % ± {half:.1f}", flush=True)
+
+
+main()
