@@ -148,6 +148,11 @@ impl<'c> Case<'c> {
         self.conditions(ConditionKind::Stopped).any(|it| it.count == i64::from(pid))
     }
 
+    /// The log collector, if it is stopped.
+    pub(crate) fn stopped_logger(&self) -> Option<&'c Condition> {
+        self.conditions(ConditionKind::Stopped).find(|it| it.name.trim() == "logger")
+    }
+
     /// WAL of clients' statements, bytes per second.
     pub(crate) fn wal_rate(&self) -> f64 {
         let bytes: u64 = self.statement_rows().map(|row| row.wal.bytes).sum();

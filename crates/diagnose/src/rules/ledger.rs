@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What the kernel adds to the ledger: processors, and time that nothing explains.
 
-use super::{bounds, harms, much, stopped};
+use super::names::go_on;
+use super::{bounds, harms, much};
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use view::statements::ActivityRow;
@@ -60,7 +61,7 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
     if !harms(case, seconds, MUCH) {
         return Vec::new();
     }
-    let logger = stopped::logger(case);
+    let logger = case.stopped_logger();
     let why = match logger {
         Some(it) => format!("the log collector (process {}) is stopped (state T in ps)", it.count),
         None => "its reader does not keep up".to_owned(),
@@ -79,7 +80,7 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
             .into_iter()
             .collect(),
         advice: match logger {
-            Some(it) => stopped::go_on(it.count),
+            Some(it) => go_on(it.count),
             None => "Check the log collector (process \"logger\"; stopped processes have state T in ps) and the device and free \
                      space of log_directory, or the program that reads the server's standard error. Log less: \
                      log_min_duration_statement, log_statement."

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Locks, heavyweight and lightweight, and transactions that hold them without need.
 
-use super::names::{command, identifier, literal, name};
-use super::{bounds, commits, harms, much, stopped};
+use super::names::{command, go_on, identifier, literal, name};
+use super::{bounds, commits, harms, much};
 use crate::case::{is_of_client, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::AccountRow;
@@ -225,7 +225,7 @@ fn advice(case: &Case<'_>, root: &Party) -> String {
     if case.is_stopped(root.pid) {
         return format!(
             "{} Or end its session, which takes effect then: SELECT pg_terminate_backend({}).",
-            stopped::go_on(i64::from(root.pid)),
+            go_on(i64::from(root.pid)),
             root.pid
         );
     }

@@ -37,6 +37,13 @@ pub(super) fn name(session: &SessionRow) -> String {
     }
 }
 
+/// How to let a stopped process go on.
+pub(super) fn go_on(pid: i64) -> String {
+    format!(
+        "Let it go on, as the server's user or root: kill -CONT {pid}. Find out who stopped it."
+    )
+}
+
 /// "application psql", "user joe", "database shop", "client 10.0.0.7".
 pub(super) fn parts(session: &SessionRow) -> Vec<String> {
     let mut parts = Vec::new();

@@ -8,18 +8,6 @@ use super::{ledger, locks, names};
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
-/// How to let a stopped process go on.
-pub(super) fn go_on(pid: i64) -> String {
-    format!(
-        "Let it go on, as the server's user or root: kill -CONT {pid}. Find out who stopped it."
-    )
-}
-
-/// The log collector, if it is stopped.
-pub(super) fn logger<'c>(case: &Case<'c>) -> Option<&'c Condition> {
-    case.conditions(ConditionKind::Stopped).find(|it| it.name.trim() == "logger")
-}
-
 /// Stopped processes that no other diagnosis names.
 pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
     if case.conditions(ConditionKind::Stopped).next().is_none() {
@@ -29,7 +17,8 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
     let root =
         case.blocking.and_then(|forest| forest.roots.first()).map(|root| i64::from(root.pid));
     let root = root.filter(|_| is_problem(locks::heavyweight(case)));
-    let logger = logger(case).map(|it| it.count).filter(|_| is_problem(ledger::log_pipe(case)));
+    let logger =
+        case.stopped_logger().map(|it| it.count).filter(|_| is_problem(ledger::log_pipe(case)));
     let all = case.conditions(ConditionKind::Stopped);
     let found: Vec<&Condition> =
         all.filter(|it| ![root, logger].contains(&Some(it.count))).collect();
@@ -68,7 +57,7 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds: 0.0,
         share: None,
         evidence: [format!("{what}{since}")].into_iter().chain(others).collect(),
-        advice: go_on(first.count),
+        advice: names::go_on(first.count),
         confidence: Confidence::Certain,
         section: "ledger",
         consequence_of: None,
