@@ -106,7 +106,8 @@ fn waits_for_holders(case: &Case<'_>) -> f64 {
     let limit = HELD.max(3.0 * each);
     let of_client = |a: &AccountRow| is_of_client(a) && a.class == WaitClass::Lock;
     let waits = case.interval().activities_where(of_client);
-    let long = waits.iter().filter(|row| {
+    // Samples do not show how many waits ended, so not for how long locks were held.
+    let long = waits.iter().filter(|row| row.timing.known_count().is_some()).filter(|row| {
         held(&row.activity, row.timing.count, row.timing.seconds, case.length()) >= limit
     });
     long.map(|row| row.timing.seconds).sum()
@@ -128,13 +129,14 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         .take(3)
         .map(|row| {
             // Waits in progress are in the total, but not in the number.
-            let ended = match row.timing.count {
-                0 => "none has ended".to_owned(),
-                1 => "1 wait ended".to_owned(),
-                n => format!("{} waits ended", whole(n)),
+            let ended = match row.timing.known_count() {
+                None => String::new(),
+                Some(0) => "none has ended, ".to_owned(),
+                Some(1) => "1 wait ended, ".to_owned(),
+                Some(n) => format!("{} waits ended, ", whole(n)),
             };
             format!(
-                "{} ({ended}, {} in total{})",
+                "{} ({ended}{} in total{})",
                 row.activity,
                 duration(row.timing.seconds),
                 clause(", longest ", longest_wait(case, &row.activity, row.timing.max_seconds), "")
@@ -366,12 +368,15 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let tranche = worst.activity.split_once(':').map_or(&*worst.activity, |(_, name)| name);
-    let mut evidence = vec![format!(
-        "{} waits/s{}{}.",
-        count(worst.timing.count as f64 / case.length()),
-        clause(" of ", worst.timing.mean_seconds, ""),
-        clause(", p99 ", worst.timing.p99_seconds, "")
-    )];
+    let rate = |waits: u64| {
+        format!(
+            "{} waits/s{}{}.",
+            count(waits as f64 / case.length()),
+            clause(" of ", worst.timing.mean_seconds, ""),
+            clause(", p99 ", worst.timing.p99_seconds, "")
+        )
+    };
+    let mut evidence: Vec<String> = worst.timing.known_count().map(rate).into_iter().collect();
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
     evidence.extend(case.whose(seconds, of_statement));
     let held = case.interval().lwlocks.iter().filter(|row| &*row.lock == tranche);
