@@ -5,6 +5,7 @@
 mod connection;
 mod document_output;
 mod level;
+mod sampling;
 mod workload;
 
 use std::sync::atomic::AtomicBool;
@@ -18,6 +19,7 @@ use view::duration::within;
 pub use connection::ConnectionFlags;
 pub use document_output::DocumentOutput;
 pub use level::Level;
+pub use sampling::SamplingFlags;
 pub use workload::Workload;
 
 /// Parses the length of an interval, from 100 ms to one hour.

@@ -27,6 +27,7 @@ mod recent;
 mod relation_names;
 pub mod remote;
 mod run;
+mod sampled;
 mod segment_source;
 pub mod server;
 mod session_limits;

@@ -7,6 +7,7 @@ use pq::Conninfo;
 use segment::{Segment, SegmentPath};
 
 use crate::remote::Connection;
+use crate::sampled::{SampleRate, Sampler};
 use error::Error;
 
 /// Where a segment is read from.
@@ -16,6 +17,8 @@ pub enum SegmentSource {
     File(SegmentPath),
     /// The segment is read through a connection to this server.
     Server(Conninfo),
+    /// The segment is made of samples of this server.
+    Samples(Conninfo, SampleRate),
 }
 
 impl SegmentSource {
@@ -26,6 +29,10 @@ impl SegmentSource {
             SegmentSource::Server(conninfo) => {
                 let connection = Connection::open(conninfo)?;
                 Ok(Segment::of_origin(Box::new(connection))?)
+            }
+            SegmentSource::Samples(conninfo, rate) => {
+                let sampler = Sampler::open(conninfo, *rate)?;
+                Ok(Segment::of_origin(Box::new(sampler))?)
             }
         }
     }
@@ -38,6 +45,9 @@ impl SegmentSource {
                 "{what} works only on the server's machine, and as a user who may open the segment: run \
                  this there, as the server's user"
             ))),
+            SegmentSource::Samples(..) => Err(Error::Failed(format!(
+                "{what} needs pg_tally on the server, which is only sampled; `tally enable` enables it"
+            ))),
         }
     }
 
@@ -45,7 +55,9 @@ impl SegmentSource {
     pub fn target(&self) -> String {
         match self {
             SegmentSource::File(path) => path.path().display().to_string(),
-            SegmentSource::Server(conninfo) => conninfo.to_string(),
+            SegmentSource::Server(conninfo) | SegmentSource::Samples(conninfo, _) => {
+                conninfo.to_string()
+            }
         }
     }
 }
@@ -61,7 +73,7 @@ impl fmt::Display for SegmentSource {
         match self {
             SegmentSource::File(path) => path.path().display().fmt(f),
             // Never the connection string: it may contain a password.
-            SegmentSource::Server(conninfo) => {
+            SegmentSource::Server(conninfo) | SegmentSource::Samples(conninfo, _) => {
                 let part = |name| conninfo.get(name).unwrap_or("the default");
                 write!(f, "the server at host {}, port {}", part("host"), part("port"))
             }

@@ -17,6 +17,7 @@ use crate::default_server;
 use crate::local_server::LocalServer;
 pub use crate::local_server::{segment_path_in, DEFAULT_FOLDER};
 use crate::postmaster_file::PostmasterFile;
+pub use crate::sampled::SampleRate;
 pub use crate::segment_source::SegmentSource;
 use crate::server;
 pub use crate::spec::Spec;
@@ -32,8 +33,25 @@ pub fn source(target: Option<&str>) -> Result<SegmentSource, Error> {
     match Spec::parse(target)? {
         Spec::Segment(path) => Ok(SegmentSource::File(path.to_segment_path())),
         Spec::DataDirectory(data) => of_data_directory(&data).map(SegmentSource::File),
-        Spec::Connection(conninfo) => of_connection(conninfo),
+        Spec::Connection(conninfo) => of_connection(conninfo, None),
         Spec::Only => only().map(SegmentSource::File),
+    }
+}
+
+/// The same for a view that samples can make, too: of a server that does not load pg_tally or, if a rate is given, of any
+/// server to which a connection leads.
+pub fn source_or_samples(
+    target: Option<&str>,
+    rate: Option<SampleRate>,
+) -> Result<SegmentSource, Error> {
+    match (Spec::parse(target)?, rate) {
+        (Spec::Connection(conninfo), Some(rate)) => Ok(SegmentSource::Samples(conninfo, rate)),
+        (Spec::Connection(conninfo), None) => of_connection(conninfo, Some(SampleRate::default())),
+        (_, Some(_)) => Err(Error::Usage(
+            "--samples requires a connection to the server: -h, -p, -d, or a connection string"
+                .into(),
+        )),
+        (_, None) => source(target),
     }
 }
 
@@ -86,8 +104,9 @@ fn readable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok()
 }
 
-/// The server's segment if it is a file that we may open; otherwise it is read through the connection.
-fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
+/// The server's segment if it is a file that we may open; otherwise it is read through the connection. A server that does
+/// not load pg_tally is sampled at this rate, if one is given.
+fn of_connection(conninfo: Conninfo, samples: Option<SampleRate>) -> Result<SegmentSource, Error> {
     let mut client = server::connect(&conninfo)?;
     if let Some(server) = LocalServer::of_connection(&mut client)? {
         let path = server.segment_path();
@@ -97,7 +116,9 @@ fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
                 return Ok(SegmentSource::File(path.clone()))
             }
             Err(error @ segment::Error::Foreign { .. }) => return Err(error.into()),
-            Err(segment::Error::NotFound { .. }) if !loads_library(&mut client)? => {
+            Err(segment::Error::NotFound { .. })
+                if samples.is_none() && !loads_library(&mut client)? =>
+            {
                 return Err(not_enabled(&format!(
                     "the server in {} does not have pg_tally",
                     server.data().display()
@@ -106,13 +127,18 @@ fn of_connection(conninfo: Conninfo) -> Result<SegmentSource, Error> {
             _ => {}
         }
     }
-    Ok(SegmentSource::Server(conninfo))
+    Ok(match samples {
+        Some(rate) if !loads_library(&mut client)? => SegmentSource::Samples(conninfo, rate),
+        _ => SegmentSource::Server(conninfo),
+    })
 }
 
-/// Whether the server loads the library by itself, as far as this role is told, or its database has the views.
+/// Whether the server loads the library by itself, as far as this role is told, or our session has it, which defines
+/// settings, or its database has the views.
 fn loads_library(client: &mut pq::Client) -> Result<bool, Error> {
     const LISTS: &str = "/* tally */ select exists (select from pg_settings where name in \
-                         ('shared_preload_libraries', 'session_preload_libraries') and setting like '%pg_tally%') \
+                         ('shared_preload_libraries', 'session_preload_libraries') and setting like '%pg_tally%' \
+                         or starts_with(name, 'pg_tally.')) \
                          or exists (select from pg_extension where extname = 'pg_tally')";
     Ok(client.query_one(LISTS, &[])?.get(0)?)
 }

@@ -20,7 +20,7 @@ pub fn describe_server(
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let (address, port) = match place {
         SegmentSource::File(_) => (machine.clone(), header.map_or(0, |header| header.server_port)),
-        SegmentSource::Server(conninfo) => {
+        SegmentSource::Server(conninfo) | SegmentSource::Samples(conninfo, _) => {
             // Use the first of several hosts; a socket is on this machine.
             let first = |name| conninfo.get(name).and_then(|list| list.split(',').next());
             let host =

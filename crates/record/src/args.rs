@@ -8,7 +8,7 @@ use clap::Args;
 use view::duration::within;
 
 use super::shipping::ShippingArgs;
-use command::ConnectionFlags;
+use command::{ConnectionFlags, SamplingFlags};
 
 /// Arguments of `tally record`.
 #[derive(Debug, Args)]
@@ -36,6 +36,9 @@ pub struct RecordArgs {
     /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
+    /// How to sample a server
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
     /// Directory to record into, or bucket URL to ship the recording to
     #[arg(short, long, value_name = "DIR|URL")]
     pub output: PathBuf,

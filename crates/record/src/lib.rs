@@ -23,7 +23,7 @@ use indicatif::ProgressBar;
 use clocks::Clocks;
 use command::Command;
 use error::Error;
-use live::target::{self, SegmentSource};
+use live::target::SegmentSource;
 use recorders::Recorders;
 use shipping::Destination;
 use signals::Signals;
@@ -42,7 +42,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     use segment::Error::{Foreign, NotAFile};
     let bucket = args.shipping.bucket(&args.output)?;
     let mut signals = Signals::catch()?;
-    let place = target::source(args.target.as_deref())?;
+    let place = args.sampling.source(args.target.as_deref())?;
     // A server may start later, but another user's file never becomes its segment.
     if let SegmentSource::File(path) = &place {
         if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(path) {

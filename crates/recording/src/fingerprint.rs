@@ -55,6 +55,8 @@ fn is_of_word(c: char) -> bool {
 struct Scanner<'t> {
     rest: &'t str,
     tokens: Vec<Token>,
+    /// Where constants are: the number of bytes from there to the end, and how long each is.
+    constants: Vec<(usize, usize)>,
 }
 
 impl<'t> Scanner<'t> {
@@ -153,6 +155,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn constant(&mut self, bytes: usize) {
+        self.constants.push((self.rest.len(), bytes));
         self.skip(bytes);
         let is_signed =
             self.tokens.last().is_some_and(|last| last.is_sign("-") || last.is_sign("+"));
@@ -165,7 +168,7 @@ impl<'t> Scanner<'t> {
         self.tokens.push(Token::Constant);
     }
 
-    fn scan(mut self) -> Vec<Token> {
+    fn scan(&mut self) {
         while let Some(c) = self.rest.chars().next() {
             let next = self.rest[c.len_utf8()..].chars().next();
             let begins_string = |prefix: &str| {
@@ -223,8 +226,27 @@ impl<'t> Scanner<'t> {
                 self.skip(c.len_utf8());
             }
         }
-        self.tokens
     }
+
+    fn of(text: &'t str) -> Scanner<'t> {
+        let mut scanner = Scanner { rest: text, tokens: Vec::new(), constants: Vec::new() };
+        scanner.scan();
+        scanner
+    }
+}
+
+/// A text with `?` for each constant, for one that the server has not normalized. Constants may be secrets.
+pub fn without_constants(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut end = 0;
+    for (to_end, bytes) in Scanner::of(text).constants {
+        let begin = text.len() - to_end;
+        out.push_str(text.get(end..begin).unwrap_or_default());
+        out.push('?');
+        end = (begin + bytes).min(text.len());
+    }
+    out.push_str(text.get(end..).unwrap_or_default());
+    out
 }
 
 /// The end of a list of constants in brackets that begins here; `None`: the list contains something else.
@@ -277,7 +299,7 @@ fn shorten(tokens: Vec<Token>) -> Vec<Token> {
 
 /// The tokens that are hashed.
 fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens = shorten(Scanner { rest: text, tokens: Vec::new() }.scan());
+    let mut tokens = shorten(Scanner::of(text).tokens);
     while tokens.last().is_some_and(|last| last.is_sign(";")) {
         tokens.pop();
     }

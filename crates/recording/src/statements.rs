@@ -11,7 +11,7 @@ use crate::rows::{text_key, RecordedStatementKey, StatementAccountRow, TextKey, 
 use crate::statement;
 use crate::table::{columns, Table};
 use segment::statements::StatementRecord;
-use segment::{Application, Clock, StatementsReading};
+use segment::{sampling, Application, Clock, StatementsReading};
 use std::collections::HashMap;
 
 /// Texts of statements by queryid, database, user and toplevel.
@@ -108,6 +108,9 @@ impl Recording {
         let records = records.into_values().collect();
         let reading =
             StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records);
+        let server = index.servers.get(&last.server);
+        let distance = server.and_then(|row| sampling::distance_of(&row.producer));
+        let reading = reading.with_samples(distance);
         // A recording of an earlier version does not have it.
         let Some(table) = index.frames.iter().rev().find(|frame| frame.statements_capacity > 0)
         else {

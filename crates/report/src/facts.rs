@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use super::cost;
 use super::material::Material;
 use view::document::{span as words, time, Fact};
-use view::units::{duration, whole};
+use view::units::{count, duration, whole};
 
 /// All facts, in order.
 pub fn facts(material: &Material, zone: &TimeZone) -> Vec<Fact> {
@@ -66,6 +66,9 @@ fn exactness(material: &Material) -> String {
     let interval = &material.whole;
     if interval.exact {
         return "exact: nothing is missing".to_string();
+    }
+    if let Some(sampling) = &interval.sampling {
+        return format!("estimates from {} samples/s of the server", count(sampling.per_second));
     }
     let off = interval.uninstrumented_seconds;
     if off > 0.0 && interval.overflow_in_interval.is_zero() && interval.torn_sessions == 0 {

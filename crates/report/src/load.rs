@@ -32,8 +32,12 @@ fn length(interval: &Interval) -> f64 {
 
 /// "5.30 on 2 cores".
 fn sessions(interval: &Interval) -> String {
-    let cores = if interval.cores == 1 { "core" } else { "cores" };
-    format!("{} on {} {cores}", two(interval.busy_seconds / length(interval)), interval.cores)
+    let busy = two(interval.busy_seconds / length(interval));
+    match interval.cores {
+        0 => busy,
+        1 => format!("{busy} on 1 core"),
+        n => format!("{busy} on {n} cores"),
+    }
 }
 
 /// ", 386 us each, 99 % within 6.87 ms".
@@ -86,6 +90,9 @@ fn commits(interval: &Interval) -> Option<String> {
 /// "sessions need 1.29 of 2 (64.5 %), other processes use at least 0.40".
 fn processors(material: &Material) -> Option<String> {
     let interval = &material.whole;
+    if interval.cores == 0 || interval.sampling.is_some() {
+        return None;
+    }
     let cpu = interval.activities_where(|account| &*account.activity == "cpu");
     let wanted = cpu.iter().map(|account| account.timing.seconds).sum::<f64>() / length(interval);
     let share = wanted / (interval.cores.max(1)) as f64;

@@ -113,6 +113,7 @@ fn timing(of: &StatisticRow) -> Timing {
         max_seconds: of.max,
         p50_seconds: of.p50,
         p99_seconds: of.p99,
+        half_width_seconds: None,
     }
 }
 

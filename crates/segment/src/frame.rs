@@ -37,7 +37,7 @@ pub struct Frame {
     pub level_end: Option<LevelRemaining>,
     /// The measured server.
     pub server: ServerInfo,
-    /// CPUs of the machine.
+    /// CPUs of the machine; 0: not known.
     pub cores: usize,
     /// Total lifetime of all sessions in it.
     pub wall: u64,

@@ -16,6 +16,7 @@ use crate::locks::{LockRow, Locks, LwlockRow, PhaseRow};
 use crate::memory::SegmentMemory;
 use crate::overflows::Overflows;
 use crate::rows::{command_rows, own_commands, statistic_rows};
+use crate::sampling::{self, Sampling};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
 use crate::timing::most_first;
@@ -67,6 +68,9 @@ pub struct Interval {
     /// Whether the interval is complete: no uninstrumented time, no overflow, and no slot that could not be
     /// read consistently.
     pub exact: bool,
+    /// How the figures were sampled; `None`: they were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
     /// Time of sessions at level off.
     pub uninstrumented_seconds: f64,
     /// The part of `interval_seconds` in which the level was not off, weighted by the lifetime of
@@ -144,11 +148,19 @@ impl Interval {
     pub fn from_frame(frame: &Frame) -> Interval {
         let sums = FrameTotals::add_up(frame);
         let clock = &frame.clock;
-        let mut ledger: Vec<AccountRow> = sums
-            .changed()
-            .filter(|(stat, _)| stat.kind == StatKind::Account)
-            .map(|(stat, total)| AccountRow::from_total(stat, total.clone(), clock))
-            .collect();
+        let sampled = sampling::of_totals(&sums);
+        let account = |(stat, total): (&Stat, &Total)| {
+            let row = AccountRow::from_total(stat, total.clone(), clock);
+            match &sampled {
+                Some((sampling, variances)) => {
+                    let variance = variances.get(&*stat.name).copied().unwrap_or(0.0);
+                    row.with_variance(variance, sampling.samples)
+                }
+                None => row,
+            }
+        };
+        let accounts = sums.changed().filter(|(stat, _)| stat.kind == StatKind::Account);
+        let mut ledger: Vec<AccountRow> = accounts.map(account).collect();
         most_first!(ledger, timing.seconds, phase, activity);
         let commands = command_rows(frame);
         let sum = |f: fn(&AccountRow) -> bool| -> f64 {
@@ -175,7 +187,8 @@ impl Interval {
             busy_seconds: sum(|a| !a.idle),
             commands_handled: commands.iter().map(|c| c.handle.count).sum(),
             own_commands: own_commands(frame),
-            exact: uninstrumented_seconds == 0.0 && frame.is_whole(),
+            exact: uninstrumented_seconds == 0.0 && frame.is_whole() && sampled.is_none(),
+            sampling: sampled.map(|(sampling, _)| sampling),
             torn_sessions: frame.torn_sessions,
             uninstrumented_seconds,
             instrumented_seconds: interval_seconds * (1.0 - off).max(0.0),
@@ -236,22 +249,24 @@ impl Interval {
 
     /// The same, with only the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
-        let mut sums: HashMap<(&Arc<str>, WaitClass), (Total, bool)> = HashMap::new();
+        let mut sums: HashMap<(&Arc<str>, WaitClass), (Total, bool, Option<f64>)> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
             let sum = sums
                 .entry((&account.activity, account.class))
-                .or_insert_with(|| (Total::default(), true));
+                .or_insert_with(|| (Total::default(), true, None));
             sum.0.merge(&account.total);
             sum.1 &= account.idle;
+            sum.2 = account.variance.map(|more| more + sum.2.unwrap_or(0.0)).or(sum.2);
         }
         let ticks_per_second = self.clock.ticks_per_second;
+        let samples = self.sampling.map_or(0, |sampling| sampling.samples);
         let mut rows: Vec<ActivityRow> = sums
             .into_iter()
-            .map(|((activity, class), (total, idle))| ActivityRow {
-                activity: activity.clone(),
-                class,
-                timing: Timing::with(&total, |t| t as f64 / ticks_per_second),
-                idle,
+            .map(|((activity, class), (total, idle, variance))| {
+                let timing = Timing::with(&total, |t| t as f64 / ticks_per_second);
+                let timing =
+                    variance.map_or(timing, |variance| timing.with_variance(variance, samples));
+                ActivityRow { activity: activity.clone(), class, timing, idle }
             })
             .collect();
         most_first!(rows, timing.seconds, activity);

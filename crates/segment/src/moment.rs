@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! When the image of a segment was created, by several clocks.
 
+/// The number of CPUs of a machine that nothing says anything about.
+pub const UNKNOWN_PROCESSORS: u32 = u32::MAX;
+
 /// The instants of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moment {
@@ -12,7 +15,7 @@ pub struct Moment {
     pub realtime_ns: u64,
     /// For each slot, the tick at which its running account was observed; 0 if the slot has no owner.
     pub slots: Vec<u64>,
-    /// CPUs of that machine; 0: not known.
+    /// CPUs of that machine; 0: as many as this machine has; [`UNKNOWN_PROCESSORS`]: not known.
     pub processors: u32,
     /// Whether the image has all sessions and statements, not only those that a role may see.
     pub complete: bool,

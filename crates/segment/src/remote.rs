@@ -2,7 +2,9 @@
 //! The differences of a segment whose bytes come from elsewhere (`origin`).
 
 use crate::error::Error;
+use crate::moment::UNKNOWN_PROCESSORS;
 use crate::origin::Parts;
+use crate::sampling;
 use crate::segment::Segment;
 use crate::this_host;
 
@@ -30,15 +32,23 @@ impl Segment {
         self.remote.as_ref().map(|remote| remote.origin.conninfo())
     }
 
+    /// The mean distance between samples, in seconds, if the segment is made of samples.
+    pub fn sample_seconds(&self) -> Option<f64> {
+        sampling::distance_of(&self.header().producer)
+    }
+
     /// Whether the segment shows all sessions and statements, or only those that the connection's role may see.
     pub fn is_complete(&self) -> bool {
         self.remote.as_ref().is_none_or(|remote| remote.moment.complete)
     }
 
-    /// The online CPUs of the segment's machine, or the CPUs of this machine that we may use.
+    /// The online CPUs of the segment's machine, or the CPUs of this machine that we may use; 0: not known.
     pub(crate) fn cores(&self) -> usize {
-        let there = self.remote.as_ref().map(|remote| remote.moment.processors as usize);
-        there.filter(|count| *count > 0).unwrap_or_else(this_host::cores)
+        match self.remote.as_ref().map(|remote| remote.moment.processors) {
+            Some(UNKNOWN_PROCESSORS) => 0,
+            Some(count) if count > 0 => count as usize,
+            _ => this_host::cores(),
+        }
     }
 
     /// The current tick for a slot: its account, read before, was running at this tick.

@@ -9,7 +9,7 @@ use crate::frame_totals::FrameTotals;
 use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use crate::wait_class::WaitClass;
-use crate::{commits, files, functions, locks, own, wal};
+use crate::{commits, files, functions, locks, own, sampling, wal};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +41,9 @@ pub struct AccountRow {
     pub idle: bool,
     #[serde(skip)]
     pub(crate) total: Total,
+    /// If it was estimated from samples: the variance of its time, square seconds.
+    #[serde(skip)]
+    pub(crate) variance: Option<f64>,
 }
 
 impl AccountRow {
@@ -53,6 +56,16 @@ impl AccountRow {
             timing: Timing::from_total(&total, clock),
             idle: stat.is_idle(),
             total,
+            variance: None,
+        }
+    }
+
+    /// The same as an estimate from samples.
+    pub(crate) fn with_variance(self, variance: f64, samples: u64) -> AccountRow {
+        AccountRow {
+            timing: self.timing.with_variance(variance, samples),
+            variance: Some(variance),
+            ..self
         }
     }
 }
@@ -149,6 +162,7 @@ pub(crate) fn statistic_rows(sums: &FrameTotals<'_>) -> Vec<StatisticRow> {
                 && !files::is_of_file(stat)
                 && !commits::is_of_commit(stat)
                 && !wal::is_of_wal(stat)
+                && !sampling::is_of_sampler(stat)
         })
         .map(|(stat, total)| {
             let timed = stat.kind == StatKind::Timer;

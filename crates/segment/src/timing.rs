@@ -2,11 +2,12 @@
 //! Count, time and extremes in seconds, as rows show them.
 
 use crate::clock::ClockInfo;
+use crate::sampling;
 use crate::total::Total;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Count, time and extremes of events.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Timing {
     /// Number of events that ended.
     pub count: u64,
@@ -23,6 +24,42 @@ pub struct Timing {
     pub p50_seconds: Option<f64>,
     /// The 99th percentile, accurate to 6.25 %.
     pub p99_seconds: Option<f64>,
+    /// If `seconds` was estimated from samples: half the width of its 95 % interval. Only `seconds` is known then.
+    pub half_width_seconds: Option<f64>,
+}
+
+/// The form in JSON: what samples do not show is null, and only samples have a half-width.
+#[derive(Serialize)]
+struct Json {
+    count: Option<u64>,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    half_width_seconds: Option<f64>,
+    mean_seconds: Option<f64>,
+    min_seconds: Option<f64>,
+    max_seconds: Option<f64>,
+    p50_seconds: Option<f64>,
+    p99_seconds: Option<f64>,
+}
+
+impl Serialize for Timing {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Timing { seconds, half_width_seconds, mean_seconds, min_seconds, max_seconds, .. } =
+            *self;
+        let Timing { p50_seconds, p99_seconds, .. } = *self;
+        let count = self.known_count();
+        let json = Json {
+            count,
+            seconds,
+            half_width_seconds,
+            mean_seconds,
+            min_seconds,
+            max_seconds,
+            p50_seconds,
+            p99_seconds,
+        };
+        json.serialize(to)
+    }
 }
 
 /// Sorts rows by a field in descending order, and equal rows by the fields after it.
@@ -52,6 +89,18 @@ impl Timing {
             max_seconds: total.change.max.known().map(&seconds),
             p50_seconds: total.quantile(0.50).map(&seconds),
             p99_seconds: total.quantile(0.99).map(&seconds),
+            half_width_seconds: None,
         }
+    }
+
+    /// The time as an estimate with this variance, in square seconds, without what samples do not show.
+    pub(crate) fn with_variance(self, variance: f64, samples: u64) -> Timing {
+        let half_width_seconds = Some(sampling::half_width(variance, samples as f64));
+        Timing { seconds: self.seconds, half_width_seconds, ..Timing::default() }
+    }
+
+    /// The number of events that ended; `None`: samples do not show it.
+    pub fn known_count(&self) -> Option<u64> {
+        (self.count > 0 || self.half_width_seconds.is_none()).then_some(self.count)
     }
 }

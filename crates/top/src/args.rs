@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use command::interval;
-use command::ConnectionFlags;
+use command::{ConnectionFlags, SamplingFlags};
 use report::Edge;
 use view::{Sort, SortParser};
 
@@ -31,6 +31,9 @@ pub struct TopArgs {
     /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
+    /// How to sample a server
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
     /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min) [default: 1s]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,

@@ -29,7 +29,6 @@ use std::path::Path;
 
 use error::Error;
 use live::follower::{Figures, FollowOptions, Follower};
-use live::target;
 use replay::{Frames, Player, RecordingSource};
 use report::RecordingPlace;
 use screen::Play;
@@ -49,7 +48,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if let Some(directory) = &args.replay {
         return replay(args, directory, plain, color);
     }
-    let place = target::source(args.target.as_deref())?;
+    let place = args.sampling.source(args.target.as_deref())?;
     let mut screen = (!plain).then(|| main_loop::screen(args, color));
     let first = match &screen {
         Some(screen) => screen.view(),

@@ -17,7 +17,7 @@ use view::blocking::Forest;
 use view::events::When;
 use view::units;
 
-use command::ConnectionFlags;
+use command::{ConnectionFlags, SamplingFlags};
 
 /// Arguments of `tally blocking`.
 #[derive(Debug, Args)]
@@ -36,6 +36,9 @@ pub struct BlockingArgs {
     /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
+    /// How to sample a server
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
     /// Refresh once per second until interrupted
     #[arg(long, short)]
     pub watch: bool,
@@ -61,7 +64,7 @@ const NAP: Duration = Duration::from_secs(1);
 /// Prints who is blocked.
 pub fn run(args: &BlockingArgs) -> Result<(), Error> {
     let stop = if args.watch { command::stop_on_signals()? } else { Arc::default() };
-    let mut segment = target::open(args.target.as_deref())?;
+    let mut segment = args.sampling.source(args.target.as_deref())?.open()?;
     target::need_measured(&segment)?;
     let mut blocking = Blocking::default();
     loop {

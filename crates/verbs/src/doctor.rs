@@ -9,7 +9,7 @@ use diagnose::{Diagnoses, Diagnosis};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::follower::{Figures, FollowOptions, Follower};
-use live::{target, vacuum};
+use live::vacuum;
 use segment::{Interval, Level};
 use serde::Serialize;
 use view::headline;
@@ -18,7 +18,7 @@ use view::units::duration;
 use view::Reading;
 
 use command::interval;
-use command::ConnectionFlags;
+use command::{ConnectionFlags, SamplingFlags};
 
 /// Arguments of `tally doctor`.
 #[derive(Debug, Args)]
@@ -37,6 +37,9 @@ pub struct DoctorArgs {
     /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
+    /// How to sample a server
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
     /// How long to watch: seconds, or with a unit (500ms, 10s, 1min)
     #[arg(long = "for", value_name = "TIME", default_value = "10", value_parser = interval)]
     pub duration: Duration,
@@ -69,10 +72,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Watches the server and prints the diagnoses.
 pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
-    let server = target::open(args.target.as_deref())?;
-    let before = vacuum::read(&server);
-    let mut reading = watch(args)?;
-    reading.vacuum = vacuum::read(&server).map(|answer| answer.since(before.as_ref()));
+    let reading = watch(args)?;
     let interval = &reading.interval;
     let answer = Diagnoses::examine(&reading);
     if args.json {
@@ -103,13 +103,15 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
         blocking: true,
         ..FollowOptions::default()
     };
-    let mut follower = Follower::open(target::source(args.target.as_deref())?, wanted)?;
+    let source = args.sampling.source(args.target.as_deref())?;
+    let mut follower = Follower::open(source, wanted)?;
     let level = follower.segment().map(segment::Segment::level).transpose()?;
     if level == Some(Level::Off) {
         return Err(Error::Failed(
             "nothing is measured at level off; run `tally level waits` first".into(),
         ));
     }
+    let before = follower.segment().and_then(vacuum::read);
     // Statements are compared with this first reading.
     follower.interval()?;
     let begin = Instant::now();
@@ -122,7 +124,10 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
         std::thread::sleep(left.min(TICK));
     }
     progress.finish_and_clear();
-    follower.interval()
+    let mut reading = follower.interval()?;
+    let after = follower.segment().and_then(vacuum::read);
+    reading.vacuum = after.map(|answer| answer.since(before.as_ref()));
+    Ok(reading)
 }
 
 /// The diagnoses as text.

@@ -10,9 +10,8 @@ use serde::Serialize;
 
 use clap::Args;
 use command::interval;
-use command::ConnectionFlags;
+use command::{ConnectionFlags, SamplingFlags};
 use error::Error;
-use live::target;
 use std::time::Duration;
 use view::rows::RowOptions;
 use view::statements::{self, PlanRow, StatementFigures, StatementsTable};
@@ -38,6 +37,9 @@ pub struct StatementsArgs {
     /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
+    /// How to sample a server
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
     /// Sort order; can also be an activity, such as IO:DataFileRead
     #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
     pub sort: Sort,
@@ -60,7 +62,7 @@ pub struct StatementsArgs {
     #[arg(long, value_name = "QUERYID", allow_negative_numbers = true)]
     pub id: Option<i64>,
     /// Show an interval of this length instead of the totals since the last reset: seconds, or with a unit
-    /// (500ms, 2s, 1min)
+    /// (500ms, 2s, 1min) [default if the server is sampled: 10s]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
     /// Print JSON (docs/reference-json.md)
@@ -70,6 +72,8 @@ pub struct StatementsArgs {
 
 /// Default number of rows.
 const ROWS: u32 = 20;
+/// Default length of the interval of a server that is sampled.
+const SAMPLED: Duration = Duration::from_secs(10);
 /// Width of sentences if the output is not a terminal.
 const WIDTH: usize = 120;
 
@@ -88,7 +92,7 @@ struct Json<'s> {
 
 /// Prints the statements.
 pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
-    let mut segment = target::open(args.target.as_deref())?;
+    let mut segment = args.sampling.source(args.target.as_deref())?.open()?;
     args.sort.check_on(&segment)?;
     let Some(mut all) = read(&mut segment, args)? else {
         return Err(nothing(None, &segment));
@@ -120,7 +124,9 @@ pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
 
 fn read(segment: &mut Segment, args: &StatementsArgs) -> Result<Option<StatementsTable>, Error> {
     let Some(first) = segment.statements()?.map(Arc::new) else { return Ok(None) };
-    let Some(interval) = args.interval else {
+    // Samples begin with the command.
+    let sampled = segment.sample_seconds().map(|_| SAMPLED);
+    let Some(interval) = args.interval.or(sampled) else {
         return Ok(Some(StatementsTable::between(None, &first)));
     };
     std::thread::sleep(interval);

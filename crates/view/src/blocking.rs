@@ -179,6 +179,13 @@ pub fn lock_type(blocked: &Blocked) -> &'static str {
     TYPES.get(usize::from(blocked.lock.kind)).copied().unwrap_or("unknown")
 }
 
+/// The numbers of a lock type and a lock mode, both as in pg_locks; 0 for a mode that is not known.
+pub fn lock_numbers(lock_type: &str, mode: &str) -> (u8, u16) {
+    let number = |names: &[&str], name: &str| names.iter().position(|known| *known == name);
+    let kind = number(&TYPES, lock_type).map_or(u8::MAX, |at| at as u8);
+    (kind, number(&MODES, mode).unwrap_or(0) as u16)
+}
+
 /// The requested mode.
 pub fn mode(blocked: &Blocked) -> &'static str {
     MODES.get(usize::from(blocked.mode)).copied().unwrap_or("unknown")

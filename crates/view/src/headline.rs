@@ -2,7 +2,7 @@
 //! The lines above the tables: the server, its sessions, and whether the figures are complete.
 
 use segment::interval::Interval;
-use segment::{Level, Producer, ProducerLimit};
+use segment::{Level, Producer, ProducerLimit, Sampling};
 
 use crate::units::{count, duration, percent, two, whole};
 
@@ -34,12 +34,11 @@ fn warning(text: String) -> HeadlineText {
 
 /// All lines, in order.
 pub fn lines(interval: &Interval) -> Vec<HeadlineText> {
-    let mut lines = vec![
-        plain(server(interval)),
-        plain(sessions(interval)),
-        plain(load(interval)),
-        kernel(interval),
-    ];
+    let mut lines = vec![plain(server(interval)), plain(sessions(interval)), plain(load(interval))];
+    // Without the ledger, there is nothing to compare with the kernel's figures.
+    if interval.sampling.is_none() {
+        lines.push(kernel(interval));
+    }
     lines.extend(warnings(interval).into_iter().map(warning));
     lines
 }
@@ -93,9 +92,28 @@ fn sessions(interval: &Interval) -> String {
     text
 }
 
+/// That the figures are estimates, how good they are, and what sampling costs.
+fn sampled(sampling: &Sampling) -> String {
+    format!(
+        "sampled {}/s: figures with ~ are estimates, ± is half of a 95 % interval, cpu is time without a wait event; \
+         install pg_tally for exact figures (each sample took the server {}, and began {} late)",
+        count((sampling.per_second * 10.0).round() / 10.0),
+        duration(sampling.read_seconds),
+        duration(sampling.late_seconds),
+    )
+}
+
 /// The load of the sessions: average active sessions, commands, and their mean time.
 pub fn load(interval: &Interval) -> String {
     let length = interval.instrumented_seconds.max(1e-9);
+    let cores = match interval.cores {
+        0 => String::new(),
+        1 => " on 1 core".to_string(),
+        n => format!(" on {n} cores"),
+    };
+    if interval.sampling.is_some() {
+        return format!("active on average ~{}{cores}", two(interval.busy_seconds / length));
+    }
     let handled = interval.commands_handled;
     let each = if handled == 0 {
         String::new()
@@ -104,10 +122,8 @@ pub fn load(interval: &Interval) -> String {
         format!(", {} each", duration(seconds / handled as f64))
     };
     format!(
-        "active on average {} on {} {}  commands {}/s{each}",
+        "active on average {}{cores}  commands {}/s{each}",
         two(interval.busy_seconds / length),
-        interval.cores,
-        if interval.cores == 1 { "core" } else { "cores" },
         count(handled as f64 / length),
     )
 }
@@ -154,7 +170,7 @@ fn kernel(interval: &Interval) -> HeadlineText {
 
 /// Reasons why the figures are incomplete.
 pub fn warnings(interval: &Interval) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = interval.sampling.iter().map(sampled).collect();
     if interval.level == Level::Off {
         warnings
             .push("the level is off: nothing is measured (start with tally level waits)".into());

@@ -12,7 +12,7 @@ use crate::statements::{one_line, CurrentRow, StatementsTable};
 use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::timing;
-use crate::units::duration;
+use crate::units::{duration, percent};
 use crate::Sort;
 
 /// Share of the busy time.
@@ -21,6 +21,18 @@ fn share(seconds: f64, interval: &Interval) -> f64 {
         seconds / interval.busy_seconds
     } else {
         0.0
+    }
+}
+
+/// A share; of samples, marked as an estimate.
+fn share_cell(share: f64, sampled: bool) -> Cell {
+    match sampled {
+        true => Cell::Rounded {
+            text: format!("~{}", percent(share)).into(),
+            exact: Some(share),
+            tone: Tone::Plain,
+        },
+        false => share.into(),
     }
 }
 
@@ -64,11 +76,15 @@ pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
     let line = |key: String, names: [String; 2], timing: &Timing, tone: Tone, branches: bool| {
         let idle = tone == Tone::Faint;
         let share = share(timing.seconds, interval);
+        let sampled = timing.half_width_seconds.is_some();
         let off = key.starts_with("uninstrumented");
         let mut cells = names.map(Cell::from).to_vec();
         cells.extend([
-            if idle { "idle".into() } else { share.into() },
-            concurrency(timing.seconds, off, interval),
+            if idle { "idle".into() } else { share_cell(share, sampled) },
+            match sampled {
+                true => timing::sessions(timing, interval.instrumented_seconds),
+                false => concurrency(timing.seconds, off, interval),
+            },
             if idle { Cell::Empty } else { per_command(timing.seconds, interval) },
         ]);
         cells.extend(figures.cells(timing, interval.instrumented_seconds));
@@ -132,7 +148,9 @@ pub fn waits(interval: &Interval, wish: &RowOptions) -> Table {
                 .filter(|a| a.activity == wait.activity && !a.idle)
                 .map(|a| a.timing.seconds)
                 .sum();
-            let share = if wait.idle { "idle".into() } else { Cell::from(share(busy, interval)) };
+            let sampled = wait.timing.half_width_seconds.is_some();
+            let share = share(busy, interval);
+            let share = if wait.idle { "idle".into() } else { share_cell(share, sampled) };
             let names = [(&wait.activity).into(), share];
             let cells = figures.cells_after(names, &wait.timing, interval.instrumented_seconds);
             let tone = if wait.idle { Tone::Faint } else { Tone::from_class(wait.class) };

@@ -49,6 +49,7 @@ fn timing(count: u64, seconds: f64) -> Timing {
         max_seconds: Some(mean * 100.0),
         p50_seconds: Some(mean * 0.8),
         p99_seconds: Some(mean * 9.0),
+        half_width_seconds: None,
     }
 }
 
@@ -455,6 +456,7 @@ pub fn interval() -> Interval {
         commands_handled: 3600,
         own_commands: 0,
         exact: true,
+        sampling: None,
         uninstrumented_seconds: 0.0,
         instrumented_seconds: 1.0,
         locks_seconds: 0.5,

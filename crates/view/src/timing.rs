@@ -4,16 +4,20 @@
 use segment::interval::Timing;
 
 use crate::table::field::{per, rate, Field};
-use crate::table::Unit;
+use crate::table::{Cell, Tone, Unit};
+use crate::units::{estimate, two};
 
 type F = Field<Timing>;
 
 /// Count, total, rates and distribution.
 pub const FIELDS: &[F] = &[
-    F::new("count", "Count", Unit::Count, |row, _| row.count.into()),
-    F::new("per_second", "Rate", Unit::PerSecond, |row, s| rate(row.count, s)).head("COUNT/S"),
-    F::new("seconds", "Time", Unit::Seconds, |row, _| row.seconds.into()).head("TOTAL"),
-    F::new("sessions", "Sessions", Unit::Sessions, |row, s| per(row.seconds, s))
+    F::new("count", "Count", Unit::Count, |row, _| row.known_count().into()),
+    F::new("per_second", "Rate", Unit::PerSecond, |row, s| {
+        row.known_count().map_or(Cell::Empty, |count| rate(count, s))
+    })
+    .head("COUNT/S"),
+    F::new("seconds", "Time", Unit::Seconds, |row, _| seconds(row)).head("TOTAL"),
+    F::new("sessions", "Sessions", Unit::Sessions, |row, s| sessions(row, s))
         .head("S/S")
         .help("average number: seconds per second"),
     F::new("mean_seconds", "Mean", Unit::Seconds, |row, _| row.mean_seconds.into()),
@@ -22,3 +26,24 @@ pub const FIELDS: &[F] = &[
     F::new("p99_seconds", "p99", Unit::Seconds, |row, _| row.p99_seconds.into()),
     F::new("max_seconds", "Max", Unit::Seconds, |row, _| row.max_seconds.into()),
 ];
+
+/// The time; of samples, with its half-width.
+pub fn seconds(row: &Timing) -> Cell {
+    row.half_width_seconds.map_or_else(
+        || row.seconds.into(),
+        |half| rounded(estimate(row.seconds, half), row.seconds),
+    )
+}
+
+/// The average number of sessions over this time, in the same way.
+pub fn sessions(row: &Timing, length: f64) -> Cell {
+    let average = row.seconds / length.max(1e-9);
+    row.half_width_seconds.map_or_else(
+        || per(row.seconds, length),
+        |half| rounded(format!("~{} ± {}", two(average), two(half / length.max(1e-9))), average),
+    )
+}
+
+fn rounded(text: String, exact: f64) -> Cell {
+    Cell::Rounded { text: text.into(), exact: Some(exact), tone: Tone::Plain }
+}

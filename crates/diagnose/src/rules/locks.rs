@@ -116,7 +116,8 @@ fn waits_for_holders(case: &Case<'_>) -> f64 {
     let holders = case.blocking.map_or(0, |forest| forest.roots.len());
     let of_client = |a: &AccountRow| is_of_client(a) && a.class == WaitClass::Lock;
     let waits = case.interval().activities_where(of_client);
-    let long = waits.iter().filter(|row| {
+    // Samples do not show how many waits ended, so not for how long locks were held.
+    let long = waits.iter().filter(|row| row.timing.known_count().is_some()).filter(|row| {
         let (ended, seconds) = (row.timing.count, row.timing.seconds);
         held(&row.activity, ended, seconds, case.length(), holders) >= limit
     });
@@ -139,13 +140,14 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         .take(3)
         .map(|row| {
             // Waits in progress are in the total, but not in the number.
-            let ended = match row.timing.count {
-                0 => "none has ended".to_owned(),
-                1 => "1 wait ended".to_owned(),
-                n => format!("{} waits ended", whole(n)),
+            let ended = match row.timing.known_count() {
+                None => String::new(),
+                Some(0) => "none has ended, ".to_owned(),
+                Some(1) => "1 wait ended, ".to_owned(),
+                Some(n) => format!("{} waits ended, ", whole(n)),
             };
             format!(
-                "{} ({ended}, {} in total{})",
+                "{} ({ended}{} in total{})",
                 row.activity,
                 duration(row.timing.seconds),
                 clause(", longest ", longest_wait(case, &row.activity, row.timing.max_seconds), "")
@@ -410,12 +412,15 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
         Some((_, name)) => name,
         None => &worst.activity,
     };
-    let mut evidence = vec![format!(
-        "{} waits/s{}{}.",
-        count(worst.timing.count as f64 / case.length()),
-        clause(" of ", worst.timing.mean_seconds, ""),
-        clause(", p99 ", worst.timing.p99_seconds, "")
-    )];
+    let rate = |waits: u64| {
+        format!(
+            "{} waits/s{}{}.",
+            count(waits as f64 / case.length()),
+            clause(" of ", worst.timing.mean_seconds, ""),
+            clause(", p99 ", worst.timing.p99_seconds, "")
+        )
+    };
+    let mut evidence: Vec<String> = worst.timing.known_count().map(rate).into_iter().collect();
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
     evidence.extend(case.whose(seconds, of_statement));
     let waits = case.statement(of_statement).map(|(row, _)| row);

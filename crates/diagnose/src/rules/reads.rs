@@ -44,8 +44,10 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
             Rule::BufferMisses,
             Kind::Limit,
             format!(
-                "reads of data files: sessions wait for them {share} % of their time, {}/s{}.",
-                count(row.timing.count as f64 / case.length()),
+                "reads of data files: sessions wait for them {share} % of their time{}{}.",
+                row.timing.known_count().map_or_else(String::new, |reads| {
+                    format!(", {}/s", count(reads as f64 / case.length()))
+                }),
                 clause(", ", mean, " each")
             ),
             "Look at the plans of these statements first, then at shared_buffers.",

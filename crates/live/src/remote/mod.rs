@@ -133,7 +133,7 @@ impl Origin for Connection {
 }
 
 /// The server's location, as a user would name it.
-fn name_of(client: &Client) -> String {
+pub(crate) fn name_of(client: &Client) -> String {
     let (host, port) = (client.host(), client.port());
     if host.starts_with('/') {
         return format!("{host}/.s.PGSQL.{port}");

@@ -216,6 +216,9 @@ fn largest_waits(interval: &Interval) -> Option<String> {
 
 /// The demand for CPUs compared with their number.
 fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
+    if interval.cores == 0 || interval.sampling.is_some() {
+        return None;
+    }
     let cores = interval.cores as f64;
     let measured: Vec<(f64, f64, &Figures)> = points
         .iter()

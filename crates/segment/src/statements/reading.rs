@@ -69,6 +69,7 @@ pub struct StatementsReading {
     pub(super) paused: bool,
     pub(super) torn: u32,
     pub(super) names: Names,
+    pub(super) sample_seconds: Option<f64>,
 }
 
 getters! {
@@ -83,6 +84,7 @@ getters! {
     texts_cut: u64, "Texts truncated because their space was full, since the segment was created.";
     text_bytes: u64, "Maximum total size of all texts, in bytes.";
     paused: bool, "Whether counting statements is paused.";
+    sample_seconds: Option<f64>, "The mean distance between the samples that the times are made of; `None`: they were measured.";
     torn: u32, "Statements read during an update, because their writers were stopped or killed.";
 }
 
@@ -151,6 +153,11 @@ impl StatementsReading {
     /// The same with what is known of the table: statements in it, how many fit, and how many were evicted.
     pub fn with_table(self, entries: u32, capacity: u32, evicted: u64) -> StatementsReading {
         StatementsReading { entries, capacity, evicted, ..self }
+    }
+
+    /// The same, made of samples at this mean distance, in seconds.
+    pub fn with_samples(self, sample_seconds: Option<f64>) -> StatementsReading {
+        StatementsReading { sample_seconds, ..self }
     }
 
     /// Time since an earlier reading of this segment, seconds.
@@ -223,6 +230,7 @@ impl Segment {
             paused: false,
             torn: 0,
             names: Names::default(),
+            sample_seconds: self.sample_seconds(),
         }))
     }
 
@@ -284,6 +292,7 @@ impl Segment {
             paused: u32_at(&live, header::PAUSE) & 1 != 0,
             torn: tries.torn(),
             names,
+            sample_seconds: self.sample_seconds(),
         }))
     }
 

@@ -215,6 +215,7 @@ impl StatementsReading {
             paused: false,
             torn: 0,
             names,
+            sample_seconds: None,
         }
     }
 }

@@ -32,6 +32,7 @@ macro_rules! documents {
 
 documents! {
     commands_of_readme "README.md",
+    commands_of_any_server "docs/any-server.md",
     commands_of_clock "docs/clock.md",
     commands_of_compare "docs/compare.md",
     commands_of_find_a_slow_server "docs/find-a-slow-server.md",

@@ -79,6 +79,7 @@ mod recorded;
 mod relation_names;
 mod remote;
 mod report;
+mod sampled;
 mod secrets;
 mod seen_by_role;
 mod serve;

@@ -267,6 +267,7 @@ pub enum Before {
 pub const BEFORE: &[(&str, Before, &[&str])] = &[
     ("README.md", Before::Fresh, &[]),
     ("docs/install.md", Before::Fresh, &[]),
+    ("docs/any-server.md", Before::Fresh, &[]),
     ("docs/remote.md", Before::Preloaded, &[]),
     ("docs/reference-sql.md", Before::Preloaded, &[]),
     (

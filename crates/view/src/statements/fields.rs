@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The columns of statements.
 
+use segment::interval::Timing;
 use segment::statements::WaitClass;
 
 use super::StatementFigures;
@@ -15,9 +16,12 @@ pub const FIELDS: &[F] = &[
     F::new("database", "Database", Unit::Text, |row, _| row.database.as_str().into()),
     F::new("user", "User", Unit::Text, |row, _| row.user.as_str().into()),
     F::new("application", "Application", Unit::Text, |row, _| row.application.name().into()),
-    F::new("calls", "Calls", Unit::Count, |row, _| row.calls.into()),
-    F::new("per_second", "Rate", Unit::PerSecond, |row, s| rate(row.calls, s)).head("CALLS/S"),
-    F::new("seconds", "Time", Unit::Seconds, |row, _| row.seconds.into())
+    F::new("calls", "Calls", Unit::Count, |row, _| row.known_calls().into()),
+    F::new("per_second", "Rate", Unit::PerSecond, |row, s| {
+        row.known_calls().map_or(Cell::Empty, |calls| rate(calls, s))
+    })
+    .head("CALLS/S"),
+    F::new("seconds", "Time", Unit::Seconds, |row, _| time(row))
         .help("server time: parse, plan, execute, commit"),
     F::new("share", "Share", Unit::Share, |row, _| row.share.into())
         .head("%TIME")
@@ -50,16 +54,33 @@ pub const FIELDS: &[F] = &[
     F::new("ipc_share", "IPC", Unit::Share, |row, _| part(row, WaitClass::Ipc)).head("%IPC"),
     F::new("other_share", "Other", Unit::Share, |row, _| part(row, WaitClass::Other))
         .head("%OTHER"),
-    F::new("wal_bytes", "WAL", Unit::Bytes, |row, _| row.wal.bytes.into()),
-    F::new("temp_bytes", "Temporary", Unit::Bytes, |row, _| row.temp_bytes.into()),
-    F::new("errors", "Errors", Unit::Count, |row, _| row.errors.into()),
-    F::new("cancels", "Cancelled", Unit::Count, |row, _| row.cancels.into()),
+    F::new("wal_bytes", "WAL", Unit::Bytes, |row, _| {
+        row.known_calls().map(|_| row.wal.bytes).into()
+    }),
+    F::new("temp_bytes", "Temporary", Unit::Bytes, |row, _| counted(row, row.temp_bytes)),
+    F::new("errors", "Errors", Unit::Count, |row, _| counted(row, row.errors)),
+    F::new("cancels", "Cancelled", Unit::Count, |row, _| counted(row, row.cancels)),
     F::new("queryid", "Query ID", Unit::Id, |row, _| row.queryid.map(|id| id.to_string()).into()),
     F::new("level", "Sent", Unit::Text, |row, _| {
         if row.toplevel { "by the client" } else { "within another" }.into()
     })
     .help("sent by the client, or nested in another statement"),
 ];
+
+/// The time; of samples, with its half-width.
+fn time(row: &StatementFigures) -> Cell {
+    let timing = Timing {
+        seconds: row.seconds,
+        half_width_seconds: row.half_width_seconds,
+        ..Timing::default()
+    };
+    crate::timing::seconds(&timing)
+}
+
+/// A count that only pg_tally has.
+fn counted(row: &StatementFigures, count: u64) -> Cell {
+    row.half_width_seconds.is_none().then_some(count).into()
+}
 
 fn part(row: &StatementFigures, class: WaitClass) -> Cell {
     (row.seconds > 0.0).then(|| row.split.class(class) / row.seconds).into()

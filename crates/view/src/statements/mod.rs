@@ -92,10 +92,14 @@ impl StatementsTable {
         for row in &mut rows {
             row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
         }
+        if let Some(distance) = later.sample_seconds() {
+            rows.iter_mut().for_each(|row| row.set_sampled(distance));
+        }
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
         StatementsTable {
             time: later.realtime_ns() as f64 * 1e-9,
             interval_seconds: earlier.map(|_| delta.seconds()),
+            sample_seconds: later.sample_seconds(),
             seconds,
             table: TableRow::from_reading(later),
             flood: flood(later, delta.evicted()),
@@ -130,6 +134,9 @@ impl StatementsTable {
         let asked_for = source.statements().iter().filter(|statement| statement.key.toplevel);
         let seconds = asked_for.map(|message| message.seconds()).fold(0.0, |sum, s| sum + s);
         row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
+        if let Some(distance) = source.sample_seconds() {
+            row.set_sampled(distance);
+        }
         Some(row)
     }
 

@@ -15,6 +15,9 @@ pub struct StatementsTable {
     pub time: f64,
     /// Length of the interval; `None` for the time since the last reset.
     pub interval_seconds: Option<f64>,
+    /// The mean distance between samples, in seconds, if the times are estimates from samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_seconds: Option<f64>,
     /// Time spent on clients' own statements, including unidentified ones.
     pub seconds: f64,
     /// The table that all sessions share.

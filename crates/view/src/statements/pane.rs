@@ -10,7 +10,7 @@ use super::{Split, StatementFigures, StatementsTable, FIELDS};
 use crate::rows::{accepts, left, right, sorted, text, RowOptions};
 use crate::table::field::Picked;
 use crate::table::{Column, Row, Table, Tone, Unit};
-use crate::units::duration;
+use crate::units::{count, duration};
 use crate::Sort;
 
 /// A note above the table, or the reason why the table is empty.
@@ -29,7 +29,15 @@ pub fn note(statements: Option<&StatementsTable>) -> Option<String> {
     }
     let of_named = |row: &&StatementFigures| row.queryid.is_some();
     if statements.rows.iter().any(|row| of_named(&row)) {
-        return None;
+        return statements.sample_seconds.map(|distance| {
+            format!(
+                "sampled {}/s: TIME is an estimate, ± half of its 95 % interval; install pg_tally for exact figures",
+                count(1.0 / distance)
+            )
+        });
+    }
+    if statements.sample_seconds.is_some() {
+        return Some("no sample has seen a statement".to_string());
     }
     Some(match (statements.rows.is_empty(), statements.interval_seconds) {
         (false, _) => {

@@ -50,6 +50,9 @@ pub struct StatementFigures {
     pub calls: u64,
     /// Server time: parse, plan, execute, commit ...
     pub seconds: f64,
+    /// If `seconds` was estimated from samples: half the width of its 95 % interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_width_seconds: Option<f64>,
     /// Its share of all statements' time; a nested statement's time is part of its callers' time.
     pub share: f64,
     /// `seconds` by class of activity.
@@ -137,6 +140,20 @@ fn name(known: Option<&str>, id: u32) -> String {
 }
 
 impl StatementFigures {
+    /// Estimated from samples at this mean distance: the number of samples that see a statement varies at most as that of
+    /// independent events does, and one more may have been missed.
+    pub(super) fn set_sampled(&mut self, distance: f64) {
+        let variance = distance * (self.seconds + distance);
+        // One may be seen by few samples, however many there are.
+        let samples = (self.seconds / distance).max(1.0);
+        self.half_width_seconds = Some(segment::sampling::half_width(variance, samples));
+    }
+
+    /// Executions that succeeded; `None`: samples do not show them, and pg_stat_statements does not count them.
+    pub fn known_calls(&self) -> Option<u64> {
+        (self.calls > 0 || self.half_width_seconds.is_none()).then_some(self.calls)
+    }
+
     fn empty(
         key: StatementKey,
         text: Option<&Text>,

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Statements: their sampled time by account, their counters from pg_stat_statements where that is installed, and their
+//! texts.
+
+use std::collections::{HashMap, HashSet};
+
+use pq::{Client, Row};
+use segment::layout::counts;
+
+use super::ledger::{Key, Last, Ledger, MOST_STATEMENTS};
+
+/// Count, sum and extremes of times.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Times {
+    pub count: u64,
+    pub total_ns: u64,
+    pub min_ns: u64,
+    pub max_ns: u64,
+    pub squares: f64,
+}
+
+/// The counters of a statement: those of executions and plannings, and numbers by their offset in the counts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Counted {
+    pub exec: Times,
+    pub plan: Times,
+    pub numbers: Vec<(usize, u64)>,
+}
+
+impl Counted {
+    /// The number at this offset.
+    pub(super) fn number(&self, field: usize) -> u64 {
+        self.numbers.iter().find(|(at, _)| *at == field).map_or(0, |(_, number)| *number)
+    }
+}
+
+/// A statement.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StatementRow {
+    pub key: Key,
+    /// Tick at which it was first seen.
+    pub born: u64,
+    /// Start of its counts, microseconds since 1970.
+    pub since_us: i64,
+    /// Accounts and ticks.
+    pub parts: Vec<(u32, u64)>,
+    pub counted: Counted,
+    /// A text that is not in the image yet; then where it is, and its size.
+    pub text: Option<String>,
+    pub first_block: u32,
+    pub text_bytes: u32,
+    pub text_whole: u32,
+    pub changed: bool,
+}
+
+/// All statements so far, each at its place in the image.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    pub rows: Vec<StatementRow>,
+    by_key: HashMap<Key, usize>,
+    /// Statements for which there was no space.
+    pub dropped: u64,
+    view: View,
+}
+
+/// What the connection's database has.
+#[derive(Debug, Default)]
+enum View {
+    #[default]
+    Unknown,
+    Missing,
+    /// The function, the statement that reads its counters, and the offset of each in the counts.
+    Function(String, String, Vec<usize>),
+}
+
+/// Columns of pg_stat_statements, by version the first that exists, the offset of the counter, and whether the unit is ms.
+const COLUMNS: [(&[&str], usize, bool); 18] = [
+    (&["rows"], counts::ROWS, false),
+    (&["shared_blks_hit"], counts::SHARED_HIT, false),
+    (&["shared_blks_read"], counts::SHARED_READ, false),
+    (&["shared_blks_dirtied"], counts::SHARED_DIRTIED, false),
+    (&["shared_blks_written"], counts::SHARED_WRITTEN, false),
+    (&["local_blks_hit"], counts::LOCAL_HIT, false),
+    (&["local_blks_read"], counts::LOCAL_READ, false),
+    (&["local_blks_dirtied"], counts::LOCAL_DIRTIED, false),
+    (&["local_blks_written"], counts::LOCAL_WRITTEN, false),
+    (&["temp_blks_read"], counts::TEMP_READ, false),
+    (&["temp_blks_written"], counts::TEMP_WRITTEN, false),
+    (&["wal_records"], counts::WAL_RECORDS, false),
+    (&["wal_fpi"], counts::WAL_FPI, false),
+    (&["wal_bytes"], counts::WAL_BYTES, false),
+    (&["shared_blk_read_time", "blk_read_time"], counts::SERVER_READ_NS, true),
+    (&["shared_blk_write_time", "blk_write_time"], counts::SERVER_WRITE_NS, true),
+    (&["temp_blk_read_time"], counts::SERVER_TEMP_READ_NS, true),
+    (&["temp_blk_write_time"], counts::SERVER_TEMP_WRITE_NS, true),
+];
+
+/// The schema of pg_stat_statements and the view's columns.
+const FIND: &str = "/* tally */ select quote_ident(n.nspname), a.attname::text \
+    from pg_extension e join pg_namespace n on n.oid = e.extnamespace \
+    join pg_class c on c.relnamespace = n.oid and c.relname = 'pg_stat_statements' \
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped \
+    where e.extname = 'pg_stat_statements'";
+
+/// Texts of running statements, which may have ended since.
+const TEXTS: &str = "/* tally */ select query_id, datid, usesysid, query from pg_stat_activity \
+    where query_id = any($1::int8[]) and state <> 'idle'";
+
+const NS_PER_MS: f64 = 1e6;
+
+impl View {
+    fn find(client: &mut Client) -> View {
+        let Ok(rows) = client.query(FIND, &[]) else { return View::Missing };
+        let columns: HashSet<String> = rows.iter().filter_map(|row| row.get(1).ok()).collect();
+        let Some(schema) = rows.first().and_then(|row| row.get::<String>(0).ok()) else {
+            return View::Missing;
+        };
+        let mut fields = Vec::new();
+        let mut list = String::new();
+        for (names, at, is_ms) in COLUMNS {
+            if let Some(name) = names.iter().find(|name| columns.contains(**name)) {
+                let factor = if is_ms { NS_PER_MS } else { 1.0 };
+                list.push_str(&format!(", (sum({name}) * {factor})::float8"));
+                fields.push(at);
+            }
+        }
+        let has = |name: &str| columns.contains(name);
+        if !["queryid", "toplevel", "total_exec_time", "stddev_exec_time"].into_iter().all(has) {
+            return View::Missing;
+        }
+        let function = format!("{schema}.pg_stat_statements");
+        let query = format!(
+            "/* tally */ select queryid, dbid, userid, \
+             sum(calls)::int8, sum(total_exec_time), min(min_exec_time), max(max_exec_time), \
+             sum((stddev_exec_time ^ 2 + mean_exec_time ^ 2) * calls), \
+             sum(plans)::int8, sum(total_plan_time), min(min_plan_time), max(max_plan_time), \
+             sum((stddev_plan_time ^ 2 + mean_plan_time ^ 2) * plans){list} \
+             from {function}(false) where queryid is not null and toplevel group by 1, 2, 3"
+        );
+        View::Function(function, query, fields)
+    }
+}
+
+fn times(row: &Row, at: usize) -> Result<Times, pq::Error> {
+    let ns = |column: usize| -> Result<u64, pq::Error> {
+        Ok((row.get::<Option<f64>>(column)?.unwrap_or(0.0) * NS_PER_MS) as u64)
+    };
+    Ok(Times {
+        count: u64::try_from(row.get::<Option<i64>>(at)?.unwrap_or(0)).unwrap_or(0),
+        total_ns: ns(at + 1)?,
+        min_ns: ns(at + 2)?,
+        max_ns: ns(at + 3)?,
+        squares: row.get::<Option<f64>>(at + 4)?.unwrap_or(0.0) * NS_PER_MS * NS_PER_MS,
+    })
+}
+
+impl Statements {
+    /// The row of a statement, which is added if there is space.
+    fn row(&mut self, key: Key, born: u64, since_us: i64) -> Option<&mut StatementRow> {
+        let at = match self.by_key.get(&key) {
+            Some(&at) => at,
+            None if self.rows.len() >= MOST_STATEMENTS => {
+                self.dropped += 1;
+                return None;
+            }
+            None => {
+                let changed = true;
+                self.rows.push(StatementRow {
+                    key,
+                    born,
+                    since_us,
+                    changed,
+                    ..StatementRow::default()
+                });
+                self.by_key.insert(key, self.rows.len() - 1);
+                self.rows.len() - 1
+            }
+        };
+        self.rows.get_mut(at)
+    }
+
+    /// Take in the sampled times, which the ledger has in total.
+    pub(super) fn add_times(&mut self, ledger: &mut Ledger) {
+        let Some(last) = ledger.last else { return };
+        let since_us = (last.realtime_ns / 1000) as i64;
+        for (key, time) in &mut ledger.statements {
+            if !std::mem::take(&mut time.changed) {
+                continue;
+            }
+            if let Some(row) = self.row(*key, last.tick, since_us) {
+                (row.parts, row.changed) = (time.parts.clone(), true);
+                if let Some(text) = time.text.take().filter(|_| row.first_block == 0) {
+                    row.text_whole = text.len() as u32;
+                    row.text = Some(text);
+                }
+            }
+        }
+    }
+
+    /// Read the counters of pg_stat_statements, if the database has it, and texts that are missing.
+    pub(super) fn read(
+        &mut self,
+        client: &mut Client,
+        last: Option<Last>,
+    ) -> Result<(), pq::Error> {
+        let Some(last) = last else { return Ok(()) };
+        let since_us = (last.realtime_ns / 1000) as i64;
+        if matches!(self.view, View::Unknown) {
+            self.view = View::find(client);
+        }
+        if let View::Function(_, query, fields) = &self.view {
+            match client.query(query, &[]) {
+                // The library is not loaded, or the role may not execute the function.
+                Err(error) if error.sqlstate().is_some() => self.view = View::Missing,
+                Err(error) => return Err(error),
+                Ok(rows) => {
+                    let fields = fields.clone();
+                    for row in rows {
+                        let key = (row.get(0)?, row.get(1)?, row.get(2)?);
+                        let (exec, plan) = (times(&row, 3)?, times(&row, 8)?);
+                        let number = |at: usize| -> Result<u64, pq::Error> {
+                            Ok(row.get::<Option<f64>>(13 + at)?.unwrap_or(0.0).max(0.0) as u64)
+                        };
+                        let numbers = fields.iter().enumerate();
+                        let numbers = numbers.map(|(at, field)| Ok((*field, number(at)?)));
+                        let numbers = numbers.collect::<Result<_, pq::Error>>()?;
+                        let counted = Counted { exec, plan, numbers };
+                        let Some(statement) = self.row(key, last.tick, since_us) else { continue };
+                        if statement.counted != counted {
+                            (statement.counted, statement.changed) = (counted, true);
+                        }
+                    }
+                }
+            }
+        }
+        self.read_texts(client)
+    }
+
+    /// Texts of statements that have none yet: from pg_stat_statements, otherwise those of running ones.
+    fn read_texts(&mut self, client: &mut Client) -> Result<(), pq::Error> {
+        let without = |row: &&StatementRow| row.first_block == 0 && row.text.is_none();
+        let ids: HashSet<i64> = self.rows.iter().filter(without).map(|row| row.key.0).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+        let ids = format!("{{{ids}}}");
+        let of_view = match &self.view {
+            View::Function(function, ..) => Some(function),
+            View::Unknown | View::Missing => None,
+        };
+        let of_view = of_view.map(|function| {
+            format!(
+                "/* tally */ select queryid, dbid, userid, query from {function}(true) \
+                 where queryid = any($1::int8[]) and toplevel"
+            )
+        });
+        let queries = of_view.iter().map(|query| (query.as_str(), true));
+        for (query, is_normal) in queries.chain([(TEXTS, false)]) {
+            let rows = match client.query(query, &[&ids]) {
+                Ok(rows) => rows,
+                Err(error) if error.sqlstate().is_some() => continue,
+                Err(error) => return Err(error),
+            };
+            for row in rows {
+                let user = row.get::<Option<u32>>(2)?.unwrap_or(0);
+                let key = (row.get(0)?, row.get::<Option<u32>>(1)?.unwrap_or(0), user);
+                let text: Option<String> = row.get(3)?;
+                let Some(text) = text.filter(|text| text != HIDDEN) else { continue };
+                let row = self.by_key.get(&key).map(|&at| &mut self.rows[at]);
+                let Some(row) = row.filter(|row| row.first_block == 0 && row.text.is_none()) else {
+                    continue;
+                };
+                let text = if is_normal { text } else { recording::without_constants(&text) };
+                row.text_whole = text.len() as u32;
+                row.text = Some(text);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// In place of a text that the role may not see.
+pub(super) const HIDDEN: &str = "<insufficient privilege>";
+
+/// A query identifier for a server that computes none: of the text without constants.
+pub(super) fn id_of_text(text: &str) -> i64 {
+    let digits = recording::fingerprint(text);
+    let digits = digits.rsplit(':').next().unwrap_or_default();
+    u64::from_str_radix(digits, 16).map_or(0, |id| id as i64)
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Figures that were estimated from samples, because the server does not load pg_tally.
+//!
+//! The sampler (crates/live/src/sampled) is a writer like others: a session's account runs from one sample to the next. Beside
+//! each account it keeps the variance of its total, under the account's name with a prefix, and it counts its samples. So
+//! snapshots, frames and recordings carry both without knowing of samples, and an interval with samples shows estimates.
+
+use serde::Serialize;
+
+use crate::clock::ClockInfo;
+use crate::directory::{Stat, StatKind};
+use crate::frame_totals::FrameTotals;
+use std::collections::HashMap;
+
+/// The kind of process whose statistics the sampler's own ones are.
+pub const PROCESS: &str = "sampler";
+/// Before the name of an account: the variance of its total, in [`VARIANCE_UNIT`]; the count is that of sessions that samples
+/// have seen only once in a stretch.
+pub const VARIANCE: &str = "sampled::";
+/// Square milliseconds.
+pub const VARIANCE_UNIT: &str = "ms2";
+/// A timer: from one sample to the next.
+pub const GAP: &str = "sampler::gap";
+/// A timer: how late a sample began, after the instant that was drawn for it.
+pub const LATE: &str = "sampler::late";
+/// A timer: how long the server took for a sample.
+pub const READ: &str = "sampler::read";
+
+/// Normal quantile of a two-sided 95 % interval.
+const Z95: f64 = 1.959_964;
+/// An account in which sessions were seen only once may have had one more such stretch, or one less: of the square of the
+/// mean distance between samples.
+const UNSURE: f64 = 0.5;
+
+/// How an interval was sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sampling {
+    /// Number of samples.
+    pub samples: u64,
+    /// Samples per second.
+    pub per_second: f64,
+    /// The longest time between two samples; `None`: not known.
+    pub longest_gap_seconds: Option<f64>,
+    /// How late a sample was on average.
+    pub late_seconds: f64,
+    /// How long the server took for a sample on average.
+    pub read_seconds: f64,
+}
+
+/// The producer of a segment that is made of so many samples per second.
+pub fn producer(per_second: u32) -> String {
+    format!("tally {}, {per_second} samples/s", env!("CARGO_PKG_VERSION"))
+}
+
+/// The mean distance of the samples of which this producer makes a segment, in seconds; `None`: it measures.
+pub fn distance_of(producer: &str) -> Option<f64> {
+    let rate = producer.strip_suffix(" samples/s")?.rsplit(' ').next()?.parse::<f64>().ok()?;
+    (rate > 0.0).then(|| 1.0 / rate)
+}
+
+/// Whether a statistic is one of the sampler's own.
+pub(crate) fn is_of_sampler(stat: &Stat) -> bool {
+    stat.name.starts_with("sampler::") || stat.name.starts_with(VARIANCE)
+}
+
+/// Half the width of a 95 % interval from so many samples: by Student's t, whose quantile is here the first two terms of its
+/// expansion (Peiser, 1943).
+pub fn half_width(variance: f64, samples: f64) -> f64 {
+    let quantile = Z95 + (Z95.powi(3) + Z95) / (4.0 * samples.max(2.0));
+    quantile * variance.max(0.0).sqrt()
+}
+
+/// How a frame was sampled, and the variances of its accounts by their names, in square seconds; `None`: it was not.
+pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, HashMap<&'f str, f64>)> {
+    let clock: &ClockInfo = sums.clock();
+    let timer = |name: &str| {
+        let is = |stat: &Stat| stat.kind == StatKind::Timer && stat.name == name;
+        sums.changed().find(|(stat, _)| is(stat)).map(|(_, total)| total.change)
+    };
+    let gaps = timer(GAP).filter(|gaps| gaps.count > 0)?;
+    let mean = |name: &str| {
+        timer(name).map_or(0.0, |all| clock.seconds(all.total) / all.count.max(1) as f64)
+    };
+    let sampling = Sampling {
+        samples: gaps.count,
+        per_second: gaps.count as f64 / clock.seconds(gaps.total).max(1e-9),
+        longest_gap_seconds: gaps.max.known().map(|ticks| clock.seconds(ticks)),
+        late_seconds: mean(LATE),
+        read_seconds: mean(READ),
+    };
+    let variances = sums.changed().filter(|(stat, _)| stat.kind == StatKind::Value);
+    let unsure = UNSURE / sampling.per_second.powi(2);
+    let variances = variances.filter_map(|(stat, total)| {
+        let more = if total.change.count > 0 { unsure } else { 0.0 };
+        Some((stat.name.strip_prefix(VARIANCE)?, total.change.total as f64 * 1e-6 + more))
+    });
+    Some((sampling, variances.collect()))
+}

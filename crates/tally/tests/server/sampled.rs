@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Views of a server that does not load pg_tally, made of samples: what they show is there, what samples do not show is not,
+//! and every figure says that it is an estimate.
+
+use live::follower::{Figures, FollowOptions, Follower, Step};
+use live::target::SegmentSource;
+use postgres::{Client, NoTls};
+use pq::Conninfo;
+use scratch::{Cluster, StopMode};
+use serde_json::Value;
+
+use crate::support::row_lock::session;
+use crate::support::{complaint, eventually, has_module, output, plain, shared, start, tally};
+
+/// A session that holds an advisory lock, and one that waits for it until it is dropped.
+struct Queue {
+    _holder: Client,
+    holder: i32,
+    waiter: i32,
+    admin: Client,
+    waits: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Queue {
+    fn start(cluster: &Cluster) -> Queue {
+        let (mut holding, holder) = session(cluster, "holder");
+        holding.batch_execute("begin; select pg_advisory_lock(7)").unwrap();
+        let (mut waiting, waiter) = session(cluster, "waiter");
+        let waits = std::thread::spawn(move || {
+            // Ends by an error when the test ends.
+            let _ = waiting.batch_execute("select pg_advisory_lock(7)");
+        });
+        let mut admin = cluster.connect().unwrap();
+        eventually("the session waits", || {
+            let waits = "select wait_event_type = 'Lock' from pg_stat_activity where pid = $1";
+            let row = admin.query_one(waits, &[&waiter]).unwrap();
+            row.get::<_, Option<bool>>(0) == Some(true)
+        });
+        Queue { _holder: holding, holder, waiter, admin, waits: Some(waits) }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let _ = self.admin.execute("select pg_terminate_backend($1)", &[&self.waiter]);
+        if let Some(waits) = self.waits.take() {
+            let _ = waits.join();
+        }
+    }
+}
+
+fn json(arguments: &[&str], target: &str) -> Value {
+    serde_json::from_str(&output(tally().args(arguments).arg(target))).unwrap()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+/// The account of this activity.
+fn account<'j>(interval: &'j Value, activity: &str) -> &'j Value {
+    let ledger = interval["ledger"].as_array().unwrap();
+    let found = ledger.iter().find(|account| account["activity"] == activity);
+    found.unwrap_or_else(|| panic!("no {activity} in {ledger:?}"))
+}
+
+#[test]
+fn a_session_that_waits_for_a_lock_is_shown_with_its_blocker() {
+    let cluster = start(plain());
+    let queue = Queue::start(&cluster);
+    let forest = json(&["blocking", "--json"], &cluster.connection_string());
+    let root = &forest["roots"][0];
+    assert_eq!(root["pid"], queue.holder, "{forest}");
+    assert_eq!(root["application"], "holder", "{forest}");
+    assert_eq!(root["state"], "idle in transaction", "{forest}");
+    let waiter = &root["blocks"][0];
+    assert_eq!(waiter["pid"], queue.waiter, "{forest}");
+    assert_eq!(waiter["wait"]["lock_type"], "advisory", "{forest}");
+    assert_eq!(waiter["wait"]["mode"], "ExclusiveLock", "{forest}");
+    assert_eq!(waiter["wait"]["lock"], "advisory lock 7", "{forest}");
+    assert_eq!(waiter["query"], "select pg_advisory_lock(?)", "{forest}");
+    assert!(number(&waiter["statement_seconds"]) > 0.0, "{forest}");
+}
+
+#[test]
+fn a_state_that_all_samples_see_takes_the_whole_interval_and_what_samples_do_not_show_is_null() {
+    let cluster = start(plain());
+    let queue = Queue::start(&cluster);
+    let interval = json(&["top", "--once", "--json"], &cluster.connection_string());
+    assert_eq!(interval["exact"], false);
+    let sampling = &interval["sampling"];
+    assert!(number(&sampling["samples"]) > 0.0, "{sampling}");
+    assert!(number(&sampling["read_seconds"]) > 0.0, "{sampling}");
+    let lock = account(&interval, "Lock:advisory");
+    let length = number(&interval["interval_seconds"]);
+    assert!((number(&lock["seconds"]) - length).abs() < 1e-6, "{lock} in {length} s");
+    assert_eq!(lock["half_width_seconds"], 0.0, "{lock}");
+    assert_eq!(lock["phase"], "active", "{lock}");
+    for absent in
+        ["count", "mean_seconds", "min_seconds", "max_seconds", "p50_seconds", "p99_seconds"]
+    {
+        assert!(lock[absent].is_null(), "{absent} in {lock}");
+    }
+    let sessions = interval["sessions"].as_array().unwrap();
+    let of = |pid: i32| sessions.iter().find(|session| session["pid"] == pid).unwrap();
+    assert_eq!(of(queue.waiter)["state"], "active");
+    assert_eq!(of(queue.holder)["state"], "idle in transaction");
+    // Of each session, the accounts add up to its life: time is conserved.
+    for session in sessions {
+        let accounts = session["accounts"].as_array().unwrap();
+        let sum: f64 = accounts.iter().map(|account| number(&account["seconds"])).sum();
+        assert!((sum - number(&session["lived_seconds"])).abs() < 1e-6, "{session}");
+    }
+    let text = output(
+        tally()
+            .args(["top", "--once", "--view", "waits", "--filter", "advisory"])
+            .arg(cluster.connection_string()),
+    );
+    assert!(text.contains("! sampled "), "{text}");
+    assert!(text.contains("install pg_tally for exact figures"), "{text}");
+    let line = text.lines().find(|line| line.contains("Lock:advisory")).unwrap();
+    assert!(line.contains('~') && line.contains('±'), "{line}");
+}
+
+#[test]
+fn statements_have_sampled_time_and_the_counters_of_pg_stat_statements() {
+    let counted = has_module("pg_stat_statements");
+    let mut builder = plain();
+    if counted {
+        builder = builder.setting("shared_preload_libraries", "pg_stat_statements");
+    }
+    let cluster = start(builder);
+    let mut client = cluster.connect().unwrap();
+    if counted {
+        client.batch_execute("create extension pg_stat_statements").unwrap();
+    }
+    let queue = Queue::start(&cluster);
+    let target = cluster.connection_string();
+    let all = json(&["statements", "--interval", "1s", "--json"], &target);
+    let rows = all["rows"].as_array().unwrap();
+    let is = |row: &&Value| {
+        row["query"].as_str().is_some_and(|query| query.contains("pg_advisory_lock"))
+    };
+    let waiting = rows.iter().find(is).unwrap_or_else(|| panic!("{all}"));
+    let length = number(&all["interval_seconds"]);
+    assert!((number(&waiting["seconds"]) - length).abs() < 1e-6, "{waiting} in {length}");
+    assert!(number(&waiting["half_width_seconds"]) > 0.0, "{waiting}");
+    assert!(!waiting["query"].as_str().unwrap().contains('7'), "{waiting}");
+    let activity = &waiting["activities"][0];
+    assert_eq!(activity["activity"], "Lock:advisory", "{waiting}");
+    drop(queue);
+    if counted {
+        // What has been called before is not of the interval; what is called during it is counted exactly.
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let calls = std::thread::scope(|scope| {
+            let calls = scope.spawn(|| {
+                let mut calls = 0u64;
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    client.batch_execute("select 1 as counted").unwrap();
+                    calls += 1;
+                }
+                calls
+            });
+            let all = json(&["statements", "--interval", "1s", "--json"], &target);
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            let rows = all["rows"].as_array().unwrap();
+            let row = rows
+                .iter()
+                .find(|row| row["query"].as_str().is_some_and(|q| q.contains("counted")));
+            let row = row.unwrap_or_else(|| panic!("{all}"));
+            let seen = row["calls"].as_u64().unwrap();
+            assert!(0 < seen && seen <= calls.join().unwrap(), "{row}");
+            seen
+        });
+        assert!(calls > 0);
+    }
+}
+
+#[test]
+fn a_recording_of_samples_says_so() {
+    let cluster = start(plain());
+    let _queue = Queue::start(&cluster);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording");
+    output(
+        tally()
+            .args(["record", "--duration", "2s", "-o"])
+            .arg(&recording)
+            .arg(cluster.connection_string()),
+    );
+    let interval: Value = serde_json::from_str(&output(
+        tally().args(["top", "--once", "--json", "--replay"]).arg(&recording),
+    ))
+    .unwrap();
+    assert!(number(&interval["sampling"]["samples"]) > 0.0, "{}", interval["sampling"]);
+    let lock = account(&interval, "Lock:advisory");
+    assert!(lock["count"].is_null() && lock["half_width_seconds"] == 0.0, "{lock}");
+    let text = output(tally().arg("report").arg(&recording));
+    assert!(text.contains("sampled"), "{text}");
+}
+
+#[test]
+fn a_role_sees_what_postgresql_shows_it() {
+    let cluster = start(plain());
+    let queue = Queue::start(&cluster);
+    cluster.psql("create role watcher login in role pg_monitor; create role nobody login").unwrap();
+    let of =
+        |role: &str| cluster.connection_string().replace("user=postgres", &format!("user={role}"));
+    let pids = |interval: &Value| -> Vec<i64> {
+        let sessions = interval["sessions"].as_array().unwrap().iter();
+        sessions.map(|session| session["pid"].as_i64().unwrap()).collect()
+    };
+    let watched = json(&["top", "--once", "--json"], &of("watcher"));
+    assert!(pids(&watched).contains(&i64::from(queue.waiter)), "{}", watched["sessions"]);
+    let own = cluster.config().user("nobody").connect(NoTls).unwrap();
+    let hidden = json(&["top", "--once", "--json"], &of("nobody"));
+    let sessions = hidden["sessions"].as_array().unwrap();
+    assert!(sessions.iter().all(|session| session["user"] == "nobody"), "{sessions:?}");
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+    let host = hidden["server"]["host"].as_str().unwrap();
+    assert!(host.contains("only sessions and statements of your own roles"), "{host}");
+    drop(own);
+}
+
+#[test]
+fn a_server_with_pg_tally_is_sampled_only_if_the_user_asks_for_it() {
+    let cluster = shared();
+    let target = cluster.connection_string();
+    let measured = json(&["top", "--once", "--json"], &target);
+    assert!(
+        measured["sampling"].is_null() && measured["exact"] == true,
+        "{}",
+        measured["sampling"]
+    );
+    let sampled = json(&["top", "--once", "--json", "--samples", "50"], &target);
+    assert!(number(&sampled["sampling"]["samples"]) > 0.0, "{}", sampled["sampling"]);
+    for wrong in ["0", "101", "many"] {
+        let error = complaint(tally().args(["top", "--once", "--samples", wrong]).arg(&target), 2);
+        assert!(error.contains("between 1 and 100"), "{error}");
+    }
+    let error =
+        complaint(tally().args(["top", "--once", "--samples", "10"]).arg(cluster.data_dir()), 2);
+    assert!(error.contains("--samples requires a connection"), "{error}");
+}
+
+#[test]
+fn doctor_says_that_its_figures_are_samples() {
+    let cluster = start(plain());
+    let _queue = Queue::start(&cluster);
+    let text = output(tally().args(["doctor", "--for", "1s"]).arg(cluster.connection_string()));
+    assert!(text.contains("sampled "), "{text}");
+    assert!(text.contains("holder"), "{text}");
+}
+
+#[test]
+fn a_server_that_is_gone_is_named_and_one_that_comes_back_is_sampled_again() {
+    let mut cluster = start(plain());
+    let target = cluster.connection_string();
+    let source = SegmentSource::Samples(Conninfo::parse(&target).unwrap(), "100".parse().unwrap());
+    let wanted = FollowOptions { figures: Figures::Intervals, ..FollowOptions::default() };
+    let mut follower = Follower::open(source, wanted).unwrap();
+    assert!(matches!(follower.step(true).pop(), Some(Step::Interval(_))));
+    cluster.stop(StopMode::Immediate).unwrap();
+    let mut said = String::new();
+    eventually("the server is found to be gone", || {
+        for step in follower.step(true) {
+            said.push_str(&match step {
+                Step::Ended(why) => format!("ended: {why}\n"),
+                Step::Absent(why) => format!("absent: {why}\n"),
+                _ => String::new(),
+            });
+        }
+        said.contains("absent: ")
+    });
+    assert!(said.contains("ended: could not read the segment"), "{said}");
+    assert!(said.contains("cannot connect to the server"), "{said}");
+    let error = complaint(tally().args(["top", "--once"]).arg(&target), 1);
+    assert!(error.contains("cannot connect to the server"), "{error}");
+    cluster.start().unwrap();
+    eventually("it is sampled again", || {
+        matches!(follower.step(true).pop(), Some(Step::Interval(_)))
+    });
+}
