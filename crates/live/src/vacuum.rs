@@ -288,7 +288,11 @@ impl Watch {
 }
 
 /// The channel through which the reply will arrive.
-fn ask(access: Option<Access>, scans: WholeScans, stopped: Vec<Condition>) -> Option<Receiver<Option<Vacuum>>> {
+fn ask(
+    access: Option<Access>,
+    scans: WholeScans,
+    stopped: Vec<Condition>,
+) -> Option<Receiver<Option<Vacuum>>> {
     let (to, answers) = channel();
     let work = move || {
         // Fails if the view has ended.

@@ -170,7 +170,9 @@ impl Vacuum {
     pub fn since(mut self, earlier: Option<&Vacuum>) -> Vacuum {
         let before = |condition: &Condition| {
             let all = earlier?.conditions.iter();
-            let object = |condition: &Condition| (condition.kind, condition.database.clone(), condition.name.clone());
+            let object = |condition: &Condition| {
+                (condition.kind, condition.database.clone(), condition.name.clone())
+            };
             let mut same = all.filter(|was| object(was) == object(condition));
             same.next().map(|was| was.count)
         };

@@ -264,7 +264,8 @@ fn probes<W: Write>(
     status: &Status,
     producer: Producer,
 ) -> Result<(), Error> {
-    let installed = status.probes.iter().filter(|probe| probe.state == ProbeState::Installed).count();
+    let installed =
+        status.probes.iter().filter(|probe| probe.state == ProbeState::Installed).count();
     let lost: Vec<_> = status.probes.iter().filter(|probe| probe.is_lost()).collect();
     let absent = status.probes.len() - installed - lost.len();
     let others = if producer.is_client() { "versions" } else { "servers" };
