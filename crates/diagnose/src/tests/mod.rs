@@ -36,7 +36,8 @@ fn slow_commits() -> Interval {
     }
     .load();
     interval.commits.sync.seconds = 0.5 * load;
-    interval.commits.sync.mean_seconds = Some(0.020);
+    let sync = &mut interval.commits.sync;
+    (sync.mean_seconds, sync.p50_seconds) = (Some(0.060), Some(0.060));
     interval
 }
 
