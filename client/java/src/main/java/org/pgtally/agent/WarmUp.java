@@ -5,6 +5,7 @@ import java.io.IOException;
 import org.pgtally.probe.MethodName;
 import org.pgtally.probe.Methods;
 import org.pgtally.probe.OwnTime;
+import org.pgtally.probe.OwnTimeMeter;
 import org.pgtally.probe.Probe;
 import org.pgtally.segment.Segment;
 
@@ -25,7 +26,7 @@ final class WarmUp {
             int caller = methods.number(MethodName.of("org.pgtally.WarmUp", "calls", ""));
             int method = methods.number(MethodName.of("org.pgtally.WarmUp", "call", ""));
             OwnTime[] measured = {OwnTime.NONE};
-            Thread thread = new Thread(() -> measured[0] = OwnTime.measure(caller, method), "pgtally warm-up");
+            Thread thread = new Thread(() -> measured[0] = OwnTimeMeter.measure(caller, method), "pgtally warm-up");
             Probe.use(options.session(segment, methods, OwnTime.NONE));
             thread.start();
             thread.join();

@@ -2,7 +2,6 @@
 package org.pgtally.probe;
 
 import java.util.Arrays;
-import java.util.Set;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
 import org.pgtally.segment.StatNames;
@@ -35,15 +34,6 @@ final class CallBook {
     /** The driver's work to create a prepared statement, and to close it. */
     static final int PREPARE = 13 * Blocks.STEP;
     static final int CLOSE = 14 * Blocks.STEP;
-    /** The figures by position. */
-    private static final String[] NAMES = {
-        StatNames.CALL_EXECUTE, StatNames.CALL_FIRST, StatNames.CALL_FETCH, StatNames.CALL_WAIT,
-        StatNames.CALL_DECODE, StatNames.CALL_ROWS, StatNames.CALL_MESSAGES, StatNames.CALL_TRIPS,
-        StatNames.CALL_FAILED, StatNames.CALL_BATCH, StatNames.CALL_REPEATED, StatNames.CALL_SENT,
-        StatNames.CALL_RECEIVED, StatNames.CALL_PREPARE, StatNames.CALL_CLOSE};
-    /** Those that are no times; each is its own unit. */
-    private static final Set<String> VALUES = Set.of(StatNames.CALL_ROWS, StatNames.CALL_MESSAGES, StatNames.CALL_TRIPS,
-        StatNames.CALL_BATCH, StatNames.CALL_REPEATED, StatNames.CALL_SENT, StatNames.CALL_RECEIVED);
 
     final Book book;
     private final Segment segment;
@@ -57,26 +47,10 @@ final class CallBook {
         this.book = book;
         segment = session.segment;
         histograms = session.keepsHistograms();
-        blocks = new Blocks(segment, book, NAMES.length, histograms);
+        blocks = new Blocks(segment, book, CallFigures.COUNT, histograms);
         // First, so that statements that find no space are counted there.
         others = session.texts.others();
         at(others);
-    }
-
-    /** Enters the names of a statement's statistics; returns the number of the first, negative if there is no space. */
-    static int register(Segment segment, String id) {
-        int first = statistic(segment, 0, id);
-        for (int figure = 1; figure < NAMES.length; figure++) {
-            if (statistic(segment, figure, id) < 0) {
-                return -1;
-            }
-        }
-        return first;
-    }
-
-    private static int statistic(Segment segment, int figure, String id) {
-        String name = SqlText.statistic(NAMES[figure], id);
-        return VALUES.contains(NAMES[figure]) ? segment.value(name, NAMES[figure]) : segment.timer(name);
     }
 
     /** The index of the first figure of a statement, or of the other statements; negative if there is no space. */
@@ -95,8 +69,8 @@ final class CallBook {
         if (at < 0) {
             return statement == others ? at : at(others);
         }
-        for (int figure = 0; figure < NAMES.length; figure++) {
-            segment.name(book, at + figure * Blocks.STEP, statistic(segment, figure, statement.id));
+        for (int figure = 0; figure < CallFigures.COUNT; figure++) {
+            segment.name(book, at + figure * Blocks.STEP, CallFigures.statistic(segment, figure, statement.id));
         }
         return at;
     }

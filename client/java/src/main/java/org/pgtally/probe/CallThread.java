@@ -14,7 +14,7 @@ final class CallThread {
     private static final int FIRST_ROWS = 8;
 
     private final Session session;
-    private final Recorder recorder;
+    private final BookOwner recorder;
     /** Statements of the driver's most recently used objects. */
     private final WeakReference<?>[] queries = new WeakReference<?>[REMEMBERED];
     private final SqlText[] statements = new SqlText[REMEMBERED];
@@ -77,7 +77,7 @@ final class CallThread {
 
     private boolean waitsForPool;
 
-    CallThread(Session session, Recorder recorder) {
+    CallThread(Session session, BookOwner recorder) {
         this.session = session;
         this.recorder = recorder;
     }

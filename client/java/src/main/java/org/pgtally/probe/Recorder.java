@@ -2,7 +2,7 @@
 package org.pgtally.probe;
 
 /** Counts the calls of one thread. Used only by that thread. */
-abstract class Recorder extends Frame.Owner {
+abstract class Recorder extends BookOwner {
     final Session session;
     /** The driver's work of the thread; null until it has some. */
     private CallThread calls;
@@ -12,9 +12,6 @@ abstract class Recorder extends Frame.Owner {
     }
 
     abstract Frame enter(int method);
-
-    /** Number of timed calls so far. */
-    abstract long entered();
 
     /** The driver's work of the thread. */
     final CallThread calls() {
@@ -28,13 +25,4 @@ abstract class Recorder extends Frame.Owner {
     final CallThread callsSoFar() {
         return calls;
     }
-
-    /** Whether anything is measured, after following the level word. */
-    abstract boolean isOn();
-
-    /** The book for statement statistics; null if there is none. */
-    abstract CallBook takeCalls();
-
-    /** The calling thread is done with that book. */
-    abstract void giveCalls(CallBook calls);
 }

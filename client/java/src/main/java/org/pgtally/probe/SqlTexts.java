@@ -28,7 +28,7 @@ final class SqlTexts {
 
     SqlTexts(Segment segment) {
         this.segment = segment;
-        others = new SqlText("others", 0, CallBook.register(segment, "others"), "");
+        others = new SqlText("others", 0, CallFigures.register(segment, "others"), "");
     }
 
     /** All statements without an entry of their own. */
@@ -63,7 +63,7 @@ final class SqlTexts {
             return others;
         }
         String id = hash(shown);
-        int statistic = CallBook.register(segment, id);
+        int statistic = CallFigures.register(segment, id);
         if (statistic < 0) {
             return others;
         }

@@ -329,7 +329,7 @@ final class ProbeTest {
             equal(0L, reading.figures(name).get(1), name);
         }
         OwnTime[] measured = {null};
-        run(new Session(segment, methods, false, false, false), () -> measured[0] = OwnTime.measure(method, method));
+        run(new Session(segment, methods, false, false, false), () -> measured[0] = OwnTimeMeter.measure(method, method));
         equal(true, measured[0].method > 0 && measured[0].wait > 0 && measured[0].message > 0 && measured[0].row > 0
                 && measured[0].clock >= 0 && measured[0].inner > 0, "measured");
     }
