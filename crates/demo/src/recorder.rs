@@ -2,7 +2,7 @@
 //! Records while the demo's view runs, and writes the report.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -29,14 +29,20 @@ impl Recorder {
             .arg(path)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()?;
         Ok(Recorder { child, directory })
     }
 
     /// Ends the recording and writes the report into `file`, or into the temporary directory.
     pub fn report(mut self, file: Option<&Path>) -> Result<(), Error> {
-        self.end();
+        if !self.end() {
+            // Usually that the view ended before anything was recorded.
+            let mut why = String::new();
+            self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut why));
+            writeln!(view::escape::stdout(), "There is no report. {}", why.trim_end())?;
+            return Ok(());
+        }
         let default = self.directory.with_extension("html");
         let file = file.unwrap_or(&default);
         report::write_page(&self.directory, file)?;
@@ -44,14 +50,15 @@ impl Recorder {
         Ok(())
     }
 
-    fn end(&mut self) {
+    /// Whether it has recorded something.
+    fn end(&mut self) -> bool {
         // Until we wait for it, an ended child keeps its PID.
         if let (Ok(None), Some(pid)) =
             (self.child.try_wait(), Pid::from_raw(self.child.id() as i32))
         {
             let _ = kill_process(pid, Signal::TERM);
         }
-        let _ = self.child.wait();
+        self.child.wait().is_ok_and(|status| status.success())
     }
 }
 

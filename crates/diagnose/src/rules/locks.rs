@@ -86,20 +86,36 @@ fn longest_wait(case: &Case<'_>, activity: &str, ended: Option<f64>) -> Option<f
 /// and the length of the interval, seconds.
 ///
 /// A hot row is passed on each time that a transaction ends: its sessions wait long only because they are many, or because
-/// commits are slow. A session that thinks, or works for long, while it holds a lock passes it on rarely. `holders` for whom
-/// others wait pass locks on at the same time.
-fn held(activity: &str, ended: u64, seconds: f64, length: f64, holders: usize) -> f64 {
+/// commits are slow. A session that thinks, or works for long, while it holds a lock passes it on rarely. `first` sessions wait
+/// for one that does not wait itself; `None`: not known, but they are seldom many.
+fn held(activity: &str, ended: u64, seconds: f64, length: f64, first: Option<usize>) -> f64 {
+    /// Sessions that are woken together, if it is not known.
+    const FEW: usize = 3;
+
     let n = ended as f64;
     match ended {
         0 => f64::INFINITY,
-        // Only those who wait for the same transaction are woken together. The holder may itself queue for another row, as the
-        // one before all others does not.
+        // Those who wait for one that itself queues for another row wait for longer than anybody holds a row. Of the others, each
+        // wait is as long as a hold.
         _ if wait_names::is(activity, "Lock:transactionid") => {
-            (seconds / n).min(length / n * holders.max(1) as f64)
+            (seconds / n).min(length / n * first.unwrap_or(FEW) as f64)
         }
         // Others get the lock one after the other. If each wait is short, nobody waits most of the time.
         _ => (seconds / n).min(length / n),
     }
+}
+
+/// Whether a lock was held through several samples: of samples, it is not known how often locks were passed on.
+fn held_through_samples(forest: &Forest) -> bool {
+    /// Seconds.
+    const SEVERAL: f64 = 0.5;
+
+    let works = |root: &Party| root.statement_seconds.is_some_and(|seconds| seconds >= SEVERAL);
+    let idles = |root: &Party| {
+        root.state == Some("idle in transaction")
+            && root.since_seconds.is_some_and(|seconds| seconds >= SEVERAL)
+    };
+    forest.roots.iter().any(|root| works(root) || idles(root))
 }
 
 /// Time of sessions that wait for locks which are held for longer than work and commits explain.
@@ -113,13 +129,16 @@ fn waits_for_holders(case: &Case<'_>) -> f64 {
         }
     };
     let limit = HELD.max(3.0 * each);
-    let holders = case.blocking.map_or(0, |forest| forest.roots.len());
+    let first = |forest: &Forest| forest.roots.iter().map(|root| root.blocks.len()).sum();
+    let first = case.blocking.map(first).filter(|first| *first > 0);
+    let through_samples = case.blocking.is_some_and(held_through_samples);
     let of_client = |a: &AccountRow| is_of_client(a) && a.class == WaitClass::Lock;
     let waits = case.interval().activities_where(of_client);
-    // Samples do not show how many waits ended, so not for how long locks were held.
-    let long = waits.iter().filter(|row| row.timing.known_count().is_some()).filter(|row| {
-        let (ended, seconds) = (row.timing.count, row.timing.seconds);
-        held(&row.activity, ended, seconds, case.length(), holders) >= limit
+    let long = waits.iter().filter(|row| match row.timing.known_count() {
+        None => through_samples,
+        Some(ended) => {
+            held(&row.activity, ended, row.timing.seconds, case.length(), first) >= limit
+        }
     });
     long.map(|row| row.timing.seconds).sum()
 }

@@ -7,14 +7,16 @@ use segment::own;
 use super::observation::{Ages, Blockage, Observation};
 use super::statements::{id_of_text, HIDDEN};
 
-/// Prepared once, so that a sample costs no planning.
+/// Prepared once, so that a sample costs no planning. Of a server that computes query identifiers, as our own session shows, a
+/// session without one has not parsed its statement yet; of others, the text tells statements apart.
 pub(super) const PREPARE: &str = "/* tally */ prepare tally_sample as
-    with t as materialized (select clock_timestamp() as at)
+    with t as materialized (
+        select clock_timestamp() as at, (select query_id from pg_stat_get_activity(pg_backend_pid())) as own_id)
     select (extract(epoch from t.at) * 1e6)::int8, a.pid, (extract(epoch from a.backend_start) * 1e6)::int8, a.leader_pid,
            a.backend_type, a.datid, a.usesysid, a.datname::text, a.usename::text, a.application_name,
            case when a.client_port = -1 then 'local' else host(a.client_addr) end, a.state,
            a.wait_event_type || ':' || a.wait_event, a.query_id,
-           case when a.query_id is null and a.state <> 'idle' then a.query end,
+           case when a.query_id is null and t.own_id is null and a.state <> 'idle' then a.query end,
            (extract(epoch from t.at - a.backend_start) * 1e9)::int8, (extract(epoch from t.at - a.xact_start) * 1e9)::int8,
            (extract(epoch from t.at - a.query_start) * 1e9)::int8, (extract(epoch from t.at - a.state_change) * 1e9)::int8,
            a.query = '<insufficient privilege>', a.application_name = 'tally' and starts_with(a.query, '/* tally */')

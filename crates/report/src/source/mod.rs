@@ -160,8 +160,8 @@ fn details(
     Ok(all)
 }
 
-/// How far vacuum was behind when most dead rows were there, and the last conditions, with all deadlocks of the range; `None`:
-/// there is nothing, or nobody asked.
+/// How far vacuum was behind when most dead rows were there, and the last conditions, with all that was counted in the range;
+/// `None`: there is nothing, or nobody asked.
 fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> {
     let (tables, holders) = recording.vacuum(range)?;
     let mut conditions = recording.conditions(range)?;
@@ -173,11 +173,13 @@ fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> 
     if worst.is_none() && conditions.is_empty() {
         return Ok(None);
     }
-    let is_event = |row: &ConditionRow| &*row.kind == ConditionKind::Deadlocks.name();
+    let counted = [ConditionKind::Deadlocks, ConditionKind::Sequence].map(ConditionKind::name);
+    let is_event = |row: &ConditionRow| counted.contains(&&*row.kind);
+    let object = |row: &ConditionRow| (row.kind.clone(), row.database.clone(), row.name.clone());
     let last = conditions.iter().map(|row| row.frame).max();
     let mut events: Vec<ConditionRow> = Vec::new();
     for row in conditions.iter().filter(|row| is_event(row)) {
-        match events.iter_mut().find(|sum| sum.database == row.database) {
+        match events.iter_mut().find(|sum| object(sum) == object(row)) {
             Some(sum) => sum.count += row.count,
             None => events.push(row.clone()),
         }

@@ -450,8 +450,15 @@ fn sessions_are_of_the_recorded_time(engines: &[Engine], recording: &Fixture) {
 fn sentences_of_report(recording: &Path) -> Vec<Vec<String>> {
     let report = fixtures::report(recording);
     let sentences = report["findings"].as_array().unwrap().iter().map(|finding| {
-        let details = finding["details"].as_array().into_iter().flatten();
-        std::iter::once(&finding["text"]).chain(details).map(string).collect()
+        let details = finding["details"].as_array().into_iter().flatten().map(string);
+        let remedy = finding["remedy"].as_object().map(|remedy| {
+            [
+                format!("What to do: {}", string(&remedy["text"])),
+                format!("The cause is {}.", string(&remedy["confidence"])),
+            ]
+        });
+        let text = std::iter::once(string(&finding["text"]));
+        text.chain(details).chain(remedy.into_iter().flatten()).collect()
     });
     let is_of_rule = |sentences: &Vec<String>| {
         let begins = |words: &str| sentences.iter().any(|sentence| sentence.starts_with(words));

@@ -164,10 +164,11 @@ fn statements_have_sampled_time_and_the_counters_of_pg_stat_statements() {
             let all = json(&["statements", "--interval", "1s", "--json"], &target);
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             let rows = all["rows"].as_array().unwrap();
-            let row = rows
+            let mut found = rows
                 .iter()
-                .find(|row| row["query"].as_str().is_some_and(|q| q.contains("counted")));
-            let row = row.unwrap_or_else(|| panic!("{all}"));
+                .filter(|row| row["query"].as_str().is_some_and(|query| query.contains("counted")));
+            let row = found.next().unwrap_or_else(|| panic!("{all}"));
+            assert!(found.next().is_none(), "{all}");
             let seen = row["calls"].as_u64().unwrap();
             assert!(0 < seen && seen <= calls.join().unwrap(), "{row}");
             seen
@@ -196,7 +197,7 @@ fn a_recording_of_samples_says_so() {
     let lock = account(&interval, "Lock:advisory");
     assert!(lock["count"].is_null() && lock["half_width_seconds"] == 0.0, "{lock}");
     let text = output(tally().arg("report").arg(&recording));
-    assert!(text.contains("sampled"), "{text}");
+    assert!(text.contains("! Sampled ") && text.contains("for session "), "{text}");
 }
 
 #[test]

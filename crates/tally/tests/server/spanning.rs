@@ -29,6 +29,9 @@ fn server(settings: &[(&str, &str)]) -> (Cluster, Client) {
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();
     client.batch_execute("create table t (n int)").unwrap();
+    // Its last command is counted when it ends.
+    let others = "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
+    eventually("the session that created the views has ended", || number(&mut client, others) == 0);
     (cluster, client)
 }
 

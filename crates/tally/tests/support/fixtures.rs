@@ -103,9 +103,12 @@ impl Fixture {
     pub fn with_conditions(self, conditions: &[Value]) -> Fixture {
         let journal = self.path().join(format!("journal/host={HOST}/20000101T000000.log"));
         let text = std::fs::read_to_string(&journal).unwrap();
-        let (before, last) = text.trim_end().rsplit_once('\n').unwrap();
-        let mut last: Value = serde_json::from_str(&last[PREFIX..]).unwrap();
-        let frame = last["frames"][0].clone();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let records = lines.iter().map(|line| serde_json::from_str(&line[PREFIX..]).unwrap());
+        let records: Vec<Value> = records.collect();
+        let at = records.iter().rposition(|record| record["batch"]["frames"].is_array()).unwrap();
+        let mut record = records[at].clone();
+        let frame = record["batch"]["frames"][0].clone();
         let row = |condition: &Value| {
             let mut row = serde_json::json!({"name": "", "state": "", "count": 0, "bytes": 0});
             row["frame"] = frame["frame"].clone();
@@ -115,9 +118,9 @@ impl Fixture {
             }
             row
         };
-        last["conditions"] = conditions.iter().map(row).collect();
-        let text = format!("{before}\n{}\n", with_checksum(&last.to_string()));
-        std::fs::write(journal, text).unwrap();
+        record["batch"]["conditions"] = conditions.iter().map(row).collect();
+        lines[at] = with_checksum(&record.to_string());
+        std::fs::write(journal, lines.join("\n") + "\n").unwrap();
         self
     }
 

@@ -61,7 +61,8 @@ final class Pauses {
                 pauses.read(true);
                 return pauses;
             }
-            reason = "no space in the segment";
+            reason = book == null ? "no free slot: raise the agent's option threads"
+                : "no space in the segment: raise the agent's option statistics";
         } catch (IOException | RuntimeException e) {
             reason = "the JVM publishes no counters (is PerfDisableSharedMem set?): " + e.getMessage();
         }
