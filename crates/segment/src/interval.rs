@@ -249,24 +249,36 @@ impl Interval {
 
     /// The same, with only the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
-        let mut sums: HashMap<(&Arc<str>, WaitClass), (Total, bool, Option<f64>)> = HashMap::new();
+        /// Of one activity: its accounts' time, whether all of them are idle, and the sum of their variances.
+        struct Sum {
+            total: Total,
+            idle: bool,
+            variance: Option<f64>,
+        }
+
+        let mut sums: HashMap<(&Arc<str>, WaitClass), Sum> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
-            let sum = sums
-                .entry((&account.activity, account.class))
-                .or_insert_with(|| (Total::default(), true, None));
-            sum.0.merge(&account.total);
-            sum.1 &= account.idle;
-            sum.2 = account.variance.map(|more| more + sum.2.unwrap_or(0.0)).or(sum.2);
+            let sum = sums.entry((&account.activity, account.class)).or_insert_with(|| Sum {
+                total: Total::default(),
+                idle: true,
+                variance: None,
+            });
+            sum.total.merge(&account.total);
+            sum.idle &= account.idle;
+            let more = |variance: f64| variance + sum.variance.unwrap_or(0.0);
+            sum.variance = account.variance.map(more).or(sum.variance);
         }
         let ticks_per_second = self.clock.ticks_per_second;
         let samples = self.sampling.map_or(0, |sampling| sampling.samples);
         let mut rows: Vec<ActivityRow> = sums
             .into_iter()
-            .map(|((activity, class), (total, idle, variance))| {
-                let timing = Timing::with(&total, |t| t as f64 / ticks_per_second);
-                let timing =
-                    variance.map_or(timing, |variance| timing.with_variance(variance, samples));
-                ActivityRow { activity: activity.clone(), class, timing, idle }
+            .map(|((activity, class), sum)| {
+                let timing = Timing::with(&sum.total, |t| t as f64 / ticks_per_second);
+                let timing = match sum.variance {
+                    Some(variance) => timing.with_variance(variance, samples),
+                    None => timing,
+                };
+                ActivityRow { activity: activity.clone(), class, timing, idle: sum.idle }
             })
             .collect();
         most_first!(rows, timing.seconds, activity);

@@ -117,6 +117,7 @@ pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
         Some(id) if all.rows.is_empty() => Err(unknown(id, &all, &segment)),
         _ if args.json => json(args, &mut all, &segment),
         Some(_) => pages(&all, color),
+        None if !known && all.sample_seconds.is_some() => idle(&all),
         None if !known => Err(nothing(Some(&all), &segment)),
         None => table(args, &all),
     }
@@ -133,6 +134,11 @@ fn read(segment: &mut Segment, args: &StatementsArgs) -> Result<Option<Statement
     segment.refresh()?;
     let later = segment.statements()?.map(Arc::new);
     Ok(later.map(|later| StatementsTable::between(Some(&first), &later)))
+}
+
+/// Says that no statement ran while samples were taken, which is no failure.
+fn idle(all: &StatementsTable) -> Result<(), Error> {
+    Ok(writeln!(view::escape::stdout(), "{}", statements::note(Some(all)).unwrap_or_default())?)
 }
 
 /// Why there is nothing to show.

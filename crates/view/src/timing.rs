@@ -17,7 +17,7 @@ pub const FIELDS: &[F] = &[
     })
     .head("COUNT/S"),
     F::new("seconds", "Time", Unit::Seconds, |row, _| seconds(row)).head("TOTAL"),
-    F::new("sessions", "Sessions", Unit::Sessions, |row, s| sessions(row, s))
+    F::new("sessions", "Sessions", Unit::Sessions, sessions)
         .head("S/S")
         .help("average number: seconds per second"),
     F::new("mean_seconds", "Mean", Unit::Seconds, |row, _| row.mean_seconds.into()),

@@ -36,7 +36,7 @@ pub fn estimate(seconds: f64, half_width: f64) -> String {
     };
     // Two digits are enough for an error.
     let short = |n: f64| match n / size {
-        n if n == 0.0 => "0".to_string(),
+        0.0 => "0".to_string(),
         n if n < 0.95 => format!("{n:.2}"),
         n if n < 9.5 => format!("{n:.1}"),
         n => format!("{n:.0}"),

@@ -105,9 +105,12 @@ pub fn statements(
     Ok(Some(empty.with_rows(rows, ROWS)))
 }
 
-/// Busy time of sessions: by process and application, the name to show and the time by point.
+/// Busy time of a session, by point.
+type Times = Vec<(usize, f64)>;
+
+/// Busy time of sessions: by process and application, the name to show and the time.
 #[derive(Debug, Default)]
-pub struct SessionTimes(BTreeMap<(i64, String), (String, Vec<(usize, f64)>)>);
+pub struct SessionTimes(BTreeMap<(i64, String), (String, Times)>);
 
 impl SessionTimes {
     /// Adds time of a session in a point.
@@ -133,7 +136,7 @@ impl SessionTimes {
     pub fn ranking(self, axis: Axis) -> Ranking {
         let points = axis.time.len();
         let time = |times: &[(usize, f64)]| times.iter().map(|one| one.1).sum::<f64>();
-        let mut sessions: Vec<(String, Vec<(usize, f64)>)> = self.0.into_values().collect();
+        let mut sessions: Vec<(String, Times)> = self.0.into_values().collect();
         sessions.sort_by(|a, b| time(&b.1).total_cmp(&time(&a.1)));
         // There may be very many short sessions.
         let others = sessions.split_off(sessions.len().min(ROWS));
