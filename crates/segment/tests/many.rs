@@ -28,7 +28,12 @@ fn reading(snapshot: &Snapshot) -> Vec<Reading> {
             let histogram = book.histogram(head).buckets().collect();
             (name(head.stat), head.count, head.total, histogram)
         });
-        (book.slot, book.identity.application.clone(), book.calls[0], heads.collect())
+        (
+            book.slot,
+            book.identity.application.clone(),
+            book.calls.first().copied().unwrap_or(0),
+            heads.collect(),
+        )
     });
     books.collect()
 }
@@ -37,8 +42,10 @@ fn reading(snapshot: &Snapshot) -> Vec<Reading> {
 type Recorded = BTreeMap<String, (u64, u64, Counts)>;
 
 fn recorded(delta: &Delta<'_>) -> Recorded {
-    let [clients] = &delta.kinds[..] else { panic!("{} kinds of process", delta.kinds.len()) };
-    let changed = (0..).zip(&clients.totals).filter(|(_, total)| !total.change.is_zero());
+    // All are clients.
+    assert!(delta.kinds.len() <= 1, "{} kinds of process", delta.kinds.len());
+    let totals = delta.kinds.iter().flat_map(|kind| (0..).zip(&kind.totals));
+    let changed = totals.filter(|(_, total)| !total.change.is_zero());
     let entry = |(stat, total): (u32, &segment::delta::Total)| {
         let figures = (total.change.count, total.change.total, total.histogram.buckets().collect());
         (delta.snapshot.directory.get(stat).unwrap().name.clone(), figures)
