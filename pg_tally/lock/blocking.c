@@ -521,8 +521,8 @@ blocking_sleep(epoll_function sleep, int ep, struct epoll_event *ev, int n, int 
 	}
 	if (*(volatile ProcWaitStatus *) &MyProc->waitStatus != PROC_WAIT_STATUS_WAITING)
 		end_wait();
-	else if (result > 0)
-		/* after deadlock_timeout, the server checks for a deadlock now, and leaves the queue if it finds one */
+	else if (result != 0)
+		/* a signal, perhaps deadlock_timeout: the server checks for a deadlock now, and leaves the queue if it finds one */
 		publish();
 	return result;
 }

@@ -17,6 +17,7 @@
 #include "statement/plan_columns.h"
 
 #define MOST_STEPS 50				/* from a join or sort down to the scan of a column */
+#define MOST_DEPTH 20				/* of a value's expression */
 #define REST ", ...]"				/* the longest end of a list */
 
 /* ---------------------------------------------------------------- a list that is cut at the end of an item */
@@ -63,6 +64,13 @@ item_end(list_text *list)
 	return true;
 }
 
+/* The end of a list, for which item_end() has kept space. */
+static void
+close_list(list_text *list, size_t at, const char *end)
+{
+	memcpy(list->text + at, end, strlen(end) + 1);
+}
+
 static void
 list_end(list_text *list)
 {
@@ -73,17 +81,16 @@ list_end(list_text *list)
 			list->text[0] = '\0';
 		return;
 	}
-	list->written = list->used;
 	if (list->items == 0)
 	{
 		/* " [filter: " without its colon and space */
-		add(list, list->begin);
-		list->written -= 2;
-		add(list, "]");
+		size_t		length = strlen(list->begin) - 2;
+
+		memcpy(list->text, list->begin, length);
+		close_list(list, length, "]");
 	}
 	else
-		add(list, list->more ? REST : "]");
-	list->text[list->written] = '\0';
+		close_list(list, list->used, list->more ? REST : "]");
 }
 
 /* A name as SQL needs it, but for reserved words. */
@@ -137,7 +144,7 @@ static bool
 is_no_order(const char *name)
 {
 	static const char *const begins[] = {"box_", "circle_", "lseg_", "line_", "path_", "point_", "poly_", "xid", "cid"};
-	static const char *const parts[] = {"regex", "sub", "sup"};
+	static const char *const parts[] = {"regex", "sub", "sup", "pattern", "image"};
 
 	for (size_t i = 0; i < lengthof(begins); i++)
 		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
@@ -190,6 +197,9 @@ stripped(const Node *node)
 static bool
 is_no_value(Node *node, void *context)
 {
+	int		   *depth = context;
+	bool		found;
+
 	if (node == NULL)
 		return false;
 	if (IsA(node, Var))
@@ -211,13 +221,21 @@ is_no_value(Node *node, void *context)
 	else if (!IsA(node, Const) && !IsA(node, Param) && !IsA(node, RelabelType) && !IsA(node, SQLValueFunction) &&
 			 !IsA(node, ArrayExpr) && !IsA(node, List))
 		return true;
-	return expression_tree_walker(node, is_no_value, context);
+	/* the walker raises an error where the stack is too deep */
+	if (*depth == MOST_DEPTH)
+		return true;
+	++*depth;
+	found = expression_tree_walker(node, is_no_value, context);
+	--*depth;
+	return found;
 }
 
 static bool
 is_value(const Node *node)
 {
-	return !is_no_value(unconstify(Node *, node), NULL);
+	int			depth = 0;
+
+	return !is_no_value(unconstify(Node *, node), &depth);
 }
 
 /* ---------------------------------------------------------------- columns */

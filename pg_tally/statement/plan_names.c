@@ -323,7 +323,13 @@ plan_line(const PlanState *state, char *text, size_t size)
 					  plan->startup_cost, plan->total_cost, plan->plan_rows, plan->plan_width,
 					  columns, table);
 	if (length >= 0)
+	{
+		/* a name must not begin a line */
+		for (char *c = text; (size_t) (c - text) < size && *c != '\0'; c++)
+			if ((unsigned char) *c < ' ')
+				*c = '?';
 		return (size_t) length;
+	}
 	/* formatting failed: write no line */
 	if (size > 0)
 		text[0] = '\0';

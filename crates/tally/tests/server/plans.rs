@@ -179,6 +179,51 @@ fn a_plan_names_the_columns_of_conditions_and_no_constants() {
     }
 }
 
+/// Of names of any length, the list ends with a whole item, and nothing else is in the line.
+#[test]
+fn a_list_of_columns_that_is_too_long_is_cut_behind_an_item() {
+    let settings = server().setting("max_parallel_workers_per_gather", "0");
+    let (_cluster, mut client) = filled(settings);
+    for length in 5..=24 {
+        let names: Vec<String> =
+            (0..600 / length).map(|n| format!("c{n:0>0$}", length - 1)).collect();
+        let columns = names.iter().map(|name| format!("{name} int")).collect::<Vec<_>>().join(", ");
+        let filter =
+            names.iter().map(|name| format!("{name} = 1")).collect::<Vec<_>>().join(" and ");
+        let query = format!("select * from wide where {filter}");
+        client.batch_execute(&format!("create table wide ({columns})")).unwrap();
+        client.batch_execute("begin; select tally.reset()").unwrap();
+        client.batch_execute(&query).unwrap();
+        client.batch_execute("rollback").unwrap();
+        let sql = "select plan from tally.plans join tally.statements using (queryid) where query like '%from wide%'";
+        let plan: String = client.query_one(sql, &[]).unwrap().get(0);
+        let (_, list) = plan.split_once(" [filter: ").unwrap();
+        let (list, _) = list.split_once(", ...]").unwrap_or_else(|| panic!("{length}: {plan:?}"));
+        let items: Vec<&str> = list.split(", ").collect();
+        assert!(items.len() > 5, "{plan:?}");
+        for item in items {
+            let name = item.strip_suffix(" =").unwrap_or_else(|| panic!("{length}: {plan:?}"));
+            assert!(names.iter().any(|known| known == name), "{length}: {plan:?}");
+        }
+        client.batch_execute("drop table wide").unwrap();
+    }
+}
+
+/// A name may contain anything.
+#[test]
+fn a_name_begins_no_line_of_a_plan() {
+    let (_cluster, mut client) = filled(server());
+    let name = "a\n  ->  Seq Scan on victim  (cost=) [filter: b =] [table of nan rows, OID 1]";
+    let name = &name[..60];
+    client.batch_execute(&format!("create table \"{name}\" (n int)")).unwrap();
+    client.batch_execute("begin; select tally.reset()").unwrap();
+    client.batch_execute(&format!("select * from \"{name}\"")).unwrap();
+    client.batch_execute("rollback").unwrap();
+    let sql = "select plan from tally.plans join tally.statements using (queryid) where query like '%victim%'";
+    let plan: String = client.query_one(sql, &[]).unwrap().get(0);
+    assert_eq!(plan.trim_end().lines().count(), 1, "{plan:?}");
+}
+
 /// The items of "[filter: b =, a >]" by name: the planner decides in which order it checks conditions.
 fn in_order(list: &str) -> String {
     let list = list.trim_start_matches('[').trim_end_matches(']');
