@@ -162,7 +162,10 @@ impl<'p> Node<'p> {
         let rest = &text[name.len()..];
         let end = rest.find(')').map_or(rest.len(), |at| at + 1);
         let (estimates, mut tags) = rest.split_at(end);
-        let number = |text: &str| text.split([' ', ',']).next().and_then(|it| it.parse().ok());
+        // Whoever may name a table can put "nan" there.
+        let number = |text: &str| -> Option<f64> {
+            text.split([' ', ',']).next()?.parse().ok().filter(|number: &f64| number.is_finite())
+        };
         let rows = estimates.split_once("rows=").and_then(|(_, it)| number(it)).unwrap_or(0.0);
         let mut node = Node {
             depth: (line.len() - text.len()) / 2,
@@ -288,7 +291,7 @@ impl WholeScan {
             .flat_map(|at| [by_filter(&nodes, at), by_join(&nodes, at), by_order(&nodes, at)])
             .flatten()
             .collect();
-        all.sort_by(|a, b| (a.purpose, b.rows).partial_cmp(&(b.purpose, a.rows)).expect("numbers"));
+        all.sort_by(|a, b| a.purpose.cmp(&b.purpose).then(b.rows.total_cmp(&a.rows)));
         all
     }
 }
@@ -458,7 +461,7 @@ impl WholeScan {
         let mut points: Vec<&Term> = self.terms.iter().filter(is_point).collect();
         points.sort_by(|a, b| {
             let of = |it: &Term| part(it).unwrap_or(1.0);
-            (a.kind, of(a)).partial_cmp(&(b.kind, of(b))).expect("numbers")
+            a.kind.cmp(&b.kind).then(of(a).total_cmp(&of(b)))
         });
         let mut choice = IndexChoice { columns: Vec::new(), ordered: 0, finds: None };
         let (mut rows, mut estimated) = (self.rows, true);
@@ -540,8 +543,9 @@ impl<'c> KnownTable<'c> {
     fn known(conditions: &'c [Condition], database: &str, table: &'c Condition) -> KnownTable<'c> {
         let of = |kind: ConditionKind| of_database(conditions, database, kind).into_iter();
         let name = table.name.as_str();
-        let (standby, state) = match table.state.strip_suffix("standby") {
-            Some(rest) => (true, rest.trim_end_matches(", ")),
+        let (standby, state) = match table.state.strip_suffix(", standby") {
+            Some(rest) => (true, rest),
+            None if table.state == "standby" => (true, ""),
             None => (false, table.state.as_str()),
         };
         let columns = of(ConditionKind::Column).filter(|it| it.state == name);
@@ -696,6 +700,17 @@ mod tests {
         let index = line(0, "Index Scan using i on t", 2, " [filter: a =]");
         assert_eq!(WholeScan::all(&index), []);
         assert_eq!(WholeScan::all("Seq Scan on t"), []);
+    }
+
+    /// Whoever may name a table decides on what stands in its line.
+    #[test]
+    fn a_number_that_is_none_is_no_table() {
+        let tags = " [filter: customer =] [table of nan rows, OID 7]";
+        let plan = line(0, "Append", 9, "")
+            + &line(1, "Seq Scan on a", 5, tags)
+            + &line(1, "Seq Scan on b", 5, tags);
+        assert_eq!(WholeScan::all(&plan), []);
+        assert_eq!(WholeScan::all(&plan.replace("nan", "inf")), []);
     }
 
     #[test]

@@ -72,27 +72,17 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         ),
     };
     let who = who.map_or_else(|| "its clients".to_string(), name);
-    vec![Diagnosis {
-        rule: Rule::ManySmallStatements,
-        kind: Kind::Problem,
-        text: format!(
-            "The server waits for {who} {} % of the time: {} commands of {} in {}.",
-            percent(waited / (waited + busy).max(1e-9)),
-            whole(between),
-            duration(busy / between as f64),
-            match ended {
-                0 | 1 => "one transaction".to_string(),
-                n => format!("{} transactions", whole(n)),
-            }
-        ),
-        seconds: waited,
-        share: None,
-        evidence: vec![evidence],
-        advice: FEWER.into(),
-        confidence: Confidence::Likely,
-        section: "throughput",
-        consequence_of: None,
-    }]
+    let text = format!(
+        "The server waits for {who} {} % of the time: {} commands of {} in {}.",
+        percent(waited / (waited + busy).max(1e-9)),
+        whole(between),
+        duration(busy / between as f64),
+        match ended {
+            0 | 1 => "one transaction".to_string(),
+            n => format!("{} transactions", whole(n)),
+        }
+    );
+    vec![small_statements(text, waited, vec![evidence])]
 }
 
 /// A session sends one statement dozens of times in a burst, each time as a transaction of its own.
@@ -140,30 +130,33 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
         2 => evidence.push("Another session does the same.".to_owned()),
         n => evidence.push(format!("{} other sessions do the same.", n - 1)),
     }
-    vec![Diagnosis {
+    let text = format!(
+        "In bursts of {} commands, each a transaction of its own, {} sends one statement again and again, {} times in {}: {}.",
+        whole(pauses.short / pauses.long),
+        name(session),
+        whole(*calls),
+        duration(case.length()),
+        words(row)
+    );
+    vec![small_statements(text, seconds, evidence)]
+}
+
+fn small_statements(text: String, seconds: f64, evidence: Vec<String>) -> Diagnosis {
+    Diagnosis {
         rule: Rule::ManySmallStatements,
         kind: Kind::Problem,
-        text: format!(
-            "In bursts of {} commands, each a transaction of its own, {} sends one statement again and again, {} times in {}: {}.",
-            whole(pauses.short / pauses.long),
-            name(session),
-            whole(*calls),
-            duration(case.length()),
-            words(row)
-        ),
+        text,
         seconds,
         share: None,
         evidence,
-        advice: FEWER.into(),
+        advice: "Fetch all rows by one statement (a join, or = ANY of an array), or send the statements in a batch or \
+                 pipeline: each of them costs a round trip."
+            .into(),
         confidence: Confidence::Likely,
         section: "throughput",
         consequence_of: None,
-    }]
+    }
 }
-
-/// What helps against many small statements.
-const FEWER: &str = "Fetch all rows by one statement (a join, or = ANY of an array), or send the statements in a batch or \
-                     pipeline: each of them costs a round trip.";
 
 /// The statement that this session itself called most since its counts were flushed, at least `fewest` times.
 fn most_called<'c>(

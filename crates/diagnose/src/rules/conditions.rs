@@ -174,7 +174,8 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
         let name = worker.name.trim();
         let short = name.strip_prefix("public.").unwrap_or(name);
         let of_worker = |table: &&view::vacuum::Table| {
-            table.name.replace('"', "") == short
+            // Earlier recordings have the worker's table without quotation marks.
+            (table.name == short || table.name.replace('"', "") == short)
                 && worker.database.as_ref().is_none_or(|it| *it == table.database)
         };
         let table = answer.tables.iter().find(of_worker)?;

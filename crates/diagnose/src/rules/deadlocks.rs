@@ -17,13 +17,15 @@ const ROLLBACK: &str = "40";
 /// Sessions lock the same objects in different orders, and the server ends one of them each time.
 pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
     let counted = case.conditions(ConditionKind::Deadlocks).max_by_key(|it| it.count);
-    let events: Vec<&Deadlock> = case.deadlocks().collect();
+    let mut events: Vec<&Deadlock> = case.deadlocks().collect();
     let Some(pair) = most_frequent(&events) else {
         return counted.map(|counted| without_events(case, counted)).into_iter().collect();
     };
     let last = pair.last().expect("a pair that was counted");
-    let of_database = |it: &Condition| it.database.as_deref() == last.database();
-    let server = counted.filter(|it| of_database(it)).map_or(0, |it| it.count);
+    events.retain(|event| event.database() == last.database());
+    let mut counted = case.conditions(ConditionKind::Deadlocks);
+    let counted = counted.find(|condition| condition.database.as_deref() == last.database());
+    let server = counted.map_or(0, |condition| condition.count);
     let number = events.len().max(usize::try_from(server).unwrap_or(0));
     let database =
         last.database().map_or(String::new(), |database| format!(" in database {database}"));

@@ -403,8 +403,9 @@ fn hot_sequence<'c>(case: &Case<'c>, row: &StatementFigures) -> Option<&'c Condi
     let uses = |it: &&Condition| {
         // The sequence's name is a constant, which the text does not have.
         let by_call = text.to_ascii_lowercase().contains("nextval(");
-        let by_default =
-            !it.state.is_empty() && command(text) == "INSERT" && text.contains(&it.state);
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let names_table = text.split(|c: char| !is_part(c)).any(|word| word == it.state);
+        let by_default = !it.state.is_empty() && command(text) == "INSERT" && names_table;
         it.database.as_ref() == Some(&row.database)
             && it.count as f64 >= REPORTED * row.calls as f64
             && (by_call || by_default)

@@ -255,14 +255,20 @@ fn sample(
     let waits = sample.has_lock_waits();
     let due = waits && blocked_at.is_none_or(|at| at.elapsed() >= BLOCKED_EVERY);
     // Read after the sample, which shows that these sessions wait.
-    let blockages = due.then(|| query::blocked(&mut client)).transpose()?;
+    let blockages = match due.then(|| query::blocked(&mut client)) {
+        Some(Err(error)) if error.sqlstate().is_none() => return Err(error),
+        // What the server refuses, or has no time for, is not known.
+        blockages => blockages.and_then(Result::ok),
+    };
     drop(client);
     let mut state = lock(&shared.state);
     let tick = sample.tick;
     state.ledger.apply(sample);
+    if due {
+        *blocked_at = Some(Instant::now());
+    }
     if let Some(blockages) = blockages {
         state.ledger.block(blockages, tick);
-        *blocked_at = Some(Instant::now());
     } else if !waits {
         state.ledger.block(Vec::new(), tick);
         *blocked_at = None;

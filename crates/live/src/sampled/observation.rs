@@ -93,7 +93,7 @@ pub struct Blockage {
 }
 
 impl Observation {
-    /// The account that this session's time goes to until the next sample: phase, and activity as a segment names it.
+    /// The account that this session's time goes to, half-way to the samples before and after: phase, and activity as a segment names it.
     pub(super) fn account(&self) -> String {
         let phase = match self.state.as_str() {
             "" if self.kind == segment::own::CLIENT || self.kind == segment::own::PROCESS => {

@@ -22,15 +22,16 @@ pub(super) const PREPARE: &str = "/* tally */ prepare tally_sample as
            a.query = '<insufficient privilege>', a.application_name = 'tally' and starts_with(a.query, '/* tally */')
     from t left join pg_stat_activity a on a.pid <> pg_backend_pid()";
 
-const SAMPLE: &str = "execute tally_sample";
+const SAMPLE: &str = "/* tally */ execute tally_sample";
 
-/// Sessions that wait for a heavyweight lock. Both functions take all locks of the server's lock table for a moment.
+/// Sessions that wait for a heavyweight lock, those that have waited longest. For each of them, pg_blocking_pids takes all locks
+/// of the server's lock table for a moment.
 const BLOCKED: &str = "/* tally */
     select l.pid, (extract(epoch from clock_timestamp() - l.waitstart) * 1e9)::int8, l.locktype,
            coalesce(l.database, 0::oid), coalesce(l.relation, 0::oid), coalesce(l.page, 0), coalesce(l.tuple, 0::int2)::int4,
            l.transactionid::text, l.virtualxid, coalesce(l.classid, 0::oid), coalesce(l.objid, 0::oid),
            coalesce(l.objsubid, 0::int2)::int4, l.mode, pg_blocking_pids(l.pid)::text
-    from pg_locks l where not l.granted limit 1000";
+    from pg_locks l where not l.granted order by l.waitstart limit 100";
 
 /// What identifies the server, and how many processes it may have.
 pub(super) const ABOUT: &str = "/* tally */

@@ -32,6 +32,25 @@ impl Counted {
     pub(super) fn number(&self, field: usize) -> u64 {
         self.numbers.iter().find(|(at, _)| *at == field).map_or(0, |(_, number)| *number)
     }
+
+    /// These counts and later ones, of which the extremes hold.
+    fn plus(&self, later: Counted) -> Counted {
+        let times = |a: &Times, b: Times| Times {
+            count: a.count + b.count,
+            total_ns: a.total_ns + b.total_ns,
+            squares: a.squares + b.squares,
+            ..b
+        };
+        Counted {
+            exec: times(&self.exec, later.exec),
+            plan: times(&self.plan, later.plan),
+            numbers: later
+                .numbers
+                .iter()
+                .map(|(at, number)| (*at, self.number(*at) + number))
+                .collect(),
+        }
+    }
 }
 
 /// A statement.
@@ -45,6 +64,10 @@ pub(super) struct StatementRow {
     /// Accounts and ticks.
     pub parts: Vec<(u32, u64)>,
     pub counted: Counted,
+    /// The part of it that was counted before the server last forgot its counts, by a reset or an eviction.
+    before: Counted,
+    /// How often its text was looked up in vain.
+    lookups: u8,
     /// A text that is not in the image yet; then where it is, and its size.
     pub text: Option<String>,
     pub first_block: u32,
@@ -211,6 +234,8 @@ impl Statements {
         if let View::Function(_, query, fields) = &self.view {
             match client.query(query, &[]) {
                 // The library is not loaded, or the role may not execute the function.
+                // This time, it took too long.
+                Err(error) if matches!(error.sqlstate(), Some("57014" | "55P03")) => {}
                 Err(error) if error.sqlstate().is_some() => self.view = View::Missing,
                 Err(error) => return Err(error),
                 Ok(rows) => {
@@ -226,6 +251,14 @@ impl Statements {
                         let numbers = numbers.collect::<Result<_, pq::Error>>()?;
                         let counted = Counted { exec, plan, numbers };
                         let Some(statement) = self.row(key, last.tick, since_us) else { continue };
+                        let known = &statement.counted;
+                        let before = &statement.before;
+                        let forgot = before.exec.count + counted.exec.count < known.exec.count
+                            || before.plan.count + counted.plan.count < known.plan.count;
+                        if forgot {
+                            statement.before = statement.counted.clone();
+                        }
+                        let counted = statement.before.plus(counted);
                         if statement.counted != counted {
                             (statement.counted, statement.changed) = (counted, true);
                         }
@@ -238,8 +271,15 @@ impl Statements {
 
     /// Texts of statements that have none yet: from pg_stat_statements, otherwise those of running ones.
     fn read_texts(&mut self, client: &mut Client) -> Result<(), pq::Error> {
-        let without = |row: &&StatementRow| row.first_block == 0 && row.text.is_none();
-        let ids: HashSet<i64> = self.rows.iter().filter(without).map(|row| row.key.0).collect();
+        /// Look-ups, each of which reads all texts in the server. Hidden and evicted ones are not found later, either.
+        const MOST: u8 = 3;
+
+        let lacks = |row: &StatementRow| row.first_block == 0 && row.text.is_none();
+        let mut ids: HashSet<i64> = HashSet::new();
+        for row in self.rows.iter_mut().filter(|row| lacks(row) && row.lookups < MOST) {
+            row.lookups += 1;
+            ids.insert(row.key.0);
+        }
         if ids.is_empty() {
             return Ok(());
         }
@@ -268,7 +308,7 @@ impl Statements {
                 let text: Option<String> = row.get(3)?;
                 let Some(text) = text.filter(|text| text != HIDDEN) else { continue };
                 let row = self.by_key.get(&key).map(|&at| &mut self.rows[at]);
-                let Some(row) = row.filter(|row| row.first_block == 0 && row.text.is_none()) else {
+                let Some(row) = row.filter(|row| lacks(row)) else {
                     continue;
                 };
                 let text = if is_normal { text } else { recording::without_constants(&text) };
