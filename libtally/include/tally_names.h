@@ -67,7 +67,7 @@
 #define TALLY_STAT_CALL_TRIPS "trips"	/* round trips */
 #define TALLY_STAT_CALL_FAILED "failed"	/* an execution that ended with an exception */
 #define TALLY_STAT_CALL_BATCH "batch"	/* an execution of a batch; the total is the number of statements */
-#define TALLY_STAT_CALL_REPEATED "repeated"	/* a transaction that executed it more than ten times, for at most one row each time; the total is the number of executions */
+#define TALLY_STAT_CALL_REPEATED "repeated"	/* a transaction, or a borrow from a pool, that executed it more than ten times with other parameters than the time before; the total is the number of executions */
 #define TALLY_STAT_CALL_SENT "sent"	/* bytes sent */
 #define TALLY_STAT_CALL_RECEIVED "received"	/* bytes received */
 #define TALLY_STAT_CALL_PREPARE "prepare"	/* creating a prepared statement */

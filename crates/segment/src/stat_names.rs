@@ -121,7 +121,7 @@ pub const CALL_TRIPS: &str = "trips";
 pub const CALL_FAILED: &str = "failed";
 /// an execution of a batch; the total is the number of statements
 pub const CALL_BATCH: &str = "batch";
-/// a transaction that executed it more than ten times, for at most one row each time; the total is the number of executions
+/// a transaction, or a borrow from a pool, that executed it more than ten times with other parameters than the time before; the total is the number of executions
 pub const CALL_REPEATED: &str = "repeated";
 /// bytes sent
 pub const CALL_SENT: &str = "sent";

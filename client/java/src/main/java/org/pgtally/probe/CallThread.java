@@ -66,7 +66,7 @@ final class CallThread {
     /** Calls of first rows until the next one that is timed. */
     private int untilTimed = 1;
     private long random = 0x9e3779b97f4a7c15L;
-    /** Time taken off in excess of the time of a call, which is taken off the next one. */
+    /** Time taken off in excess of the time of a call and of those that it stands for, which is taken off the next one. */
     private long excess;
     private SqlText decodedOf;
 
@@ -205,7 +205,8 @@ final class CallThread {
         if (executes) {
             calls.addTime(at + CallBook.EXECUTE, elapsed);
             if (first != 0) {
-                calls.book.addPlain(at + CallBook.FIRST, first - begin);
+                // A part of it, from which the agent's own work is taken off.
+                calls.book.addPlain(at + CallBook.FIRST, Math.min(first - begin, elapsed));
             }
             if (batch > 0) {
                 calls.book.addPlain(at + CallBook.BATCH, batch);
@@ -343,9 +344,9 @@ final class CallThread {
         long now = System.nanoTime();
         decodes = false;
         OwnTime own = session.ownTime();
-        long elapsed = now - decodeBegin - (wireTime - wireTimeBefore) - excess
+        long elapsed = now - decodeBegin - (wireTime - wireTimeBefore) - excess / weight
                 - (long) (own.clock + inner * own.inner + (recorder.entered() - decodesEntered) * own.method);
-        excess = elapsed < 0 ? -elapsed : 0;
+        excess = elapsed < 0 ? -elapsed * weight : 0;
         CallBook calls = recorder.takeCalls();
         if (calls == null) {
             return;

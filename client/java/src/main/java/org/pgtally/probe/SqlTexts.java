@@ -16,6 +16,8 @@ final class SqlTexts {
     static final int MOST = 256;
     /** Maximum number of an application's texts that are remembered: there may be any number of literals. */
     private static final int MOST_KNOWN = 2048;
+    /** Longer texts are not remembered, because they take the application's memory. */
+    private static final int MOST_KNOWN_LETTERS = 4096;
     /** Maximum number of characters of a piece (each has at most 3 bytes), and of a text. */
     private static final int PIECE = 22;
     private static final int LETTERS = 24 * PIECE;
@@ -50,10 +52,12 @@ final class SqlTexts {
             if (known == null) {
                 known = create(shown);
             }
-            if (texts.size() == MOST_KNOWN) {
-                texts.clear();
+            if (text.length() <= MOST_KNOWN_LETTERS) {
+                if (texts.size() == MOST_KNOWN) {
+                    texts.clear();
+                }
+                texts.put(text, known);
             }
-            texts.put(text, known);
         }
         return known;
     }

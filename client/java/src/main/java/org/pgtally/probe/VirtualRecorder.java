@@ -54,8 +54,14 @@ final class VirtualRecorder extends CallStack {
     @Override
     CallBook takeCalls() {
         taken = books.take();
-        taken.follow(session);
-        return taken.calls();
+        try {
+            taken.follow(session);
+            return taken.calls();
+        } catch (Throwable e) {
+            // Otherwise nobody would get this book again.
+            taken.give();
+            throw e;
+        }
     }
 
     @Override

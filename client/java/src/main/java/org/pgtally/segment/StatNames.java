@@ -124,7 +124,7 @@ public final class StatNames {
     public static final String CALL_FAILED = "failed";
     /** an execution of a batch; the total is the number of statements */
     public static final String CALL_BATCH = "batch";
-    /** a transaction that executed it more than ten times, for at most one row each time; the total is the number of executions */
+    /** a transaction, or a borrow from a pool, that executed it more than ten times with other parameters than the time before; the total is the number of executions */
     public static final String CALL_REPEATED = "repeated";
     /** bytes sent */
     public static final String CALL_SENT = "sent";
