@@ -12,7 +12,10 @@ async function copy(text: string, from: HTMLElement): Promise<boolean> {
         return true;
     } catch {
         getSelection()?.selectAllChildren(from);
-        return document.execCommand("copy");
+        const done = document.execCommand("copy");
+        // While something is selected, a live page does not reload.
+        if (done) getSelection()?.removeAllRanges();
+        return done;
     }
 }
 

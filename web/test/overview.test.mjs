@@ -120,8 +120,10 @@ onPage(
         assert.ok(await finding.locator("li", { hasText: "holds a lock" }).isHidden());
         await finding.locator("summary").click();
         assert.ok(await finding.locator("li", { hasText: "holds a lock" }).isVisible());
+        // The button says so for two seconds only.
+        const copied = finding.getByRole("button", { name: "Copied" }).waitFor();
         await finding.getByRole("button", { name: "Copy" }).click();
-        await finding.getByRole("button", { name: "Copied" }).waitFor();
+        await copied;
         assert.equal(
             await page.evaluate(() => navigator.clipboard.readText()),
             report.findings[0].remedy.sql[0],

@@ -107,14 +107,14 @@ impl Drop for Release<'_> {
 fn a_standby_that_is_not_connected() {
     let cluster = start(server().setting("synchronous_standby_names", "gone"));
     std::thread::scope(|scope| {
+        // If a check fails, the wait ends, too.
+        let _release = Release(&cluster);
         scope.spawn(|| cluster.psql("create table t (n int)").unwrap());
         let mut answer = Value::Null;
         eventually("a commit waits", || {
             answer = examine(&cluster);
             answer["diagnoses"][0]["rule"] == "replication"
         });
-        // If a check fails, the wait ends, too.
-        let _release = Release(&cluster);
         assert_first(
             &answer,
             "replication",

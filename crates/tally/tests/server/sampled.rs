@@ -2,6 +2,9 @@
 //! Views of a server that does not load pg_tally, made of samples: what they show is there, what samples do not show is not,
 //! and every figure says that it is an estimate.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Mutex;
+
 use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::target::SegmentSource;
 use postgres::{Client, NoTls};
@@ -10,7 +13,9 @@ use scratch::{Cluster, StopMode};
 use serde_json::Value;
 
 use crate::support::row_lock::session;
-use crate::support::{complaint, eventually, has_module, output, plain, shared, start, tally};
+use crate::support::{
+    complaint, eventually, has_module, output, plain, shared, start, tally, while_working,
+};
 
 /// A session that holds an advisory lock, and one that waits for it until it is dropped.
 struct Queue {
@@ -151,29 +156,27 @@ fn statements_have_sampled_time_and_the_counters_of_pg_stat_statements() {
     drop(queue);
     if counted {
         // What has been called before is not of the interval; what is called during it is counted exactly.
-        let stop = std::sync::atomic::AtomicBool::new(false);
-        let calls = std::thread::scope(|scope| {
-            let calls = scope.spawn(|| {
-                let mut calls = 0u64;
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    client.batch_execute("select 1 as counted").unwrap();
-                    calls += 1;
-                }
-                calls
-            });
-            let all = json(&["statements", "--interval", "1s", "--json"], &target);
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
-            let rows = all["rows"].as_array().unwrap();
-            let mut found = rows
-                .iter()
-                .filter(|row| row["query"].as_str().is_some_and(|query| query.contains("counted")));
-            let row = found.next().unwrap_or_else(|| panic!("{all}"));
-            assert!(found.next().is_none(), "{all}");
-            let seen = row["calls"].as_u64().unwrap();
-            assert!(0 < seen && seen <= calls.join().unwrap(), "{row}");
-            seen
+        let client = Mutex::new(client);
+        let calls = AtomicU64::new(0);
+        let call = |stop: &AtomicBool| {
+            let mut client = client.lock().unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                client.batch_execute("select 1 as counted").unwrap();
+                calls.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let all = while_working(&[&call], || {
+            json(&["statements", "--interval", "1s", "--json"], &target)
         });
-        assert!(calls > 0);
+        let mut found = all["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["query"].as_str().is_some_and(|query| query.contains("counted")));
+        let row = found.next().unwrap_or_else(|| panic!("{all}"));
+        assert!(found.next().is_none(), "{all}");
+        let seen = row["calls"].as_u64().unwrap();
+        assert!(0 < seen && seen <= calls.into_inner(), "{row}");
     }
 }
 

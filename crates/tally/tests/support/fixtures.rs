@@ -210,12 +210,6 @@ fn journals(recording: &Path, about: &About) -> Vec<PathBuf> {
     std::fs::read_dir(journals).unwrap().filter_map(logs).collect()
 }
 
-/// Whether a recording that a killed recorder has left can be written: it lies within a minute.
-pub fn fits(recording: &Path) -> bool {
-    let about = About::read(recording).unwrap();
-    journals(recording, &about).len() == 1 && !recording.join("frames").exists()
-}
-
 /// Packs the files of a recorder that was killed. The recording is of this server.
 pub fn write(name: &str, recording: &Path, cluster: &Cluster) {
     let about = About::read(recording).unwrap();

@@ -33,7 +33,7 @@ use scratch::Cluster;
 use serde_json::{json, Value};
 use servers::{Healthy, Profile, Server, HEALTHY};
 
-use crate::support::fixtures::{self, report, Fixture};
+use crate::support::fixtures::report;
 use crate::support::recorder::Recorder;
 use crate::support::slow_disk::rerun_in_mount_namespace;
 use crate::support::verify::{Claim, Trial};
@@ -65,9 +65,7 @@ fn has_words(finding: &Value, words: &[String]) -> bool {
 
 /// Whether the finding is a problem: a limit has no advice in a report.
 fn has_advice(finding: &Value) -> bool {
-    array(&finding["details"])
-        .iter()
-        .any(|line| line.as_str().is_some_and(|it| it.starts_with("What to do")))
+    !finding["remedy"].is_null()
 }
 
 fn doctor(cluster: &Cluster, seconds: u64) -> Value {
@@ -95,15 +93,6 @@ fn texts(findings: &[Value]) -> Vec<&str> {
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Where recordings of the bench are, by kind.
-fn fixture(kind: &str) -> String {
-    format!("bench/{kind}")
-}
-
-fn truth_file(kind: &str) -> PathBuf {
-    fixtures::folder().join(format!("bench/{kind}.json"))
 }
 
 /// Plants the problem of a case on this server and watches it.
@@ -148,12 +137,6 @@ fn examine(case: &Case, server: &mut Server) -> Value {
         })
         .collect();
     let first_in_report = found.report.first().is_some_and(|it| has_words(it, &scene.truth));
-    if fixtures::are_written() && first && first_in_report && fixtures::fits(&directory) {
-        std::fs::create_dir_all(fixtures::folder().join("bench")).unwrap();
-        fixtures::write(&fixture(case.kind.name), &directory, cluster);
-        let truth = json!({ "truth": scene.truth, "background": format!("{:?}", case.background) });
-        std::fs::write(truth_file(case.kind.name), format!("{truth:#}\n")).unwrap();
-    }
     let cured =
         found.problems.iter().find(|it| is_right(it)).filter(|_| !case.kind.cure.is_empty());
     let cured =
@@ -388,19 +371,4 @@ fn verify_healthy_servers_have_no_problem() {
         ),
         live + in_report == 0,
     );
-}
-
-#[test]
-fn recorded_problems_of_all_kinds_are_named_first() {
-    let mut wrong = Vec::new();
-    for kind in kinds::KINDS.iter().filter(|kind| truth_file(kind.name).exists()) {
-        let known: Value =
-            serde_json::from_str(&std::fs::read_to_string(truth_file(kind.name)).unwrap()).unwrap();
-        let truth: Vec<String> = serde_json::from_value(known["truth"].clone()).unwrap();
-        let findings = array(&Fixture::open(&fixture(kind.name)).report()["findings"]);
-        if !has_words(&findings[0], &truth) {
-            wrong.push(format!("{}: {truth:?} is not in {:#}", kind.name, findings[0]));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
