@@ -32,6 +32,7 @@ use live::host::Watch;
 use outcome::CostOutcome;
 use runner::{CostPlan, Record};
 use stats::Estimate;
+use view::measured::Measured;
 use subject::Subject;
 use toggle::Toggle;
 
@@ -149,6 +150,7 @@ fn warm_up(subject: &Subject, toggle: &Toggle, stop: &AtomicBool) {
 fn so_far(record: &Record) -> String {
     let cpu: Vec<f64> = record.rounds.iter().map(|round| round.real.cpu).collect();
     Estimate::from_values(&cpu).map_or_else(String::new, |estimate| {
-        format!("{:+.2} % ± {:.2} so far", percent(estimate.mean), percent(estimate.half_width))
+        let figure = Measured::new(percent(estimate.mean), percent(estimate.half_width));
+        format!("{} so far", figure.change(2))
     })
 }

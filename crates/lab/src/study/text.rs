@@ -80,7 +80,7 @@ pub fn verdicts(answer: &StudyResults) -> Vec<(ArmVerdict, String)> {
             if let Some(again) =
                 comparison.again_half_width.filter(|_| comparison.verdict == ArmVerdict::Resolved)
             {
-                line += &format!(" (A/A ±{again:.2})");
+                line += &format!(" (A/A ± {again:.2})");
             }
             (comparison.verdict, line)
         })
