@@ -18,12 +18,10 @@ mod toggle;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use segment::Segment;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::study::cost::contrast::percent;
 use crate::study::cost::meter::BackendMeter;
@@ -32,9 +30,9 @@ use live::host::Watch;
 use outcome::CostOutcome;
 use runner::{CostPlan, Record};
 use stats::Estimate;
-use view::measured::Measured;
 use subject::Subject;
 use toggle::Toggle;
+use view::measured::Measured;
 
 pub use args::CostArgs;
 
@@ -46,10 +44,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     if args.level == command::Level::Off {
         return Err(Error::Usage("--level off measures nothing; try --level waits".into()));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = command::stop_on_signals_and_quit()?;
     let plan = CostPlan {
         of: args.of,
         level: args.level.into(),
