@@ -39,8 +39,6 @@ typedef enum tally_read_result
 
 /* Copy `size` bytes, a multiple of 8, with relaxed loads of whole words. Both are aligned to 8. */
 extern void tally_read_words(void *to, const void *from, size_t size);
-/* The same, but of one instant according to that seq. Never ABSENT. The caller has checked that the bytes are in the segment. */
-extern tally_read_result tally_read_guarded(const uint64_t *seq, void *to, const void *from, size_t size);
 
 /* ---------------------------------------------------------------- slots and books */
 

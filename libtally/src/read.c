@@ -88,16 +88,6 @@ tally_read_words(void *to, const void *from, size_t size)
 	tally_copy_words(to, from, size);
 }
 
-tally_read_result
-tally_read_guarded(const uint64_t *seq, void *to, const void *from, size_t size)
-{
-	attempts	a = {.seq = seq};
-
-	while (attempt(&a))
-		tally_copy_words(to, from, size);
-	return result_of(&a);
-}
-
 /* ---------------------------------------------------------------- slots and books */
 
 bool

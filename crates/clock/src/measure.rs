@@ -30,7 +30,7 @@ pub struct Setup<'a> {
 
 /// The findings on one source.
 #[derive(Debug, Clone, Default)]
-pub struct Measured {
+pub struct MeasuredSource {
     /// The steps in all loops.
     pub steps: Steps,
     /// The cost of a reading in each block of the loops, ns, by this program's clock. It is valid for
@@ -50,7 +50,7 @@ pub struct Measured {
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
     /// Findings by source, in order.
-    pub sources: Vec<Measured>,
+    pub sources: Vec<MeasuredSource>,
     /// The tested processors.
     pub processors: Vec<u32>,
     /// How often the thread moved to another processor.
@@ -118,7 +118,7 @@ struct Run<'a, 'p> {
 
 impl<'a, 'p> Run<'a, 'p> {
     fn new(setup: &'a Setup<'a>, progress: &'p mut (dyn FnMut(&'static str, f64) + Send)) -> Self {
-        let sources = setup.sources.iter().map(|_| Measured::default()).collect();
+        let sources = setup.sources.iter().map(|_| MeasuredSource::default()).collect();
         let findings = Findings { sources, ..Findings::default() };
         Self { setup, progress, findings, began: Instant::now(), rated: None }
     }

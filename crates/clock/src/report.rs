@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::gaps::Gaps;
-use crate::measure::{median, Measured};
+use crate::measure::{median, MeasuredSource};
 use crate::pair::PairFindings;
 use crate::rate::Rate;
 use crate::roles::{Refused, Roles};
@@ -170,7 +170,7 @@ impl ClockReport {
     /// The figures of a clock, without its faults; `None` if the length of its tick is unknown.
     pub(crate) fn new(
         source: &dyn Source,
-        measured: &Measured,
+        measured: &MeasuredSource,
         roles: &Roles,
         nominal: Option<f64>,
     ) -> Option<Self> {
@@ -223,7 +223,7 @@ impl ClockReport {
 }
 
 impl LoopCost {
-    fn new(measured: &Measured, ns_per_tick: f64) -> Option<Self> {
+    fn new(measured: &MeasuredSource, ns_per_tick: f64) -> Option<Self> {
         let steps = &measured.steps;
         let seconds = |ticks: u64| ticks as f64 * ns_per_tick * 1e-9;
         let quantile = |share| steps.quantile(share).map(seconds);

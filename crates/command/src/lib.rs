@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use error::Error;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use view::duration::within;
 
 pub use connection::ConnectionFlags;
@@ -57,9 +57,18 @@ pub fn terminal_width() -> Option<usize> {
 
 /// Installs signal handlers that set the returned flag, so that the command can end in an orderly way.
 pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Error> {
+    stop_on(&[SIGINT, SIGTERM, SIGHUP])
+}
+
+/// The same for a command that must undo what it did: SIGQUIT, too, lets it.
+pub fn stop_on_signals_and_quit() -> Result<Arc<AtomicBool>, Error> {
+    stop_on(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+}
+
+fn stop_on(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    for signal in signals {
+        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
     }
     Ok(stop)
 }

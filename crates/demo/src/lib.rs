@@ -176,7 +176,7 @@ fn summary(
         writeln!(out)?;
         writeln!(
             out,
-            "unexplained: {:.2} % of busy time (±{:.2} %, {} samples of kernel accounting)",
+            "unexplained: {:.2} % ± {:.2} of busy time ({} samples of kernel accounting)",
             100.0 * kernel.unexplained_share,
             100.0 * kernel.unexplained_error,
             kernel.samples

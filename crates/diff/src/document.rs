@@ -269,7 +269,7 @@ fn by_second<'c>(
 const A: Column = Column::new("a_seconds", "A", Unit::Seconds);
 const B: Column = Column::new("b_seconds", "B", Unit::Seconds);
 const CHANGED: Column = Column::new("change_seconds", "Change", Unit::Seconds);
-const WIDTH: Column = Column::new("half_width_seconds", "+-", Unit::Seconds)
+const WIDTH: Column = Column::new("half_width_seconds", "±", Unit::Seconds)
     .help("half-width of the 95 % confidence interval");
 const RELATIVE: Column = Column::new("relative", "Change %", Unit::Share).expendable(4);
 const VERDICT: Column = Column::new("verdict", "Verdict", Unit::Text);
@@ -341,7 +341,7 @@ const CALL: [Column; 3] = [
     Column::new("call_relative", "A call", Unit::Share).help(
         "time of an execution in B relative to A, adjusted for the change common to all statements (the machine)",
     ),
-    Column::new("call_half_width", "CALL +-", Unit::Share)
+    Column::new("call_half_width", "CALL ±", Unit::Share)
         .help("half-width of the 95 % confidence interval of that change"),
     Column::new("call_detectable", "Found from", Unit::Share)
         .help("smallest change of a call that nine of ten comparisons would detect")

@@ -7,6 +7,7 @@ use super::comparison::{
 use super::machine;
 use stats::FEWEST;
 use view::document::{Finding, Weight};
+use view::measured::Measured;
 use view::units::{count, duration, two};
 
 /// Maximum number of accounts that are named, and the share of the change after which to stop naming more.
@@ -70,11 +71,6 @@ fn more(change: f64) -> &'static str {
     }
 }
 
-/// " +-1.2 us", to follow the change; empty if unknown, or if time per second decided.
-fn half_width(change: &Change) -> String {
-    change.half_width().map_or(String::new(), |width| format!(" +-{}", duration(width)))
-}
-
 /// Whether the total is inconclusive although an account that is most of a side has changed.
 fn hides(it: &Comparison, total: &Total) -> bool {
     let whole = total.change;
@@ -94,9 +90,9 @@ fn change(total: &Total) -> String {
         false => String::new(),
     };
     let what = format!(
-        "B takes {}{} {} per {} than A{share}: {}, was {}",
-        duration(size),
-        half_width(change),
+        "B takes {} {} per {} than A{share}: {}, was {}",
+        // Without a half-width if it is unknown, or if time per second decided.
+        Measured::new(size, change.half_width()).duration(),
         more(change.change_seconds),
         per.name(),
         duration(change.b_seconds),
@@ -112,10 +108,13 @@ fn change(total: &Total) -> String {
     }
 }
 
-/// ", 7.90 sessions on average, were 0.06, +-0.10".
-pub fn sessions(it: PerSecond) -> String {
-    let width = it.half_width_sessions.map_or(String::new(), |width| format!(", +-{}", two(width)));
-    format!(", {} sessions on average, were {}{width}", two(it.b_sessions), two(it.a_sessions))
+/// ", 7.90 sessions on average, were 0.06: a change of 7.84 ± 0.10".
+pub fn sessions(rate: PerSecond) -> String {
+    let PerSecond { a_sessions: a, b_sessions: b, half_width_sessions: half } = rate;
+    let change = half.map_or_else(String::new, |half| {
+        format!(": a change of {}", Measured::new(b - a, half).number())
+    });
+    format!(", {} sessions on average, were {}{change}", two(b), two(a))
 }
 
 /// "IO:DataFileRead in execute".
@@ -156,15 +155,13 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
     })
 }
 
-/// "a call takes 1.2 ms, was 1.0 ms (+20.1 % +-3.0 %, adjusted for the change of all statements)".
+/// "a call takes 1.2 ms, was 1.0 ms (+20.1 % ± 3.0, adjusted for the change of all statements)".
 fn call(row: &ComparisonRow) -> Option<String> {
     Some(match (row.a_mean_seconds, row.b_mean_seconds) {
         (Some(a), Some(b)) if a > 0.0 => {
             let call = row.call.map_or(String::new(), |call| {
-                let (change, width) = (call.relative * 100.0, call.half_width * 100.0);
-                format!(
-                    " ({change:+.1} % +-{width:.1} %, adjusted for the change of all statements)"
-                )
+                let change = Measured::new(call.relative * 100.0, call.half_width * 100.0);
+                format!(" ({}, adjusted for the change of all statements)", change.change(1))
             });
             format!("a call takes {}, was {}{call}", duration(b), duration(a))
         }
@@ -392,7 +389,7 @@ mod tests {
         };
         assert_eq!(
             of(Some(14.5e-6), ChangeVerdict::Noise),
-            "B takes 40 us +-14.5 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms: inconclusive."
+            "B takes 40 us ± 14 more per command than A (0.5 %): 8.60 ms, was 8.56 ms: inconclusive."
         );
         assert_eq!(
             of(None, ChangeVerdict::More),

@@ -37,8 +37,8 @@ impl Socket {
 
 /// How to connect to the cluster that PGCLUSTER names.
 pub(crate) fn cluster() -> Result<Option<Conninfo>, Error> {
-    let named = std::env::var_os("PGCLUSTER").filter(|it| !it.is_empty());
-    named.map(|it| of_cluster(&it.to_string_lossy(), Path::new(CLUSTERS))).transpose()
+    let named = std::env::var_os("PGCLUSTER").filter(|name| !name.is_empty());
+    named.map(|name| of_cluster(&name.to_string_lossy(), Path::new(CLUSTERS))).transpose()
 }
 
 /// How to connect to it, where PGCLUSTER names none; empty: libpq's defaults lead there.
@@ -66,7 +66,9 @@ fn choose(sockets: &[Socket], clusters: usize) -> Result<Conninfo, Error> {
         several => {
             let list: String = several
                 .iter()
-                .map(|it| format!("\n  -p {}  (socket in {})", it.port, it.folder.display()))
+                .map(|socket| {
+                    format!("\n  -p {}  (socket in {})", socket.port, socket.folder.display())
+                })
                 .collect();
             Err(Error::Usage(format!(
                 "no server runs on port {PORT}; name the one that you mean:{list}"
@@ -156,7 +158,9 @@ mod tests {
     fn it_is_the_one_on_psqls_port_or_else_the_only_one() {
         let of = |ports: &[u16], clusters| {
             let sockets: Vec<Socket> = ports.iter().map(|port| socket(*port)).collect();
-            choose(&sockets, clusters).map(|it| it.to_string()).map_err(|error| error.to_string())
+            choose(&sockets, clusters)
+                .map(|target| target.to_string())
+                .map_err(|error| error.to_string())
         };
         assert_eq!(of(&[], 1), Ok(String::new()));
         assert_eq!(of(&[5432, 5433], 2), Ok(String::new()));
@@ -179,7 +183,7 @@ mod tests {
             |name: &str| std::os::unix::net::UnixListener::bind(folder.path().join(name)).unwrap();
         let _sockets = [".s.PGSQL.5434", ".s.PGSQL.5433", ".s.PGSQL.x", "other"].map(listen);
         std::fs::write(folder.path().join(".s.PGSQL.5435"), "").unwrap();
-        let ports = || sockets(folder.path()).iter().map(|it| it.port).collect::<Vec<_>>();
+        let ports = || sockets(folder.path()).iter().map(|socket| socket.port).collect::<Vec<_>>();
         assert_eq!(ports(), [5433, 5434]);
         if rustix::process::geteuid().is_root() {
             chown(folder.path().join(".s.PGSQL.5433"), Some(65_534), None).unwrap();
@@ -196,7 +200,7 @@ mod tests {
         std::fs::create_dir_all(&cluster).unwrap();
         let text = "#port = 1\nport = 5439\t# (change requires restart)\nunix_socket_directories = '/a b, /c'\n";
         std::fs::write(cluster.join("postgresql.conf"), text).unwrap();
-        let of = |name: &str| of_cluster(name, folder.path()).map(|it| it.to_string());
+        let of = |name: &str| of_cluster(name, folder.path()).map(|target| target.to_string());
         assert_eq!(of("15/two").unwrap(), "host='/a b' port='5439'");
         assert_eq!(of("15/db1:5440").unwrap(), "host='db1' port='5440'");
         assert_eq!(of("15/db1:").unwrap(), "host='db1' port='5432'");

@@ -51,7 +51,8 @@ impl WholeScans {
             }
             let tables = all.databases.entry(database).or_default();
             for scan in scans {
-                let same = tables.scans.iter().filter(|it| it.purpose == scan.purpose).count();
+                let same =
+                    tables.scans.iter().filter(|other| other.purpose == scan.purpose).count();
                 if same < TABLES && !tables.scans.contains(&scan) {
                     tables.scans.push(scan);
                 }
@@ -200,7 +201,7 @@ fn hypothetical(
         }
         let Some(list) = table.list(&choice) else { continue };
         let state = format!("{} ({list})", table.name);
-        if all.iter().any(|it| it.state == state) {
+        if all.iter().any(|condition| condition.state == state) {
             continue;
         }
         let Some(probe) = probe(scan, &table, &choice) else { continue };

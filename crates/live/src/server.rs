@@ -167,13 +167,6 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
     }
 }
 
-/// A connection string for a server on this machine.
-pub fn socket_string(folder: &str, port: u16) -> String {
-    let mut conninfo = Conninfo::default();
-    let host = if folder.is_empty() { "localhost" } else { folder };
-    conninfo.set("host", host).set("port", port.to_string()).to_string()
-}
-
 /// Resolves unqualified names only in pg_catalog: a database's owner may have set a
 /// search_path that leads to other functions, and we may be a superuser.
 const SAFE_PATH: &str = "/* tally */ SET search_path = pg_catalog, pg_temp";
@@ -300,8 +293,5 @@ mod tests {
         ] {
             assert_eq!(is_unknown_role(message), unknown, "{message}");
         }
-        let of = |folder| Conninfo::parse(&socket_string(folder, 5433)).unwrap();
-        assert_eq!(of("").get("host"), Some("localhost"));
-        assert_eq!((of("/run").get("host"), of("/run").get("port")), (Some("/run"), Some("5433")));
     }
 }

@@ -319,7 +319,7 @@ fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
     let names = first.query(DATABASES_TO_ASK, &[&DATABASES]).ok()?;
     let mut found = conditions(&mut first, &CONDITIONS);
     let free = matches!(access, Access::Socket(_)).then(|| free_for_wal(&mut first)).flatten();
-    for slot in found.iter_mut().filter(|it| it.kind == ConditionKind::Slot) {
+    for slot in found.iter_mut().filter(|row| row.kind == ConditionKind::Slot) {
         slot.count = free.unwrap_or(0);
     }
     let mut tables: Vec<Table> = Vec::new();

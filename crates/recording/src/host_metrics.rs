@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::range::Range;
 use crate::recording::Recording;
 use crate::rollup;
-use crate::rows::{DeviceRow, KernelRow, ServerIoRow};
+use crate::rows::{DeviceRow, ServerIoRow};
 use crate::table::Table;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -21,11 +21,6 @@ impl Recording {
     /// Reads and writes of the server's processes according to /proc/PID/io; `None`: not recorded.
     pub fn server_io_sum(&self, range: Range) -> Result<Option<ServerIoRow>, Error> {
         Ok(self.sums(range, |_: &ServerIoRow| ())?.pop())
-    }
-
-    /// The kernel's figures to compare with the ledger; `None`: not recorded.
-    pub fn kernel_sum(&self, range: Range) -> Result<Option<KernelRow>, Error> {
-        Ok(self.sums(range, |_: &KernelRow| ())?.pop())
     }
 
     fn sums<R: Table, K: Hash + Eq>(

@@ -7,7 +7,7 @@ use super::findings::{findings, verdict};
 use super::material::Material;
 use super::{charts, client, cost, facts, latency, load, marks, tables, text_tables};
 use error::Error;
-use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
+use view::document::{span, Axes, Document, Fact, Made, MeasuredTime, Plain, Section, Totals};
 
 /// The sections, in the order of the page: id, title, tables. Charts and heat maps name their section themselves.
 const SECTIONS: [(&str, &str, &[&str]); 16] = [
@@ -66,27 +66,21 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
     let title = format!(
         "{} on {}, {}",
         interval.server.name,
-        material.host,
-        span(material.from, material.to, zone)
+        material.measured.host,
+        span(material.measured.from, material.measured.to, zone)
     );
     let mut document = Document {
         made: Made {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
             by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
         },
-        measured: Measured {
-            recording: material.recording.clone(),
-            host: material.host.clone(),
-            from: material.from,
-            to: material.to,
-            interval_seconds: material.interval_seconds,
-            detail_seconds: material.detail_seconds,
-            intervals: material.intervals,
+        measured: MeasuredTime {
             covered_seconds: interval.interval_seconds,
             gap_seconds: material.gaps.iter().map(|gap| gap.to - gap.from).sum(),
             exact: interval.exact,
             cost: cost::cost(&material),
             facts,
+            ..material.measured.clone()
         },
         totals: Totals {
             wall_seconds: interval.wall_seconds,

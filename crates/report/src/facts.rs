@@ -13,8 +13,9 @@ pub fn facts(material: &Material, zone: &TimeZone) -> Vec<Fact> {
     let interval = &material.whole;
     let fact = |name: &'static str, text: String| Fact { name, text };
     let mut facts = vec![fact("Server", server(material, zone))];
-    let given =
-        |name: &'static str| material.facts.iter().filter(move |fact| fact.name == name).cloned();
+    let given = |name: &'static str| {
+        material.measured.facts.iter().filter(move |fact| fact.name == name).cloned()
+    };
     facts.extend(given("Machine"));
     facts.push(fact("Time", span(material, zone)));
     facts.extend(given("Level"));
@@ -27,8 +28,9 @@ pub fn facts(material: &Material, zone: &TimeZone) -> Vec<Fact> {
         "Clock",
         format!("{}, {:.3} GHz", interval.clock.kind, interval.clock.ticks_per_second * 1e-9),
     ));
-    facts
-        .extend(material.facts.iter().filter(|f| !["Machine", "Level"].contains(&f.name)).cloned());
+    facts.extend(
+        material.measured.facts.iter().filter(|f| !["Machine", "Level"].contains(&f.name)).cloned(),
+    );
     for run in &material.runs {
         let end = match (run.to, run.exit_code) {
             (None, _) => "still running".to_string(),
@@ -55,10 +57,10 @@ fn server(material: &Material, zone: &TimeZone) -> String {
 fn span(material: &Material, zone: &TimeZone) -> String {
     format!(
         "{}: {} in {} intervals of at least {}",
-        words(material.from, material.to, zone),
+        words(material.measured.from, material.measured.to, zone),
         duration(material.whole.interval_seconds),
-        whole(material.intervals),
-        duration(material.interval_seconds)
+        whole(material.measured.intervals),
+        duration(material.measured.interval_seconds)
     )
 }
 

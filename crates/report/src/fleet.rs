@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use segment::WaitClass;
 use view::document::{
     span, time, Axes, Axis, AxisName, Cell, Chart, ChartKind, Column, Document, Fact, Finding,
-    Link, Made, Measured, Section, Series, Table, Tone, Unit, Weight,
+    Link, Made, MeasuredTime, Section, Series, Table, Tone, Unit, Weight,
 };
 use view::units::duration;
 
@@ -185,7 +185,7 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
             by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
         },
         elsewhere: elsewhere(fleet),
-        measured: Measured {
+        measured: MeasuredTime {
             recording: fleet.engine.clone(),
             host: fleet.only.host.clone().unwrap_or_default(),
             from,
@@ -193,7 +193,7 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
             interval_seconds: fleet.interval,
             exact: true,
             facts: facts(fleet, (from, to), zone),
-            ..Measured::default()
+            ..MeasuredTime::default()
         },
         findings: findings(fleet, &known, zone),
         axes,

@@ -16,7 +16,7 @@ const BLOCKERS: usize = 50;
 
 /// All of them, in order of time.
 pub fn marks(material: &Material) -> Vec<Mark> {
-    let mut marks: Vec<Mark> = checkpoints(&material.events, material.from)
+    let mut marks: Vec<Mark> = checkpoints(&material.events, material.measured.from)
         .into_iter()
         .filter_map(|checkpoint| {
             let ended = checkpoint.ended?;
@@ -37,7 +37,7 @@ pub fn marks(material: &Material) -> Vec<Mark> {
     let slow = material.events.iter().filter(|row| row.kind == EventKind::Slow);
     let mut slow: Vec<(f64, Mark)> = slow
         .filter_map(|row| {
-            let time = row.time.filter(|time| *time >= material.from)?;
+            let time = row.time.filter(|time| *time >= material.measured.from)?;
             let kind = "slow".to_string();
             let text = row.text.clone();
             Some((row.slow_seconds(), Mark { time, until: None, kind, text }))
@@ -73,7 +73,7 @@ mod tests {
         let mut material = crate::sample::material();
         let slow = |row: &&view::events::Row| row.kind == EventKind::Slow;
         let one = material.events.iter().find(slow).unwrap().clone();
-        let from = material.from;
+        let from = material.measured.from;
         // The first are the shortest; one is before the report, one has no time.
         let row = |at: u64, time: Option<f64>| view::events::Row {
             time,

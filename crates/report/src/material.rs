@@ -8,7 +8,7 @@ use segment::{Histogram, Interval, RelationRow};
 use super::measured_cost::MeasuredCost;
 use super::point::Point;
 use view::blocking::{Forest, Party};
-use view::document::{Fact, Gap, Mark, Ranking};
+use view::document::{Gap, Mark, MeasuredTime, Ranking};
 use view::events::Row;
 use view::io::Device;
 use view::statements::StatementsTable;
@@ -28,20 +28,9 @@ pub struct Client {
 /// Everything that a report shows.
 #[derive(Debug, Clone)]
 pub struct Material {
-    /// The recording's directory.
-    pub recording: String,
-    /// The host on which it was made.
-    pub host: String,
-    /// The start of the report, seconds since 1970.
-    pub from: f64,
-    /// Its end, seconds since 1970.
-    pub to: f64,
-    /// The shortest interval of the recording.
-    pub interval_seconds: f64,
-    /// The same for histograms and statements.
-    pub detail_seconds: Option<f64>,
-    /// Number of intervals.
-    pub intervals: u64,
+    /// Which time of which host; the facts are those from outside the intervals: the machine, the level over time, ...
+    /// The sums are left to the document.
+    pub measured: MeasuredTime,
     /// Everything as one interval.
     pub whole: Interval,
     /// The statements over the whole time.
@@ -66,16 +55,12 @@ pub struct Material {
     pub marks: Vec<Mark>,
     /// Times in which nothing was measured.
     pub gaps: Vec<Gap>,
-    /// Facts from outside the intervals: the machine, the level over time, ...
-    pub facts: Vec<Fact>,
     /// Settings of the server, the machine and the recorder.
     pub settings: Vec<Setting>,
     /// Commands that `tally record` ran.
     pub runs: Vec<Run>,
-    /// I/O on the files of each relation, most time first; empty if not recorded.
-    pub relations: Vec<RelationRow>,
-    /// Recorded time that they cover.
-    pub relations_seconds: f64,
+    /// I/O on the files of each relation.
+    pub relations: RelationTimes,
     /// The overhead of the level, if it was measured.
     pub cost: Option<MeasuredCost>,
     /// A Java client of the server, recorded at the same time.
@@ -84,6 +69,15 @@ pub struct Material {
     pub devices: Vec<Device>,
     /// Problems of the recording itself.
     pub problems: Vec<String>,
+}
+
+/// I/O on the files of relations.
+#[derive(Debug, Clone, Default)]
+pub struct RelationTimes {
+    /// The relations, most time first; empty if not recorded.
+    pub rows: Vec<RelationRow>,
+    /// Recorded time that they cover.
+    pub seconds: f64,
 }
 
 /// One interval as it was recorded.

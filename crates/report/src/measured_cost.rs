@@ -7,6 +7,7 @@ use error::Error;
 use segment::Level;
 use serde::Deserialize;
 use view::document::Cost;
+use view::measured::Measured;
 
 /// Maximum size of a file to read, bytes.
 const LARGEST: u64 = 1 << 30;
@@ -67,7 +68,7 @@ impl MeasuredCost {
 
     /// The overhead as a sentence, which says if the processor or the level differ from those here.
     pub(crate) fn words(&self, processor: Option<&str>, level: Level) -> Option<String> {
-        let figure = |f: Figure| format!("{:+.2} % ± {:.2}", f.percent, f.half_width);
+        let figure = |f: Figure| Measured::new(f.percent, f.half_width).change(2);
         let placebo =
             self.placebo.cpu.map_or(String::new(), |cpu| format!("A/A control {}, ", figure(cpu)));
         let mut text = format!(

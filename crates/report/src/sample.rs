@@ -12,9 +12,9 @@ use segment::{EventKind, Histogram, Interval, Payload};
 use view::HostMetrics;
 
 use super::assemble;
-use super::material::{Latency, Material, Moment, Run, Setting};
+use super::material::{Latency, Material, Moment, RelationTimes, Run, Setting};
 use super::point::{Figures, Point};
-use view::document::{Axis, Document, Fact, Gap, Mark, Ranking, RankingRow};
+use view::document::{Axis, Document, Fact, Gap, Mark, MeasuredTime, Ranking, RankingRow};
 use view::events::Row;
 use view::io::Device;
 use view::sample;
@@ -329,13 +329,20 @@ fn make() -> Material {
     Material {
         blocking: None,
         vacuum: None,
-        recording: "/srv/recording".to_string(),
-        host: "db1".to_string(),
-        from: FROM,
-        to: FROM + SECONDS as f64,
-        interval_seconds: 1.0,
-        detail_seconds: Some(10.0),
-        intervals: (SECONDS - GAP.len()) as u64,
+        measured: MeasuredTime {
+            recording: "/srv/recording".to_string(),
+            host: "db1".to_string(),
+            from: FROM,
+            to: FROM + SECONDS as f64,
+            interval_seconds: 1.0,
+            detail_seconds: Some(10.0),
+            intervals: (SECONDS - GAP.len()) as u64,
+            facts: vec![
+                Fact { name: "Machine", text: "2 cores, 8 GB of memory, Linux 6.1".to_string() },
+                Fact { name: "Level", text: "waits for 510 s, locks for 60 s".to_string() },
+            ],
+            ..MeasuredTime::default()
+        },
         whole,
         statements: Some(statements),
         sessions: None,
@@ -355,10 +362,6 @@ fn make() -> Material {
             to: FROM + GAP.end as f64,
             reason: "the server was down".to_string(),
         }],
-        facts: vec![
-            Fact { name: "Machine", text: "2 cores, 8 GB of memory, Linux 6.1".to_string() },
-            Fact { name: "Level", text: "waits for 510 s, locks for 60 s".to_string() },
-        ],
         settings: vec![
             Setting {
                 group: "server".into(),
@@ -380,8 +383,7 @@ fn make() -> Material {
             exit_code: Some(0),
             output: "pgbench (15.20)\ntps = 571.3 (without initial connection time)\n".to_string(),
         }],
-        relations: Vec::new(),
-        relations_seconds: 0.0,
+        relations: RelationTimes::default(),
         client: None,
         cost: None,
         devices: vec![Device {

@@ -141,7 +141,7 @@ fn findings_name_what_stands_out() {
         "Lock:transactionid changed the most over time: 0.31 sessions on average until",
         "3 slow operations",
         "sync: 0.810 s: base/16384/16397",
-        "45.2 % ±4.2 fewer commands than just before them",
+        "45.2 % ± 4.2 fewer commands than just before them",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -183,7 +183,7 @@ fn the_text_of_the_sessions() {
         ..Party::default()
     };
     let forest = Forest { blocked: 3, roots: vec![root.clone()], deadlocks: Vec::new() };
-    let from = sample::material().from;
+    let from = sample::material().measured.from;
     let history = SessionHistory {
         sessions: Vec::new(),
         active: vec![Active {

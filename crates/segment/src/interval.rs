@@ -250,18 +250,16 @@ impl Interval {
     /// The same, with only the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
         /// Of one activity: its accounts' time, whether all of them are idle, and the sum of their variances.
-        struct Sum {
+        struct ActivitySum {
             total: Total,
             idle: bool,
             variance: Option<f64>,
         }
 
-        let mut sums: HashMap<(&Arc<str>, WaitClass), Sum> = HashMap::new();
+        let mut sums: HashMap<(&Arc<str>, WaitClass), ActivitySum> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
-            let sum = sums.entry((&account.activity, account.class)).or_insert_with(|| Sum {
-                total: Total::default(),
-                idle: true,
-                variance: None,
+            let sum = sums.entry((&account.activity, account.class)).or_insert_with(|| {
+                ActivitySum { total: Total::default(), idle: true, variance: None }
             });
             sum.total.merge(&account.total);
             sum.idle &= account.idle;

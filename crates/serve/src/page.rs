@@ -8,9 +8,9 @@ use segment::Interval;
 use super::history::{HistoryExtract, LiveHistory};
 use error::Error;
 use report::assemble;
-use report::material::Material;
+use report::material::{Material, RelationTimes};
 use view::blocking::Forest;
-use view::document::{Document, Fact, Live};
+use view::document::{Document, Fact, Live, MeasuredTime};
 use view::html::Visible;
 use view::page;
 use view::statements::PlanRow;
@@ -88,13 +88,17 @@ fn material(
     Material {
         blocking: None,
         vacuum: None,
-        recording: whole.server.segment.clone(),
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        from: kept.from,
-        to: kept.to,
-        interval_seconds: pace.interval,
-        detail_seconds: Some(pace.detail),
-        intervals: measured as u64,
+        measured: MeasuredTime {
+            recording: whole.server.segment.clone(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            from: kept.from,
+            to: kept.to,
+            interval_seconds: pace.interval,
+            detail_seconds: Some(pace.detail),
+            intervals: measured as u64,
+            facts,
+            ..MeasuredTime::default()
+        },
         statements,
         sessions: None,
         rankings: Vec::new(),
@@ -104,11 +108,9 @@ fn material(
         events: history.events.iter().cloned().collect(),
         marks: history.marks.iter().cloned().collect(),
         gaps: kept.gaps,
-        facts,
         settings: Vec::new(),
         runs: Vec::new(),
-        relations: Vec::new(),
-        relations_seconds: 0.0,
+        relations: RelationTimes::default(),
         client: None,
         cost: None,
         devices: Vec::new(),

@@ -11,8 +11,7 @@ use serve::dashboards;
 use ::profile::verb as profile;
 use verbs::{clock, ship};
 
-use lab::cost;
-use lab::{storage::verb as storage, study::verb as study};
+use lab::{cost, storage, study};
 
 use crate::generate;
 

@@ -3,7 +3,7 @@
 
 use diagnose::Diagnoses;
 
-use super::views;
+use super::views::{self, PANES};
 use super::View;
 use view::blocking::Forest;
 use view::headline::{self, Weight};
@@ -29,38 +29,34 @@ pub fn render(
     let interval = &reading.interval;
     let seconds = interval.interval_seconds;
     let mut out = head(reading, width, color);
-    if matches!(view, View::Diagnoses | View::All) {
-        out.push_str(&heading("Diagnoses", color));
-        out.push_str(&diagnoses(answer, width, color));
-    }
-    for (at, title) in [
-        (View::Ledger, format!("Ledger: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)),
-        (View::Waits, "Waits".to_string()),
-        (View::Commands, "Commands".to_string()),
-        (View::Sessions, "Sessions".to_string()),
-        (View::Lwlocks, "LWLocks".to_string()),
-        (
-            View::Locks,
-            if views::tree(reading).is_some() { "Blocked sessions" } else { "Locks" }.into(),
-        ),
-        (View::Functions, format!("Functions: {} probed", interval.functions_probed)),
-        (View::Statements, "Statements".to_string()),
-    ] {
-        let table = views::table(at, reading, wish);
-        let below = views::below(at, reading, wish);
-        let note = views::remark(at, reading).filter(|_| below.is_none());
+    for (name, _, at) in PANES.iter().filter(|pane| view == pane.2 || view == View::All) {
+        let title = match at {
+            View::Diagnoses => {
+                out.push_str(&heading(name, color));
+                out.push_str(&diagnoses(answer, width, color));
+                continue;
+            }
+            View::Io => {
+                let page = views::page(*at, reading, wish).unwrap_or_default();
+                out.push_str(&sections(&page, (width, tables), color));
+                continue;
+            }
+            View::Ledger => {
+                format!("{name}: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)
+            }
+            View::Locks if views::tree(reading).is_some() => "Blocked sessions".to_string(),
+            View::Functions => format!("{name}: {} probed", interval.functions_probed),
+            _ => name.to_string(),
+        };
+        let table = views::table(*at, reading, wish);
+        let below = views::below(*at, reading, wish);
+        let note = views::remark(*at, reading).filter(|_| below.is_none());
         // Data that was not collected: the reason is printed only if this view was requested.
-        let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
-        if view == at || unasked {
+        if view == *at || !(table.rows.is_empty() && note.is_some()) {
             section(&mut out, &title, note.as_deref(), &table, (width, tables), color);
-            // Data that was not collected: the reason is printed only if asked for.
-            let asked = below.filter(|below| view == at || below.table.is_some());
-            out.push_str(&sections(asked.as_slice(), (width, tables), color));
+            let shown = below.filter(|below| view == *at || below.table.is_some());
+            out.push_str(&sections(shown.as_slice(), (width, tables), color));
         }
-    }
-    for view in [View::Io].into_iter().filter(|at| view == *at || view == View::All) {
-        let page = views::page(view, reading, wish).unwrap_or_default();
-        out.push_str(&sections(&page, (width, tables), color));
     }
     out.push('\n');
     out

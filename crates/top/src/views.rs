@@ -15,6 +15,21 @@ use view::units::duration;
 use view::{functions, io, locks, population, statements};
 use view::{Reading, Recorded};
 
+/// The panes, in order: name, a shorter one that fits into 80 columns, and what it shows. The key of the first ten is their
+/// digit.
+pub const PANES: [(&str, &str, View); 10] = [
+    ("Diagnoses", "Diag", View::Diagnoses),
+    ("Ledger", "Ledger", View::Ledger),
+    ("Waits", "Waits", View::Waits),
+    ("Commands", "Cmds", View::Commands),
+    ("Sessions", "Sess", View::Sessions),
+    ("LWLocks", "LWLocks", View::Lwlocks),
+    ("Locks", "Locks", View::Locks),
+    ("Functions", "Funcs", View::Functions),
+    ("Statements", "Stmts", View::Statements),
+    ("IO", "IO", View::Io),
+];
+
 /// Whether a view shows statements.
 pub fn of_statements(view: View) -> bool {
     matches!(view, View::Diagnoses | View::Statements | View::Sessions | View::All)
@@ -125,5 +140,17 @@ pub fn wish(args: &TopArgs, open: Open) -> RowOptions {
         filter: args.filter.as_deref().unwrap_or("").to_lowercase(),
         idle: args.idle,
         open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn each_view_is_a_pane() {
+        let panes: Vec<View> = PANES.iter().map(|pane| pane.2).chain([View::All]).collect();
+        assert_eq!(panes, View::value_variants());
     }
 }

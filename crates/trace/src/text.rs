@@ -245,7 +245,7 @@ impl Text {
                         String::new()
                     };
                     let cpu = took.cpu().map_or(String::new(), |(ticks, half)| {
-                        format!(", cpu {} ± {} ms", ms(context, ticks), ms(context, half))
+                        format!(", cpu {} ms ± {}", ms(context, ticks), ms(context, half))
                     });
                     let what = format!(
                         "[node {node}] {}: {rows} rows, {calls} calls{waited}{cpu}",

@@ -7,13 +7,11 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use segment::{Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use clap::Args;
 use command::interval;
@@ -185,10 +183,7 @@ fn for_a_while(
     length: Duration,
     every: Option<Duration>,
 ) -> Result<(), Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = command::stop_on_signals_and_quit()?;
     let line = |text: String| -> Result<(), Error> {
         let mut out = view::escape::stdout();
         writeln!(out, "{text}")?;

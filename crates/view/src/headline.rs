@@ -4,6 +4,7 @@
 use segment::interval::Interval;
 use segment::{Level, Producer, ProducerLimit, Sampling};
 
+use crate::measured::Measured;
 use crate::units::{count, duration, percent, two, whole};
 
 /// The severity of a line.
@@ -154,9 +155,8 @@ fn kernel(interval: &Interval) -> HeadlineText {
         )),
         None if kernel.samples == 0 => text.push_str("not sampled yet"),
         None => text.push_str(&format!(
-            "{} ±{} % of {} samples",
-            percent(kernel.unexplained_share),
-            percent(kernel.unexplained_error),
+            "{} of {} samples",
+            Measured::new(kernel.unexplained_share, kernel.unexplained_error).share(),
             whole(kernel.samples),
         )),
     }
@@ -239,7 +239,7 @@ mod tests {
                 format!("{server}  level locks (for 42 s, then waits)  clock tsc"),
                 "processes 5: 2 active, 1 idle, 1 idle in transaction, 1 background; 3 ended".into(),
                 "active on average 0.88 on 2 cores  commands 3.60k/s, 208 us each".into(),
-                "cpu 0.48 s/s  kernel: on CPU 0.45 + run queue 0.05, 0.02 inside waits  unexplained 0.2 ±0.4 % of 1,234 samples"
+                "cpu 0.48 s/s  kernel: on CPU 0.45 + run queue 0.05, 0.02 inside waits  unexplained 0.2 % ± 0.4 of 1,234 samples"
                     .into(),
             ]
         );

@@ -274,7 +274,7 @@ fn iso(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Fact, Finding, Measured, Plain, Remedy, Verdict};
+    use crate::document::{Fact, Finding, MeasuredTime, Plain, Remedy, Verdict};
 
     #[test]
     fn no_text_can_escape_its_element() {
@@ -300,9 +300,9 @@ mod tests {
         };
         let document = Document {
             title: bad(),
-            measured: Measured {
+            measured: MeasuredTime {
                 facts: vec![Fact { name: "Server", text: bad() }],
-                ..Measured::default()
+                ..MeasuredTime::default()
             },
             findings: vec![Finding {
                 section: "",

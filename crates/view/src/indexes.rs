@@ -300,8 +300,9 @@ impl WholeScan {
 pub fn changed_tables(plan: &str) -> Vec<u32> {
     let changes = ["Delete on ", "Update on ", "Merge on "];
     let nodes = nodes(plan);
-    let changed = nodes.iter().filter(|it| changes.iter().any(|begin| it.name.starts_with(begin)));
-    changed.filter_map(|it| it.table.map(|(_, id)| id)).filter(|id| *id != 0).collect()
+    let changed =
+        nodes.iter().filter(|node| changes.iter().any(|begin| node.name.starts_with(begin)));
+    changed.filter_map(|node| node.table.map(|(_, id)| id)).filter(|id| *id != 0).collect()
 }
 
 fn scan(nodes: &[Node<'_>], at: usize, purpose: Purpose) -> Option<WholeScan> {
@@ -313,17 +314,17 @@ fn scan(nodes: &[Node<'_>], at: usize, purpose: Purpose) -> Option<WholeScan> {
         // The second input; without a copy of it, it is read for each row of the first one.
         node.name.starts_with("Nested Loop") && node.children.first() != Some(&below)
     };
-    let materialized = above.iter().any(|(_, it)| nodes[*it].is(&["Materialize", "Memoize"]));
+    let materialized = above.iter().any(|(_, node)| nodes[*node].is(&["Materialize", "Memoize"]));
     // A scan has no input: what is below it is a subplan.
-    let of_subplan = above.iter().any(|(_, it)| nodes[*it].name.contains("Scan on "));
-    let passes = above.iter().all(|(_, it)| {
+    let of_subplan = above.iter().any(|(_, node)| nodes[*node].name.contains("Scan on "));
+    let passes = above.iter().all(|(_, number)| {
         let kinds = ["Gather", "Gather Merge", "Sort", "LockRows", "Append", "Result", "Limit"];
-        let node = &nodes[*it];
+        let node = &nodes[*number];
         node.is(&kinds)
             || node.name.starts_with("Update on ")
             || node.name.starts_with("Delete on ")
     });
-    let limited = above.iter().any(|(_, it)| nodes[*it].is(&["Limit"]));
+    let limited = above.iter().any(|(_, node)| nodes[*node].is(&["Limit"]));
     Some(WholeScan {
         table_id,
         table: node.scanned()?.to_owned(),
@@ -361,7 +362,7 @@ fn filter_terms(list: &str) -> (Vec<Term>, bool) {
                 continue;
             }
         };
-        if !terms.iter().any(|it| it.column == column) {
+        if !terms.iter().any(|term| term.column == column) {
             terms.push(Term { column, kind });
         }
     }
@@ -379,7 +380,7 @@ const BETWEEN: [&str; 5] = ["Hash", "Sort", "Materialize", "Gather", "Gather Mer
 fn by_join(nodes: &[Node<'_>], at: usize) -> Option<WholeScan> {
     let table = nodes[at].scanned()?;
     let above = ancestors(nodes, at);
-    let &(below, join) = above.iter().find(|(_, it)| !nodes[*it].is(&BETWEEN))?;
+    let &(below, join) = above.iter().find(|(_, node)| !nodes[*node].is(&BETWEEN))?;
     let (join, list) = (&nodes[join], nodes[join].join?);
     let [first, second] = join.children[..] else { return None };
     let other = &nodes[if below == first { second } else { first }];
@@ -402,10 +403,10 @@ fn by_order(nodes: &[Node<'_>], at: usize) -> Option<WholeScan> {
     let sort = &nodes[nodes[at].parent?];
     let list = sort.sort?;
     let above = ancestors(nodes, at);
-    let limit = above.iter().map(|(_, it)| &nodes[*it]).find(|it| !it.is(&BETWEEN))?;
+    let limit = above.iter().map(|(_, node)| &nodes[*node]).find(|node| !node.is(&BETWEEN))?;
     let (mut terms, complete) = filter_terms(nodes[at].filter.unwrap_or_default());
     // Rows that other conditions remove would be read as well.
-    if !limit.is(&["Limit"]) || !complete || terms.iter().any(|it| it.kind != TermKind::Equal) {
+    if !limit.is(&["Limit"]) || !complete || terms.iter().any(|term| term.kind != TermKind::Equal) {
         return None;
     }
     let mut first: Option<bool> = None;
@@ -417,7 +418,7 @@ fn by_order(nodes: &[Node<'_>], at: usize) -> Option<WholeScan> {
         if of != table || *first.get_or_insert(nulls_first) != nulls_first {
             return None;
         }
-        if !terms.iter().any(|it| it.column == column) {
+        if !terms.iter().any(|term| term.column == column) {
             terms.push(Term { column, kind: TermKind::Order });
         }
     }
@@ -446,21 +447,23 @@ impl WholeScan {
         table: Option<&KnownTable<'_>>,
         returned: Option<f64>,
     ) -> Option<IndexChoice> {
-        let known = |column: &str| table.and_then(|it| it.column(column));
-        let distinct = |column: &str| known(column).and_then(|it| it.distinct);
+        let known = |column: &str| table.and_then(|table| table.column(column));
+        let distinct = |column: &str| known(column).and_then(|column| column.distinct);
         let part = |term: &Term| -> Option<f64> {
             match term.kind {
                 TermKind::Equal => distinct(&term.column).map(|n| 1.0 / n.max(1.0)),
                 TermKind::Any => distinct(&term.column).map(|n| (FEW / n.max(1.0)).min(1.0)),
-                TermKind::Null => known(&term.column).map(|it| it.nulls / self.rows.max(1.0)),
+                TermKind::Null => {
+                    known(&term.column).map(|column| column.nulls / self.rows.max(1.0))
+                }
                 TermKind::Order | TermKind::Range => None,
             }
         };
         let is_point =
-            |it: &&Term| matches!(it.kind, TermKind::Equal | TermKind::Null | TermKind::Any);
+            |term: &&Term| matches!(term.kind, TermKind::Equal | TermKind::Null | TermKind::Any);
         let mut points: Vec<&Term> = self.terms.iter().filter(is_point).collect();
         points.sort_by(|a, b| {
-            let of = |it: &Term| part(it).unwrap_or(1.0);
+            let of = |term: &Term| part(term).unwrap_or(1.0);
             a.kind.cmp(&b.kind).then(of(a).total_cmp(&of(b)))
         });
         let mut choice = IndexChoice { columns: Vec::new(), ordered: 0, finds: None };
@@ -479,21 +482,24 @@ impl WholeScan {
                 None => estimated = false,
             }
         }
-        let order: Vec<&Term> = self.terms.iter().filter(|it| it.kind == TermKind::Order).collect();
+        let order: Vec<&Term> =
+            self.terms.iter().filter(|term| term.kind == TermKind::Order).collect();
         // Of several ranges, that of the column with most values narrows most.
-        let ranges = self.terms.iter().rev().filter(|it| it.kind == TermKind::Range);
-        let values = |it: &&Term| distinct(&it.column).unwrap_or(0.0);
+        let ranges = self.terms.iter().rev().filter(|term| term.kind == TermKind::Range);
+        let values = |term: &&Term| distinct(&term.column).unwrap_or(0.0);
         let range = ranges.max_by(|a, b| values(a).total_cmp(&values(b)));
         let few = estimated && rows <= FEW;
         let more = match range {
-            Some(it) if order.is_empty() && !few && choice.columns.len() < COLUMNS => vec![it],
+            Some(range) if order.is_empty() && !few && choice.columns.len() < COLUMNS => {
+                vec![range]
+            }
             _ => order,
         };
         if choice.columns.len() + more.len() > WIDEST {
             return None;
         }
         choice.ordered = more.len();
-        choice.columns.extend(more.iter().map(|it| it.column.clone()));
+        choice.columns.extend(more.iter().map(|term| term.column.clone()));
         let all = choice.columns.len() == self.terms.len();
         let measured = returned.filter(|_| self.passes && self.complete);
         let wanted = Some(self.wanted).filter(|_| !self.is_of_unknown_range());
@@ -524,7 +530,8 @@ impl<'c> KnownTable<'c> {
     /// What the conditions say about the table of this OID in a database.
     pub fn find(conditions: &'c [Condition], database: &str, id: u32) -> Option<KnownTable<'c>> {
         let here = of_database(conditions, database, ConditionKind::Table);
-        let table = here.into_iter().find(|it| it.count == i64::from(id) && id != 0)?;
+        let table =
+            here.into_iter().find(|condition| condition.count == i64::from(id) && id != 0)?;
         Some(KnownTable::known(conditions, database, table))
     }
 
@@ -532,9 +539,10 @@ impl<'c> KnownTable<'c> {
     pub fn referring(conditions: &'c [Condition], database: &str, id: u32) -> Vec<KnownTable<'c>> {
         let Some(table) = KnownTable::find(conditions, database, id) else { return Vec::new() };
         let all = of_database(conditions, database, ConditionKind::Table).into_iter();
-        let all = all.map(|it| KnownTable::known(conditions, database, it));
-        let refers =
-            |it: &KnownTable<'_>| it.foreign_keys.iter().any(|key| key.references == table.name);
+        let all = all.map(|table| KnownTable::known(conditions, database, table));
+        let refers = |other: &KnownTable<'_>| {
+            other.foreign_keys.iter().any(|key| key.references == table.name)
+        };
         let mut all: Vec<_> = all.filter(refers).collect();
         all.sort_by(|a, b| b.blocks.total_cmp(&a.blocks));
         all
@@ -548,24 +556,24 @@ impl<'c> KnownTable<'c> {
             None if table.state == "standby" => (true, ""),
             None => (false, table.state.as_str()),
         };
-        let columns = of(ConditionKind::Column).filter(|it| it.state == name);
-        let indexes = of(ConditionKind::Index).filter_map(|it| {
-            let (columns, rest) = listed(&it.state, name)?;
+        let columns = of(ConditionKind::Column).filter(|row| row.state == name);
+        let indexes = of(ConditionKind::Index).filter_map(|row| {
+            let (columns, rest) = listed(&row.state, name)?;
             Some(KnownIndex {
-                name: &it.name,
+                name: &row.name,
                 columns,
                 valid: !rest.contains(", invalid"),
                 ordinary: !rest.contains(", partial") && !rest.contains(", method"),
             })
         });
-        let foreign_keys = of(ConditionKind::ForeignKey).filter_map(|it| {
-            let (columns, rest) = listed(&it.state, name)?;
+        let foreign_keys = of(ConditionKind::ForeignKey).filter_map(|row| {
+            let (columns, rest) = listed(&row.state, name)?;
             let references = rest.strip_prefix(" references ")?;
-            Some(ForeignKey { name: &it.name, columns, references })
+            Some(ForeignKey { name: &row.name, columns, references })
         });
-        let hypothetical = of(ConditionKind::HypotheticalIndex).filter_map(|it| {
-            let (columns, _) = listed(&it.state, name)?;
-            Some((columns, it.count as f64, it.bytes as f64))
+        let hypothetical = of(ConditionKind::HypotheticalIndex).filter_map(|row| {
+            let (columns, _) = listed(&row.state, name)?;
+            Some((columns, row.count as f64, row.bytes as f64))
         });
         KnownTable {
             name,
@@ -573,11 +581,11 @@ impl<'c> KnownTable<'c> {
             parent: state.strip_prefix("partition of "),
             standby,
             columns: columns
-                .map(|it| KnownColumn {
-                    name: unquoted(&it.name),
-                    quoted: it.name.clone(),
-                    distinct: (it.count > 0).then_some(it.count as f64),
-                    nulls: it.bytes as f64,
+                .map(|row| KnownColumn {
+                    name: unquoted(&row.name),
+                    quoted: row.name.clone(),
+                    distinct: (row.count > 0).then_some(row.count as f64),
+                    nulls: row.bytes as f64,
                 })
                 .collect(),
             indexes: indexes.collect(),
@@ -588,7 +596,7 @@ impl<'c> KnownTable<'c> {
 
     /// The column of this name.
     pub fn column(&self, name: &str) -> Option<&KnownColumn> {
-        self.columns.iter().find(|it| it.name == name)
+        self.columns.iter().find(|column| column.name == name)
     }
 
     /// An index that finds what the chosen one would find: a valid one before others.
@@ -596,23 +604,23 @@ impl<'c> KnownTable<'c> {
         let mut serves: Vec<&KnownIndex<'c>> = self
             .indexes
             .iter()
-            .filter(|it| it.ordinary && choice.is_begin_of(&it.columns))
+            .filter(|index| index.ordinary && choice.is_begin_of(&index.columns))
             .collect();
-        serves.sort_by_key(|it| !it.valid);
+        serves.sort_by_key(|index| !index.valid);
         serves.first().copied()
     }
 
     /// The foreign key of these columns.
     pub fn foreign_key(&self, columns: &[String]) -> Option<&ForeignKey<'c>> {
-        let same = |it: &&ForeignKey<'_>| {
-            columns.iter().all(|column| it.columns.contains(column)) && !columns.is_empty()
+        let same = |key: &&ForeignKey<'_>| {
+            columns.iter().all(|column| key.columns.contains(column)) && !columns.is_empty()
         };
         self.foreign_keys.iter().find(same)
     }
 
     /// The columns of an index as SQL needs them: "customer, \"createdAt\""; `None`: one is not known.
     pub fn list(&self, choice: &IndexChoice) -> Option<String> {
-        let quoted = choice.columns.iter().map(|it| Some(self.column(it)?.quoted.as_str()));
+        let quoted = choice.columns.iter().map(|column| Some(self.column(column)?.quoted.as_str()));
         Some(quoted.collect::<Option<Vec<_>>>()?.join(", "))
     }
 
@@ -628,7 +636,7 @@ impl IndexChoice {
     fn is_begin_of(&self, columns: &[String]) -> bool {
         let (points, ordered) = self.columns.split_at(self.columns.len() - self.ordered);
         columns.len() >= self.columns.len()
-            && points.iter().all(|it| columns[..points.len()].contains(it))
+            && points.iter().all(|point| columns[..points.len()].contains(point))
             && columns[points.len()..].starts_with(ordered)
     }
 }
@@ -639,7 +647,7 @@ fn of_database<'c>(
     database: &str,
     kind: ConditionKind,
 ) -> Vec<&'c Condition> {
-    let here = |it: &&Condition| it.kind == kind && it.database.as_deref() == Some(database);
+    let here = |row: &&Condition| row.kind == kind && row.database.as_deref() == Some(database);
     conditions.iter().filter(here).collect()
 }
 
@@ -666,7 +674,7 @@ mod tests {
     }
 
     fn terms(scan: &WholeScan) -> Vec<(&str, TermKind)> {
-        scan.terms.iter().map(|it| (it.column.as_str(), it.kind)).collect()
+        scan.terms.iter().map(|term| (term.column.as_str(), term.kind)).collect()
     }
 
     const TABLE: &str = " [table of 300000 rows, OID 7]";
@@ -755,8 +763,8 @@ mod tests {
         };
         let found = |sort: &str, filter: &str| {
             let all = WholeScan::all(&plan(sort, filter));
-            let scan = all.into_iter().find(|it| it.purpose == Purpose::Order)?;
-            scan.choose(None, None).map(|it| it.columns.join(", "))
+            let scan = all.into_iter().find(|scan| scan.purpose == Purpose::Order)?;
+            scan.choose(None, None).map(|choice| choice.columns.join(", "))
         };
         assert_eq!(
             found("orders.at nulls first, orders.id nulls first", "").as_deref(),
@@ -836,7 +844,7 @@ mod tests {
         let conditions = catalog();
         let table = KnownTable::find(&conditions, "shop", 7).unwrap();
         let choice = |filter: &str, rows: u64| filtered(filter, rows).choose(Some(&table), None);
-        let columns = |filter: &str| choice(filter, 6).map(|it| table.list(&it).unwrap());
+        let columns = |filter: &str| choice(filter, 6).map(|choice| table.list(&choice).unwrap());
         assert_eq!(columns(": created >, \"Shop\" =").as_deref(), Some("\"Shop\", created"));
         assert_eq!(columns(": created >, \"Shop\" =, customer =").as_deref(), Some("customer"));
         assert_eq!(columns(": state =, \"Shop\" =").as_deref(), Some("\"Shop\""));
@@ -868,10 +876,10 @@ mod tests {
             (Some("public.all_orders"), true, 5170.0)
         );
         let index = |columns: &[&str], ordered: usize| {
-            let columns = columns.iter().map(|it| (*it).to_owned()).collect();
+            let columns = columns.iter().map(|column| (*column).to_owned()).collect();
             table
                 .index(&IndexChoice { columns, ordered, finds: None })
-                .map(|it| (it.name, it.valid))
+                .map(|index| (index.name, index.valid))
         };
         assert_eq!(index(&["customer"], 0), Some(("public.i", true)));
         assert_eq!(index(&["customer", "created"], 1), Some(("public.i", true)));
@@ -885,13 +893,13 @@ mod tests {
         let mut others = catalog();
         others.push(condition(ConditionKind::Table, "public.customers", "", 9, 8192));
         let names = |id: u32| -> Vec<&str> {
-            KnownTable::referring(&others, "shop", id).iter().map(|it| it.name).collect()
+            KnownTable::referring(&others, "shop", id).iter().map(|table| table.name).collect()
         };
         assert_eq!((names(9), names(7), names(1)), (vec!["public.orders"], vec![], vec![]));
         let delete = line(0, "Delete on customers", 0, " [table of 5 rows, OID 9]");
         assert_eq!(changed_tables(&(delete + &line(1, "Seq Scan on customers", 5, TABLE))), [9]);
         let choice = |columns: [&str; 2]| {
-            let columns = columns.iter().map(|it| (*it).to_owned()).collect();
+            let columns = columns.iter().map(|column| (*column).to_owned()).collect();
             IndexChoice { columns, ordered: 0, finds: None }
         };
         assert_eq!(table.costs(&choice(["Shop", "customer"])), Some((900.0, 9.0)));

@@ -3,9 +3,9 @@
 
 use segment::interval::Timing;
 
+use crate::measured::Measured;
 use crate::table::field::{per, rate, Field};
 use crate::table::{Cell, Tone, Unit};
-use crate::units::{estimate, two};
 
 type F = Field<Timing>;
 
@@ -31,7 +31,7 @@ pub const FIELDS: &[F] = &[
 pub fn seconds(row: &Timing) -> Cell {
     row.half_width_seconds.map_or_else(
         || row.seconds.into(),
-        |half| rounded(estimate(row.seconds, half), row.seconds),
+        |half| rounded(Measured::new(row.seconds, half).duration(), row.seconds),
     )
 }
 
@@ -40,10 +40,10 @@ pub fn sessions(row: &Timing, length: f64) -> Cell {
     let average = row.seconds / length.max(1e-9);
     row.half_width_seconds.map_or_else(
         || per(row.seconds, length),
-        |half| rounded(format!("~{} ± {}", two(average), two(half / length.max(1e-9))), average),
+        |half| rounded(Measured::new(average, half / length.max(1e-9)).number(), average),
     )
 }
 
-fn rounded(text: String, exact: f64) -> Cell {
-    Cell::Rounded { text: text.into(), exact: Some(exact), tone: Tone::Plain }
+fn rounded(estimate: String, exact: f64) -> Cell {
+    Cell::Rounded { text: format!("~{estimate}").into(), exact: Some(exact), tone: Tone::Plain }
 }

@@ -19,34 +19,6 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// An estimate with half the width of its 95 % interval in the same unit: "~12.3 s ± 0.8", "~250 ms ± 120".
-pub fn estimate(seconds: f64, half_width: f64) -> String {
-    let text = duration(seconds);
-    // The unit of the larger one: an estimate of nothing has a half-width, too.
-    let unit = if seconds >= half_width { text.clone() } else { duration(half_width) };
-    let unit = unit.rsplit(' ').next().filter(|unit| unit.chars().all(char::is_alphabetic));
-    let size = match unit {
-        Some("ns") => 1e-9,
-        Some("us") => 1e-6,
-        Some("ms") => 1e-3,
-        Some("min") => 60.0,
-        Some("h") => 3_600.0,
-        Some("d") => 86_400.0,
-        _ => 1.0,
-    };
-    // Two digits are enough for an error.
-    let short = |n: f64| match n / size {
-        0.0 => "0".to_string(),
-        n if n < 0.95 => format!("{n:.2}"),
-        n if n < 9.5 => format!("{n:.1}"),
-        n => format!("{n:.0}"),
-    };
-    match seconds >= half_width {
-        true => format!("~{text} ± {}", short(half_width)),
-        false => format!("~{} {} ± {}", short(seconds), unit.unwrap_or("s"), short(half_width)),
-    }
-}
-
 /// Like [`duration`]; "-" if there is no value, for a table. A sentence leaves out what is unknown: [`clause`].
 pub fn maybe_duration(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_string(), duration)
@@ -149,20 +121,6 @@ mod tests {
         assert_eq!(clause(", p99 ", None, " each"), "");
         assert_eq!(clause(", p99 ", Some(0.25), " each"), ", p99 250 ms each");
         assert_eq!(maybe_duration(Some(-2.5)), "-2.50 s");
-    }
-
-    #[test]
-    fn an_estimate_and_its_half_width_have_one_unit() {
-        for (seconds, half_width, text) in [
-            (12.34, 0.8, "~12.3 s ± 0.80"),
-            (0.25, 0.12, "~250 ms ± 120"),
-            (0.1, 0.25, "~100 ms ± 250"),
-            (0.0, 0.2, "~0 ms ± 200"),
-            (186.0, 6.0, "~3.10 min ± 0.10"),
-            (5.0, 0.0, "~5 s ± 0"),
-        ] {
-            assert_eq!(estimate(seconds, half_width), text);
-        }
     }
 
     #[test]

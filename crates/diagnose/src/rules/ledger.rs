@@ -5,6 +5,7 @@ use super::names::go_on;
 use super::{bounds, harms, much};
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+use view::measured::Measured;
 use view::statements::ActivityRow;
 use view::units::{percent, two};
 
@@ -115,9 +116,8 @@ pub fn unexplained(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::Unexplained,
         kind: Kind::Problem,
         text: format!(
-            "{} % ± {} of the busy time is unexplained: sessions slept where no probe saw them.",
-            percent(kernel.unexplained_share),
-            percent(kernel.unexplained_error)
+            "{} of the busy time is unexplained: sessions slept where no probe saw them.",
+            Measured::new(kernel.unexplained_share, kernel.unexplained_error).share()
         ),
         seconds: kernel.unexplained_seconds,
         share: Some(case.share(kernel.unexplained_seconds)),

@@ -18,12 +18,10 @@ mod toggle;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use segment::Segment;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::study::cost::contrast::percent;
 use crate::study::cost::meter::BackendMeter;
@@ -34,6 +32,7 @@ use runner::{CostPlan, Record};
 use stats::Estimate;
 use subject::Subject;
 use toggle::Toggle;
+use view::measured::Measured;
 
 pub use args::CostArgs;
 
@@ -45,10 +44,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     if args.level == command::Level::Off {
         return Err(Error::Usage("--level off measures nothing; try --level waits".into()));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = command::stop_on_signals_and_quit()?;
     let plan = CostPlan {
         of: args.of,
         level: args.level.into(),
@@ -149,6 +145,7 @@ fn warm_up(subject: &Subject, toggle: &Toggle, stop: &AtomicBool) {
 fn so_far(record: &Record) -> String {
     let cpu: Vec<f64> = record.rounds.iter().map(|round| round.real.cpu).collect();
     Estimate::from_values(&cpu).map_or_else(String::new, |estimate| {
-        format!("{:+.2} % ± {:.2} so far", percent(estimate.mean), percent(estimate.half_width))
+        let figure = Measured::new(percent(estimate.mean), percent(estimate.half_width));
+        format!("{} so far", figure.change(2))
     })
 }

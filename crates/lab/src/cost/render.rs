@@ -12,6 +12,7 @@ use super::runner::{CostPlan, Discarded, Record};
 use crate::study::cost::contrast::Slice;
 use crate::study::cost::CostOf;
 use live::host::Host;
+use view::measured::Measured;
 
 /// The result, and all that is printed with it.
 pub struct Result<'a> {
@@ -254,7 +255,7 @@ fn probability(p: f64) -> String {
 }
 
 fn change(figure: Option<&Figure>) -> String {
-    figure.map_or("-".into(), |f| format!("{:+.2} % ± {:.2}", f.percent, f.half_width))
+    figure.map_or("-".into(), |f| Measured::new(f.percent, f.half_width).change(2))
 }
 
 fn plural(count: usize, what: &str) -> String {

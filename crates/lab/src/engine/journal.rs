@@ -37,6 +37,14 @@ pub struct RunHead {
     pub version: String,
 }
 
+impl RunHead {
+    /// A run by this version of tally, without options.
+    pub fn new(quick: bool, server: String) -> Self {
+        let version = env!("CARGO_PKG_VERSION").into();
+        Self { quick, directories: Vec::new(), seconds: None, server, version }
+    }
+}
+
 /// The record of a run in its directory, apart from its cells: run.json.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -50,6 +58,28 @@ pub struct RunRecord {
     /// Cells without figures, in words, with the reason. The next run tries them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<(String, String)>,
+}
+
+impl RunRecord {
+    /// Why an arm was left out; `None` if it was not.
+    pub fn left_out(&self, arm: &str) -> Option<&str> {
+        let (_, why) = self.left_out.iter().find(|(known, _)| known == arm)?;
+        Some(why)
+    }
+
+    /// The variant, as a fact about the number of cells goes on.
+    pub fn variant(&self) -> &'static str {
+        match self.head.quick {
+            true => " of the quick variant",
+            false => "",
+        }
+    }
+
+    /// Program and machine in words.
+    pub fn machine(&self) -> String {
+        let Host { processors, processor, kernel, .. } = &self.host;
+        format!("{}, {processors} processors ({processor}), {kernel}", self.head.server)
+    }
 }
 
 /// The open directory of a run.
@@ -104,6 +134,14 @@ impl Journal {
         let path = folder.join(CELLS);
         let file = files::append(&path, Access::Owner).map_err(|error| at(&path, &error))?;
         Ok((Self { folder: folder.into(), _lock: lock, cells: file, kept }, cells))
+    }
+
+    /// How many cells are complete, and how to continue.
+    pub fn progress(&self, done: usize, all: usize) -> String {
+        format!(
+            "{done} of {all} cells are complete in {}; run the same command again to continue",
+            self.folder.display()
+        )
     }
 
     /// Appends a cell and flushes it to disk.
@@ -205,9 +243,8 @@ mod tests {
     use super::*;
 
     fn open(folder: &Path, text: &str, quick: bool) -> Result<(Journal, Vec<u32>), Error> {
-        let (server, version) = ("15".to_string(), "1".to_string());
-        let head = RunHead { quick, directories: Vec::new(), seconds: None, server, version };
-        Journal::open(folder, text, head, live::host::Watch::start().host("tsc"))
+        let host = live::host::Watch::start().host("tsc");
+        Journal::open(folder, text, RunHead::new(quick, "15".into()), host)
     }
 
     #[test]

@@ -12,4 +12,5 @@ pub mod page;
 pub mod progress;
 pub mod svg;
 pub mod time;
+pub mod verb;
 pub mod words;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Numbers as tables and charts print them.
 
+use view::measured::behind;
 use view::table::{Cell, Tone};
 
 /// A plain figure: its text, and its value for CSV.
@@ -13,7 +14,7 @@ pub fn none() -> Cell {
     Cell::Rounded { text: "-".into(), exact: None, tone: Tone::Faint }
 }
 
-/// Formats "41.3 ±1.9": no more decimals than the interval supports, and none for a constant whole
+/// Formats "41.3 ± 1.9": no more decimals than the interval supports, and none for a constant whole
 /// number.
 pub fn with_half_width(value: f64, digits: usize, half: f64) -> String {
     let supported = match half == 0.0 && value.fract() == 0.0 {
@@ -21,7 +22,7 @@ pub fn with_half_width(value: f64, digits: usize, half: f64) -> String {
         false => decimals(half, 2),
     };
     let text = separated(value, decimals(value, digits).min(supported));
-    format!("{text} ±{}", figures(half, 2))
+    behind(text, Some(figures(half, 2)))
 }
 
 /// Formats a number with this number of significant digits and a thousands separator.
@@ -60,11 +61,11 @@ mod tests {
         assert_eq!(figures(-1234.5, 5), "-1,234.5");
         assert_eq!(figures(0.0, 3), "0");
         assert_eq!(figures(999.96, 4), "1,000.0");
-        assert_eq!(with_half_width(41.2941, 4, 1.92), "41.3 ±1.9");
-        assert_eq!(with_half_width(0.000_751, 4, 0.000_402), "0.00075 ±0.00040");
-        assert_eq!(with_half_width(1234.56, 6, 412.0), "1,235 ±412");
-        assert_eq!(with_half_width(12.3456, 4, 0.000_123), "12.35 ±0.00012");
-        assert_eq!(with_half_width(7966.0, 7, 0.0), "7,966 ±0");
-        assert_eq!(with_half_width(0.5, 3, 0.0), "0.500 ±0");
+        assert_eq!(with_half_width(41.2941, 4, 1.92), "41.3 ± 1.9");
+        assert_eq!(with_half_width(0.000_751, 4, 0.000_402), "0.00075 ± 0.00040");
+        assert_eq!(with_half_width(1234.56, 6, 412.0), "1,235 ± 412");
+        assert_eq!(with_half_width(12.3456, 4, 0.000_123), "12.35 ± 0.00012");
+        assert_eq!(with_half_width(7966.0, 7, 0.0), "7,966 ± 0");
+        assert_eq!(with_half_width(0.5, 3, 0.0), "0.500 ± 0");
     }
 }

@@ -6,6 +6,7 @@ use maud::{html, Markup};
 
 use super::numbers::figures;
 use view::html::Visible;
+use view::measured::behind;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 300.0;
@@ -186,7 +187,7 @@ pub fn lines(
                         y1=(px(axis.y(spot.y + spot.half))) y2=(px(axis.y(spot.y - spot.half))) {}
                 }
                 circle class={ "f" (colour) } cx=(at) cy=(px(axis.y(spot.y))) r="3" {
-                    title { (Visible(&line.name)) ": " (figures(spot.y, 4)) " ±" (figures(spot.half, 2)) }
+                    title { (Visible(&line.name)) ": " (behind(figures(spot.y, 4), Some(figures(spot.half, 2)))) }
                 }
             }
         }

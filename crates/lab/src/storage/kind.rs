@@ -10,13 +10,15 @@ use super::answer::course::CellCourse;
 use super::answer::StorageResults;
 use super::arms::{arms, variant, Done};
 use super::file::StorageStudy;
-use super::{charts, log, page, tables, text};
-use crate::engine::experiment::{About, Computed, Experiment};
+use super::run::StorageRunArgs;
+use super::{charts, log, page, run, tables};
+use crate::engine::experiment::{About, Computed, Experiment, RunTarget, StudyFile, StudyHeading};
 use crate::engine::journal;
 use crate::engine::progress::length;
 use error::Error;
 
 /// Storage studies.
+#[derive(Debug)]
 pub enum StorageStudies {}
 
 /// The contents of a study.
@@ -45,6 +47,9 @@ impl Experiment for StorageStudies {
         ("storage-victim", include_str!("../../../../studies/storage/storage-victim.toml")),
         ("backup-hurts", include_str!("../../../../studies/storage/backup-hurts.toml")),
     ];
+    const SHOWS: &'static str = "Show a study's question, arms, victims and approximate duration";
+    const REPORTS: &'static str = "Rebuild the tables and the page from the logs in a directory";
+    type RunArgs = StorageRunArgs;
     type Study = StorageStudy;
     type Contents = StorageContents;
     type Size = StorageSize;
@@ -54,6 +59,10 @@ impl Experiment for StorageStudies {
         StorageStudy::parse(text)
     }
 
+    fn heading(study: &StorageStudy) -> StudyHeading {
+        study.heading()
+    }
+
     fn describe(study: &StorageStudy) -> Result<About<StorageContents, StorageSize>, Error> {
         let size = |study: &StorageStudy| StorageSize {
             cells: arms(study).len() * study.repeats,
@@ -61,10 +70,7 @@ impl Experiment for StorageStudies {
             expected_seconds: study.expected_seconds(),
         };
         Ok(About {
-            name: study.name.clone(),
-            title: study.title.clone(),
-            question: study.question.trim().into(),
-            source: study.source.clone(),
+            heading: study.heading(),
             contents: StorageContents {
                 arms: arms(study).into_iter().map(|arm| arm.title).collect(),
                 victims: study.victims.iter().map(|victim| victim.name.clone()).collect(),
@@ -81,6 +87,14 @@ impl Experiment for StorageStudies {
     fn size(size: &StorageSize) -> (String, f64) {
         let cell = length(size.cell_seconds);
         (format!("{} cells of {cell}", size.cells), size.expected_seconds)
+    }
+
+    fn target(args: &StorageRunArgs) -> RunTarget<'_> {
+        RunTarget { study: &args.study, output: args.output.as_deref(), json: args.json }
+    }
+
+    fn run(args: &StorageRunArgs, file: StudyFile, folder: &Path) -> Result<(), Error> {
+        run::run(args, &file.text, folder)
     }
 
     fn has_results(folder: &Path) -> bool {
@@ -102,11 +116,16 @@ impl Experiment for StorageStudies {
         let results = StorageResults::compute(&study, &courses, &kept, folder)?;
         let tables = tables::make_tables(&results);
         let charts = charts::draw_charts(&results, &courses);
+        let facts = page::facts(&results);
         Ok(Computed {
-            text: text::render(&results),
-            page: page::render(&results, &tables, &charts, &file),
-            results,
+            heading: study.heading(),
+            page_findings: Some(page::findings(&results.sentences)),
+            page_rest: page::method(&facts, &file),
+            facts,
+            findings: results.sentences.clone(),
             tables,
+            charts,
+            results,
         })
     }
 }

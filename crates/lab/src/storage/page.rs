@@ -1,40 +1,24 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The answer as one HTML page.
+//! The answer in words: the findings and the method on the page, and the facts about the run.
 
 use maud::{html, Markup};
 
-use crate::engine::page::{figures, frame, table_sections, Drawn};
-use view::html::Visible;
-use view::table::Table;
-
 use super::answer::StorageResults;
-use super::text::facts;
+use crate::engine::experiment::ArmRow;
+use crate::engine::progress::length;
+use view::html::Visible;
 
-/// Renders the page; `study` is the text of the study's file.
-pub fn render(answer: &StorageResults, tables: &[Table], charts: &[Drawn], study: &str) -> String {
-    let body = html! {
-        header {
-            h1 { (Visible(&answer.title)) }
-            p.question { (Visible(&answer.question)) }
-            @if let Some(source) = &answer.source {
-                p.faint { "Source: " (Visible(source)) }
-            }
-        } "\n"
-        section { h2 { "Findings" }
-            ul.findings { @for line in &answer.sentences { li { (Visible(line)) } "\n" } }
-        } "\n"
-        (figures(charts))
-        (table_sections(tables))
-        (method(answer, study))
-    };
-    frame(&answer.title, body)
+/// The findings.
+pub fn findings(sentences: &[String]) -> Markup {
+    html! { ul.findings { @for line in sentences { li { (Visible(line)) } "\n" } } }
 }
 
-fn method(answer: &StorageResults, study: &str) -> Markup {
+/// How it was measured; `study` is the text of the study's file.
+pub fn method(facts: &[String], study: &str) -> Markup {
     html! {
         section { h2 { "Method" }
             ul {
-                @for fact in facts(answer) { li { (Visible(fact)) } "\n" }
+                @for fact in facts { li { (Visible(fact)) } "\n" }
                 li {
                     "The background load is an open loop: each operation has a scheduled start, and its response "
                     "time counts from there. Times of victims are wall-clock times. TIMES is the geometric mean of the "
@@ -48,4 +32,29 @@ fn method(answer: &StorageResults, study: &str) -> Markup {
             details { summary { "Study file" } pre.raw { (Visible(study)) } }
         } "\n"
     }
+}
+
+/// Facts about the run: what was measured, and on which machine.
+pub fn facts(answer: &StorageResults) -> Vec<String> {
+    let complete = answer.cells.iter().filter(|cell| cell.incomplete.is_none()).count();
+    let mut facts = vec![format!(
+        "{complete} of {} cells{}, each {}; {}",
+        answer.cells_planned,
+        answer.run.variant(),
+        length(answer.seconds),
+        answer.run.machine(),
+    )];
+    for cell in &answer.cells {
+        if let Some(why) = &cell.incomplete {
+            let title = answer.arm_title(&cell.arm);
+            facts.push(format!("incomplete: {title}, block {}: {why}", cell.block + 1));
+        }
+    }
+    facts.extend(answer.arms.iter().filter_map(ArmRow::skipped));
+    let failed = answer.runs.iter().filter_map(|run| Some((run, run.failure.as_ref()?)));
+    for (run, why) in failed {
+        let title = answer.arm_title(&run.arm);
+        facts.push(format!("{} failed in {title}, block {}: {why}", run.victim, run.block + 1));
+    }
+    facts
 }

@@ -2,15 +2,14 @@
 //! Runs a study until its last cell or a signal. An interrupted run continues in the same directory.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::engine::journal::{Journal, RunHead};
 use crate::engine::order::Order;
 use crate::engine::progress;
+use crate::engine::verb::study_help;
+use clap::Args;
 use error::Error;
 use live::host::Watch;
 use view::escape::say;
@@ -19,43 +18,50 @@ use crate::storage::arms::{arms, variant, Done, MeasuredArm};
 use crate::storage::cell::{measure, CellEnd, Task};
 use crate::storage::engine;
 
-/// What to run, and where.
-#[derive(Debug)]
-pub struct StorageRunOptions {
-    /// Text of the study's file.
-    pub text: String,
-    /// The directory of the run.
-    pub folder: PathBuf,
-    /// Whether to run the quick variant.
-    pub quick: bool,
-    /// Length of each cell, if it differs from the study's.
+/// Arguments of `tally storage run`.
+#[derive(Debug, Args)]
+pub struct StorageRunArgs {
+    /// Study
+    #[arg(value_name = "NAME|FILE", help = study_help("storage"))]
+    pub study: String,
+    /// Directory for logs and results [default: storage-NAME in the current directory]
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Directory for the files of arms that set none [default: the temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Length of each cell, such as 4h, instead of the study's
+    #[arg(long = "for", value_name = "TIME", value_parser = cell_length)]
     pub length: Option<Duration>,
-    /// Directory for the files of arms that set none.
-    pub near: Option<PathBuf>,
+    /// Run the quick variant, which takes minutes
+    #[arg(long)]
+    pub quick: bool,
+    /// Print the results as JSON (docs/reference-json.md) instead of the tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn cell_length(text: &str) -> Result<Duration, String> {
+    view::duration::within(text, Duration::from_secs(5), Duration::from_secs(30 * 86_400))
 }
 
 /// Runs the cells that are missing from the directory. If interrupted, the error says how to continue.
-pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
+pub fn run(args: &StorageRunArgs, text: &str, folder: &Path) -> Result<(), Error> {
     // Create nothing if the background cannot run at all.
     let server = engine::version()?;
-    let study = variant(&wish.text, wish.quick, wish.length).map_err(Error::Usage)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    let near = wish.near.clone().unwrap_or_else(std::env::temp_dir);
+    let study = variant(text, args.quick, args.length).map_err(Error::Usage)?;
+    let stop = command::stop_on_signals_and_quit()?;
+    let near = args.directory.clone().unwrap_or_else(std::env::temp_dir);
     let near = near
         .canonicalize()
         .map_err(|error| Error::Usage(format!("{}: {error}", near.display())))?;
     let head = RunHead {
-        quick: wish.quick,
-        directories: wish.near.iter().cloned().collect(),
-        seconds: wish.length.map(|length| length.as_secs_f64()),
-        server,
-        version: env!("CARGO_PKG_VERSION").into(),
+        directories: args.directory.iter().cloned().collect(),
+        seconds: args.length.map(|length| length.as_secs_f64()),
+        ..RunHead::new(args.quick, server)
     };
     let host = Watch::start().host("");
-    let (mut journal, mut done) = Journal::open::<Done>(&wish.folder, &wish.text, head, host)?;
+    let (mut journal, mut done) = Journal::open::<Done>(folder, text, head, host)?;
     let arms = arms(&study);
     let bar = progress::cells(arms.len() * study.repeats, done.len());
     let mut result = Ok(());
@@ -65,7 +71,7 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
         for visit in visits {
             let MeasuredArm { name, title, arm } = &arms[visit.arm];
             let is_done = done.iter().any(|cell| cell.arm == *name && cell.block == block);
-            let left_out = journal.kept.left_out.iter().any(|(known, _)| known == name);
+            let left_out = journal.kept.left_out(name).is_some();
             if is_done || left_out {
                 continue;
             }
@@ -75,7 +81,7 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
                 arm,
                 name,
                 block,
-                folder: &wish.folder,
+                folder,
                 near: &near,
                 stop: &stop,
                 show: &show,
@@ -101,7 +107,7 @@ pub fn run(wish: &StorageRunOptions) -> Result<(), Error> {
     }
     bar.finish_and_clear();
     let interrupted = stop.load(Ordering::Relaxed);
-    ended(result, interrupted, (done.len(), arms.len() * study.repeats), &journal, &wish.folder)
+    ended(result, interrupted, (done.len(), arms.len() * study.repeats), &journal)
 }
 
 /// Adds to the result how much is complete and how to continue.
@@ -110,12 +116,8 @@ fn ended(
     interrupted: bool,
     (done, all): (usize, usize),
     journal: &Journal,
-    folder: &Path,
 ) -> Result<(), Error> {
-    let kept = format!(
-        "{done} of {all} cells are complete in {}; run the same command again to continue",
-        folder.display()
-    );
+    let kept = journal.progress(done, all);
     match result {
         _ if interrupted => Err(Error::Failed(format!("interrupted; {kept}"))),
         Err(error) => Err(Error::Failed(format!("{error}\n{kept}"))),

@@ -9,7 +9,7 @@ use super::file::{Design, Fit, FitKind, ReadSource};
 use super::material::Given;
 use super::plan::{LoadPoint, StudyPlan};
 use super::usl;
-use crate::engine::experiment::ArmRow;
+use crate::engine::experiment::{ArmRow, StudyHeading};
 use crate::engine::journal::RunRecord;
 use stats::{holm, Estimate};
 
@@ -21,14 +21,9 @@ const POWER: f64 = 0.8;
 /// The answer to a study.
 #[derive(Debug, Clone, Serialize)]
 pub struct StudyResults {
-    /// Name of the study.
-    pub name: String,
-    /// Its title, one line.
-    pub title: String,
-    /// The question it answers.
-    pub question: String,
-    /// The original study, if it repeats one.
-    pub source: Option<String>,
+    /// What the study is about.
+    #[serde(flatten)]
+    pub heading: StudyHeading,
     /// How its arms take turns.
     pub design: Design,
     /// How and where it ran.
@@ -222,14 +217,8 @@ impl StudyResults {
     /// Computes the answer from cells passed through [`complete`].
     pub fn compute(plan: &StudyPlan, cells: &[Cell], kept: &RunRecord) -> Self {
         let study = &plan.study;
-        let left_out = |name: &str| {
-            kept.left_out.iter().find(|(known, _)| known == name).map(|(_, why)| why.clone())
-        };
-        let arms = plan.arms.iter().enumerate().map(|(number, arm)| ArmRow {
-            name: arm.name.clone(),
-            title: arm.title().into(),
-            again: plan.again() == Some(number),
-            left_out: left_out(&arm.name),
+        let arms = plan.arms.iter().enumerate().map(|(number, arm)| {
+            ArmRow::new(&arm.name, arm.title(), plan.again() == Some(number), kept)
         });
         let reads = study.reads.iter().map(|read| ReadRow {
             name: read.name.clone(),
@@ -237,10 +226,7 @@ impl StudyResults {
             unit: read.unit.clone(),
         });
         Self {
-            name: study.name.clone(),
-            title: study.title.clone(),
-            question: study.question.trim().into(),
-            source: study.source.clone(),
+            heading: study.heading(),
             design: study.measure.design,
             run: kept.clone(),
             arms: arms.collect(),

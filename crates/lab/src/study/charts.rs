@@ -226,11 +226,8 @@ mod tests {
     use live::host::Watch;
 
     fn kept() -> RunRecord {
-        let (server, version) = ("15".into(), "0".into());
-        let head =
-            RunHead { quick: false, directories: Vec::new(), seconds: None, server, version };
         RunRecord {
-            head,
+            head: RunHead::new(false, "15".into()),
             host: Watch::start().host("tsc"),
             left_out: Vec::new(),
             failed: Vec::new(),

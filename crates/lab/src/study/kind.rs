@@ -9,8 +9,11 @@ use super::answer::{self, StudyResults};
 use super::cell::Cell;
 use super::file::{Design, Study};
 use super::plan::{LoadPoint, StudyPlan};
-use super::{charts, page, tables, text};
-use crate::engine::experiment::{self, About, Computed, Experiment};
+use super::run::StudyRunArgs;
+use super::{charts, page, run, tables, text};
+use crate::engine::experiment::{
+    self, About, Computed, Experiment, RunTarget, StudyFile, StudyHeading,
+};
 use crate::engine::journal;
 use error::Error;
 
@@ -22,6 +25,7 @@ macro_rules! built_in {
 }
 
 /// Studies of servers.
+#[derive(Debug)]
 pub enum ServerStudies {}
 
 /// The contents of a study.
@@ -61,6 +65,9 @@ impl Experiment for ServerStudies {
         "file-systems",
         "slow-fsync",
     ];
+    const SHOWS: &'static str = "Show a study's question, arms and approximate duration";
+    const REPORTS: &'static str = "Rebuild the tables and the page from the cells in a directory";
+    type RunArgs = StudyRunArgs;
     type Study = Study;
     type Contents = StudyContents;
     type Size = StudySize;
@@ -68,6 +75,10 @@ impl Experiment for ServerStudies {
 
     fn parse(text: &str) -> Result<Study, String> {
         Study::parse(text)
+    }
+
+    fn heading(study: &Study) -> StudyHeading {
+        study.heading()
     }
 
     fn describe(study: &Study) -> Result<About<StudyContents, StudySize>, Error> {
@@ -79,10 +90,7 @@ impl Experiment for ServerStudies {
             expected_seconds: plan.expected_seconds(),
         };
         Ok(About {
-            name: study.name.clone(),
-            title: study.title.clone(),
-            question: study.question.trim().into(),
-            source: study.source.clone(),
+            heading: study.heading(),
             contents: StudyContents {
                 design: study.measure.design,
                 arms: proper.arms.iter().map(|arm| arm.title().into()).collect(),
@@ -106,6 +114,14 @@ impl Experiment for ServerStudies {
         (format!("{} cells in {} blocks", size.cells, size.blocks), size.expected_seconds)
     }
 
+    fn target(args: &StudyRunArgs) -> RunTarget<'_> {
+        RunTarget { study: &args.study, output: args.output.as_deref(), json: args.json }
+    }
+
+    fn run(args: &StudyRunArgs, file: StudyFile, folder: &Path) -> Result<(), Error> {
+        run::run(args, file, folder)
+    }
+
     fn has_results(folder: &Path) -> bool {
         journal::read::<Cell>(folder).is_ok_and(|(_, cells, _)| !cells.is_empty())
     }
@@ -119,11 +135,17 @@ impl Experiment for ServerStudies {
         let results = StudyResults::compute(&plan, &cells, &kept);
         let tables = tables::make_tables(&plan, &cells, &results);
         let charts = charts::draw_charts(&plan, &cells, &results);
+        let facts = text::facts(&results);
+        let verdicts = text::verdicts(&results);
         Ok(Computed {
-            text: text::render(&results),
-            page: page::render(&plan, &cells, &results, &tables, &charts),
-            results,
+            heading: plan.study.heading(),
+            page_findings: (!verdicts.is_empty()).then(|| page::findings(&verdicts)),
+            page_rest: page::rest(&plan, &cells, &results, &facts),
+            facts,
+            findings: verdicts.into_iter().map(|(_, line)| line).collect(),
             tables,
+            charts,
+            results,
         })
     }
 }

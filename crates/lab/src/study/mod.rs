@@ -36,9 +36,36 @@ mod tables;
 mod text;
 mod toggle;
 mod usl;
-pub mod verb;
 mod views;
 mod window;
 mod worst;
 
 pub use file::Study;
+
+use crate::engine::verb::ExperimentVerb;
+use clap::Args;
+use error::Error;
+use kind::ServerStudies;
+
+/// Arguments of `tally study`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A study is a file, study.toml (docs/studies.md), or the name of a built-in study (`tally study \
+list`). Studies run on scratch servers.
+
+Examples:
+  tally study list
+  tally study show commit-delay
+  tally study run commit-delay --quick
+  tally study run ./study.toml -o results
+  tally study report results")]
+pub struct StudyArgs {
+    /// Action
+    #[command(subcommand)]
+    pub what: ExperimentVerb<ServerStudies>,
+}
+
+/// Lists, shows, runs or reports studies.
+pub fn run(args: &StudyArgs) -> Result<(), Error> {
+    args.what.run()
+}

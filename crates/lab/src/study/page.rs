@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The answer as one HTML page, including the raw data, without scripts or requests. All text is untrusted and
+//! The findings of the page and what stands below its tables: listings, method, raw data. All text is untrusted and
 //! goes through [`Visible`].
 
 use maud::{html, Markup};
@@ -7,60 +7,39 @@ use maud::{html, Markup};
 use super::answer::{ArmVerdict, StudyResults};
 use super::cell::Cell;
 use super::plan::StudyPlan;
-use super::text::{facts, verdicts};
-use crate::engine::page::{figures, frame, table_sections, Drawn};
 use view::html::Visible;
-use view::table::{csv, Table};
+use view::table::csv;
 
-/// Renders the page.
-pub fn render(
-    plan: &StudyPlan,
-    cells: &[Cell],
-    answer: &StudyResults,
-    tables: &[Table],
-    charts: &[Drawn],
-) -> String {
-    let body = html! {
-        header {
-            h1 { (Visible(&answer.title)) }
-            p.question { (Visible(&answer.question)) }
-            @if let Some(source) = &answer.source {
-                p.faint { "Source: " (Visible(source)) }
-            }
-        } "\n"
-        @if !answer.comparisons.is_empty() { (findings(answer)) }
-        (figures(charts))
-        (table_sections(tables))
+/// The page below its tables.
+pub fn rest(plan: &StudyPlan, cells: &[Cell], answer: &StudyResults, facts: &[String]) -> Markup {
+    html! {
         (listings(plan, cells))
-        (method(plan, answer))
+        (method(plan, facts))
         (raw(answer, cells))
-    };
-    frame(&answer.title, body)
+    }
 }
 
 /// Longer lists of inconclusive changes and of changes of the A/A control are collapsed, since the tables
 /// contain them too.
 const FEW: usize = 6;
 
-fn findings(answer: &StudyResults) -> Markup {
-    let verdicts = verdicts(answer);
+/// The findings, one list for each verdict.
+pub fn findings(verdicts: &[(ArmVerdict, String)]) -> Markup {
     html! {
-        section { h2 { "Findings" }
-            @for alike in verdicts.chunk_by(|one, other| one.0 == other.0) {
-                @let (class, what) = match alike[0].0 {
-                    ArmVerdict::Resolved => ("resolved", None),
-                    ArmVerdict::Inconclusive => ("faint", Some("inconclusive")),
-                    ArmVerdict::Placebo => ("faint", Some("for the A/A control")),
-                };
-                @let list = html! {
-                    ul.findings { @for (_, line) in alike { li class=(class) { (Visible(line)) } "\n" } }
-                };
-                @match what.filter(|_| alike.len() > FEW) {
-                    Some(what) => details { summary { (alike.len()) " " (what) } (list) },
-                    None => (list),
-                }
+        @for alike in verdicts.chunk_by(|one, other| one.0 == other.0) {
+            @let (class, what) = match alike[0].0 {
+                ArmVerdict::Resolved => ("resolved", None),
+                ArmVerdict::Inconclusive => ("faint", Some("inconclusive")),
+                ArmVerdict::Placebo => ("faint", Some("for the A/A control")),
+            };
+            @let list = html! {
+                ul.findings { @for (_, line) in alike { li class=(class) { (Visible(line)) } "\n" } }
+            };
+            @match what.filter(|_| alike.len() > FEW) {
+                Some(what) => details { summary { (alike.len()) " " (what) } (list) },
+                None => (list),
             }
-        } "\n"
+        }
     }
 }
 
@@ -83,7 +62,7 @@ fn listings(plan: &StudyPlan, cells: &[Cell]) -> Markup {
     }
 }
 
-fn method(plan: &StudyPlan, answer: &StudyResults) -> Markup {
+fn method(plan: &StudyPlan, facts: &[String]) -> Markup {
     let measure = &plan.study.measure;
     let length = match plan.study.workload.transactions {
         Some(transactions) => format!("{transactions} transactions per client"),
@@ -100,7 +79,7 @@ fn method(plan: &StudyPlan, answer: &StudyResults) -> Markup {
     html! {
         section { h2 { "Method" }
             ul {
-                @for fact in facts(answer) { li { (Visible(fact)) } "\n" }
+                @for fact in facts { li { (Visible(fact)) } "\n" }
                 li {
                     (length) " measured in each cell after " (measure.warm_up) " s of warm-up; "
                     (measure.repeats) " blocks; randomised order (seed " (measure.seed) ")"

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::answer;
 use super::cell::Cell;
@@ -17,11 +16,37 @@ use super::measure::{measure, CellOutcome, Task};
 use super::plan::{LoadPoint, StudyPlan};
 use super::server::{missing_extension, ArmServer, Here, Opened};
 use super::toggle;
+use crate::engine::experiment::StudyFile;
 use crate::engine::journal::{Journal, RunHead};
 use crate::engine::order::Order;
 use crate::engine::progress;
+use crate::engine::verb::study_help;
+use clap::Args;
 use error::Error;
 use live::host::Watch;
+
+/// Arguments of `tally study run`.
+#[derive(Debug, Args)]
+pub struct StudyRunArgs {
+    /// Study
+    #[arg(value_name = "NAME|FILE", help = study_help("study"))]
+    pub study: String,
+    /// Directory for cells and results [default: study-NAME in the current directory]
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Run the quick variant, which takes minutes and has wider confidence intervals
+    #[arg(long)]
+    pub quick: bool,
+    /// Directory to compare instead of the study's own; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub directory: Vec<PathBuf>,
+    /// Allow arms to change the machine's clock source, which is restored afterwards
+    #[arg(long)]
+    pub set_clock_source: bool,
+    /// Print the results as JSON (docs/reference-json.md) instead of the tables
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// A run never ends early with fewer blocks: with fewer, the rank test cannot reach 0.05.
 const MIN_BLOCKS: usize = 6;
@@ -33,21 +58,6 @@ const AGAIN_SHARE: usize = 4;
 
 /// A run ends when this many cells in a row fail: the study or the machine is at fault.
 const FAILED: usize = 3;
-
-/// What to run, and where.
-#[derive(Debug)]
-pub struct StudyRunOptions {
-    /// Text of the study's file.
-    pub text: String,
-    /// The directory of the run.
-    pub folder: PathBuf,
-    /// Whether to run the quick variant.
-    pub quick: bool,
-    /// Directories that replace those of the arms.
-    pub directories: Vec<PathBuf>,
-    /// Inputs that are the same for all arms.
-    pub here: Here,
-}
 
 /// A run in progress.
 struct Runner {
@@ -66,28 +76,23 @@ struct Runner {
 }
 
 /// Runs the cells that are missing from the directory. If interrupted, the error says how to resume.
-pub fn run(wish: StudyRunOptions) -> Result<(), Error> {
-    let study = Study::parse(&wish.text).map_err(Error::Usage)?;
-    let plan = StudyPlan::new(study, wish.quick, &wish.directories)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    let head = RunHead {
-        quick: wish.quick,
-        directories: wish.directories.clone(),
-        seconds: None,
-        server: server_version()?,
-        version: env!("CARGO_PKG_VERSION").into(),
-    };
+pub fn run(args: &StudyRunArgs, file: StudyFile, folder: &Path) -> Result<(), Error> {
+    let study = Study::parse(&file.text).map_err(Error::Usage)?;
+    let plan = StudyPlan::new(study, args.quick, &args.directory)?;
+    let stop = command::stop_on_signals_and_quit()?;
+    let directories = args.directory.clone();
+    let head = RunHead { directories, ..RunHead::new(args.quick, server_version()?) };
     let host = Watch::start().host("");
-    let (journal, cells) = Journal::open(&wish.folder, &wish.text, head, host)?;
+    let (journal, cells) = Journal::open(folder, &file.text, head, host)?;
     let found = cells.len();
     let bar = progress::cells(plan.cells(), found);
     let again_left = plan.cells().div_ceil(AGAIN_SHARE);
     let mut runner = Runner {
         plan,
-        here: wish.here,
+        here: Here {
+            folder: file.folder.unwrap_or_else(|| PathBuf::from(".")),
+            may_set_clock_source: args.set_clock_source,
+        },
         journal,
         cells,
         stop,
@@ -102,7 +107,7 @@ pub fn run(wish: StudyRunOptions) -> Result<(), Error> {
         Design::Toggle => runner.toggle(),
     };
     runner.bar.finish_and_clear();
-    runner.end(result, &wish.folder)
+    runner.end(result)
 }
 
 /// A cell in words, the same in each run.
@@ -117,13 +122,8 @@ fn say(bar: &ProgressBar, text: &str) {
 
 impl Runner {
     /// Adds to an error how many cells are complete and how to resume.
-    fn end(&self, result: Result<(), Error>, folder: &Path) -> Result<(), Error> {
-        let kept = format!(
-            "{} of {} cells are complete in {}; run the same command again to continue",
-            self.cells.len(),
-            self.plan.cells(),
-            folder.display()
-        );
+    fn end(&self, result: Result<(), Error>) -> Result<(), Error> {
+        let kept = self.journal.progress(self.cells.len(), self.plan.cells());
         match result {
             // The signal also reaches our child processes and makes them fail.
             _ if self.stop.load(Ordering::Relaxed) => {
@@ -148,8 +148,7 @@ impl Runner {
     }
 
     fn is_left_out(&self, arm: usize) -> bool {
-        let name = &self.plan.arms[arm].name;
-        self.journal.kept.left_out.iter().any(|(known, _)| known == name)
+        self.journal.kept.left_out(&self.plan.arms[arm].name).is_some()
     }
 
     fn leave_out(&mut self, arm: usize, why: &str) -> Result<(), Error> {

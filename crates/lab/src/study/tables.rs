@@ -6,6 +6,7 @@ use super::file::{self, Better, Read, Rows, Show};
 use super::fit_table;
 use super::plan::{LoadPoint, StudyPlan};
 use crate::engine::numbers::{figures, none, rounded, with_half_width};
+use view::measured::{behind, Measured};
 use view::table::{Cell, Table, Tone};
 
 /// All tables of a study.
@@ -131,8 +132,8 @@ impl Maker<'_> {
 
     fn percent(&self, arm: &str, point: &LoadPoint, read: &Read) -> Cell {
         self.answer.percent(arm, point, &read.name).map_or_else(none, |(share, half)| {
-            let half = half.map_or(String::new(), |half| format!(" ±{half:.1}"));
-            rounded(format!("{share:.1}{half}"), Some(share))
+            let half = half.map(|half| format!("{half:.1}"));
+            rounded(behind(format!("{share:.1}"), half), Some(share))
         })
     }
 
@@ -145,14 +146,14 @@ impl Maker<'_> {
     }
 }
 
-/// The change and its verdict: "+1.23 % ±0.40 inconclusive".
+/// The change and its verdict: "+1.23 % ± 0.40 inconclusive".
 pub fn change(found: &ArmComparison) -> String {
     let verdict = match found.verdict {
         ArmVerdict::Resolved => "",
         ArmVerdict::Inconclusive => " inconclusive",
         ArmVerdict::Placebo => " (A/A)",
     };
-    format!("{:+.2} % ±{:.2}{verdict}", found.percent, found.half_width)
+    Measured::new(found.percent, found.half_width).change(2) + verdict
 }
 
 fn tone(found: &ArmComparison, better: Option<Better>) -> Tone {

@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Renders the answer as text.
+//! The answer in sentences.
 
 use super::answer::{ArmVerdict, StudyResults};
 use super::tables::change;
-
-/// Render facts and verdicts.
-pub fn render(answer: &StudyResults) -> String {
-    let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
-    for line in facts(answer) {
-        text += &format!("{line}\n");
-    }
-    for (_, line) in verdicts(answer) {
-        text += &format!("\n{line}");
-    }
-    text.push('\n');
-    text
-}
+use crate::engine::experiment::ArmRow;
 
 /// Facts about the run: what was measured, and on which server and machine.
 pub fn facts(answer: &StudyResults) -> Vec<String> {
-    let host = &answer.run.host;
     let mut facts = vec![format!(
-        "{} of {} cells{}, {}, {} processors ({}), {}",
+        "{} of {} cells{}, {}",
         answer.cells,
         answer.cells_planned,
-        if answer.run.head.quick { " of the quick variant" } else { "" },
-        answer.run.head.server,
-        host.processors,
-        host.processor,
-        host.kernel,
+        answer.run.variant(),
+        answer.run.machine(),
     )];
     if answer.disturbed > 0 {
         facts.push(format!(
@@ -39,11 +23,7 @@ pub fn facts(answer: &StudyResults) -> Vec<String> {
     for (cell, why) in &answer.run.failed {
         facts.push(format!("failed: {cell}: {why}"));
     }
-    for arm in &answer.arms {
-        if let Some(why) = &arm.left_out {
-            facts.push(format!("skipped: {}: {why}", arm.title));
-        }
-    }
+    facts.extend(answer.arms.iter().filter_map(ArmRow::skipped));
     facts
 }
 
@@ -80,7 +60,7 @@ pub fn verdicts(answer: &StudyResults) -> Vec<(ArmVerdict, String)> {
             if let Some(again) =
                 comparison.again_half_width.filter(|_| comparison.verdict == ArmVerdict::Resolved)
             {
-                line += &format!(" (A/A ±{again:.2})");
+                line += &format!(" (A/A ± {again:.2})");
             }
             (comparison.verdict, line)
         })

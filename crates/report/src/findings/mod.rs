@@ -23,6 +23,7 @@ use view::document::time;
 use view::document::{Finding, Verdict, Weight};
 use view::headline;
 use view::locks;
+use view::measured::behind;
 use view::units::{count, duration, percent, two};
 
 /// Number of activities that are searched for a step.
@@ -74,7 +75,7 @@ pub fn verdict(material: &Material, zone: &TimeZone) -> Verdict {
 
 /// What is wrong, and what bounds the load.
 pub fn diagnosed(material: &Material, zone: &TimeZone) -> Diagnoses {
-    let checkpoints = checkpoints(&material.events, material.from);
+    let checkpoints = checkpoints(&material.events, material.measured.from);
     let deadlocks: Vec<Deadlock> =
         material.events.iter().filter_map(Deadlock::from_event).collect();
     let statements = material.statements.as_ref();
@@ -294,12 +295,11 @@ fn others(busy: f64, needed: f64, cores: f64) -> String {
 fn step_words(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {
     let change = step.after - step.before;
     format!(
-        "{} {unit} until {}, {} after that, {} ±{} {}",
+        "{} {unit} until {}, {} after that, {} {}",
         figure(step.before),
         time(step.at, zone),
         figure(step.after),
-        figure(change.abs()),
-        figure(step.half_width),
+        behind(figure(change.abs()), Some(figure(step.half_width))),
         if change < 0.0 { "less" } else { "more" }
     )
 }

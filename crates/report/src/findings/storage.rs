@@ -9,6 +9,7 @@ use crate::material::Material;
 use crate::tables::checkpoints;
 use stats::t_quantile;
 use view::document::{time, Finding};
+use view::measured::Measured;
 use view::units::{duration, percent, two, whole};
 
 /// All of them.
@@ -36,7 +37,9 @@ fn slow(material: &Material, zone: &TimeZone) -> Option<Finding> {
     let slow: Vec<_> = material
         .events
         .iter()
-        .filter(|row| row.kind == EventKind::Slow && row.time.is_some_and(|t| t >= material.from))
+        .filter(|row| {
+            row.kind == EventKind::Slow && row.time.is_some_and(|t| t >= material.measured.from)
+        })
         .collect();
     let longest = slow.iter().max_by(|a, b| a.slow_seconds().total_cmp(&b.slow_seconds()))?;
     let when = longest.time.map_or(String::new(), |at| format!(" at {}", time(at, zone)));
@@ -62,7 +65,7 @@ fn throttled(material: &Material) -> Option<Finding> {
         let (n, s) = within.fold((0.0, 0.0), |(n, s), m| (n + m.commands as f64, s + m.seconds));
         (s > 0.0 && n > 0.0).then(|| n / s)
     };
-    let all: Vec<(f64, f64)> = checkpoints(&material.events, material.from)
+    let all: Vec<(f64, f64)> = checkpoints(&material.events, material.measured.from)
         .into_iter()
         .filter_map(|checkpoint| Some((checkpoint.ended? - checkpoint.seconds, checkpoint.ended?)))
         .collect();
@@ -70,7 +73,8 @@ fn throttled(material: &Material) -> Option<Finding> {
         .iter()
         .enumerate()
         .filter_map(|(at, &(from, to))| {
-            let free = at.checked_sub(1).and_then(|b| all.get(b)).map_or(material.from, |b| b.1);
+            let free =
+                at.checked_sub(1).and_then(|b| all.get(b)).map_or(material.measured.from, |b| b.1);
             Some(rate(from, to)? / rate((from - (to - from)).max(free), from)? - 1.0)
         })
         .collect();
@@ -85,10 +89,9 @@ fn throttled(material: &Material) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "During its {} checkpoints, the server handled {} % ±{} {} commands than just before them.",
+        "During its {} checkpoints, the server handled {} {} commands than just before them.",
         ratios.len(),
-        percent(mean.abs()),
-        percent(half_width),
+        Measured::new(mean.abs(), half_width).share(),
         if mean < 0.0 { "fewer" } else { "more" }
     );
     Some(if mean < 0.0 { warning("checkpoints", text) } else { note("checkpoints", text) })

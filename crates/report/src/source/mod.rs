@@ -21,16 +21,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use recording::{ConditionRow, Detail, FrameRow, Range, Recording};
-use segment::{Interval, RelationRow};
+use segment::Interval;
 
-use super::material::{Material, SessionHistory};
+use super::material::{Material, RelationTimes, SessionHistory};
 use super::range::Edge;
 use columns::Columns;
 use error::Error;
 use latency::sum_and_latency;
 use rankings::SessionTimes;
 use time::{begin, seconds};
-use view::document::Ranking;
+use view::document::{MeasuredTime, Ranking};
 use view::statements::{PlanRow, StatementsTable};
 use view::vacuum::{ConditionKind, Vacuum};
 
@@ -74,8 +74,7 @@ pub fn read(
         let details = details.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         Ok((Interval::with_others(&sum), points, latency, details))
     })?;
-    let Details { statements, mut rankings, relations, seconds: relations_seconds, sessions } =
-        details;
+    let Details { statements, mut rankings, relations, sessions } = details;
     let (sessions, times) = sessions.unzip();
     let axis = crate::charts::main_axis(&points);
     rankings
@@ -91,15 +90,19 @@ pub fn read(
         blocking: None,
         client,
         vacuum: vacuum(&recording, range)?,
-        recording: wanted
-            .name
-            .map_or_else(|| wanted.directory.display().to_string(), str::to_string),
-        host: recording.host().to_string(),
-        from: seconds(range.from_us),
-        to: seconds(range.to_us),
-        interval_seconds: about.interval_ns.max(shortest.unwrap_or(0)) as f64 * 1e-9,
-        detail_seconds: detail.is_finite().then_some(detail),
-        intervals: heads.len() as u64,
+        measured: MeasuredTime {
+            recording: wanted
+                .name
+                .map_or_else(|| wanted.directory.display().to_string(), str::to_string),
+            host: recording.host().to_string(),
+            from: seconds(range.from_us),
+            to: seconds(range.to_us),
+            interval_seconds: about.interval_ns.max(shortest.unwrap_or(0)) as f64 * 1e-9,
+            detail_seconds: detail.is_finite().then_some(detail),
+            intervals: heads.len() as u64,
+            facts: words::facts(&heads, &rows),
+            ..MeasuredTime::default()
+        },
         statements,
         sessions,
         rankings,
@@ -109,12 +112,10 @@ pub fn read(
         events: annotations::events(&recording, range)?,
         marks: annotations::marks(&recording, range)?,
         gaps: annotations::gaps(&recording, range)?,
-        facts: words::facts(&heads, &rows),
         cost: None,
         settings,
         runs: annotations::runs(&recording, range)?,
         relations,
-        relations_seconds,
         devices: annotations::devices(&recording, range)?,
         problems: recording.problems(),
         whole,
@@ -124,9 +125,7 @@ pub fn read(
 /// What is read separately from the statistics.
 struct Details {
     statements: Option<StatementsTable>,
-    relations: Vec<RelationRow>,
-    /// Recorded time that statements and relations cover, seconds.
-    seconds: f64,
+    relations: RelationTimes,
     sessions: Option<(SessionHistory, SessionTimes)>,
     rankings: Vec<Ranking>,
 }
@@ -140,23 +139,23 @@ fn details(
     let sessions = sessions::sessions(recording, range, heads, columns)?;
     let mut all = Details {
         statements: None,
-        relations: Vec::new(),
-        seconds: 0.0,
+        relations: RelationTimes::default(),
         sessions,
         rankings: Vec::new(),
     };
     let details = recording.details(range)?;
     let Some(range) = Detail::range(&details) else { return Ok(all) };
-    all.seconds = Detail::seconds(&details);
+    let seconds = Detail::seconds(&details);
     let statements = recording.statements(range)?;
     all.statements =
         statements.map(|reading| StatementsTable::between(None, &std::sync::Arc::new(reading)));
     if let Some(statements) = &mut all.statements {
-        statements.interval_seconds = Some(all.seconds);
+        statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
         all.rankings.extend(rankings::statements(recording, statements, &details)?);
     }
-    all.relations = recording.relations(range)?.unwrap_or_default();
+    all.relations =
+        RelationTimes { rows: recording.relations(range)?.unwrap_or_default(), seconds };
     Ok(all)
 }
 

@@ -14,8 +14,6 @@ pub use offsets::*;
 pub const LIVE_END: usize = header::REFUSAL_LOGGED;
 /// Operations that are counted for each relation.
 pub const RELATION_OPERATIONS: usize = relation_operation::OPERATIONS as usize;
-/// Bytes of a histogram.
-pub const HIST_SIZE: usize = HIST_BUCKETS * 8;
 /// Bytes of an octave.
 pub const OCTAVE_SIZE: usize = OCTAVE * 8;
 /// Bytes of one octave of each statistic of a chunk.

@@ -77,8 +77,8 @@ impl FileKey {
 
 impl Segment {
     /// The key with the name of its application.
-    pub(crate) fn statement_key(&self, it: FileKey) -> Result<StatementKey, Error> {
-        let FileKey { id, database_id, user_id, toplevel, application } = it;
+    pub(crate) fn statement_key(&self, key: FileKey) -> Result<StatementKey, Error> {
+        let FileKey { id, database_id, user_id, toplevel, application } = key;
         let application = self.application(application)?;
         Ok(StatementKey { id, database_id, user_id, toplevel, application })
     }

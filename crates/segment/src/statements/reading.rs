@@ -265,10 +265,11 @@ impl Segment {
             statements.push(self.statement(key, found, text, second)?);
         }
         let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
-        let latest =
-            current.iter().map(|it| Ok(((it.slot, it.generation), self.statement_key(it.latest)?)));
+        let latest = current
+            .iter()
+            .map(|entry| Ok(((entry.slot, entry.generation), self.statement_key(entry.latest)?)));
         let latest = latest.collect::<Result<HashMap<_, _>, Error>>()?;
-        let working = current.into_iter().filter_map(|it| it.working);
+        let working = current.into_iter().filter_map(|entry| entry.working);
         let in_flight = working.map(|working| self.in_flight(working, second));
         let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(StatementsReading {

@@ -166,7 +166,8 @@ fn stacks_of_code_without_frame_pointers_are_whole() {
             });
             profile
         };
-        let is_stripped = |it: &[String]| it.iter().any(|name| name.starts_with("stripped.so+0x"));
+        let is_stripped =
+            |stack: &[String]| stack.iter().any(|name| name.starts_with("stripped.so+0x"));
         let found = sampled("auto", &|profile| {
             let named = profile.stacks("/* named */", &FILES);
             let stripped = profile.stacks("/* stripped */", &["stripped.so", "postgres"]);
@@ -187,7 +188,7 @@ fn stacks_of_code_without_frame_pointers_are_whole() {
         assert_eq!(by_pointer.0["quality"]["unwound_stacks"], 0);
         // A stripped library: exported functions have names, others an address, and the file is reported.
         let stacks = found.stacks("/* stripped */", &["stripped.so", "postgres"]);
-        let exported = |it: &[String]| leads(it, &["burn_sort", "PostgresMain", "main"]);
+        let exported = |stack: &[String]| leads(stack, &["burn_sort", "PostgresMain", "main"]);
         assert!(sum(&stacks, |stack| is_stripped(stack) && exported(stack)) > 0.0, "{stacks:?}");
         let files = found.0["quality"]["stripped"].to_string();
         assert!(files.contains("/stripped.so") && !files.contains("/named.so"), "{files}");

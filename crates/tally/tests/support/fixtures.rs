@@ -205,7 +205,8 @@ pub fn record(
 fn journals(recording: &Path, about: &About) -> Vec<PathBuf> {
     let journals = recording.join(format!("journal/host={}", about.host));
     let logs = |entry: std::io::Result<std::fs::DirEntry>| {
-        Some(entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "log"))
+        Some(entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
     };
     std::fs::read_dir(journals).unwrap().filter_map(logs).collect()
 }

@@ -6,7 +6,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
 use super::styled;
-use crate::screen::{Play, Screen, PANES};
+use crate::screen::{Play, Screen};
+use crate::views::PANES;
 use crate::{moment, trend};
 use terminal::Tab;
 use view::blocking::Forest;
@@ -125,14 +126,10 @@ fn history(screen: &Screen, width: usize) -> String {
     )
 }
 
-/// Shorter names of the panes, which fit into 80 columns.
-const SHORT: [&str; PANES.len()] =
-    ["Diag", "Ledger", "Waits", "Cmds", "Sess", "LWLocks", "Locks", "Funcs", "Stmts", "IO"];
-
 /// The names of the panes, and the current filter and order.
 pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
-    let names = PANES.iter().zip(SHORT).enumerate();
-    let all: Vec<Tab> = names.map(|(key, (&(name, _), short))| Tab { key, name, short }).collect();
+    let all = PANES.iter().enumerate().map(|(key, &(name, short, _))| Tab { key, name, short });
+    let all: Vec<Tab> = all.collect();
     let style = if which_interval(screen).is_none() { Style::new() } else { loud(screen) };
     let state = state(screen);
     let (line, ranges) =

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 
-use super::{Ask, Mode, Screen, PANES};
+use super::{Ask, Mode, Screen};
 use crate::args::SPEEDS;
 use crate::help::HELP;
 use crate::orders;
 use crate::saved::INTERVALS;
+use crate::views::PANES;
 use crate::View;
 use crate::{moment, mouse};
 use terminal::{action, Action};

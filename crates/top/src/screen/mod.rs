@@ -22,7 +22,7 @@ use super::args::INTERVAL;
 use super::history::{History, STATEMENTS};
 use super::mouse::Spots;
 use super::saved::Saved;
-use super::views;
+use super::views::{self, PANES};
 use crate::{TopArgs, View};
 use live::follower::Step;
 use terminal::Look;
@@ -35,20 +35,6 @@ use view::Reading;
 pub use crate::orders::of_heading;
 pub use ask::Request;
 pub use ask::{Ask, Mode};
-
-/// The panes, in order; the key of each is its digit.
-pub const PANES: [(&str, View); 10] = [
-    ("Diagnoses", View::Diagnoses),
-    ("Ledger", View::Ledger),
-    ("Waits", View::Waits),
-    ("Commands", View::Commands),
-    ("Sessions", View::Sessions),
-    ("LWLocks", View::Lwlocks),
-    ("Locks", View::Locks),
-    ("Functions", View::Functions),
-    ("Statements", View::Statements),
-    ("IO", View::Io),
-];
 
 /// The state of a replay.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,7 +115,7 @@ impl Screen {
         Screen {
             history: History::default(),
             play: None,
-            pane: PANES.iter().position(|p| p.1 == view).unwrap_or(0),
+            pane: PANES.iter().position(|pane| pane.2 == view).unwrap_or(0),
             wish: RowOptions { sort, reverse, idle: args.idle || saved.idle, ..wish },
             cursor: 0,
             top: 0,
@@ -189,7 +175,7 @@ impl Screen {
 
     /// The current pane.
     pub fn view(&self) -> View {
-        PANES[self.pane].1
+        PANES[self.pane].2
     }
 
     /// The diagnoses of the shown interval.

@@ -85,7 +85,7 @@ fn on_eighty_by_twenty_four_the_head_has_four_lines_and_the_panes_have_names() {
     reading.interval.kernel.unexplained_share = 0.05;
     screen.step(Step::Interval(Box::new(reading)));
     let seen = drawn(&mut screen, 80, 24);
-    assert!(seen.contains("unexplained 5.0 ±0.4 %"), "{seen}");
+    assert!(seen.contains("unexplained 5.0 % ± 0.4"), "{seen}");
 }
 
 #[test]

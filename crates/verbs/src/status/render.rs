@@ -289,12 +289,12 @@ fn witness<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Er
         return sheet.line("unexplained", "nothing to explain: all sessions are idle");
     }
     let text = format!(
-        "{:.2} % of {:.2} s busy time, {} samples, ±{:.2} %; cpu account {:.2} s, kernel {:.2} s \
+        "{:.2} % ± {:.2} of {:.2} s busy time, {} samples; cpu account {:.2} s, kernel {:.2} s \
          on CPU and {:.2} s in the run queue",
         100.0 * witness.unexplained_share,
+        100.0 * witness.unexplained_error,
         status.busy_seconds,
         witness.samples,
-        100.0 * witness.unexplained_error,
         witness.cpu_account_seconds,
         witness.on_cpu_seconds,
         witness.run_queue_seconds

@@ -36,8 +36,8 @@ pub struct Document {
     /// Other pages of the same server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<Link>,
-    /// What was measured.
-    pub measured: Measured,
+    /// The time that was measured, and where.
+    pub measured: MeasuredTime,
     /// Sums over the whole time.
     pub totals: Totals,
     /// The server's load, one line for each aspect; empty in a comparison. If present, a page starts with it, and
@@ -109,9 +109,9 @@ pub struct Link {
     pub url: String,
 }
 
-/// What was measured.
+/// The time that was measured, and where.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Measured {
+pub struct MeasuredTime {
     /// The recording's directory.
     pub recording: String,
     /// The host that was recorded.

@@ -37,17 +37,20 @@ pub struct CurrentRow {
 }
 
 impl CurrentRow {
-    pub(super) fn from_in_flight(it: &InFlight, source: &segment::StatementsReading) -> CurrentRow {
-        let activities = ActivityRow::all(it.split(source.directory()));
-        let known = source.get(&it.key).and_then(|known| known.text.as_ref());
-        let text = it.message.as_ref().map(|message| &message.text).or(known);
+    pub(super) fn from_in_flight(
+        in_flight: &InFlight,
+        source: &segment::StatementsReading,
+    ) -> CurrentRow {
+        let activities = ActivityRow::all(in_flight.split(source.directory()));
+        let known = source.get(&in_flight.key).and_then(|known| known.text.as_ref());
+        let text = in_flight.message.as_ref().map(|message| &message.text).or(known);
         CurrentRow {
-            pid: it.pid,
-            slot: it.slot,
-            generation: it.generation,
-            queryid: it.key.is_identified().then(|| it.key.query_id()),
+            pid: in_flight.pid,
+            slot: in_flight.slot,
+            generation: in_flight.generation,
+            queryid: in_flight.key.is_identified().then(|| in_flight.key.query_id()),
             query: text.map(|text| text.shown.clone()),
-            seconds: it.age_seconds,
+            seconds: in_flight.age_seconds,
             split: Split::from_activities(&activities),
             activities,
         }

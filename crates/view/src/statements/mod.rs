@@ -68,7 +68,7 @@ fn of_sessions(
         let calls = now.checked_sub(before).unwrap_or(now);
         SessionCalls { slot, key: *key, calls }
     };
-    later.of_slots().map(calls).filter(|it| it.calls > 0).collect()
+    later.of_slots().map(calls).filter(|calls| calls.calls > 0).collect()
 }
 
 impl StatementsTable {

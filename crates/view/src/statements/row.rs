@@ -99,14 +99,14 @@ pub struct Moments {
 }
 
 impl From<segment::statements::Moments> for Moments {
-    fn from(it: segment::statements::Moments) -> Self {
+    fn from(moments: segment::statements::Moments) -> Self {
         Self {
-            count: it.count,
-            seconds: it.seconds,
-            mean_seconds: it.mean,
-            stddev_seconds: it.stddev,
-            min_seconds: it.min,
-            max_seconds: it.max,
+            count: moments.count,
+            seconds: moments.seconds,
+            mean_seconds: moments.mean,
+            stddev_seconds: moments.stddev,
+            min_seconds: moments.min,
+            max_seconds: moments.max,
         }
     }
 }

@@ -65,7 +65,7 @@ pub enum Cell {
     /// A figure that is already rounded for people.
     #[serde(serialize_with = "only_exact")]
     Rounded {
-        /// The text for people: "12.3 ±0.4".
+        /// The text for people: "12.3 ± 0.4".
         text: Arc<str>,
         /// Its exact value; `None` if unknown.
         exact: Option<f64>,

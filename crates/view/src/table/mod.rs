@@ -21,7 +21,7 @@ mod tests {
     #[test]
     fn csv_quotes_what_needs_it() {
         let mut table = Table::with_headings(&["a, b", "c", "d"], 1..3);
-        let text = "1.2 ±0.1".into();
+        let text = "1.2 ± 0.1".into();
         let rounded = Cell::Rounded { text, exact: Some(1.2345), tone: Tone::Good };
         table.push(Tone::Plain, vec!["say \"x\"".into(), 1.into(), rounded]);
         assert_eq!(table.csv(), "\"a, b\",c,d\n\"say \"\"x\"\"\",1,1.2345\n");

@@ -36,25 +36,17 @@ impl StorageResults {
         folder: &Path,
     ) -> Result<Self, Error> {
         let measured = arms(study);
-        let left_out = |name: &str| {
-            kept.left_out.iter().find(|(known, _)| known == name).map(|(_, why)| why.clone())
-        };
         let base = measured.first().map(|arm| arm.name.clone()).unwrap_or_default();
         let arm_rows: Vec<ArmRow> = measured
             .iter()
-            .map(|arm| ArmRow {
-                name: arm.name.clone(),
-                title: arm.title.clone(),
-                again: arm.name == crate::storage::file::AGAIN,
-                left_out: left_out(&arm.name),
+            .map(|arm| {
+                let again = arm.name == crate::storage::file::AGAIN;
+                ArmRow::new(&arm.name, &arm.title, again, kept)
             })
             .collect();
         let cells: Vec<CellRow> = courses.iter().map(cell).collect();
         let mut answer = Self {
-            name: study.name.clone(),
-            title: study.title.clone(),
-            question: study.question.trim().into(),
-            source: study.source.clone(),
+            heading: study.heading(),
             run: kept.clone(),
             seconds: study.length.0.as_secs_f64(),
             cells_planned: measured.len() * study.repeats,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The results of a study, as in results.json.
 
-use crate::engine::experiment::ArmRow;
+use crate::engine::experiment::{ArmRow, StudyHeading};
 use crate::engine::journal::RunRecord;
 use crate::storage::answer::impact::Impact;
 use crate::storage::answer::steadiness::Loss;
@@ -110,14 +110,9 @@ pub struct VictimComparison {
 /// The answer to a study.
 #[derive(Debug, Clone, Serialize)]
 pub struct StorageResults {
-    /// Name of the study.
-    pub name: String,
-    /// Its title, one line.
-    pub title: String,
-    /// The question it answers.
-    pub question: String,
-    /// The original study, if it repeats one.
-    pub source: Option<String>,
+    /// What the study is about.
+    #[serde(flatten)]
+    pub heading: StudyHeading,
     /// How and where it ran.
     #[serde(flatten)]
     pub run: RunRecord,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The answer in words.
 
+use view::measured::Measured;
 use view::units;
 
 use super::{CellRow, Slowdown, StorageResults, WaitRow};
@@ -27,14 +28,13 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
         }
     }
     for impact in answer.impacts.iter().filter(|impact| impact.of == "rate" || impact.resolved) {
-        let half = impact.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
+        let change = Measured::new(impact.percent, impact.half_width).change(1);
         let what = if impact.of == "rate" { "rate" } else { "mean response time" };
         let verdict = if impact.resolved { "" } else { " (inconclusive)" };
         all.push(format!(
-            "{}: while {} ran, the {what} of the background load changed by {:+.1} %{half}{verdict}.",
+            "{}: while {} ran, the {what} of the background load changed by {change}{verdict}.",
             answer.arm_title(&impact.arm),
-            impact.victim,
-            impact.percent
+            impact.victim
         ));
     }
     for arm in &answer.arms {
@@ -55,11 +55,11 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
     for comparison in &answer.comparisons {
         let title = answer.arm_title(&comparison.arm);
         let base = answer.arms.first().map_or("", |arm| arm.title.as_str());
-        let half = comparison.half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
+        let change = Measured::new(comparison.percent, comparison.half_width).change(1);
         let verdict = if comparison.resolved { "" } else { " (inconclusive)" };
         all.push(format!(
-            "{title}: the time of {} changes by {:+.1} %{half} compared with {base}{verdict}.",
-            comparison.victim, comparison.percent
+            "{title}: the time of {} changes by {change} compared with {base}{verdict}.",
+            comparison.victim
         ));
     }
     all
@@ -67,10 +67,10 @@ pub fn sentences(answer: &StorageResults) -> Vec<String> {
 
 fn lost(title: &str, cell: &CellRow) -> Option<String> {
     let lost = cell.lost.as_ref()?;
-    let half = lost.rate_half_width.map_or(String::new(), |half| format!(" ±{half:.1}"));
+    let change = Measured::new(lost.rate_percent, lost.rate_half_width).change(1);
     let rate = format!(
-        "the rate went from {:.0} to {:.0}/s ({:+.1} %{half})",
-        lost.rate_before, lost.rate_after, lost.rate_percent
+        "the rate went from {:.0} to {:.0}/s ({change})",
+        lost.rate_before, lost.rate_after
     );
     let cause = lost.cause.as_ref().map_or(String::new(), |why| format!("; {why}"));
     Some(format!(

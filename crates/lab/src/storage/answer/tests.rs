@@ -139,8 +139,7 @@ fn figures_of_a_cell_are_weighted_by_time_or_by_operations() {
 
 #[test]
 fn the_table_and_the_sentences_say_what_the_answer_has() {
-    let (server, version) = ("fio".to_string(), "1".to_string());
-    let head = RunHead { quick: false, directories: Vec::new(), seconds: None, server, version };
+    let head = RunHead::new(false, "fio".into());
     let kept = RunRecord {
         head,
         host: live::host::Watch::start().host(""),

@@ -12,7 +12,14 @@ pub use model::{
 };
 pub use size::Size;
 
+use crate::engine::experiment::StudyHeading;
+
 impl StorageStudy {
+    /// What it is about.
+    pub fn heading(&self) -> StudyHeading {
+        StudyHeading::new(&self.name, &self.title, &self.question, self.source.as_deref())
+    }
+
     /// Parses and checks a study file. The error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let study: Self = toml::from_str(text).map_err(|error| error.to_string())?;

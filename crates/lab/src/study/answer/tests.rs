@@ -159,13 +159,7 @@ fn a_change_is_that_of_its_logs_and_has_to_exceed_the_control() {
 #[test]
 fn an_arm_in_percent_is_of_the_base() {
     let (plan, cells, _) = compared(|_| 0.5f64.ln(), |_| 0.0);
-    let head = crate::engine::journal::RunHead {
-        quick: false,
-        directories: Vec::new(),
-        seconds: None,
-        server: String::new(),
-        version: String::new(),
-    };
+    let head = crate::engine::journal::RunHead::new(false, String::new());
     let host = live::host::Watch::start().host("tsc");
     let mut answer = StudyResults::compute(
         &plan,

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::experiment::StudyHeading;
+
 pub use crate::engine::time::Time;
 pub use read::{Better, From, MeasuredProcesses, Per, Read, ReadSource, Take, When};
 pub use show::{Chart, ChartKind, Fit, FitKind, Listing, Rows, Show, Table};
@@ -336,6 +338,11 @@ pub struct Compare {
 }
 
 impl Study {
+    /// What it is about.
+    pub fn heading(&self) -> StudyHeading {
+        StudyHeading::new(&self.name, &self.title, &self.question, self.source.as_deref())
+    }
+
     /// Parses and checks a study file. The error names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let study: Self = toml::from_str(text).map_err(|error| error.to_string())?;
