@@ -138,7 +138,7 @@ fn alarms(
         });
     }
     let change = compare(&total);
-    rows.totals.push(Total { per: Per::Commit, change, a_per_second: 1.0, b_per_second: 1.0 });
+    rows.totals.push(Total::new(Per::Commit, change));
     rows.judge();
     let verdicts = rows.accounts.iter().map(|row| row.change.verdict);
     verdicts

@@ -138,15 +138,24 @@ impl Pair<'_> {
         };
         let rate =
             |side: &ComparedSide| number(side, per).iter().sum::<f64>() / side.seconds().max(1e-9);
+        let change = change(
+            &[sum(self.a), sum(self.b)],
+            &[number(self.a, per), number(self.b, per)],
+            &self.lengths(),
+        )?;
+        let waiting = |side: &ComparedSide| {
+            let cpu = |key: &Key| matches!(key, Key::Row(What::Account { activity, .. }) if &**activity == "cpu");
+            let accounts = side.lines.iter().filter(|(key, _)| cpu(key)).flat_map(|(_, line)| line);
+            let cpu_ns: u64 = accounts.map(|amount| amount.total).sum();
+            let sessions = cpu_ns as f64 * 1e-9 / side.seconds().max(1e-9);
+            Some((sessions - side.processors?.sessions).max(0.0) / rate(side).max(1e-9))
+        };
         Some(Total {
-            per,
-            change: change(
-                &[sum(self.a), sum(self.b)],
-                &[number(self.a, per), number(self.b, per)],
-                &self.lengths(),
-            )?,
             a_per_second: rate(self.a),
             b_per_second: rate(self.b),
+            a_waiting_seconds: waiting(self.a),
+            b_waiting_seconds: waiting(self.b),
+            ..Total::new(per, change)
         })
     }
 
@@ -410,7 +419,7 @@ mod tests {
     fn changes_come_first_the_largest_before_others_and_have_their_share() {
         let total = |p| {
             let change = row(4.0, 6.0, Some(p)).change;
-            Total { per: Per::Command, change, a_per_second: 1.0, b_per_second: 1.0 }
+            Total::new(Per::Command, change)
         };
         let mut rows = Rows { totals: vec![total(0.004)], ..Rows::default() };
         rows.accounts = vec![

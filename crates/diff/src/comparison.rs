@@ -135,6 +135,34 @@ pub struct Total {
     pub a_per_second: f64,
     /// Units per second in B.
     pub b_per_second: f64,
+    /// The part of the time in A that was spent waiting for a CPU: the accounts of CPU time beyond the kernel's time on a CPU;
+    /// `None` if the kernel's was not recorded.
+    pub a_waiting_seconds: Option<f64>,
+    /// The same in B.
+    pub b_waiting_seconds: Option<f64>,
+}
+
+impl Total {
+    /// A total without rates.
+    pub fn new(per: Per, change: Change) -> Total {
+        Total {
+            per,
+            change,
+            a_per_second: 0.0,
+            b_per_second: 0.0,
+            a_waiting_seconds: None,
+            b_waiting_seconds: None,
+        }
+    }
+
+    /// Whether the time changed because sessions waited longer, or shorter, for a CPU.
+    pub fn waiting_explains(&self) -> bool {
+        /// What is left may be due to caches that others use, too.
+        const MOST: f64 = 0.8;
+        let waiting = self.a_waiting_seconds.zip(self.b_waiting_seconds).map(|(a, b)| b - a);
+        let explains = |waiting: f64| waiting / self.change.change_seconds >= MOST;
+        self.change.verdict.is_real() && waiting.is_some_and(explains)
+    }
 }
 
 /// A change; times are seconds per unit.

@@ -44,7 +44,7 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
     found.extend(one_sided(it).map(|text| note("statements", text)));
     found.extend(other_work(it).map(|text| warning("totals", text)));
     let processors = it.a.processors.zip(it.b.processors);
-    let busy = processors.and_then(|(a, b)| machine::finding(&a, &b));
+    let busy = processors.and_then(|(a, b)| machine::finding(&a, &b, it.rows.totals.first()));
     found.extend(busy.map(|text| warning("totals", text)));
     for side in [&it.a, &it.b] {
         if side.blocks < FEWEST {
@@ -380,12 +380,7 @@ mod tests {
                 verdict,
                 ..Change::default()
             };
-            super::change(&Total {
-                per: Per::Command,
-                change,
-                a_per_second: 1.0,
-                b_per_second: 1.0,
-            })
+            super::change(&Total::new(Per::Command, change))
         };
         assert_eq!(
             of(Some(14.5e-6), ChangeVerdict::Noise),
