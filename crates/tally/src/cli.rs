@@ -46,7 +46,7 @@ web pages, metrics, traces, profiles, studies and comparisons.";
 const TARGET_HELP: &str = "\
 TARGET is the path of a segment (/dev/shm/pg_tally.*), a server's data directory, or a connection \
 string or URI. The flags -h, -p, -U and -d, the PG* environment variables, service files and password \
-files work as in psql. You can omit TARGET if exactly one server with pg_tally runs on this machine. \
+files work as in psql. Without TARGET, tally takes the server that psql would connect to, or else the only one on this machine. \
 A server on another machine is read through the connection: exactly, if the database has the extension; \
 otherwise top, doctor, blocking, statements and record sample it (docs/any-server.md).
 
