@@ -102,3 +102,6 @@ COMMENT ON VIEW tally.statement_activities IS
     'time by statement, phase and activity; queryid 0: time attributed to no statement';
 
 GRANT SELECT ON tally.statements, tally.plans, tally.statement_activities TO PUBLIC;
+
+COMMENT ON FUNCTION tally.relation_rows() IS
+    'operations on the files of each relation''s forks, by number; the row without numbers is the sum of forks without an entry of their own';

@@ -320,7 +320,7 @@ CREATE FUNCTION tally.relation_rows(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_relations'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2000;
 COMMENT ON FUNCTION tally.relation_rows() IS
-    'operations on the files of each relation''s forks, by number; the row without numbers has those without a free entry';
+    'operations on the files of each relation''s forks, by number; the row without numbers is the sum of forks without an entry of their own';
 
 /* Only names of relations in this database, and of shared relations, can be looked up here. */
 CREATE VIEW tally.relations AS

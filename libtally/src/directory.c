@@ -73,7 +73,7 @@ complete(tally_dir_entry *entry, tally_account_class class)
 		__atomic_store_n(&entry->account_class, (uint8_t) class, __ATOMIC_RELAXED);
 }
 
-/* Has it that name? It is published. */
+/* Does it have that name? It is published. */
 static bool
 is_named(const tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind kind)
 {

@@ -197,7 +197,7 @@ has_torn(const remote_reading *r, uint32 number, const tally_set *set)
 	return false;
 }
 
-/* Has the reader what the set and its entries are now? */
+/* Does the reader already have the present state of the set and its entries? */
 static bool
 is_known(const remote_reading *r, uint32 number, const tally_set *set, const tally_set *known)
 {

@@ -414,7 +414,7 @@ SQL_FUNCTION(pg_tally_statements)
 	return (Datum) 0;
 }
 
-/* Has the function's definition, perhaps an earlier one, another column? */
+/* Does the function's definition, perhaps an earlier one, have another column? */
 static bool
 has_column(const row_set *rows)
 {

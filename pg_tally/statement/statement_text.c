@@ -29,7 +29,7 @@ const Node	statement_text_unknown = {T_Invalid};
 
 /* ---------------------------------------------------------------- the kind of statement */
 
-/* Has the code SQL's tokens? Nothing is known about other languages. */
+/* Does the code consist of SQL's tokens? Nothing is known about other languages. */
 static bool
 is_sql_language(const List *options)
 {

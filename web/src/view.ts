@@ -112,7 +112,7 @@ export class View {
         this.zoom(middle - half, middle + half);
     }
 
-    /** The recording has grown. A view of all, or of the end, remains one. */
+    /** The recording has grown. If the view shows everything, or the end, it continues to do so. */
     grow(all: Range): void {
         const { shown, zoomed, all: before } = this;
         this.all = all;

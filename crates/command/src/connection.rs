@@ -18,7 +18,7 @@ pub struct ConnectionFlags {
     /// Database server host or socket directory [default: PGHOST, else the local socket]
     #[arg(short = 'h', long, help_heading = HEADING, value_name = "HOST")]
     pub host: Option<String>,
-    /// Database server port [default: PGPORT, else 5432]
+    /// Database server port [default: PGPORT, else 5432, else the only server's]
     #[arg(short = 'p', long, help_heading = HEADING, value_name = "PORT")]
     pub port: Option<String>,
     /// Role to connect as [default: PGUSER, else the operating system user]

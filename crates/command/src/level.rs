@@ -6,7 +6,7 @@ use clap::ValueEnum;
 /// The measuring level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Level {
-    /// Nothing; a probe costs one load and one branch
+    /// Nothing; client messages are still counted, and their phase followed
     Off,
     /// The ledger: phases, waits, commands, statements, files
     Waits,

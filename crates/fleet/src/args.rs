@@ -19,11 +19,12 @@ The recordings are in a directory or bucket, as ROOT/v1/TABLE/cluster=C/host=H/d
 Examples:
   tally fleet queries
   tally fleet ask load --engine duckdb --root /srv/fleet --since -1h
-  tally fleet ask regressions --engine duckdb --root /srv/fleet --against -2h..-1h
+  tally fleet ask regressions --engine duckdb --root /srv/fleet \\
+    --against -2h..-1h
   tally fleet schema --engine clickhouse --root s3://bucket/fleet |
     clickhouse client --multiquery
-  tally fleet schema --engine clickhouse --root s3://bucket/fleet --tables minute |
-    clickhouse client --multiquery
+  tally fleet schema --engine clickhouse --root s3://bucket/fleet \\
+    --tables minute | clickhouse client --multiquery
   tally fleet refresh --root s3://bucket/fleet --tables minute --since -2d |
     clickhouse client --multiquery
   tally fleet ask p99 --engine http://clickhouse:8123

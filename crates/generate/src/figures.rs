@@ -162,7 +162,7 @@ impl Figures {
             }
             if figure.found.is_empty() || figure.goal.is_some() != figure.met.is_some() {
                 return Err(format!(
-                    "{name}: needs what was found, and with a goal whether it is met"
+                    "{name}: `found` is required, and with a `goal`, `met` is, too"
                 ));
             }
         }

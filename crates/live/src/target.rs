@@ -146,7 +146,7 @@ fn loads_library(client: &mut pq::Client) -> Result<bool, Error> {
 /// The error of a server, or of a machine, that has no pg_tally.
 fn not_enabled(what: &str) -> Error {
     Error::Failed(format!(
-        "{what}; `tally enable` enables it, `tally demo` shows it on a server of its own"
+        "{what}; run `tally enable`, or try `tally demo`, which starts a scratch server"
     ))
 }
 
@@ -211,7 +211,7 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
     match running.as_slice() {
         [(_, place, ..)] => Ok(place.clone()),
         [] if unreadable.is_empty() => Err(not_enabled(&format!(
-            "no server with pg_tally runs on this machine ({folder} holds no segment of a running one)"
+            "no server with pg_tally runs on this machine ({folder} has no segment of a running server)"
         ))),
         [] => Err(Error::Failed(format!(
             "could not read any segment in {folder}:{}",

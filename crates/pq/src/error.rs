@@ -16,6 +16,16 @@ pub struct Error {
     hint: Option<String>,
 }
 
+/// libpq's message, whose lines are sentences without a full stop or questions, on one line.
+fn in_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.fold(String::new(), |all, line| match all.chars().last() {
+        None => line.to_string(),
+        Some('.' | '?' | '!' | ':' | ';' | ',') => all + " " + line,
+        Some(_) => all + ". " + line,
+    })
+}
+
 impl Error {
     pub(crate) fn local(message: impl Into<String>) -> Error {
         Error { message: message.into(), sqlstate: None, detail: None, hint: None }
@@ -25,9 +35,8 @@ impl Error {
     pub(crate) fn of_connection(connection: *const ffi::Connection) -> Error {
         // SAFETY: the caller's connection is open or null; libpq has a message for both.
         let text = unsafe { text(ffi::PQerrorMessage(connection)) }.unwrap_or_default();
-        let lines: Vec<&str> =
-            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        Error::local(if lines.is_empty() { "out of memory".into() } else { lines.join(" ") })
+        let line = in_one_line(&text);
+        Error::local(if line.is_empty() { "out of memory".into() } else { line })
     }
 
     pub(crate) fn of_outcome(
@@ -97,4 +106,20 @@ impl From<Error> for ::error::Error {
 pub(crate) unsafe fn text(text: *const c_char) -> Option<String> {
     // SAFETY: the caller guarantees this.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_one_line;
+
+    #[test]
+    fn a_message_of_several_lines_becomes_sentences() {
+        let text = "connection to server at \"db\", port 1 failed: Connection refused\n\tIs the server running on that host?\n";
+        assert_eq!(
+            in_one_line(text),
+            "connection to server at \"db\", port 1 failed: Connection refused. Is the server running on that host?"
+        );
+        assert_eq!(in_one_line("a\nb?\nc"), "a. b? c");
+        assert_eq!(in_one_line(" \n"), "");
+    }
 }

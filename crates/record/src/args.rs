@@ -72,7 +72,7 @@ pub struct RecordArgs {
     /// Print a summary as JSON at the end (docs/reference-json.md)
     #[arg(long, conflicts_with = "command")]
     pub json: bool,
-    /// Record while this command runs, including its output, and exit with its status
+    /// Record while this command runs, save its output with the recording, and exit with its status
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
 }

@@ -10,7 +10,7 @@ pub(crate) const LEVEL: u32 = 0xF;
 /// What the writers of a segment measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Nothing: a probe is one load and one branch.
+    /// Nothing: most probes are one load and one branch; messages are still counted, and their phase followed.
     Off,
     /// The ledger and the commands, which cost only at blocking calls and messages.
     Waits,

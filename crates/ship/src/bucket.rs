@@ -84,6 +84,9 @@ fn is_azure(url: &Url) -> bool {
 }
 
 fn parse(text: &str) -> Result<Url, Error> {
+    if !text.contains("://") {
+        return Err(Error::Address { shown: "bucket".into(), reason: "not a URL".into() });
+    }
     let url = Url::parse(text).map_err(|error| {
         // Text that cannot be parsed may still contain a password.
         let scheme = text.split("://").next().unwrap_or_default();

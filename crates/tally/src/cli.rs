@@ -46,30 +46,31 @@ web pages, metrics, traces, profiles, studies and comparisons.";
 const TARGET_HELP: &str = "\
 TARGET is the path of a segment (/dev/shm/pg_tally.*), a server's data directory, or a connection \
 string or URI. The flags -h, -p, -U and -d, the PG* environment variables, service files and password \
-files work as in psql. You can omit TARGET if exactly one server with pg_tally runs on this machine. \
-A server on another machine is read through the connection; the extension must exist in that database.
+files work as in psql. Without TARGET, tally takes the server that psql would connect to, or else the only one on this machine. \
+A server on another machine is read through the connection: exactly, if the database has the extension; \
+otherwise top, doctor, blocking, statements and record sample it (docs/any-server.md).
 
 Exit status: 0 success, 1 failure, 2 usage error.
 
 Examples:
   tally demo                              try the live view on a scratch server
-  tally enable --mode session             enable pg_tally on a server, without a restart
+  tally enable --mode session             enable pg_tally without a restart
   tally top                               show the server's activity live
-  tally statements                        list the statements that take the most time
-  tally blocking                          show who waits for whom, and what the blocker did
+  tally statements                        list the statements with the most time
+  tally blocking                          show who waits for whom, and why
   tally events --follow                   print notable events as they happen
   tally level locks --for 60s             measure every lock for a minute
   tally record -o run1 -- pgbench -T 60   record while a command runs
-  tally report DIR -o report.html         write a recording's report as one HTML page
-  tally profile -o flames.html            show where CPU time goes and what sessions wait for
-  tally serve                             serve a live page, and metrics for Prometheus
+  tally report DIR -o report.html         write the report as one HTML page
+  tally profile -o flames.html            show where the CPU time goes
+  tally serve                             serve a live page and metrics
   tally diff A B                          compare two recordings
   tally fleet queries                     list the queries about many servers
   tally cost                              measure the overhead of pgtally
-  tally trace PID                         print everything that a session does, in order
-  tally clock                             test whether the machine's clocks are reliable
+  tally trace PID                         print what a session does, in order
+  tally clock                             test the machine's clocks
   tally study run NAME --quick            run a built-in experiment in minutes
-  tally storage run NAME --quick          time a copy or a backup on busy storage";
+  tally storage run NAME --quick          time a copy on busy storage";
 
 /// The verbs.
 #[derive(Debug, Subcommand)]

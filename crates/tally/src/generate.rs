@@ -77,7 +77,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         for line in notes.lines() {
             let format = match line {
                 "" => ".PP",
-                it if it.starts_with(' ') => ".nf",
+                line if line.starts_with(' ') => ".nf",
                 _ => ".fi",
             };
             writeln!(page, "{format}")?;
@@ -141,5 +141,25 @@ mod tests {
                 assert!(said.is_empty(), "{linter:?}: {}", String::from_utf8_lossy(&said));
             }
         }
+    }
+
+    /// Clap wraps a longer line in the middle of a command, and its rest looks like another command.
+    #[test]
+    fn examples_in_help_fit_into_80_columns() {
+        fn add_wide(command: &Command, wide: &mut Vec<String>) {
+            for help in [command.get_after_help(), command.get_after_long_help()] {
+                let text = help.map(ToString::to_string).unwrap_or_default();
+                let examples = text.lines().filter(|line| line.starts_with(' '));
+                wide.extend(
+                    examples.filter(|line| line.chars().count() > 80).map(ToString::to_string),
+                );
+            }
+            for verb in command.get_subcommands() {
+                add_wide(verb, wide);
+            }
+        }
+        let mut wide = Vec::new();
+        add_wide(&crate::cli::Cli::command(), &mut wide);
+        assert_eq!(wide, Vec::<String>::new());
     }
 }

@@ -13,7 +13,7 @@ use view::table::{wrap, Table};
 use view::units::duration;
 use view::Reading;
 
-/// Width of sentences when the output is no terminal.
+/// Width of sentences when the output is not a terminal.
 const DEFAULT_WIDTH: usize = 160;
 
 /// The interval, `width` characters wide; `None`: no terminal, so tables have all columns, as wide as they are.

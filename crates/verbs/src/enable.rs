@@ -30,8 +30,7 @@ pub struct EnableArgs {
     /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Which processes to cover: `session`: new sessions, without a restart; `shared`: all processes, after a
-    /// restart
+    /// Which processes to cover
     #[arg(long, value_enum, default_value_t = Mode::Session)]
     pub mode: Mode,
     /// Measuring level

@@ -106,7 +106,7 @@ pub fn buffered_stdout(color: bool) -> Lines<BufWriter<Stdout>> {
     Lines::coloured(BufWriter::new(process_stdout()), color).wrapped(terminal_width())
 }
 
-/// Width of the terminal, in columns; `None`: standard output is no terminal, or it has no size.
+/// Width of the terminal, in columns; `None`: standard output is not a terminal, or it has no size.
 pub fn terminal_width() -> Option<usize> {
     columns(&process_stdout())
 }
@@ -125,14 +125,30 @@ pub fn process_stdout() -> Stdout {
 /// Writes a message to standard error and ignores errors, because it may be closed. Lines after the first are
 /// indented, so that the contents of a message cannot look like another message.
 pub fn say(text: &str) {
-    say_lines(&format!("tally: {}\n", visible(text).trim_end().replace('\n', "\n  ")));
+    let text = without_error_codes(&visible(text)).trim_end().replace('\n', "\n  ");
+    say_lines(&format!("tally: {text}\n"));
+}
+
+/// The text without the numbers that the standard library appends to the system's messages, as in "Permission denied
+/// (os error 13)".
+fn without_error_codes(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        match part[digits..].strip_prefix(')') {
+            Some(rest) if digits > 0 => kept += rest,
+            _ => kept = kept + " (os error " + part,
+        }
+    }
+    kept
 }
 
 fn process_stderr() -> Stderr {
     io::stderr()
 }
 
-/// Whether standard error shows each line as one: it is no terminal, or wide enough.
+/// Whether standard error shows each line as one: it is not a terminal, or wide enough.
 pub fn fits_stderr(text: &str) -> bool {
     columns(&process_stderr())
         .is_none_or(|width| text.lines().all(|line| shown_length(line) <= width))
@@ -414,6 +430,15 @@ mod tests {
         write(&mut lines);
         lines.flush().unwrap();
         String::from_utf8(std::mem::take(&mut lines.inner)).unwrap()
+    }
+
+    #[test]
+    fn a_message_has_the_systems_words_without_their_number() {
+        let error = io::Error::from_raw_os_error(2).to_string();
+        assert!(error.contains("(os error 2)"), "{error}");
+        let text = format!("a: {error}; b (os error x) (os error )");
+        let words = "a: No such file or directory; b (os error x) (os error )";
+        assert_eq!(without_error_codes(&text), words);
     }
 
     #[test]

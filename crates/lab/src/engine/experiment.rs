@@ -217,8 +217,7 @@ pub fn find<E: Experiment>(name: &str) -> Result<StudyFile, Error> {
         Err(error) => {
             let known: Vec<&str> = E::BUILT_IN.iter().map(|(name, _)| *name).collect();
             Err(Error::Usage(format!(
-                "{name}: no such built-in {} ({}), and no such file ({error})",
-                E::KIND,
+                "{name}: neither a built-in study ({}) nor a study file ({error})",
                 known.join(", ")
             )))
         }

@@ -30,7 +30,7 @@ with waits.
 Examples:
   tally profile
   tally profile --seconds 10 --hertz 999 -o flames.html
-  tally profile --system                     all processes, by image and function
+  tally profile --system              all processes, by image and function
   tally profile -o before.json
   tally profile diff before.json after.json"
 )]

@@ -43,7 +43,7 @@ const FEW: usize = 16;
 const PAGE_ROWS: usize = 1 << 20;
 
 impl Effort {
-    /// The effort that is worthwhile for so many values of this shape.
+    /// The compression effort that pays off for this number of values of this shape.
     pub fn on(self, shape: Shape, rows: usize) -> Effort {
         match shape {
             Shape::Long | Shape::OptLong | Shape::Double | Shape::Bool if rows < FEW => {

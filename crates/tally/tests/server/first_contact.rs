@@ -53,7 +53,7 @@ fn a_server_without_pg_tally_is_told_from_one_that_cannot_be_reached() {
     let text = complaint(status.env("PGDATABASE", "postgres").arg("status"), 1);
     assert!(text.contains(&cluster.data_dir().display().to_string()), "{text}");
     // As where no server is named: live's tests.
-    assert!(text.contains("; `tally enable` enables it, `tally demo` shows it on"), "{text}");
+    assert!(text.contains("; run `tally enable`, or try `tally demo`"), "{text}");
     let text = complaint(tally().arg("status").arg(cluster.data_dir()), 1);
     assert!(text.contains("`tally enable"), "{text}");
     let text = complaint(tally().args(["status", "-h", "/nonexistent", "-p", "5999"]), 1);

@@ -48,7 +48,7 @@ pub struct Checkpoints {
     ended: Option<Ended>,
 }
 
-/// The activity from `then` to `now`, the totals of clients at the start and at `time`.
+/// The clients' activity between two readings of their totals: `then`, at `begin`, and `now`, at `time`.
 fn since(
     (then, begin): (Option<ClientTotals>, Option<f64>),
     now: &ClientTotals,

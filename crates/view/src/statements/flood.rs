@@ -34,7 +34,7 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Of the statements kept, by their texts and how often they ran; `None`: there is space, or they are of many kinds.
+    /// The flood among the kept statements, given their texts and calls; `None`: there is space, or they are of many kinds.
     /// `recorded`: how many these are, where they are not those that are kept but those that were active meanwhile.
     pub(super) fn detect<'s>(
         statements: impl Iterator<Item = (&'s str, u64)>,
