@@ -47,26 +47,27 @@ pub fn lines(interval: &Interval) -> Vec<HeadlineText> {
 }
 
 fn server(interval: &Interval) -> String {
-    let server = server_named(interval, &interval.server.name);
+    let server = server_named(interval, &interval.server.name, &level(interval));
     match interval.sampling {
         None => format!("{server}  clock {}", interval.clock.kind),
         Some(_) => server,
     }
 }
 
-/// Without the packager's version, as in "PostgreSQL 15.20 (Debian 15.20-0+deb12u1)", and the clock.
+/// Without the packager's version, as in "PostgreSQL 15.20 (Debian 15.20-0+deb12u1)", when the level reverts, and the clock.
 fn server_in_short(interval: &Interval) -> String {
     let name = &interval.server.name;
-    server_named(interval, name.split_once(" (").map_or(&**name, |(name, _)| name))
+    let name = name.split_once(" (").map_or(&**name, |(name, _)| name);
+    server_named(interval, name, &interval.level.to_string())
 }
 
-fn server_named(interval: &Interval, name: &str) -> String {
+fn server_named(interval: &Interval, name: &str, level: &str) -> String {
     let server = &interval.server;
     let port = server.port.map_or(String::new(), |port| format!(", port {port}"));
     let up = duration((interval.time - server.created).max(0.0).round());
     let text = format!("{name}  {}{port}  up {up}", server.host);
     match interval.sampling {
-        None => format!("{text}  level {}", level(interval)),
+        None => format!("{text}  level {level}"),
         // Only pg_tally has levels.
         Some(_) => text,
     }
@@ -293,7 +294,7 @@ mod tests {
         };
         let lines = short(&interval);
         let server = "PostgreSQL 15.20  /srv/postgresql/15/main, port 5432  up 26.1 h";
-        assert_eq!(lines[0], format!("{server}  level locks (for 42 s, then waits)"));
+        assert_eq!(lines[0], format!("{server}  level locks"));
         let kernel = "kernel: on CPU 0.45 + run queue 0.05";
         assert_eq!(lines[3], format!("cpu 0.48 s/s  {kernel}  unexplained 0.2 ±0.4 %"));
         interval.kernel.of_seconds = Some(10.0);
