@@ -40,9 +40,21 @@ pub fn of_io(view: View) -> bool {
     matches!(view, View::Diagnoses | View::Io | View::All)
 }
 
+/// Why a view is empty if the server is sampled.
+const NOT_SAMPLED: &str =
+    "not known from samples: this needs pg_tally on the server (docs/any-server.md)";
+
 /// The page of a view that has several tables.
 pub fn page(view: View, reading: &Reading, wish: &RowOptions) -> Option<Vec<Section>> {
-    (view == View::Io).then(|| io::page(&reading.interval, reading.io.as_ref(), wish))
+    let storage = || match reading.interval.sampling {
+        None => io::page(&reading.interval, reading.io.as_ref(), wish),
+        Some(_) => vec![Section {
+            title: "Files, commits, checkpoints, devices".to_string(),
+            lines: vec![NOT_SAMPLED.to_string()],
+            table: None,
+        }],
+    };
+    (view == View::Io).then(storage)
 }
 
 /// A note about a view's figures.
@@ -72,6 +84,12 @@ fn kept(view: View, interval: &Interval, recorded: &Recorded) -> Option<String> 
 fn of_view(view: View, reading: &Reading) -> Option<String> {
     let interval = &reading.interval;
     match view {
+        View::Locks if interval.sampling.is_some() && tree(reading).is_some() => None,
+        View::Commands | View::Lwlocks | View::Locks | View::Functions
+            if interval.sampling.is_some() =>
+        {
+            Some(NOT_SAMPLED.to_string())
+        }
         View::Lwlocks | View::Locks => locks::note(interval),
         View::Functions => functions::note(interval),
         View::Statements if !reading.asked => Some("reading statements".to_string()),
@@ -123,7 +141,9 @@ pub fn tree(reading: &Reading) -> Option<&Forest> {
 
 /// The section below the table of a view: the waits for locks, if the tree of blocked sessions is above.
 pub fn below(view: View, reading: &Reading, wish: &RowOptions) -> Option<Section> {
-    tree(reading).filter(|_| view == View::Locks)?;
+    // Samples show waits, but not by lock.
+    let known = view == View::Locks && reading.interval.sampling.is_none();
+    tree(reading).filter(|_| known)?;
     let table = locks::locks(&reading.interval, wish);
     Some(Section {
         title: "Waits for locks in this interval".to_string(),

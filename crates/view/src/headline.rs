@@ -21,21 +21,24 @@ pub enum Weight {
 pub struct HeadlineText {
     /// Its text.
     pub text: String,
+    /// The same for a screen of 80 columns and few lines: without what matters least.
+    pub short: String,
     /// Its severity.
     pub weight: Weight,
 }
 
 fn plain(text: String) -> HeadlineText {
-    HeadlineText { text, weight: Weight::Plain }
+    HeadlineText { short: text.clone(), text, weight: Weight::Plain }
 }
 
 fn warning(text: String) -> HeadlineText {
-    HeadlineText { text, weight: Weight::Warning }
+    HeadlineText { short: text.clone(), text, weight: Weight::Warning }
 }
 
 /// All lines, in order.
 pub fn lines(interval: &Interval) -> Vec<HeadlineText> {
-    let mut lines = vec![plain(server(interval)), plain(sessions(interval)), plain(load(interval))];
+    let server = HeadlineText { short: server_in_short(interval), ..plain(server(interval)) };
+    let mut lines = vec![server, plain(sessions(interval)), plain(load(interval))];
     // Without the ledger, there is nothing to compare with the kernel's figures.
     if interval.sampling.is_none() {
         lines.push(kernel(interval));
@@ -45,16 +48,30 @@ pub fn lines(interval: &Interval) -> Vec<HeadlineText> {
 }
 
 fn server(interval: &Interval) -> String {
+    let server = server_named(interval, &interval.server.name, &level(interval));
+    match interval.sampling {
+        None => format!("{server}  clock {}", interval.clock.kind),
+        Some(_) => server,
+    }
+}
+
+/// Without the packager's version, as in "PostgreSQL 15.20 (Debian 15.20-0+deb12u1)", when the level reverts, and the clock.
+fn server_in_short(interval: &Interval) -> String {
+    let name = &interval.server.name;
+    let name = name.split_once(" (").map_or(&**name, |(name, _)| name);
+    server_named(interval, name, &interval.level.to_string())
+}
+
+fn server_named(interval: &Interval, name: &str, level: &str) -> String {
     let server = &interval.server;
     let port = server.port.map_or(String::new(), |port| format!(", port {port}"));
-    format!(
-        "{}  {}{port}  up {}  level {}  clock {}",
-        server.name,
-        server.host,
-        duration((interval.time - server.created).max(0.0).round()),
-        level(interval),
-        interval.clock.kind,
-    )
+    let up = duration((interval.time - server.created).max(0.0).round());
+    let text = format!("{name}  {}{port}  up {up}", server.host);
+    match interval.sampling {
+        None => format!("{text}  level {level}"),
+        // Only pg_tally has levels.
+        Some(_) => text,
+    }
 }
 
 /// The level, and when it reverts.
@@ -140,32 +157,40 @@ fn kernel(interval: &Interval) -> HeadlineText {
         return plain(format!("cpu {} s/s  kernel: not available: {reason}", two(cpu / length)));
     }
     let longer = kernel.of_seconds.map(|seconds| format!(", {} together", duration(seconds)));
-    let mut text = format!(
-        "cpu {} s/s  kernel{}: on CPU {} + run queue {}, {} inside waits  unexplained ",
-        two(kernel.cpu_account_seconds / length),
-        longer.unwrap_or_default(),
+    let is_longer = longer.is_some();
+    let account = format!("cpu {} s/s", two(kernel.cpu_account_seconds / length));
+    let figures = format!(
+        "on CPU {} + run queue {}",
         two(kernel.on_cpu_seconds / length),
         two(kernel.run_queue_seconds / length),
+    );
+    let (unexplained, of) = match &kernel.sampling_reason {
+        Some(reason) => (
+            format!("unexplained {} %", percent(kernel.unexplained_share)),
+            format!(" of busy time (not sampled: {reason})"),
+        ),
+        None if kernel.samples == 0 => ("unexplained not sampled yet".to_string(), String::new()),
+        None => (
+            format!(
+                "unexplained {}",
+                Measured::new(kernel.unexplained_share, kernel.unexplained_error).share()
+            ),
+            format!(" of {} samples", whole(kernel.samples)),
+        ),
+    };
+    let text = format!(
+        "{account}  kernel{}: {figures}, {} inside waits  {unexplained}{of}",
+        longer.unwrap_or_default(),
         two(kernel.runnable_inside_waits_seconds / length),
     );
-    match &kernel.sampling_reason {
-        Some(reason) => text.push_str(&format!(
-            "{} % of busy time (not sampled: {reason})",
-            percent(kernel.unexplained_share)
-        )),
-        None if kernel.samples == 0 => text.push_str("not sampled yet"),
-        None => text.push_str(&format!(
-            "{} of {} samples",
-            Measured::new(kernel.unexplained_share, kernel.unexplained_error).share(),
-            whole(kernel.samples),
-        )),
-    }
+    let short = match is_longer {
+        true => format!("{account}  {unexplained}{of}"),
+        false => format!("{account}  kernel: {figures}  {unexplained}"),
+    };
     // Beyond the sampling error, the ledger promises to be exact within 1 %.
-    if kernel.unexplained_share - kernel.unexplained_error > 0.01 {
-        warning(text)
-    } else {
-        plain(text)
-    }
+    let is_beyond = kernel.unexplained_share - kernel.unexplained_error > 0.01;
+    let weight = if is_beyond { Weight::Warning } else { Weight::Plain };
+    HeadlineText { text, short, weight }
 }
 
 /// Reasons why the figures are incomplete.
@@ -258,6 +283,23 @@ mod tests {
                 "cpu 0.48 s/s  kernel: not available: not read".into(),
             ]
         );
+    }
+
+    #[test]
+    fn on_eighty_columns_the_level_and_unexplained_time_remain() {
+        let mut interval = crate::sample::interval();
+        interval.server.name = "PostgreSQL 15.20 (Debian 15.20-0+deb12u1)".into();
+        let short = |interval: &Interval| -> Vec<String> {
+            lines(interval).into_iter().map(|line| line.short).collect()
+        };
+        let lines = short(&interval);
+        let server = "PostgreSQL 15.20  /srv/postgresql/15/main, port 5432  up 26.1 h";
+        assert_eq!(lines[0], format!("{server}  level locks"));
+        let kernel = "kernel: on CPU 0.45 + run queue 0.05";
+        assert_eq!(lines[3], format!("cpu 0.48 s/s  {kernel}  unexplained 0.2 ±0.4 %"));
+        interval.kernel.of_seconds = Some(10.0);
+        let last = short(&interval).pop().unwrap();
+        assert!(!last.contains("kernel") && last.ends_with(" % of 1,234 samples"), "{last}");
     }
 
     #[test]

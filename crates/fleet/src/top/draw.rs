@@ -9,7 +9,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 use report::fleet::subject;
-use view::table::{fit, span, wrap, Table};
+use view::table::{fit, fit_items, span, wrap, Table};
 use view::units::{duration, whole};
 
 use super::help::HELP;
@@ -168,5 +168,5 @@ fn keys<'a>(screen: &FleetScreen, width: usize) -> Line<'a> {
             "q quit  h help  Tab pane  Enter opens  s sort: {column}{turned}  / filter  Esc back  p pause  l refresh"
         )
     };
-    Line::styled(fit(&text, width, false), Style::new().add_modifier(Modifier::REVERSED))
+    Line::styled(fit_items(&text, width), Style::new().add_modifier(Modifier::REVERSED))
 }

@@ -128,6 +128,26 @@ fn a_state_that_all_samples_see_takes_the_whole_interval_and_what_samples_do_not
 }
 
 #[test]
+fn a_view_that_samples_cannot_fill_says_so_instead_of_claiming_that_nothing_happened() {
+    let cluster = start(plain());
+    let target = cluster.connection_string();
+    let text = output(tally().args(["top", "--once", &target]));
+    for false_here in ["level waits", "clock ", "no operation ended", "no commit wrote", "Commands"]
+    {
+        assert!(!text.contains(false_here), "{false_here}: {text}");
+    }
+    assert!(
+        text.contains("Files, commits, checkpoints, devices\n  not known from samples"),
+        "{text}"
+    );
+    for view in ["commands", "lwlocks", "locks", "functions", "io"] {
+        let text = output(tally().args(["top", "--once", "--view", view, &target]));
+        assert!(text.contains("not known from samples: this needs pg_tally"), "{view}: {text}");
+        assert!(!text.contains("tally level locks"), "{view}: {text}");
+    }
+}
+
+#[test]
 fn statements_have_sampled_time_and_the_counters_of_pg_stat_statements() {
     let counted = has_module("pg_stat_statements");
     let mut builder = plain();

@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use crate::moment;
 use crate::screen::{Mode, Screen};
 use crate::View;
-use view::table::fit;
+use view::table::{fit, fit_items};
 
 /// The last line.
 pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
@@ -23,7 +23,7 @@ pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
             Line::styled(fit(&text, width, false), Style::new().add_modifier(Modifier::BOLD))
         }
         None => Line::styled(
-            fit(&keys(screen), width, false),
+            fit_items(&keys(screen), width),
             Style::new().add_modifier(Modifier::REVERSED),
         ),
     }

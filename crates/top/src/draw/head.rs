@@ -17,7 +17,7 @@ use view::units::{count, duration, two, whole};
 
 /// Index of the line with the server's load among the lines that are not warnings.
 const LOAD: usize = 2;
-/// Screens of at least this height show whole lines, and the history of the load below its line.
+/// Screens of at least this height show whole lines (others short ones, where they are too long), and the history of the load below its line.
 const TALL: u16 = 30;
 /// Maximum width of a history.
 const WIDEST: usize = 60;
@@ -57,7 +57,11 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
     }
     for (at, line) in plain.iter().enumerate() {
         if height < TALL {
-            lines.push(Line::raw(fit(&line.text, width, false).trim_end().to_string()));
+            let text = match line.text.chars().count() <= width {
+                true => &line.text,
+                false => &line.short,
+            };
+            lines.push(Line::raw(fit(text, width, false).trim_end().to_string()));
             continue;
         }
         lines.extend(wrap(&line.text, width).into_iter().map(Line::raw));

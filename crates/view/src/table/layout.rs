@@ -329,6 +329,18 @@ pub fn fit(text: &str, width: usize, right: bool) -> String {
     }
 }
 
+/// The items of `text`, which are separated by two blanks, from the first one to the last one that fits into `width`,
+/// padded to it.
+pub fn fit_items(text: &str, width: usize) -> String {
+    let mut length = 0;
+    let items = text.split_inclusive("  ").take_while(|item| {
+        length += item.chars().count();
+        length - (item.len() - item.trim_end().len()) <= width
+    });
+    let kept: String = items.collect();
+    fit(kept.trim_end(), width, false)
+}
+
 /// A bar of `width` characters, filled to `share`: in eighths of a character, or in ASCII.
 pub fn bar(share: f64, width: usize, ascii: bool) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -373,6 +385,16 @@ mod tests {
         let cells = ["LWLock:WALWrite", "12.5", "1.2 ms", "1.1 ms"].map(Cell::from);
         let row = Row { bar: Some(0.5), ..Row::new("", cells.to_vec()) };
         Table { bars_after: Some(1), ..Table::from_rows(columns, vec![row]) }
+    }
+
+    #[test]
+    fn items_are_kept_whole() {
+        let text = "q quit  ? help  Tab pane";
+        assert_eq!(fit_items(text, 30), format!("{text}      "));
+        assert_eq!(fit_items(text, 24), text);
+        assert_eq!(fit_items(text, 23), "q quit  ? help         ");
+        assert_eq!(fit_items(text, 14), "q quit  ? help");
+        assert_eq!(fit_items(text, 13), "q quit       ");
     }
 
     #[test]
