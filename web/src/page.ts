@@ -131,9 +131,9 @@ export class Page {
         }
         const before = this.report;
         this.report = report;
-        this.live?.shows(report.made.time);
         this.rankings?.update(report);
-        this.view.grow(wholeOf(report));
+        if (this.live) this.live.shows(report.made.time, wholeOf(report));
+        else this.view.grow(wholeOf(report));
         const outline = outlineOf(report);
         if (outline) this.overview?.update(outline, landmarksOf(report));
         for (const [host, { drawing, draw, id }] of [...this.drawings]) {

@@ -34,3 +34,12 @@ test("every token that a sheet uses is defined", async () => {
     const used = all.flatMap(([name, text]) => [...text.matchAll(/var\((--[\w-]+)/g)].map(([, token]) => [name, token]));
     assert.deepEqual(used.filter(([, token]) => !defined.has(token)), []);
 });
+
+test("every token is used", async () => {
+    const texts = await Promise.all(
+        (await readdir(source, { recursive: true })).filter((name) => /\.(css|ts)$/.test(name)).map((name) => readFile(source + name, "utf8")),
+    );
+    const names = [...(await readFile(source + tokens, "utf8")).matchAll(/(--[\w-]+):/g)].map(([, name]) => name);
+    const used = (name) => texts.some((text) => text.includes(`var(${name})`) || text.includes(`token("${name.slice(2)}")`));
+    assert.deepEqual([...new Set(names)].filter((name) => !used(name)), []);
+});
