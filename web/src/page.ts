@@ -87,7 +87,7 @@ export class Page {
             whenSeen(host, () => this.draw(host, id, drawChart));
         });
         this.forEachHost("figure.pairs", "pairs", (host, id) => drawPairs(host, id, report));
-        if (report.trace) document.getElementById("traced")?.replaceChildren(traced(report.trace));
+        if (report.trace) document.getElementById("traced")?.replaceChildren(traced(report.trace, (view) => this.view.on("theme", (theme) => view.setTheme(theme))));
         this.forEachHost("figure.heatmap", "heatmap", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawHeat));
         });
