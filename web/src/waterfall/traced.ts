@@ -63,14 +63,18 @@ function overTime(trace: Trace, messages: readonly Message[], themed: (view: Vie
     if (end <= 0) return null;
     const view = new View({ from: 0, to: end }, NARROWEST, "elapsed", current());
     themed(view);
-    const panel = element("section", { class: "selected", "aria-label": "The selected message", "aria-live": "polite" });
+    // Only the heading is announced, because the rest may be long.
+    const heading = element("h2", { "aria-live": "polite" });
+    const body = element("div");
+    const panel = element("section", { class: "selected", "aria-label": "The selected message" }, heading, body);
+    panel.hidden = true;
     const pick = (message: Message): void => {
         lanes.select(message);
         const number = message.workers.length;
         const workers = number > 0 ? `, ${whole(number)} parallel worker${number > 1 ? "s" : ""}` : "";
-        const head = `${message.kind || "work"} of process ${message.pid}, ${duration((message.end - message.start) / 1e9)}${workers}`;
-        panel.replaceChildren(
-            element("h2", {}, head),
+        panel.hidden = false;
+        heading.textContent = `${message.kind || "work"} of process ${message.pid}, ${duration((message.end - message.start) / 1e9)}${workers}`;
+        body.replaceChildren(
             message.query === "" ? "" : element("pre", { class: "statement" }, message.query),
             ...detailsOf(message),
         );
