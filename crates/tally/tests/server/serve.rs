@@ -625,7 +625,13 @@ fn a_session_is_traced_where_that_is_allowed_and_its_page_has_what_it_did() {
     let mut client =
         cluster.config().application_name("</td>traced").connect(postgres::NoTls).unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    // Where tally has sessions of its own, as a recorder through a connection has, the others are still there.
+    let mut config = cluster.config();
+    let mut own =
+        config.application_name(segment::own::APPLICATION).connect(postgres::NoTls).unwrap();
+    let own_pid: i32 = own.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let list = serving.get("/trace").unwrap();
+    assert!(!list.contains(&format!("trace?pid={own_pid}\"")), "{list}");
     assert!(list.contains(&format!("<a href=\"trace?pid={pid}\">{pid}</a>")), "{list}");
     assert!(list.contains("&lt;/td&gt;traced"), "{list}");
     let refused =
