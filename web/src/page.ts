@@ -87,7 +87,7 @@ export class Page {
             whenSeen(host, () => this.draw(host, id, drawChart));
         });
         this.forEachHost("figure.pairs", "pairs", (host, id) => drawPairs(host, id, report));
-        if (report.trace) document.getElementById("traced")?.replaceChildren(traced(report.trace));
+        if (report.trace) document.getElementById("traced")?.replaceChildren(traced(report.trace, (view) => this.view.on("theme", (theme) => view.setTheme(theme))));
         this.forEachHost("figure.heatmap", "heatmap", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawHeat));
         });
@@ -131,9 +131,9 @@ export class Page {
         }
         const before = this.report;
         this.report = report;
-        this.live?.shows(report.made.time);
         this.rankings?.update(report);
-        this.view.grow(wholeOf(report));
+        if (this.live) this.live.shows(report.made.time, wholeOf(report));
+        else this.view.grow(wholeOf(report));
         const outline = outlineOf(report);
         if (outline) this.overview?.update(outline, landmarksOf(report));
         for (const [host, { drawing, draw, id }] of [...this.drawings]) {

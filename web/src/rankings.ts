@@ -175,7 +175,7 @@ export class Rankings {
         });
         // As many rows with any figures, so that nothing moves.
         while (rows.length < SHOWN) rows.push(element("tr", {}, element("td", { colspan: "3" }, "\u00a0")));
-        const head = measured === null ? "time" : "sessions";
+        const [head, help] = measured === null ? ["time", "Time in calls"] : ["sessions", "Average active sessions"];
         const title = element("a", { href: `#${list.section}` }, list.title);
         const note = measured === null && this.view.zoomed ? " (whole time)" : "";
         return element(
@@ -189,7 +189,7 @@ export class Rankings {
                     "tr",
                     {},
                     element("th", { scope: "col" }, element("span", { class: "unseen" }, list.title)),
-                    element("th", { scope: "col", class: "num", title: "Average active sessions" }, head),
+                    element("th", { scope: "col", class: "num", title: help }, head),
                     element("th", { scope: "col", class: "num" }, "share"),
                 ),
             ),

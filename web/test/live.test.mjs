@@ -104,3 +104,33 @@ test("a live page grows, shows when its server does not answer, and resumes", as
     );
     await page.context().close();
 });
+
+test("the time shown stays true while the history grows, and names no length that is not shown", async () => {
+    answer = reportOf(90);
+    const page = await browser.visit(`http://127.0.0.1:${server.address().port}/`);
+    const span = page.getByLabel("Time shown");
+    const chosen = () => span.evaluate((it) => it.selectedOptions[0].textContent);
+    await until(async () => /11:00:00 – 11:01:30/.test(await inView(page)));
+    await span.selectOption("last 5 min");
+    assert.match(await inView(page), /11:00:00 – 11:01:30/);
+
+    // The history becomes longer than what was chosen.
+    answer = reportOf(400);
+    await until(async () => /11:01:40 – 11:06:40/.test(await inView(page)));
+    assert.equal(await chosen(), "last 5 min");
+    answer = reportOf(500);
+    await until(async () => /11:03:20 – 11:08:20/.test(await inView(page)));
+    assert.equal(await chosen(), "last 5 min");
+
+    await show(page, "#chart-activity", "canvas");
+    await page.locator("#chart-activity .plot").focus();
+    await page.keyboard.press("Shift+ArrowLeft");
+    assert.equal(await chosen(), "selected part");
+    await page.locator(".toolbar button", { hasText: "All" }).click();
+    assert.equal(await chosen(), "all");
+    answer = reportOf(520);
+    await until(async () => /11:00:00 – 11:08:40/.test(await inView(page)));
+    assert.equal(await chosen(), "all");
+    assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });
+    await page.context().close();
+});

@@ -34,3 +34,54 @@ test("every token that a sheet uses is defined", async () => {
     const used = all.flatMap(([name, text]) => [...text.matchAll(/var\((--[\w-]+)/g)].map(([, token]) => [name, token]));
     assert.deepEqual(used.filter(([, token]) => !defined.has(token)), []);
 });
+
+test("every token is used", async () => {
+    const texts = await Promise.all(
+        (await readdir(source, { recursive: true })).filter((name) => /\.(css|ts)$/.test(name)).map((name) => readFile(source + name, "utf8")),
+    );
+    const names = [...(await readFile(source + tokens, "utf8")).matchAll(/(--[\w-]+):/g)].map(([, name]) => name);
+    const used = (name) => texts.some((text) => text.includes(`var(${name})`) || text.includes(`token("${name.slice(2)}")`));
+    assert.deepEqual([...new Set(names)].filter((name) => !used(name)), []);
+});
+
+/** The relative luminance of WCAG 2.2. */
+function luminance(hex) {
+    const [r, g, b] = [1, 3, 5]
+        .map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
+        .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+function contrast(a, b) {
+    const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+    return (high + 0.05) / (low + 0.05);
+}
+
+const GROUNDS = ["ground", "panel", "sunken", "hover"];
+
+test("text has a contrast of 4.5 on every ground in both themes, and lines that mean something one of 3", async () => {
+    const text = await readFile(source + tokens, "utf8");
+    const themes = [...text.matchAll(/:root[^{]*\{([^}]*)\}/g)].map(([, body]) =>
+        Object.fromEntries([...body.matchAll(/--([\w-]+): (#[0-9a-f]{6});/g)].map(([, name, colour]) => [name, colour])),
+    );
+    assert.equal(themes.length, 2);
+    const low = [];
+    for (const [at, theme] of themes.entries())
+        for (const ground of GROUNDS)
+            for (const [names, least] of [
+                [["ink", "ink-2", "accent", "warning", "good", "checkpoint"], 4.5],
+                [["ink-3"], 3],
+            ])
+                for (const name of names) {
+                    const found = contrast(theme[name], theme[ground]);
+                    if (found < least) low.push(`${["light", "dark"][at]}: ${name} on ${ground} ${found.toFixed(2)}`);
+                }
+    assert.deepEqual(low, []);
+});
+
+test("the ink of lines is not that of text", async () => {
+    const found = [];
+    for (const [name, text] of await sheets())
+        for (const [line] of text.matchAll(/^\s*color: var\(--(ink-3|line|grid|hatch)\).*$/gm)) found.push(`${name}: ${line.trim()}`);
+    assert.deepEqual(found, []);
+});

@@ -102,7 +102,7 @@ test("an activity has its class", () => {
         ["wait", "IO:DataFileRead", "io"],
         ["wait", "LWLock:WALWrite", "lwlock"],
         ["wait", "Lock:tuple", "lock"],
-        ["wait", "BufferPin:BufferPin", "lock"],
+        ["wait", "BufferPin:BufferPin", "other"],
         ["wait", "Client:ClientRead", "client"],
         ["wait", "IPC:MessageQueueSend", "ipc"],
         ["wait", "Timeout:PgSleep", "other"],

@@ -4,6 +4,7 @@
 //! that building and reading them does not need this crate; a test fails if they differ from the specifications.
 
 mod c;
+mod classes;
 mod counters;
 mod figures;
 mod java;
@@ -16,6 +17,7 @@ mod words;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use classes::Classes;
 use counters::Counters;
 use figures::Figures;
 use spec::Layout;
@@ -35,6 +37,8 @@ pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     counters.complete(&mut layout).map_err(in_file("format"))?;
     let statistics = Statistics::read(&read("format/statistics.toml")?)
         .map_err(in_file("format/statistics.toml"))?;
+    let classes =
+        Classes::read(&read("format/classes.toml")?).map_err(in_file("format/classes.toml"))?;
     let mut tables = markdown::tables(&layout)?;
     tables.insert("names of statistics".into(), statistics.table());
     tables.insert("statements of recordings".into(), counters.recorded_table());
@@ -49,6 +53,9 @@ pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
         ("libtally/include/tally_names.h".into(), statistics.header()),
         ("crates/segment/src/stat_names.rs".into(), statistics.reader()),
         ("client/java/src/main/java/org/pgtally/segment/StatNames.java".into(), statistics.java()),
+        ("web/src/look/classes.ts".into(), classes.script()),
+        ("web/src/look/activities.css".into(), classes.sheet()),
+        ("crates/terminal/src/class_color.rs".into(), classes.terminal()),
     ];
     for page in ["format/FORMAT.md", "docs/reference-recording.md", "docs/reference-sql.md"] {
         let filled = markdown::refill(&read(page)?, &tables).map_err(in_file(page))?;

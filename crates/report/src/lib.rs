@@ -20,6 +20,7 @@ pub mod measured_cost;
 mod place;
 pub mod point;
 mod range;
+pub mod rankings;
 #[cfg(test)]
 mod sample;
 pub mod source;
@@ -29,6 +30,7 @@ mod tests;
 mod text_tables;
 mod traced;
 
+pub use charts::main_axis;
 pub use place::RecordingPlace;
 pub use range::Edge;
 

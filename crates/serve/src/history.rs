@@ -9,14 +9,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use segment::statements::StatementRecord;
+use segment::statements::{StatementRecord, StatementsDelta};
 use segment::{Frame, Histogram, Interval, StatementKey, StatementsReading};
 use view::HostMetrics;
 
 use report::material::{Latency, Moment};
 use report::point::{Figures, Point};
-use view::document::{Gap, Mark};
+use report::rankings::{self, session_name, SessionTimes, StatementId};
+use view::document::{Axis, Gap, Mark, Ranking};
 use view::events::Row;
+use view::statements::StatementsTable;
 
 /// Number of blocks to keep, besides the current one.
 const BLOCKS: u32 = 10;
@@ -30,6 +32,8 @@ const SET_BACK: f64 = 0.05;
 /// longer than `MOMENT`, seconds.
 const SLACK: f64 = 0.5;
 const MOMENT: f64 = 0.001;
+/// Maximum number of points of statements.
+const POINTS: usize = 720;
 
 /// The last minutes.
 #[derive(Debug)]
@@ -45,6 +49,8 @@ pub struct LiveHistory {
     /// Readings of the statements, oldest first: at the start of each block, and at both ends of each run of the
     /// server.
     statements: VecDeque<(f64, Arc<StatementsReading>)>,
+    /// The latest reading whose statements are counted in a block.
+    reading: Option<Arc<StatementsReading>>,
     /// Events, oldest first.
     pub events: VecDeque<Row>,
     /// Marks on the charts.
@@ -65,12 +71,40 @@ struct Block {
     points: Vec<Point>,
     moments: Vec<Moment>,
     latency: Vec<Latency>,
+    /// Busy time of sessions in each of `points`.
+    sessions: SessionTimes,
+    statements: Vec<StatementTimes>,
+}
+
+/// The time of statements between two readings, or a gap without time.
+#[derive(Debug, Default)]
+struct StatementTimes {
+    start: f64,
+    seconds: f64,
+    times: HashMap<StatementId, f64>,
 }
 
 impl Block {
     fn new(begin: f64) -> Block {
-        let (points, moments, latency) = (Vec::new(), Vec::new(), Vec::new());
-        Block { begin, sum: None, points, moments, latency }
+        Block {
+            begin,
+            sum: None,
+            points: Vec::new(),
+            moments: Vec::new(),
+            latency: Vec::new(),
+            sessions: SessionTimes::default(),
+            statements: Vec::new(),
+        }
+    }
+
+    fn add_sessions(&mut self, frame: &Frame) {
+        let point = self.points.len();
+        for row in &frame.sessions {
+            let pid = i64::from(row.pid);
+            let (user, database) = (row.user.as_deref(), row.database.as_deref());
+            let name = || session_name(&row.application, &row.kind, pid, user, database);
+            self.sessions.add((pid, &row.application), name, point, row.busy_seconds);
+        }
     }
 }
 
@@ -84,6 +118,7 @@ impl LiveHistory {
             closed: None,
             latency: None,
             statements: VecDeque::new(),
+            reading: None,
             events: VecDeque::new(),
             marks: VecDeque::new(),
             gaps: VecDeque::new(),
@@ -122,10 +157,14 @@ impl LiveHistory {
             self.mark(end, "level", &interval.level.to_string());
         }
         if self.blocks.back().is_none_or(|block| begin >= block.begin + self.block) {
-            self.turn(begin, statements);
+            self.turn(begin, statements.clone());
+        }
+        if let Some(now) = &statements {
+            self.add_statements(now);
         }
         self.spread(frame, begin, length);
         let Some(block) = self.blocks.back_mut() else { return };
+        block.add_sessions(frame);
         let measured = interval.instrumented_seconds;
         let figures = (measured > 0.0).then(|| Figures {
             host,
@@ -167,6 +206,28 @@ impl LiveHistory {
                 None => self.closed = Some(sum.clone()),
             }
         }
+    }
+
+    /// Adds what statements have done since the previous reading.
+    fn add_statements(&mut self, now: &Arc<StatementsReading>) {
+        if self.reading.as_ref().is_some_and(|before| Arc::ptr_eq(before, now)) {
+            return;
+        }
+        let before = self.reading.replace(now.clone());
+        let before = before.filter(|before| now.continues(before));
+        let (Some(before), Some(block)) = (before, self.blocks.back_mut()) else { return };
+        let mut times = HashMap::new();
+        for statement in StatementsDelta::between(&before, now).statements() {
+            let key = &statement.key;
+            let id = (key.query_id(), key.database_id, key.user_id, key.toplevel);
+            *times.entry(id).or_insert(0.0) += statement.seconds();
+        }
+        // Between two segments, nothing was measured.
+        let (from, seconds) = match now.is_of_segment_of(&before) {
+            true => (before.realtime_ns(), now.seconds_since(&before)),
+            false => (now.realtime_ns(), 0.0),
+        };
+        block.statements.push(StatementTimes { start: from as f64 * 1e-9, seconds, times });
     }
 
     /// Adds the times of commands to the current column of the heat map.
@@ -227,6 +288,8 @@ impl LiveHistory {
         let last = self.statements.back();
         // Statements that the server has kept continue to count.
         let begun = start.filter(|_| last.is_some_and(|(_, last)| !now.continues(last)));
+        let kept = self.reading.take().filter(|kept| now.continues(kept));
+        self.reading = begun.clone().or(kept).or_else(|| Some(now.clone()));
         let time = last.map_or(0.0, |(time, _)| *time);
         self.statements
             .extend(begun.into_iter().chain([now.clone()]).map(|reading| (time, reading)));
@@ -235,6 +298,9 @@ impl LiveHistory {
     /// The run that was being read has ended, with these statements.
     pub fn end_statements(&mut self, last: Option<&Arc<StatementsReading>>) {
         let time = self.end.unwrap_or(0.0);
+        if let Some(last) = last {
+            self.add_statements(last);
+        }
         self.statements.extend(last.map(|last| (time, last.clone())));
     }
 
@@ -298,6 +364,7 @@ impl LiveHistory {
         if let Some(block) = self.blocks.back_mut() {
             block.points.push(Point { start: from, seconds: 0.0, figures: None });
             block.moments.push(Moment { start: from, ..Moment::default() });
+            block.statements.push(StatementTimes { start: from, ..StatementTimes::default() });
         }
         self.gaps.push_back(Gap { from, to, reason });
         self.gaps.drain(..self.gaps.len().saturating_sub(NOTES));
@@ -309,6 +376,7 @@ impl LiveHistory {
             closed: None,
             latency: None,
             statements: VecDeque::new(),
+            reading: self.reading.take(),
             end: None,
             gaps: VecDeque::new(),
             marks: VecDeque::new(),
@@ -344,6 +412,48 @@ impl LiveHistory {
         let latency = self.each(|block| &block.latency).chain(&self.latency).cloned().collect();
         let from = first.begin;
         Some(HistoryExtract { from, to, sum, gaps, points, moments, latency })
+    }
+
+    /// What took the most time: sessions in these points, which are those of [`LiveHistory::all`], and the statements of `all`, of
+    /// which as much is known as was read.
+    pub fn rankings(&self, points: &[Point], all: Option<&StatementsTable>) -> Vec<Ranking> {
+        let mut times = SessionTimes::default();
+        let mut first = 0;
+        for block in &self.blocks {
+            times.append(&block.sessions, first);
+            first += block.points.len();
+        }
+        let sessions = times.ranking(report::main_axis(points));
+        let statements = all.and_then(|all| self.statement_ranking(all));
+        statements
+            .into_iter()
+            .chain([sessions])
+            .filter(|ranking| !ranking.rows.is_empty())
+            .collect()
+    }
+
+    fn statement_ranking(&self, all: &StatementsTable) -> Option<Ranking> {
+        let silence = self
+            .silence
+            .as_ref()
+            .map(|(start, _)| StatementTimes { start: *start, ..StatementTimes::default() });
+        let stretches: Vec<&StatementTimes> =
+            self.blocks.iter().flat_map(|block| &block.statements).chain(&silence).collect();
+        let each = stretches.len().div_ceil(POINTS).max(1);
+        let axis = Axis {
+            time: stretches.iter().step_by(each).map(|one| one.start).collect(),
+            seconds: stretches
+                .chunks(each)
+                .map(|some| some.iter().map(|one| one.seconds).sum())
+                .collect(),
+        };
+        let times = |id: &StatementId| {
+            let of = |some: &[&StatementTimes]| -> f64 {
+                some.iter().filter_map(|one| one.times.get(id)).sum()
+            };
+            Some(stretches.chunks(each).map(of).collect::<Vec<f64>>())
+        };
+        (!stretches.is_empty()).then(|| rankings::statements(axis, all, times))
     }
 
     fn each<'h, T: 'h>(
@@ -387,7 +497,7 @@ fn sessions(frame: &Frame) -> Vec<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use segment::frame::ServerInfo;
-    use segment::interval::ClockInfo;
+    use segment::interval::{ClockInfo, SessionRow};
     use segment::{EventKind, Level};
 
     use super::*;
@@ -411,6 +521,35 @@ mod tests {
             .into_iter()
             .for_each(|(end, length)| history.push(&frame(end, length), None, None));
         history
+    }
+
+    fn session(pid: i32, busy_seconds: f64) -> SessionRow {
+        SessionRow {
+            pid,
+            leader_pid: None,
+            kind: "client backend".into(),
+            database: Some("orders".into()),
+            user: Some("app".into()),
+            application: "shop".into(),
+            client_address: None,
+            phase: "execute".into(),
+            activity: "cpu".into(),
+            class: segment::WaitClass::Cpu,
+            since_seconds: 0.0,
+            transaction_seconds: None,
+            age_seconds: None,
+            state: "active",
+            lived_seconds: 1.0,
+            busy_seconds,
+            cpu_seconds: 0.0,
+            commands: 0,
+            slot: 0,
+            generation: 0,
+            holding_count: 0,
+            holding: Vec::new(),
+            accounts: Vec::new(),
+            pauses: None,
+        }
     }
 
     fn ms(time: f64) -> u64 {
@@ -460,6 +599,32 @@ mod tests {
         assert_eq!(ms(covered + gaps.sum::<f64>()), ms(all.to - all.from));
         (1..=12).for_each(|n| history.push(&frame(103.35 + f64::from(n), 1.0), None, None));
         assert!(history.gaps.is_empty());
+    }
+
+    #[test]
+    fn sessions_have_their_time_in_the_points_of_the_charts() {
+        let mut history = history([]);
+        for n in 1..=25u32 {
+            let mut frame = frame(100.0 + f64::from(n), 1.0);
+            if n != 20 {
+                frame.sessions.push(session(7, f64::from(n) / 100.0));
+            }
+            history.push(&frame, None, None);
+            if n == 22 {
+                history.silent("it ended");
+            }
+        }
+        let all = history.all().unwrap();
+        let rankings = history.rankings(&all.points, None);
+        assert_eq!(rankings.iter().map(|one| one.id).collect::<Vec<_>>(), ["sessions"]);
+        let row = &rankings[0].rows[0];
+        assert_eq!(row.name, "shop (7, app@orders)");
+        for (point, time) in all.points.iter().zip(&row.seconds) {
+            let n = (point.start - 99.0).round();
+            let expected = if n == 20.0 || point.seconds == 0.0 { 0.0 } else { n / 100.0 };
+            assert!((time - expected).abs() < 1e-9, "{n}: {time}");
+        }
+        assert_eq!(rankings[0].axis.time.len(), all.points.len());
     }
 
     #[test]

@@ -69,6 +69,7 @@ fn material(
 ) -> Material {
     let whole = Interval::with_others(&kept.sum);
     let statements = history.statements(latest);
+    let rankings = history.rankings(&kept.points, statements.as_ref());
     let mut facts = vec![
         Fact { name: "Machine", text: format!("{} CPUs", whole.cores) },
         Fact { name: "Level", text: whole.level.to_string() },
@@ -101,7 +102,7 @@ fn material(
         },
         statements,
         sessions: None,
-        rankings: Vec::new(),
+        rankings,
         points: kept.points,
         moments: kept.moments,
         latency: kept.latency,

@@ -10,7 +10,7 @@ use error::Error;
 use hyper::StatusCode;
 use live::target::SegmentSource;
 use segment::interval::SessionRow;
-use segment::{Interval, Segment};
+use segment::{own, Interval, Segment};
 use tokio::sync::Semaphore;
 use view::document::{Column, Document, Section, Table, Tone, Unit};
 use view::page;
@@ -104,8 +104,8 @@ fn sessions(mut segment: Segment) -> Result<String, Error> {
     segment.refresh()?;
     let snapshot = segment.snapshot(None)?;
     let interval = Interval::between(&segment, None, &snapshot);
-    let mut rows: Vec<_> =
-        interval.without_own().sessions.iter().filter(|row| row.state != "background").collect();
+    let is_client = |row: &&SessionRow| row.state != "background" && !own::is_process(&row.kind);
+    let mut rows: Vec<_> = interval.sessions.iter().filter(is_client).collect();
     rows.sort_by_key(|row| (row.state != "active", row.state == "idle", row.pid));
     page::page(&list(&rows))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What full-screen views share: the terminal, keys, the loop that draws and waits, rows, tabs and pages of text.
 
+mod class_color;
 mod drive;
 mod input;
 mod keys;
@@ -10,6 +11,7 @@ mod tabs;
 mod take;
 mod typing;
 
+pub use class_color::class_color;
 pub use drive::{drive, App, NAP};
 pub use keys::{action, Action, Form};
 pub use pages::{help, too_small};

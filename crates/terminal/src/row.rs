@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use segment::WaitClass;
 use view::table::{bar, fit, Layout, Row, Table, Tone};
+
+use super::class_color::class_color;
 
 /// What a terminal can show.
 #[derive(Debug, Clone, Copy)]
@@ -54,22 +55,12 @@ pub fn heading<'a>(table: &Table, layout: &Layout, width: usize) -> Line<'a> {
 }
 
 fn tone_color(tone: Tone) -> Color {
-    let class = match tone {
-        Tone::Class(class) => class,
-        Tone::Good => return Color::Green,
-        Tone::Bad => return Color::Red,
-        Tone::Faint => return Color::DarkGray,
-        Tone::Plain => return Color::Reset,
-    };
-    match class {
-        WaitClass::Cpu => Color::Green,
-        WaitClass::Io => Color::LightBlue,
-        WaitClass::Lwlock | WaitClass::BufferPin => Color::Magenta,
-        WaitClass::Lock => Color::Red,
-        WaitClass::Client => Color::Cyan,
-        WaitClass::Ipc => Color::Yellow,
-        WaitClass::Timeout | WaitClass::Activity => Color::DarkGray,
-        WaitClass::Extension | WaitClass::Other => Color::Reset,
+    match tone {
+        Tone::Class(class) => class_color(class),
+        Tone::Good => Color::Green,
+        Tone::Bad => Color::Red,
+        Tone::Faint => Color::DarkGray,
+        Tone::Plain => Color::Reset,
     }
 }
 

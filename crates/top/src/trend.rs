@@ -2,6 +2,7 @@
 //! The history of a row's figures, interval by interval, up to the one that is shown.
 
 use segment::interval::{AccountRow, Interval};
+use segment::WaitClass;
 
 use super::history::History;
 use super::View;
@@ -29,6 +30,23 @@ fn instrumented(interval: &Interval) -> f64 {
 /// Average number of active sessions.
 pub fn active(history: &History, n: usize) -> Series {
     series(history, n, |reading| reading.interval.busy_seconds / instrumented(&reading.interval))
+}
+
+/// The class that took the most time of the active sessions in each interval; `None` without an interval or activity.
+pub fn classes(history: &History, n: usize) -> Vec<Option<WaitClass>> {
+    let most = |reading: &Reading| {
+        let of = |class: WaitClass| {
+            let rows = reading.interval.ledger.iter();
+            let busy = rows.filter(|account| !account.idle && account.class.shown_as() == class);
+            busy.fold(0.0, |sum, account| sum + account.timing.seconds)
+        };
+        let sums = WaitClass::ALL.map(|class| (class, of(class)));
+        let most = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        most.filter(|(_, seconds)| *seconds > 0.0).map(|(class, _)| class)
+    };
+    let mut classes: Vec<_> = history.back(n).map(|reading| reading.and_then(most)).collect();
+    classes.reverse();
+    classes
 }
 
 /// Commands handled per second.
@@ -167,6 +185,8 @@ mod tests {
         assert_eq!((of_first[0], of_first[3]), (of_first[3], Some(statements.rows[0].seconds)));
         close(active(&history, 9), sample::interval().busy_seconds);
         close(commands(&history, 9), 3600.0);
+        let cpu = Some(WaitClass::Cpu);
+        assert_eq!(classes(&history, 9), [cpu, None, None, cpu]);
         assert_eq!(seen(View::Ledger, "Client:ClientRead").iter().flatten().sum::<f64>(), 0.0);
         assert!(seen(View::Io, "x").is_empty());
     }

@@ -9,6 +9,9 @@ import { shade, type ActivityClass, type ThemeName } from "./palette";
 export interface Ink {
     readonly theme: ThemeName;
     readonly paper: string;
+    readonly sunken: string;
+    readonly bar: string;
+    readonly line: string;
     readonly text: string;
     readonly faint: string;
     readonly grid: string;
@@ -24,6 +27,9 @@ export function readInk(theme: ThemeName): Ink {
     return {
         theme,
         paper: token("panel"),
+        sunken: token("sunken"),
+        bar: token("bar"),
+        line: token("line"),
         text: token("ink"),
         faint: token("ink-2"),
         grid: token("grid"),

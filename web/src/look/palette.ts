@@ -1,46 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Colours of the classes of activities. The hues are those of Okabe and Ito's palette ("Color Universal
- * Design", 2008), which people with any kind of colour blindness can distinguish. The members of a class
- * are shades of its hue; the largest member is nearest to the class's own colour. test/palette.test.mjs
- * checks a minimum distance for normal vision, deuteranopia and protanopia.
+ * Colours of the classes of activities, whose hues are in format/classes.toml. The members of a class are
+ * shades of its hue; the largest member is nearest to the class's own colour. test/palette.test.mjs checks a
+ * minimum distance for normal vision and for colour blindness.
  */
+import { HUES, type ActivityClass } from "./classes";
 import { hex, type Oklch } from "./oklch";
 
-/** Classes of activities. */
-export const CLASSES = ["cpu", "io", "lwlock", "lock", "client", "ipc", "other"] as const;
-export type ActivityClass = (typeof CLASSES)[number];
-
-/** As in headings of tables. */
-export const CLASS_NAMES: Readonly<Record<ActivityClass, string>> = {
-    cpu: "CPU",
-    io: "I/O",
-    lwlock: "LWLock",
-    lock: "Lock",
-    client: "Client",
-    ipc: "IPC",
-    other: "Other",
-};
+export { CLASSES, CLASS_NAMES, type ActivityClass } from "./classes";
 
 export type ThemeName = "light" | "dark";
-
-interface Hue {
-    readonly chroma: number;
-    readonly hue: number;
-    /** Lightness of the class's own colour, and of the last of its shades. */
-    readonly light: readonly [number, number];
-    readonly dark: readonly [number, number];
-}
-
-const HUES: Record<ActivityClass, Hue> = {
-    cpu: { chroma: 0.13, hue: 164, light: [0.64, 0.85], dark: [0.68, 0.46] },
-    io: { chroma: 0.13, hue: 245, light: [0.5, 0.85], dark: [0.58, 0.86] },
-    lwlock: { chroma: 0.16, hue: 76, light: [0.78, 0.92], dark: [0.78, 0.58] },
-    lock: { chroma: 0.19, hue: 40, light: [0.6, 0.8], dark: [0.62, 0.44] },
-    client: { chroma: 0.12, hue: 347, light: [0.76, 0.9], dark: [0.76, 0.56] },
-    ipc: { chroma: 0.17, hue: 105, light: [0.9, 0.72], dark: [0.92, 0.72] },
-    other: { chroma: 0.01, hue: 250, light: [0.56, 0.74], dark: [0.5, 0.36] },
-};
 
 /** The colour of member `index` out of the `members` of a class. */
 export function shade(of: ActivityClass, index: number, members: number, theme: ThemeName): string {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 /** A trace as written by the command (docs/reference-json.md), and the messages in its lines. */
-import type { ActivityClass } from "../look/palette";
+import { CLASSES, type ActivityClass } from "../look/palette";
 
 /** A line; times are nanoseconds since the start of the trace. Only the fields that the page uses. */
 export interface Line {
@@ -60,14 +60,11 @@ export function classOf(line: Line): ActivityClass {
     if (line.what === "cpu") return "cpu";
     const [head = "", event = ""] = (line.activity ?? "").split(":");
     if (event === "") return line.activity === "cpu" ? "cpu" : "other";
-    const kind = head.toLowerCase();
-    if (kind === "bufferpin") return "lock";
-    return kind === "io" || kind === "lwlock" || kind === "lock" || kind === "client" || kind === "ipc"
-        ? kind
-        : "other";
+    return CLASSES.find((one) => one === head.toLowerCase()) ?? "other";
 }
 
-const isIdle = (line: Line): boolean =>
+/** Whether a process has no message to work on. */
+export const isIdle = (line: Line): boolean =>
     (line.phase === "idle" || line.phase === "idle in transaction") &&
     (line.what === "cpu" || (line.activity ?? "").startsWith("Client:"));
 

@@ -1,18 +1,91 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Shows a trace as a list of messages, each of which opens its waterfall. */
+/** Shows a trace: where its time went, its sessions over time, and its messages, each of which opens its plan and its waterfall. */
+import { Overview, type Outline } from "../charts/overview";
 import { milliseconds } from "../clock";
 import { button, element } from "../dom";
-import { duration } from "../units";
+import { CLASS_NAMES } from "../look/palette";
+import { current, type Themed } from "../look/theme";
+import { duration, whole } from "../units";
+import { View } from "../view";
 import { bar, waterfall } from "./draw";
+import { Lanes } from "./lanes";
 import { beganAt, messagesOf, type Message, type Trace } from "./model";
+import { planTree } from "./plan";
+import { Sums } from "./sums";
+import { tracksOf, type Track } from "./timeline";
 
 /** Number of messages listed at first, and added each time the button is pressed. */
 const PAGE = 200;
 
+/** Number of steps of the minimap. */
+const CELLS = 600;
+/** The narrowest view, seconds. */
+const NARROWEST = 1e-6;
+
 type Order = "time" | "longest";
 
-/** Fills a new element with a trace. */
-export function traced(trace: Trace): HTMLElement {
+/** Processes in messages, on average, over the whole trace. */
+function outlineOf(tracks: readonly Track[], end: number): Outline {
+    const edges = Array.from({ length: CELLS + 1 }, (_, i) => (end * i) / CELLS);
+    const values = new Array<number>(CELLS).fill(0);
+    const width = end / CELLS;
+    for (const { message } of tracks) {
+        for (const { start, end: stop } of message) {
+            const [first, last] = [Math.max(0, Math.floor(start / width)), Math.min(CELLS - 1, Math.floor(stop / width))];
+            for (let cell = first; cell <= last; cell++)
+                values[cell] = (values[cell] ?? 0) + Math.max(0, Math.min(stop, (cell + 1) * width) - Math.max(start, cell * width)) / width;
+        }
+    }
+    return { edges, values };
+}
+
+function legendOf(lanes: Lanes): HTMLElement {
+    const item = (kind: string, text: string): HTMLElement => element("li", {}, element("i", { class: `dot ${kind}` }), text);
+    return element(
+        "ul",
+        { class: "legend", "aria-label": "Colours" },
+        ...lanes.classes().map((one) => item(`of-${one}`, CLASS_NAMES[one])),
+        lanes.hasGaps ? item("of-gap", "between messages: the client has the turn") : null,
+        element("li", { class: "hint" }, "Rows of a session: transaction, message, phase, wait or CPU, waits of plan nodes. Drag to select; click a bar for its message; double-click for the whole trace."),
+    );
+}
+
+/** A message's plan and waterfall. */
+function detailsOf(message: Message): HTMLElement[] {
+    const plan = planTree(message);
+    return [...(plan ? [plan] : []), waterfall(message)];
+}
+
+/** The sums, the sessions over time, and the message that is selected there. */
+function overTime(trace: Trace, messages: readonly Message[], themed: (view: View) => void): HTMLElement | null {
+    const tracks = tracksOf(trace, messages);
+    const end = tracks.reduce((last, { activity, message }) => Math.max(last, activity[activity.length - 1]?.end ?? 0, message[message.length - 1]?.end ?? 0), 0);
+    if (end <= 0) return null;
+    const view = new View({ from: 0, to: end }, NARROWEST, "elapsed", current());
+    themed(view);
+    // Only the heading is announced, because the rest may be long.
+    const heading = element("h2", { "aria-live": "polite" });
+    const body = element("div");
+    const panel = element("section", { class: "selected", "aria-label": "The selected message" }, heading, body);
+    panel.hidden = true;
+    const pick = (message: Message): void => {
+        lanes.select(message);
+        const number = message.workers.length;
+        const workers = number > 0 ? `, ${whole(number)} parallel worker${number > 1 ? "s" : ""}` : "";
+        panel.hidden = false;
+        heading.textContent = `${message.kind || "work"} of process ${message.pid}, ${duration((message.end - message.start) / 1e9)}${workers}`;
+        body.replaceChildren(
+            message.query === "" ? "" : element("pre", { class: "statement" }, message.query),
+            ...detailsOf(message),
+        );
+    };
+    const lanes = new Lanes(view, tracks, messages, pick);
+    const map = new Overview(view, outlineOf(tracks, end), { marks: [], gaps: [] });
+    return element("div", { class: "over-time" }, new Sums(tracks, view).root, legendOf(lanes), map.root, lanes.root, panel);
+}
+
+/** Fills a new element with a trace. `themed` is given the view of the sessions over time, which must know of another theme. */
+export function traced(trace: Trace, themed: (view: Themed) => void): HTMLElement {
     const all = messagesOf(trace);
     const began = beganAt(trace);
     const longest = all.reduce((most, { start, end }) => Math.max(most, end - start), 0);
@@ -36,12 +109,12 @@ export function traced(trace: Trace): HTMLElement {
             element("span", { class: "pid" }, String(message.pid)),
             element("span", { class: "took" }, duration((message.end - message.start) / 1e9)),
             bar(message, longest),
-            element("span", { class: "query" }, `${message.kind} ${message.query}`.trim()),
+            element("span", { class: "query" }, `${message.kind} ${message.query}`.trim() || "work without a message"),
         );
         const it = element("details", { class: "message" }, head);
         // Drawn when it is opened for the first time.
         it.addEventListener("toggle", () => {
-            if (it.open && it.childElementCount === 1) it.append(waterfall(message));
+            if (it.open && it.childElementCount === 1) it.append(...detailsOf(message));
         });
         return it;
     };
@@ -81,5 +154,13 @@ export function traced(trace: Trace): HTMLElement {
         trace.left_out > 0
             ? element("p", { class: "note" }, `The trace is too long for a page: its last ${trace.left_out} records are left out.`)
             : null;
-    return element("div", { class: "traced" }, element("div", { class: "controls" }, select, search, status), list, left);
+    return element(
+        "div",
+        { class: "traced" },
+        overTime(trace, all, themed),
+        element("h2", {}, "Messages"),
+        element("div", { class: "controls" }, select, search, status),
+        list,
+        left,
+    );
 }

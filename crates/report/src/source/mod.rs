@@ -25,10 +25,10 @@ use segment::Interval;
 
 use super::material::{Material, RelationTimes, SessionHistory};
 use super::range::Edge;
+use crate::rankings::SessionTimes;
 use columns::Columns;
 use error::Error;
 use latency::sum_and_latency;
-use rankings::SessionTimes;
 use time::{begin, seconds};
 use view::document::{MeasuredTime, Ranking};
 use view::statements::{PlanRow, StatementsTable};

@@ -10,9 +10,9 @@ use recording::{FrameRow, Range, Recording, SessionHistoryRow, StatementTexts as
 use view::blocking::{Forest, Party};
 
 use super::columns::Columns;
-use super::rankings::SessionTimes;
 use super::seconds;
 use crate::material::{Active, Blocker, Open, SessionHistory};
+use crate::rankings::{session_name, SessionTimes};
 use error::Error;
 
 /// Maximum number of rows of a table.
@@ -121,17 +121,8 @@ impl Sums {
         for row in rows {
             let weight = length_ns as f64 / row.interval_ns.max(1) as f64;
             let busy = row.busy_ns as f64 * 1e-9 * weight;
-            let name = || {
-                let application = match &*row.application {
-                    "" => &*row.process,
-                    name => name,
-                };
-                let who = match (row.user.as_deref(), row.database.as_deref()) {
-                    (Some(user), Some(database)) => format!(", {user}@{database}"),
-                    _ => String::new(),
-                };
-                format!("{application} ({}{who})", row.pid)
-            };
+            let (user, database) = (row.user.as_deref(), row.database.as_deref());
+            let name = || session_name(&row.application, &row.process, row.pid, user, database);
             self.times.add((row.pid, &row.application), name, point, busy);
         }
     }

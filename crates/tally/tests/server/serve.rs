@@ -508,20 +508,44 @@ fn a_server_that_restarts_leaves_a_gap_and_is_followed() {
     support::eventually("the report has the commits of both runs", || {
         calls_of(&report().unwrap(), "END") == 50
     });
+    // What the lists have over time adds up to the table.
+    support::eventually("the statement's points have its time", || {
+        let report = report().unwrap();
+        let (sum, seconds) =
+            (ranked(&report, "statements", "END"), figure_of(&report, "END", "seconds"));
+        assert_eq!(sum.1, sum.2);
+        seconds > 0.0 && (sum.0 - seconds).abs() < 0.01 * seconds
+    });
     assert!(!back.to_string().contains("-0.0,"), "{back}");
     serving.stop();
 }
 
-/// Calls of a statement in a report.
-fn calls_of(report: &serde_json::Value, text: &str) -> u64 {
+/// A figure of a statement in a report's table.
+fn figure_of(report: &serde_json::Value, text: &str, key: &str) -> f64 {
     let tables = report["tables"].as_array().unwrap();
     let table = tables.iter().find(|table| table["id"] == "statements").unwrap();
     let at = |key| {
         table["columns"].as_array().unwrap().iter().position(|column| column["key"] == key).unwrap()
     };
-    let (query, calls) = (at("query"), at("calls"));
+    let (query, figure) = (at("query"), at(key));
     let rows = table["rows"].as_array().unwrap().iter();
-    rows.filter(|cells| cells[query] == text).map(|cells| cells[calls].as_u64().unwrap()).sum()
+    rows.filter(|cells| cells[query] == text).filter_map(|cells| cells[figure].as_f64()).sum()
+}
+
+/// Calls of a statement in a report.
+fn calls_of(report: &serde_json::Value, text: &str) -> u64 {
+    figure_of(report, text, "calls") as u64
+}
+
+/// The time of a row of a list over time, with the number of its points and of those of its axis.
+fn ranked(report: &serde_json::Value, list: &str, name: &str) -> (f64, usize, usize) {
+    let lists = report["rankings"].as_array().unwrap();
+    let Some(list) = lists.iter().find(|one| one["id"] == list) else { return (0.0, 0, 0) };
+    let rows = list["rows"].as_array().unwrap();
+    let Some(row) = rows.iter().find(|row| row["name"] == name) else { return (0.0, 0, 0) };
+    let seconds = row["seconds"].as_array().unwrap();
+    let points = list["axis"]["time"].as_array().unwrap().len();
+    (seconds.iter().filter_map(serde_json::Value::as_f64).sum(), seconds.len(), points)
 }
 
 #[test]
@@ -625,7 +649,13 @@ fn a_session_is_traced_where_that_is_allowed_and_its_page_has_what_it_did() {
     let mut client =
         cluster.config().application_name("</td>traced").connect(postgres::NoTls).unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    // Where tally has sessions of its own, as a recorder through a connection has, the others are still there.
+    let mut config = cluster.config();
+    let mut own =
+        config.application_name(segment::own::APPLICATION).connect(postgres::NoTls).unwrap();
+    let own_pid: i32 = own.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let list = serving.get("/trace").unwrap();
+    assert!(!list.contains(&format!("trace?pid={own_pid}\"")), "{list}");
     assert!(list.contains(&format!("<a href=\"trace?pid={pid}\">{pid}</a>")), "{list}");
     assert!(list.contains("&lt;/td&gt;traced"), "{list}");
     let refused =

@@ -3,13 +3,13 @@
 
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 
 use super::styled;
 use crate::screen::{Play, Screen};
 use crate::views::PANES;
 use crate::{moment, trend};
-use terminal::Tab;
+use terminal::{class_color, Tab};
 use view::blocking::Forest;
 use view::headline::{self, Weight};
 use view::table::{fit, wrap};
@@ -66,7 +66,7 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
         }
         lines.extend(wrap(&line.text, width).into_iter().map(Line::raw));
         if at == LOAD {
-            lines.push(Line::raw(history(screen, width)));
+            lines.push(history(screen, width));
         }
     }
     lines
@@ -114,20 +114,29 @@ fn speed(times: f64) -> String {
     }
 }
 
-/// The history of the server's load.
-fn history(screen: &Screen, width: usize) -> String {
+/// The history of the server's load. The active sessions of an interval have the colour of the class that took most of their time.
+fn history<'a>(screen: &Screen, width: usize) -> Line<'a> {
     // Leaves space for the words; both histories are equally wide.
     let width = (width.saturating_sub(46) / 2).min(WIDEST);
     let active = trend::active(&screen.history, width);
+    let classes = trend::classes(&screen.history, width);
     let commands = trend::commands(&screen.history, width);
     let max = trend::max;
-    format!(
-        "active {} max {}  commands/s {} max {}",
-        trend::spark(&active, width, screen.ascii),
+    let mut line = Line::raw("active ");
+    let spark = trend::spark(&active, width, screen.ascii);
+    // Both end with the shown interval.
+    let blanks = std::iter::repeat_n(None, width.saturating_sub(classes.len()));
+    for (level, class) in spark.chars().zip(blanks.chain(classes)) {
+        let color = class.map_or(Color::Reset, class_color);
+        line.push_span(Span::styled(level.to_string(), styled(screen, color, Style::new())));
+    }
+    line.push_span(format!(
+        " max {}  commands/s {} max {}",
         two(max(&active)),
         trend::spark(&commands, width, screen.ascii),
         count(max(&commands)),
-    )
+    ));
+    line
 }
 
 /// The names of the panes, and the current filter and order.

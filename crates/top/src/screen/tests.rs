@@ -426,6 +426,24 @@ fn every_row_and_the_load_have_a_history() {
 }
 
 #[test]
+fn active_sessions_have_the_colour_of_their_largest_class() {
+    let mut screen = screen();
+    screen.color = true;
+    (1..5).for_each(|n| later(&mut screen, f64::from(n), 3600));
+    let mut terminal = Terminal::new(TestBackend::new(200, 30)).unwrap();
+    terminal.draw(|frame| draw::draw(frame, &mut screen)).unwrap();
+    let cells = terminal.backend().buffer().content();
+    let text =
+        |row: &&[ratatui::buffer::Cell]| row.iter().map(|cell| cell.symbol()).collect::<String>();
+    let row = cells.chunks(200).find(|row| text(row).contains("commands/s ")).unwrap();
+    let full = row.iter().filter(|cell| cell.symbol() == "█").map(|cell| cell.fg);
+    let (cpu, plain) =
+        (terminal::class_color(segment::WaitClass::Cpu), ratatui::style::Color::Reset);
+    // Five intervals of active sessions, then of commands.
+    assert_eq!(full.collect::<Vec<_>>(), [[cpu; 5], [plain; 5]].concat());
+}
+
+#[test]
 fn typing_a_filter_and_an_interval() {
     let mut screen = screen();
     press(&mut screen, "/WalS");
