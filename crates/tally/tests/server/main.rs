@@ -68,6 +68,7 @@ mod log_pipe;
 mod lwlocks;
 mod method_edges;
 mod methods;
+mod operations;
 mod otlp;
 mod pg_stat_io;
 mod plan_history;
