@@ -13,6 +13,7 @@ mod support;
 #[path = "../support/waiting.rs"]
 mod waiting;
 
+mod alerts;
 mod attack_limits;
 mod attack_segment;
 mod bad_input;
