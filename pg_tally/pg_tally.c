@@ -13,6 +13,7 @@
  */
 #include "base/compat.h"
 
+#include "miscadmin.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 
@@ -110,6 +111,12 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 void
 _PG_init(void)
 {
+	/* Otherwise the statements with which pg_upgrade fills a new server would be the first that it shows. */
+	if (IsBinaryUpgrade)
+	{
+		own.view_only = "pg_upgrade is running";
+		return;
+	}
 	own.shared = process_shared_preload_libraries_in_progress;
 
 	if (ProcessUtility_hook != NULL)

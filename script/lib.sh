@@ -196,3 +196,25 @@ start_server() {
     as_server "$bindir/pg_ctl" -D "$work/$server/data" -l "$work/$server/log" -w start >/dev/null 2>&1 ||
         fail "could not start the server: $(as_server tail -n 10 "$work/$server/log")"
 }
+
+# ------------------------------------------------------------------ a copy of the installation
+
+# Copies the server's installation to $work/installation, without the extension, and sets bindir to the copy's programs. A server finds its libraries and extensions relative to its programs. The programs are copied because links
+# would lead back to the original. File dates are kept, so that nothing is rebuilt for the copy.
+copy_installation() {
+    copy=$work/installation
+    lib=$("$PG_CONFIG" --pkglibdir) share=$("$PG_CONFIG" --sharedir)
+    mkdir -p "$copy$bindir" "$copy$lib" "$copy$share/extension"
+    cp -p "$bindir"/* "$copy$bindir"
+    ln -s "$lib"/* "$copy$lib"
+    for file in "$share"/*; do [ "$file" = "$share/extension" ] || ln -s "$file" "$copy$share"; done
+    ln -s "$share/extension"/* "$copy$share/extension"
+    # Programs from Python packages find their libraries in a directory NAME.libs above them.
+    above=$bindir
+    for _ in 1 2 3; do
+        above=$(dirname "$above")
+        for file in "$above"/*.libs; do [ ! -d "$file" ] || ln -s "$file" "$copy$above"; done
+    done
+    rm -f "$copy$lib"/pg_tally* "$copy$share/extension"/pg_tally*
+    bindir=$copy$bindir
+}

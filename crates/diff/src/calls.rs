@@ -96,7 +96,7 @@ pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Op
             let others = calls.iter().enumerate().filter(|(other, _)| *other != at);
             let others: Vec<Call> = others.filter_map(|(_, call)| *call).collect();
             let (common, error) = common(&others);
-            let error = precision.error.hypot(error);
+            let error = stats::joint_error(precision.error, error);
             let precision = Precision { error, ..precision };
             let change = change - common;
             Some(CallChange {
@@ -143,7 +143,7 @@ fn common(others: &[Call]) -> (f64, f64) {
 /// per unit; `None` if a side has none.
 pub fn half_width(calls: [Option<Calls>; 2], per_unit: [f64; 2]) -> Option<f64> {
     let [a, b] = calls;
-    Some((per_unit[0] * a?.half_width()).hypot(per_unit[1] * b?.half_width()))
+    Some(stats::joint_error(per_unit[0] * a?.half_width(), per_unit[1] * b?.half_width()))
 }
 
 /// By which factor a call takes longer in B.
@@ -159,7 +159,7 @@ fn factor(a: &Calls, b: &Calls) -> Option<Factor> {
     }
     let error =
         |calls: &Calls| calls.deviation / calls.mean / (calls.count as f64).sqrt() * LIKENESS;
-    let z = (b.mean / a.mean).ln() / error(a).hypot(error(b)).max(1e-9);
+    let z = (b.mean / a.mean).ln() / stats::joint_error(error(a), error(b)).max(1e-9);
     Some(Factor { mean: b.mean / a.mean, median: b.median / a.median, p: normal_two_sided(z) })
 }
 

@@ -10,6 +10,7 @@ use fleet_sql::Root;
 use report::Edge;
 use view::duration::within;
 
+use super::alert::{AlertSettings, Destination};
 use command::ConnectionFlags;
 use fleet::{root, Engine};
 
@@ -30,6 +31,9 @@ own.
 over HTTP. It reads OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the other variables of \
 the OpenTelemetry specification (docs/opentelemetry.md).
 
+--alert reports problems, as `tally doctor` finds them, to Alertmanager, a webhook or a command: when \
+one begins, again while it lasts, and when it ends.
+
 The page contains statement texts, so a token is required: a random one, printed with the page's \
 URL, or the one in --token-file. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket \
 (unix:PATH) is accessible to its owner only and needs no token. Only this machine can connect unless \
@@ -43,6 +47,7 @@ Examples:
   tally serve --listen 0.0.0.0:9188 --token-file token
   tally serve --listen unix:/run/pgtally.sock
   tally serve --otlp http://127.0.0.1:4318 --listen none
+  tally serve --alert http://127.0.0.1:9093/api/v2/alerts
   tally serve --fleet --engine duckdb --root s3://bucket/fleet --interval 5min")]
 pub struct ServeArgs {
     /// Segment, data directory or connection string
@@ -50,7 +55,7 @@ pub struct ServeArgs {
     /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
-    /// Address to listen on, or unix:PATH; port 0 chooses a free port; with --otlp, also none
+    /// Address to listen on, or unix:PATH; port 0 chooses a free port; with --otlp or --alert, also none
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: super::Address,
     /// Use the token in this file instead of a random one
@@ -78,6 +83,9 @@ pub struct ServeArgs {
     /// How often to send metrics [default: OTEL_METRIC_EXPORT_INTERVAL, or 10s]
     #[arg(long, value_name = "TIME", value_parser = sent_interval, requires = "otlp")]
     pub otlp_interval: Option<Duration>,
+    /// Tell somebody about problems
+    #[command(flatten)]
+    pub alerts: AlertFlags,
     /// Allow clients to trace a session for a few seconds, at /trace (docs/trace.md)
     #[arg(long)]
     pub allow_trace: bool,
@@ -86,12 +94,42 @@ pub struct ServeArgs {
     pub json: bool,
 }
 
+/// Whom to tell about problems.
+#[derive(Debug, Args)]
+pub struct AlertFlags {
+    /// Send problems to Alertmanager (a URL that ends in /api/v2/alerts), a Slack-compatible webhook (another URL) or a
+    /// shell command, which reads JSON; @FILE for a file that contains it
+    #[arg(long, value_name = "URL|COMMAND", value_parser = Destination::parse)]
+    pub alert: Option<Destination>,
+    /// With --alert: length of the intervals to diagnose
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "alert", value_parser = alert_interval)]
+    pub alert_interval: Duration,
+    /// With --alert: how often to report a problem that lasts; Alertmanager has its own setting
+    #[arg(long, value_name = "TIME", default_value = "1h", requires = "alert", value_parser = alert_repeat)]
+    pub alert_repeat: Duration,
+    /// With --alert: do not report the rules in this file, one a line ("all": none), optionally with a time until when
+    #[arg(long, value_name = "FILE", requires = "alert")]
+    pub alert_silence: Option<PathBuf>,
+}
+
+impl AlertFlags {
+    /// What to tell, and whom; `None`: nobody.
+    pub(super) fn settings(&self) -> Option<AlertSettings> {
+        Some(AlertSettings {
+            destination: self.alert.clone()?,
+            every: self.alert_interval,
+            repeat: self.alert_repeat,
+            silence: self.alert_silence.clone(),
+        })
+    }
+}
+
 /// The page of a fleet; --cluster and --host restrict it.
 #[derive(Debug, Args)]
 pub struct FleetFlags {
     /// Serve a page about many servers, queried from their recordings; --host then selects one of them
     #[arg(long, requires = "engine", conflicts_with_all = [
-        "target", "port", "username", "dbname", "history", "statements", "otlp", "otlp_interval", "allow_trace",
+        "target", "port", "username", "dbname", "history", "statements", "otlp", "otlp_interval", "alert", "allow_trace",
     ])]
     pub fleet: bool,
     /// With --fleet: engine, as in `tally fleet ask`
@@ -129,6 +167,14 @@ fn served_interval(text: &str) -> Result<Duration, String> {
 
 fn sent_interval(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_secs(1), Duration::from_secs(3600))
+}
+
+fn alert_interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(1), Duration::from_secs(600))
+}
+
+fn alert_repeat(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(1), Duration::from_secs(7 * 86_400))
 }
 
 fn served_history(text: &str) -> Result<Duration, String> {

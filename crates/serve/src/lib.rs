@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally serve`: serves the last few minutes as a live page, and totals since the segment was created as
 //! metrics. Clients can only read, and trace a session if that is allowed. [`otlp`] sends the same metrics, and
-//! the events, to a receiver.
+//! the events, to a receiver. [`alert`] tells a person about problems.
 //!
 //! [`collector`] is the only thread that reads the server; [`http`] sends it requests. [`fleet`] answers the same
 //! requests for many servers.
 
 mod addresses;
+mod alert;
 mod args;
 mod collector;
 pub mod dashboards;
@@ -23,11 +24,12 @@ mod request;
 mod run;
 mod tracing;
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::mpsc::channel;
 
 use self::otlp::Otlp;
+use alert::Alerts;
 use collector::{Collector, CollectorSettings};
 use error::Error;
 use gate::Gate;
@@ -44,9 +46,9 @@ pub use listen::Address;
 pub fn run(args: &ServeArgs) -> Result<(), Error> {
     let token = token(args)?;
     let otlp = otlp_settings(args)?;
-    if otlp.is_none() && args.listen == Address::None {
+    if otlp.is_none() && args.alerts.alert.is_none() && args.listen == Address::None {
         return Err(Error::Usage(
-            "--listen none requires --otlp; otherwise there is nothing to do".into(),
+            "--listen none requires --otlp or --alert; otherwise there is nothing to do".into(),
         ));
     }
     if !args.listen.is_local() && args.token_file.is_none() {
@@ -86,6 +88,8 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> 
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
     };
+    let alerts = args.alerts.settings();
+    let alerts = alerts.map(|settings| Alerts::start(settings, place.clone())).transpose()?;
     let tracing = args.allow_trace.then(|| Tracing::new(&place)).transpose()?;
     let (requests, received) = channel();
     let collector = std::thread::Builder::new()
@@ -102,6 +106,9 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> 
             served
         }
     };
+    if let Some(alerts) = alerts {
+        alerts.finish();
+    }
     // The collector ends when the last sender of requests is dropped.
     if collector.join().is_err() {
         return Err(Error::Failed("the thread that reads the server has failed".into()));
@@ -134,7 +141,9 @@ fn token(args: &ServeArgs) -> Result<Token, Error> {
 fn read_token(path: &Path) -> Result<String, Error> {
     let named = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
     let meta = std::fs::metadata(path).map_err(|error| named(&error))?;
-    if meta.is_file() && meta.permissions().mode() & 0o077 != 0 {
+    // As PostgreSQL has it for keys: the group may read a file of root's, such as a Secret in Kubernetes.
+    let others = if meta.uid() == 0 { 0o037 } else { 0o077 };
+    if meta.is_file() && meta.permissions().mode() & others != 0 {
         return Err(named(&"other users can read this token; run chmod 600 on the file"));
     }
     let text = files::read_named_text(path, 4096).map_err(|error| named(&error))?;

@@ -23,7 +23,7 @@ pub use counts::Counts;
 pub use difference::Difference;
 pub use estimate::{Estimate, FEWEST_ROUNDS};
 pub use family::{discoveries, holm};
-pub use precision::{Precision, POWER};
+pub use precision::{joint_error, Precision, POWER};
 pub use ratio::{Ratio, FEWEST};
 pub use separation::separation;
 pub use student::{normal_two_sided, t_quantile, t_two_sided};

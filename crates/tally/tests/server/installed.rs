@@ -153,3 +153,22 @@ fn a_plugin_that_any_role_may_load_obeys_the_configuration() {
         path.exists()
     });
 }
+
+/// docs/install.md says on which systems a command that was built on Debian 12 runs.
+#[test]
+fn the_command_needs_no_later_glibc_than_documented() {
+    use object::{Object, ObjectSection};
+    let bytes = std::fs::read(assert_cmd::cargo::cargo_bin("tally")).unwrap();
+    let elf = object::File::parse(&*bytes).unwrap();
+    let names = elf.section_by_name(".dynstr").unwrap().data().unwrap();
+    let minor = |name: &[u8]| -> Option<u32> {
+        let version = std::str::from_utf8(name).ok()?.strip_prefix("GLIBC_2.")?;
+        version.split('.').next()?.parse().ok()
+    };
+    let needed = names.split(|byte| *byte == 0).filter_map(minor).max().unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/install.md")).unwrap();
+    let said = page.split("glibc 2.").nth(1).unwrap();
+    let said: u32 = said.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    assert!(needed <= said, "it needs glibc 2.{needed}, and the documentation says 2.{said}");
+}

@@ -13,6 +13,7 @@ mod support;
 #[path = "../support/waiting.rs"]
 mod waiting;
 
+mod alerts;
 mod attack_limits;
 mod attack_segment;
 mod bad_input;
@@ -68,6 +69,7 @@ mod log_pipe;
 mod lwlocks;
 mod method_edges;
 mod methods;
+mod operations;
 mod otlp;
 mod pg_stat_io;
 mod plan_history;

@@ -91,6 +91,18 @@ fn the_version_is_the_same_everywhere() {
         let found = text.split("<version>").nth(1).and_then(|text| text.split('<').next());
         assert_eq!(found, Some(release), "{name}");
     }
+    for (name, before) in [
+        ("packaging/debian/changelog", "pgtally ("),
+        ("packaging/rpm/pgtally.spec", "Version:        "),
+        ("packaging/rpm/pg_tally.spec", "Version:        "),
+        ("packaging/kubernetes/sidecar/tally.yaml", "image: pgtally:"),
+        ("packaging/kubernetes/recorder/recorder.yaml", "image: pgtally:"),
+        ("packaging/kubernetes/example/kustomization.yaml", "newTag: "),
+    ] {
+        let text = read(name);
+        let found = text.split(before).nth(1).unwrap();
+        assert!(found.starts_with(release), "{name}: {}", &found[..10]);
+    }
     let changelog = read("CHANGELOG.md");
     let newest = changelog.lines().find(|line| line.starts_with("## [")).unwrap();
     assert!(newest.starts_with(&format!("## [{release}]")), "{newest}");

@@ -112,6 +112,7 @@ pub const NOT_COMMANDS: &[Entry] = &[
     entry("docs/fleet.md", "ALTER TABLE tally_minute", "a statement for ClickHouse"),
     entry("docs/opentelemetry.md", "receivers:", "a configuration of OpenTelemetry's Collector"),
     entry("docs/opentelemetry.md", "# a systemd unit", "a service's files"),
+    entry("docs/production.md", "# deployment", "a file of --alert-silence"),
     entry("docs/production.md", "volumes:", "a configuration of Kubernetes"),
     entry("docs/production.md", "extension_control_path", "settings for an image volume"),
     entry("docs/reference-metrics.md", "scrape_configs:", "a configuration of Prometheus"),
@@ -176,6 +177,7 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
         "tally serve --token-file token   ",
         "tally serve --token-file token --listen 127.0.0.1:{free}",
     ),
+    ("docs/production.md", "tally serve --alert", "tally serve --listen 127.0.0.1:{free} --alert"),
     (
         "docs/production.md",
         "postgres tally serve",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally record` of a scratch server while a test does something.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -19,13 +20,19 @@ pub struct Recorder {
 
 impl Recorder {
     pub fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Recorder {
+        Recorder::of(segment(cluster).as_os_str(), cluster.user(), directory, more)
+    }
+
+    /// Records `target`, as this user unless it names one.
+    pub fn of(target: &OsStr, user: &str, directory: &Path, more: &[&str]) -> Recorder {
         let child = Command::new(env!("CARGO_BIN_EXE_tally"))
             // With this, it queries the server for names even if the tests run as root.
-            .env("PGUSER", cluster.user())
+            .env("PGUSER", user)
+            .env_remove("PGDATABASE")
             .args(["record", "-o"])
             .arg(directory)
             .args(more)
-            .arg(segment(cluster))
+            .arg(target)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
