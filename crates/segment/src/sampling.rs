@@ -92,9 +92,8 @@ impl Variances<'_> {
     }
 }
 
-/// Samples that are later than this on average do not tell CPU time apart. On a machine with free CPUs they are late by the time
-/// that it takes to wake up two processes, which is below a tenth of it; the comparisons with the exact ledger are in
-/// docs/any-server.md.
+/// Samples that are later than this on average do not tell CPU time apart. It is a first choice, between the time that it takes
+/// to wake up two processes and the length of a turn on a CPU; comparisons with the exact ledger are to confirm it (docs/any-server.md).
 pub const LATE_LIMIT: f64 = 1e-3;
 
 /// How a frame was sampled, and the variances of its accounts; `None`: it was not.
