@@ -3,7 +3,7 @@
 
 use clap::Args;
 use error::Error;
-use live::target::{self, SampleRate, SegmentSource};
+use live::target::{self, Budget, SampleRate, SegmentSource};
 
 /// How to sample a server.
 #[derive(Debug, Default, Args)]
@@ -12,11 +12,15 @@ pub struct SamplingFlags {
     /// any case [default: 10]
     #[arg(long, value_name = "N")]
     pub samples: Option<SampleRate>,
+    /// Sample less often, down to once per second, if sampling costs the server more than this share of one CPU, such as 0.5%
+    /// [default: no limit]
+    #[arg(long, value_name = "PERCENT")]
+    pub budget: Option<Budget>,
 }
 
 impl SamplingFlags {
     /// Where TARGET leads: the segment of its server, or samples.
     pub fn source(&self, target: Option<&str>) -> Result<SegmentSource, Error> {
-        target::source_or_samples(target, self.samples)
+        target::source_or_samples(target, self.samples, self.budget)
     }
 }

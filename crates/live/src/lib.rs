@@ -23,6 +23,7 @@ pub mod local_server;
 pub mod lock_names;
 pub mod machine;
 mod postmaster_file;
+mod reach;
 mod recent;
 mod relation_names;
 pub mod remote;

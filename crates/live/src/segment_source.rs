@@ -6,6 +6,7 @@ use std::fmt;
 use pq::Conninfo;
 use segment::{Segment, SegmentPath};
 
+use crate::reach::Reach;
 use crate::remote::Connection;
 use crate::sampled::{SampleRate, Sampler};
 use error::Error;
@@ -31,6 +32,14 @@ impl SegmentSource {
                 Ok(Segment::of_origin(Box::new(connection))?)
             }
             SegmentSource::Samples(conninfo, rate) => {
+                // It may have been enabled since.
+                if !rate.is_for_any_server() {
+                    match Reach::find(conninfo)? {
+                        Reach::File(path) => return Ok(Segment::open(&path)?),
+                        Reach::Connection => return SegmentSource::Server(conninfo.clone()).open(),
+                        Reach::Nothing { .. } => {}
+                    }
+                }
                 let sampler = Sampler::open(conninfo, *rate)?;
                 Ok(Segment::of_origin(Box::new(sampler))?)
             }

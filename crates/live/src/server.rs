@@ -7,8 +7,10 @@
 //! that the user specified by a connection or a data directory; it is not sent to a server that only another user's
 //! segment names.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use pq::{Client, Conninfo};
 use segment::Segment;
@@ -181,6 +183,11 @@ fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
         // With an empty password, libpq would look into a password file.
         conninfo.set("password", "").set("passfile", "/dev/null/none");
     }
+    if named && conninfo.get("password").is_none() && !is_set("PGPASSWORD") {
+        if let Some(command) = std::env::var_os(PASSWORD_COMMAND).filter(|text| !text.is_empty()) {
+            conninfo.set("password", password_of(&command)?);
+        }
+    }
     let mut client = match Client::connect(&conninfo) {
         Err(error) => as_servers_user(&conninfo, &error).ok_or_else(|| refused(&error, named))?,
         Ok(client) => client,
@@ -189,6 +196,24 @@ fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
     client.batch_execute(SAFE_PATH)?;
     session_limits::lift_others(&mut client);
     Ok(client)
+}
+
+/// Names a command whose output is the password. It runs for each connection, because some passwords are valid for minutes only.
+const PASSWORD_COMMAND: &str = "PGTALLY_PASSWORD_COMMAND";
+
+/// The first line that this command prints.
+fn password_of(command: &OsStr) -> Result<String, Error> {
+    let output = Command::new("/bin/sh").arg("-c").arg(command).stdin(Stdio::null()).output()?;
+    let why = |why: String| Err(Error::Failed(format!("{PASSWORD_COMMAND} {why}")));
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return why(format!("failed ({}): {}", output.status, said.trim()));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.lines().next().filter(|line| !line.is_empty()) {
+        Some(line) => Ok(line.to_string()),
+        None => why("printed no password".to_string()),
+    }
 }
 
 /// Root has a role in hardly any server. Where it named none, it connects as the user who owns the server's socket: with
@@ -256,6 +281,15 @@ mod tests {
     use super::*;
     use std::os::unix::fs::chown;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_password_is_the_first_line_that_a_command_prints() {
+        let of = |command: &str| password_of(OsStr::new(command));
+        assert_eq!(of("printf 'a b\\nc\\n'").unwrap(), "a b");
+        let error = of("echo expired >&2; exit 3").unwrap_err().to_string();
+        assert!(error.contains(PASSWORD_COMMAND) && error.contains("expired"), "{error}");
+        assert!(of("true").unwrap_err().to_string().contains("printed no password"));
+    }
 
     #[test]
     fn only_a_socket_of_the_servers_user_is_connected_to() {

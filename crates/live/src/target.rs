@@ -14,12 +14,11 @@ use segment::segment_path::{client_of, name_of as named};
 use segment::{Level, Segment, SegmentPath, ToSegmentPath};
 
 use crate::default_server;
-use crate::local_server::LocalServer;
 pub use crate::local_server::{segment_path_in, DEFAULT_FOLDER};
 use crate::postmaster_file::PostmasterFile;
-pub use crate::sampled::SampleRate;
+use crate::reach::Reach;
+pub use crate::sampled::{Budget, SampleRate};
 pub use crate::segment_source::SegmentSource;
-use crate::server;
 pub use crate::spec::Spec;
 use error::Error;
 
@@ -39,14 +38,19 @@ pub fn source(target: Option<&str>) -> Result<SegmentSource, Error> {
 }
 
 /// The same for a view that samples can make, too: of a server that does not load pg_tally or, if a rate is given, of any
-/// server to which a connection leads.
+/// server to which a connection leads. A budget limits what samples cost the server.
 pub fn source_or_samples(
     target: Option<&str>,
     rate: Option<SampleRate>,
+    budget: Option<Budget>,
 ) -> Result<SegmentSource, Error> {
     match (Spec::parse(target)?, rate) {
-        (Spec::Connection(conninfo), Some(rate)) => Ok(SegmentSource::Samples(conninfo, rate)),
-        (Spec::Connection(conninfo), None) => of_connection(conninfo, Some(SampleRate::default())),
+        (Spec::Connection(conninfo), Some(rate)) => {
+            Ok(SegmentSource::Samples(conninfo, rate.within(budget)))
+        }
+        (Spec::Connection(conninfo), None) => {
+            of_connection(conninfo, Some(SampleRate::default().within(budget)))
+        }
         (_, Some(_)) => Err(Error::Usage(
             "--samples requires a connection to the server: -h, -p, -d, or a connection string"
                 .into(),
@@ -107,40 +111,17 @@ fn readable(folder: &Path) -> bool {
 /// The server's segment if it is a file that we may open; otherwise it is read through the connection. A server that does
 /// not load pg_tally is sampled at this rate, if one is given.
 fn of_connection(conninfo: Conninfo, samples: Option<SampleRate>) -> Result<SegmentSource, Error> {
-    let mut client = server::connect(&conninfo)?;
-    if let Some(server) = LocalServer::of_connection(&mut client)? {
-        let path = server.segment_path();
-        match Segment::open(path) {
-            // A crashed server may have left the segment of an earlier run.
-            Ok(segment) if segment.header().server_pid == server.postmaster() => {
-                return Ok(SegmentSource::File(path.clone()))
-            }
-            Err(error @ segment::Error::Foreign { .. }) => return Err(error.into()),
-            Err(segment::Error::NotFound { .. })
-                if samples.is_none() && !loads_library(&mut client)? =>
-            {
-                return Err(not_enabled(&format!(
-                    "the server in {} does not have pg_tally",
-                    server.data().display()
-                )));
-            }
-            _ => {}
+    Ok(match (Reach::find(&conninfo)?, samples) {
+        (Reach::File(path), _) => SegmentSource::File(path),
+        (Reach::Nothing { .. }, Some(rate)) => SegmentSource::Samples(conninfo, rate),
+        (Reach::Nothing { data: Some(data) }, None) => {
+            return Err(not_enabled(&format!(
+                "the server in {} does not have pg_tally",
+                data.display()
+            )));
         }
-    }
-    Ok(match samples {
-        Some(rate) if !loads_library(&mut client)? => SegmentSource::Samples(conninfo, rate),
-        _ => SegmentSource::Server(conninfo),
+        (Reach::Connection | Reach::Nothing { .. }, _) => SegmentSource::Server(conninfo),
     })
-}
-
-/// Whether the server loads the library by itself, as far as this role is told, or our session has it, which defines
-/// settings, or its database has the views.
-fn loads_library(client: &mut pq::Client) -> Result<bool, Error> {
-    const LISTS: &str = "/* tally */ select exists (select from pg_settings where name in \
-                         ('shared_preload_libraries', 'session_preload_libraries') and setting like '%pg_tally%' \
-                         or starts_with(name, 'pg_tally.')) \
-                         or exists (select from pg_extension where extname = 'pg_tally')";
-    Ok(client.query_one(LISTS, &[])?.get(0)?)
 }
 
 /// The error of a server, or of a machine, that has no pg_tally.

@@ -45,6 +45,8 @@ pub struct Recorder<'a> {
     clocks: Clocks,
     processors: Option<Processors>,
     level: Option<Level>,
+    /// Whether the last run was sampled.
+    sampled: Option<bool>,
     /// The boot of the server's machine.
     boot: String,
     /// End of the last interval.
@@ -163,6 +165,7 @@ impl<'a> Recorder<'a> {
             clocks: Clocks::now(),
             processors: Processors::now(),
             level: None,
+            sampled: None,
             boot: String::new(),
             end: None,
             absent: None,
@@ -285,6 +288,7 @@ impl<'a> Recorder<'a> {
         let Some(segment) = self.follower.segment() else { return Ok(()) };
         let header = &segment.header().clone();
         let plans = segment.plans()?;
+        let sampled = segment.producer() == segment::Producer::Sampler;
         if self.writer.is_none() {
             self.begin(header)?;
         }
@@ -305,9 +309,16 @@ impl<'a> Recorder<'a> {
             ..ServerRow::default()
         });
         if self.end.is_some() {
-            self.pending.marks.push(mark("server start", format!("{name}, {}", header.host)));
+            let how = match (self.sampled, sampled) {
+                (Some(true), false) => "; exact from here, with pg_tally",
+                (Some(false), true) => "; sampled from here, without pg_tally",
+                _ => "",
+            };
+            let text = format!("{name}, {}{how}", header.host);
+            self.pending.marks.push(mark("server start", text));
             self.messages.extend(self.absent.as_ref().map(|_| "recording again".to_string()));
         }
+        self.sampled = Some(sampled);
         self.absent = None;
         self.boot.clone_from(&header.boot_id);
         self.processors = Processors::now();

@@ -237,9 +237,20 @@ impl<'t> Scanner<'t> {
 
 /// A text with `?` for each constant, for one that the server has not normalized. Constants may be secrets.
 pub fn without_constants(text: &str) -> String {
+    replace(text, &Scanner::of(text).constants)
+}
+
+/// The same, and the fingerprint, from one pass over the text.
+pub fn normalized(text: &str) -> (String, String) {
+    let Scanner { tokens, constants, .. } = Scanner::of(text);
+    (replace(text, &constants), of_tokens(&ended(shorten(tokens))))
+}
+
+/// Replaces constants, which are at a number of bytes from the end, and so long.
+fn replace(text: &str, constants: &[(usize, usize)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut end = 0;
-    for (to_end, bytes) in Scanner::of(text).constants {
+    for (to_end, bytes) in constants {
         let begin = text.len() - to_end;
         out.push_str(text.get(end..begin).unwrap_or_default());
         out.push('?');
@@ -299,7 +310,11 @@ fn shorten(tokens: Vec<Token>) -> Vec<Token> {
 
 /// The tokens that are hashed.
 fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens = shorten(Scanner::of(text).tokens);
+    ended(shorten(Scanner::of(text).tokens))
+}
+
+/// Without semicolons at the end.
+fn ended(mut tokens: Vec<Token>) -> Vec<Token> {
     while tokens.last().is_some_and(|last| last.is_sign(";")) {
         tokens.pop();
     }
@@ -310,7 +325,12 @@ fn joined(tokens: &[Token]) -> String {
     tokens.iter().map(Token::text).collect::<Vec<_>>().join(" ")
 }
 
+fn of_tokens(tokens: &[Token]) -> String {
+    format!("{RULE}:{:016x}", hash(&joined(tokens)))
+}
+
 /// The text that is hashed.
+#[cfg(test)]
 fn normal(text: &str) -> String {
     joined(&tokens(text))
 }
@@ -356,7 +376,7 @@ fn hash(text: &str) -> u64 {
 
 /// The fingerprint of a statement's text: `f1:` and 16 hexadecimal digits.
 pub fn fingerprint(text: &str) -> String {
-    format!("{RULE}:{:016x}", hash(&normal(text)))
+    of_tokens(&tokens(text))
 }
 
 /// The fingerprint for comparing statements of several servers: if versions spell a command differently, that of the
@@ -410,6 +430,12 @@ mod tests {
         assert_eq!(hash(""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fingerprint("select 1"), fingerprint("SELECT  $1 ;"));
+    }
+
+    #[test]
+    fn a_text_and_its_fingerprint_come_from_one_pass() {
+        let text = "select * from t where a in (1, 2) and b = 'secret';";
+        assert_eq!(normalized(text), (without_constants(text), fingerprint(text)));
     }
 
     #[test]

@@ -52,7 +52,9 @@ pub use batch::{Batch, TABLES};
 pub use details::Detail;
 pub use file::panic_is_expected;
 pub use files::Files;
-pub use fingerprint::{comparable_fingerprint, fingerprint, synonyms, without_constants};
+pub use fingerprint::{
+    comparable_fingerprint, fingerprint, normalized, synonyms, without_constants,
+};
 pub use frames::Frames;
 pub use grid::Grid;
 pub use plan_rows::{PlanRow, PlanTextRow};

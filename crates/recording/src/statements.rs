@@ -108,8 +108,11 @@ impl Recording {
         let records = records.into_values().collect();
         let reading =
             StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records);
-        let server = index.servers.get(&last.server);
-        let distance = server.and_then(|row| sampling::distance_of(&row.producer));
+        // If a part was sampled, the whole is an estimate.
+        let distance =
+            index.frames.iter().rev().find_map(|frame| {
+                sampling::distance_of(&index.servers.get(&frame.server)?.producer)
+            });
         let reading = reading.with_samples(distance);
         // A recording of an earlier version does not have it.
         let Some(table) = index.frames.iter().rev().find(|frame| frame.statements_capacity > 0)

@@ -70,7 +70,16 @@ fn exactness(material: &Material) -> String {
         return "exact: nothing is missing".to_string();
     }
     if let Some(sampling) = &interval.sampling {
-        return format!("estimates from {} samples/s of the server", count(sampling.per_second));
+        let estimates = format!("estimates from {} samples/s", count(sampling.per_second));
+        // Of an interval's end, no sample says how long it lasted.
+        return match sampling.sampled_seconds < 0.9 * interval.interval_seconds {
+            true => format!(
+                "{estimates} in {} of {}; the rest is exact",
+                duration(sampling.sampled_seconds),
+                duration(interval.interval_seconds)
+            ),
+            false => format!("{estimates} of the server"),
+        };
     }
     let off = interval.uninstrumented_seconds;
     if off > 0.0 && interval.overflow_in_interval.is_zero() && interval.torn_sessions == 0 {

@@ -114,6 +114,7 @@ fn timing(of: &StatisticRow) -> Timing {
         p50_seconds: of.p50,
         p99_seconds: of.p99,
         half_width_seconds: None,
+        refused: false,
     }
 }
 

@@ -153,8 +153,12 @@ impl Interval {
             let row = AccountRow::from_total(stat, total.clone(), clock);
             match &sampled {
                 Some((sampling, variances)) => {
-                    let variance = variances.get(&*stat.name).copied().unwrap_or(0.0);
-                    row.with_variance(variance, sampling.samples)
+                    let row = row.with_variance(variances.of(&stat.name), sampling.samples);
+                    if sampling.cpu_told_apart || row.class != WaitClass::Cpu {
+                        row
+                    } else {
+                        row.refuse()
+                    }
                 }
                 None => row,
             }
@@ -249,18 +253,24 @@ impl Interval {
 
     /// The same, with only the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
-        /// Of one activity: its accounts' time, whether all of them are idle, and the sum of their variances.
+        /// Of one activity: its accounts' time, whether all of them are idle, the sum of their variances, and whether samples
+        /// cannot tell one of them apart.
         struct ActivitySum {
             total: Total,
             idle: bool,
             variance: Option<f64>,
+            refused: bool,
         }
 
         let mut sums: HashMap<(&Arc<str>, WaitClass), ActivitySum> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
-            let sum = sums.entry((&account.activity, account.class)).or_insert_with(|| {
-                ActivitySum { total: Total::default(), idle: true, variance: None }
+            let sum = sums.entry((&account.activity, account.class)).or_insert_with(|| ActivitySum {
+                total: Total::default(),
+                idle: true,
+                variance: None,
+                refused: false,
             });
+            sum.refused |= account.timing.refused;
             sum.total.merge(&account.total);
             sum.idle &= account.idle;
             let more = |variance: f64| variance + sum.variance.unwrap_or(0.0);
@@ -273,6 +283,7 @@ impl Interval {
             .map(|((activity, class), sum)| {
                 let timing = Timing::with(&sum.total, |t| t as f64 / ticks_per_second);
                 let timing = match sum.variance {
+                    _ if sum.refused => timing.refuse(),
                     Some(variance) => timing.with_variance(variance, samples),
                     None => timing,
                 };

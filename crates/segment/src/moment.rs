@@ -5,7 +5,7 @@
 pub const UNKNOWN_PROCESSORS: u32 = u32::MAX;
 
 /// The instants of an image.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Moment {
     /// When it was complete, tick of the segment's clock ...
     pub tick: u64,
@@ -19,4 +19,6 @@ pub struct Moment {
     pub processors: u32,
     /// Whether the image has all sessions and statements, not only those that a role may see.
     pub complete: bool,
+    /// If the image is made of samples: the mean time between two of them so far.
+    pub sample_seconds: Option<f64>,
 }

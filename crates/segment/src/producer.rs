@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The program that writes a segment, and the names of its settings.
 
+use crate::sampling;
 use crate::segment::Segment;
 
 /// The program that writes a segment.
@@ -12,6 +13,8 @@ pub enum Producer {
     JavaAgent,
     /// The library for programs that use libpq (client/libpq).
     Libpq,
+    /// `tally`, which samples a server.
+    Sampler,
 }
 
 /// What a segment has a limited number of.
@@ -33,13 +36,14 @@ impl Producer {
         match producer.split([' ', '/']).next() {
             Some("pgtally-agent") => Producer::JavaAgent,
             Some("libtally_pq") => Producer::Libpq,
+            _ if sampling::distance_of(producer).is_some() => Producer::Sampler,
             _ => Producer::Server,
         }
     }
 
     /// Whether it is in a client of a server.
     pub fn is_client(self) -> bool {
-        self != Producer::Server
+        matches!(self, Producer::JavaAgent | Producer::Libpq)
     }
 
     /// The setting of a limit, as users know it; `None` if it is fixed.
@@ -92,6 +96,8 @@ mod tests {
             assert_eq!(Producer::from_text(text), producer);
             assert_eq!(producer.setting(ProducerLimit::Slots), Some(setting));
         }
+        let sampler = Producer::from_text(&sampling::producer(10));
+        assert_eq!((sampler, sampler.is_client()), (Producer::Sampler, false));
         assert!(Producer::JavaAgent
             .remedy(ProducerLimit::Names)
             .contains("the agent's option methods"));
@@ -102,8 +108,8 @@ mod tests {
             ProducerLimit::Groups,
         ] {
             assert!(Producer::Server.remedy(limit).starts_with("raise pg_tally."));
-            for client in [Producer::JavaAgent, Producer::Libpq] {
-                assert!(!client.remedy(limit).contains("pg_tally."), "{limit:?}");
+            for other in [Producer::JavaAgent, Producer::Libpq, Producer::Sampler] {
+                assert!(!other.remedy(limit).contains("pg_tally."), "{limit:?}");
             }
         }
     }

@@ -34,7 +34,8 @@ impl Segment {
 
     /// The mean distance between samples, in seconds, if the segment is made of samples.
     pub fn sample_seconds(&self) -> Option<f64> {
-        sampling::distance_of(&self.header().producer)
+        let so_far = self.remote.as_ref().and_then(|remote| remote.moment.sample_seconds);
+        so_far.or_else(|| sampling::distance_of(&self.header().producer))
     }
 
     /// Whether the segment shows all sessions and statements, or only those that the connection's role may see.

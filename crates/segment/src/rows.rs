@@ -68,6 +68,11 @@ impl AccountRow {
             ..self
         }
     }
+
+    /// The same as one that samples cannot tell apart from others.
+    pub(crate) fn refuse(self) -> AccountRow {
+        AccountRow { timing: self.timing.refuse(), ..self }
+    }
 }
 
 /// An activity, added up over all phases.

@@ -17,14 +17,18 @@ pub const PROCESS: &str = "sampler";
 /// Before the name of an account: the variance of its total, in [`VARIANCE_UNIT`]; the count is that of sessions that samples
 /// have seen only once in a stretch.
 pub const VARIANCE: &str = "sampled::";
+/// In place of an account's name: the sum of the variances of accounts that have no statistic of their own.
+pub const OTHERS: &str = "*";
 /// Square milliseconds.
 pub const VARIANCE_UNIT: &str = "ms2";
 /// A timer: from one sample to the next.
 pub const GAP: &str = "sampler::gap";
-/// A timer: how late a sample began, after the instant that was drawn for it.
+/// A timer: how much later a sample was taken than the instant that was drawn for it.
 pub const LATE: &str = "sampler::late";
 /// A timer: how long the server took for a sample.
 pub const READ: &str = "sampler::read";
+/// A timer: CPU time of the server for a sample; if that cannot be seen, how long the server took.
+pub const COST: &str = "sampler::cost";
 
 /// Normal quantile of a two-sided 95 % interval.
 const Z95: f64 = 1.959_964;
@@ -37,14 +41,21 @@ const UNSURE: f64 = 0.5;
 pub struct Sampling {
     /// Number of samples.
     pub samples: u64,
-    /// Samples per second.
+    /// The time that was sampled; the rest of the interval was measured.
+    pub sampled_seconds: f64,
+    /// Samples per second of that time.
     pub per_second: f64,
     /// The longest time between two samples; `None`: not known.
     pub longest_gap_seconds: Option<f64>,
     /// How late a sample was on average.
     pub late_seconds: f64,
+    /// Whether time on a CPU can be told apart from waits: not on a machine that is so busy that samples come late, because a
+    /// sample is then taken when the sessions have just lost the CPUs.
+    pub cpu_told_apart: bool,
     /// How long the server took for a sample on average.
     pub read_seconds: f64,
+    /// What sampling cost the server: seconds of CPU time per second, or of elapsed time if CPU time could not be seen.
+    pub cost_share: f64,
 }
 
 /// The producer of a segment that is made of so many samples per second.
@@ -70,8 +81,23 @@ pub fn half_width(variance: f64, samples: f64) -> f64 {
     quantile * variance.max(0.0).sqrt()
 }
 
-/// How a frame was sampled, and the variances of its accounts by their names, in square seconds; `None`: it was not.
-pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, HashMap<&'f str, f64>)> {
+/// The variances of accounts by their names, in square seconds.
+#[derive(Debug)]
+pub(crate) struct Variances<'f>(HashMap<&'f str, f64>);
+
+impl Variances<'_> {
+    /// The variance of an account. Of one that has no statistic of its own, an upper limit: the sum of all such ones.
+    pub(crate) fn of(&self, account: &str) -> f64 {
+        self.0.get(account).or_else(|| self.0.get(OTHERS)).copied().unwrap_or(0.0)
+    }
+}
+
+/// Samples that are later than this on average do not tell CPU time apart. It is a first choice, between the time that it takes
+/// to wake up two processes and the length of a turn on a CPU; comparisons with the exact ledger are to confirm it (docs/any-server.md).
+pub const LATE_LIMIT: f64 = 1e-3;
+
+/// How a frame was sampled, and the variances of its accounts; `None`: it was not.
+pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Variances<'f>)> {
     let clock: &ClockInfo = sums.clock();
     let timer = |name: &str| {
         let is = |stat: &Stat| stat.kind == StatKind::Timer && stat.name == name;
@@ -81,12 +107,16 @@ pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, HashMap
     let mean = |name: &str| {
         timer(name).map_or(0.0, |all| clock.seconds(all.total) / all.count.max(1) as f64)
     };
+    let late_seconds = mean(LATE);
     let sampling = Sampling {
         samples: gaps.count,
+        sampled_seconds: clock.seconds(gaps.total),
         per_second: gaps.count as f64 / clock.seconds(gaps.total).max(1e-9),
         longest_gap_seconds: gaps.max.known().map(|ticks| clock.seconds(ticks)),
-        late_seconds: mean(LATE),
+        late_seconds,
+        cpu_told_apart: late_seconds <= LATE_LIMIT,
         read_seconds: mean(READ),
+        cost_share: mean(COST) * gaps.count as f64 / clock.seconds(gaps.total).max(1e-9),
     };
     let variances = sums.changed().filter(|(stat, _)| stat.kind == StatKind::Value);
     let unsure = UNSURE / sampling.per_second.powi(2);
@@ -94,5 +124,5 @@ pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, HashMap
         let more = if total.change.count > 0 { unsure } else { 0.0 };
         Some((stat.name.strip_prefix(VARIANCE)?, total.change.total as f64 * 1e-6 + more))
     });
-    Some((sampling, variances.collect()))
+    Some((sampling, Variances(variances.collect())))
 }

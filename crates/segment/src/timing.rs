@@ -26,13 +26,15 @@ pub struct Timing {
     pub p99_seconds: Option<f64>,
     /// If `seconds` was estimated from samples: half the width of its 95 % interval. Only `seconds` is known then.
     pub half_width_seconds: Option<f64>,
+    /// Samples cannot tell it apart from other activities: `seconds` is what they have seen, for sums, and is not shown.
+    pub refused: bool,
 }
 
 /// The form in JSON: what samples do not show is null, and only samples have a half-width.
 #[derive(Serialize)]
 struct Json {
     count: Option<u64>,
-    seconds: f64,
+    seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     half_width_seconds: Option<f64>,
     mean_seconds: Option<f64>,
@@ -44,10 +46,9 @@ struct Json {
 
 impl Serialize for Timing {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Timing { seconds, half_width_seconds, mean_seconds, min_seconds, max_seconds, .. } =
-            *self;
+        let Timing { half_width_seconds, mean_seconds, min_seconds, max_seconds, .. } = *self;
         let Timing { p50_seconds, p99_seconds, .. } = *self;
-        let count = self.known_count();
+        let (count, seconds) = (self.known_count(), (!self.refused).then_some(self.seconds));
         let json = Json {
             count,
             seconds,
@@ -90,6 +91,7 @@ impl Timing {
             p50_seconds: total.quantile(0.50).map(&seconds),
             p99_seconds: total.quantile(0.99).map(&seconds),
             half_width_seconds: None,
+            refused: false,
         }
     }
 
@@ -99,8 +101,14 @@ impl Timing {
         Timing { seconds: self.seconds, half_width_seconds, ..Timing::default() }
     }
 
+    /// The time as one that samples cannot tell apart.
+    pub(crate) fn refuse(self) -> Timing {
+        Timing { seconds: self.seconds, refused: true, ..Timing::default() }
+    }
+
     /// The number of events that ended; `None`: samples do not show it.
     pub fn known_count(&self) -> Option<u64> {
-        (self.count > 0 || self.half_width_seconds.is_none()).then_some(self.count)
+        let sampled = self.half_width_seconds.is_some() || self.refused;
+        (self.count > 0 || !sampled).then_some(self.count)
     }
 }

@@ -43,6 +43,7 @@ impl Origin for Image {
             slots: vec![tick; SHAPE.slots as usize],
             processors: 1,
             complete: true,
+            sample_seconds: None,
         })
     }
 

@@ -11,7 +11,7 @@ use report::Edge;
 use view::duration::within;
 
 use super::alert::{AlertSettings, Destination};
-use command::ConnectionFlags;
+use command::{ConnectionFlags, SamplingFlags};
 use fleet::{root, Engine};
 
 /// Arguments of `tally serve`.
@@ -55,6 +55,9 @@ pub struct ServeArgs {
     /// Connection options
     #[command(flatten)]
     pub connection: ConnectionFlags,
+    /// How to sample a server
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
     /// Address to listen on, or unix:PATH; port 0 chooses a free port; with --otlp or --alert, also none
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: super::Address,
@@ -130,6 +133,7 @@ pub struct FleetFlags {
     /// Serve a page about many servers, queried from their recordings; --host then selects one of them
     #[arg(long, requires = "engine", conflicts_with_all = [
         "target", "port", "username", "dbname", "history", "statements", "otlp", "otlp_interval", "alert", "allow_trace",
+        "samples", "budget",
     ])]
     pub fleet: bool,
     /// With --fleet: engine, as in `tally fleet ask`

@@ -34,7 +34,7 @@ use collector::{Collector, CollectorSettings};
 use error::Error;
 use gate::Gate;
 use listen::Listener;
-use live::target;
+use live::target::SegmentSource;
 use tracing::Tracing;
 
 pub use args::ServeArgs;
@@ -68,7 +68,10 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
 /// Serves one server.
 fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> Result<(), Error> {
     let interval = args.pace()?;
-    let place = target::source(args.target.as_deref())?;
+    let place = args.sampling.source(args.target.as_deref())?;
+    if args.allow_trace && matches!(place, SegmentSource::Samples(..)) {
+        place.file("--allow-trace")?;
+    }
     // Report errors now rather than on the page.
     drop(place.open()?);
     let listener = Listener::open(&args.listen)?;

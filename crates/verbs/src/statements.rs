@@ -227,13 +227,18 @@ fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> Str
         whole(u64::from(table.capacity)),
     );
     let space = bytes(table.text_bytes as f64);
+    // A server that is sampled does not have it.
+    let setting = match all.sample_seconds {
+        Some(_) => "",
+        None => " (pg_tally.max_statements)",
+    };
     for (n, what) in [
         (table.evicted, "evicted"),
-        (table.dropped, "counts were dropped because the table was full (pg_tally.max_statements)"),
+        (table.dropped, &*format!("counts were dropped because the table was full{setting}")),
         (table.lost, "were left incomplete by a process that died"),
         (
             table.texts_cut,
-            &format!("texts were truncated: all texts together can take {space} (pg_tally.max_statements)"),
+            &format!("texts were truncated: all texts together can take {space}{setting}"),
         ),
     ] {
         if n > 0 {

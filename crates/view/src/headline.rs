@@ -111,14 +111,31 @@ fn sessions(interval: &Interval) -> String {
 }
 
 /// That the figures are estimates, how good they are, and what sampling costs.
-fn sampled(sampling: &Sampling) -> String {
+fn sampled(interval: &Interval, sampling: &Sampling) -> String {
+    let rate = (sampling.per_second * 10.0).round() / 10.0;
+    // A budget, or a server that answers slowly.
+    let nominal = segment::sampling::distance_of(&interval.server.producer).map(|gap| 1.0 / gap);
+    let fewer = nominal.filter(|nominal| sampling.per_second < 0.8 * nominal);
     format!(
-        "sampled {}/s: figures with ~ are estimates, ± is half of a 95 % interval, cpu is time without a wait event; \
-         install pg_tally for exact figures (each sample took the server {}, and began {} late)",
-        count((sampling.per_second * 10.0).round() / 10.0),
+        "sampled {}/s{}: figures with ~ are estimates, ± is half of a 95 % interval, cpu is time without a wait event; \
+         install pg_tally for exact figures (a sample takes the server {}, together {} % of a CPU, and is {} late)",
+        count(rate),
+        fewer.map_or_else(String::new, |nominal| format!(" of {}", count(nominal.round()))),
         duration(sampling.read_seconds),
+        percent(sampling.cost_share),
         duration(sampling.late_seconds),
     )
+}
+
+/// That a machine without free CPUs hides what its sessions do on them.
+fn refused(sampling: &Sampling) -> Option<String> {
+    (!sampling.cpu_told_apart).then(|| {
+        format!(
+            "cpu cannot be told apart here: samples are {} late, because the machine has no free CPU, so they see sessions just \
+             when they do not run; short waits are overestimated",
+            duration(sampling.late_seconds)
+        )
+    })
 }
 
 /// The load of the sessions: average active sessions, commands, and their mean time.
@@ -195,7 +212,11 @@ fn kernel(interval: &Interval) -> HeadlineText {
 
 /// Reasons why the figures are incomplete.
 pub fn warnings(interval: &Interval) -> Vec<String> {
-    let mut warnings: Vec<String> = interval.sampling.iter().map(sampled).collect();
+    let mut warnings = Vec::new();
+    if let Some(sampling) = &interval.sampling {
+        warnings.push(sampled(interval, sampling));
+        warnings.extend(refused(sampling));
+    }
     if interval.level == Level::Off {
         warnings
             .push("the level is off: nothing is measured (start with tally level waits)".into());
@@ -224,15 +245,25 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
             warnings.push(format!("{} {text}{setting}", whole(n)));
         }
     }
+    let setting = match producer {
+        Producer::Sampler => "",
+        _ => " (pg_tally.max_statements)",
+    };
     for (n, text) in [
-        (over.memory, "times the segment's file system had no space for a session's statistics"),
-        (over.lost_merges, "ended sessions were damaged and are lost"),
+        (
+            over.memory,
+            "times the segment's file system had no space for a session's statistics".to_string(),
+        ),
+        (over.lost_merges, "ended sessions were damaged and are lost".to_string()),
         (
             over.statements_dropped,
-            "counts of statements were dropped because the table was full (pg_tally.max_statements)",
+            format!("counts of statements were dropped because the table was full{setting}"),
         ),
-        (over.statements_lost, "statements were left incomplete by a process that died"),
-        (over.texts_cut, "statement texts were truncated for lack of space (pg_tally.max_statements)"),
+        (
+            over.statements_lost,
+            "statements were left incomplete by a process that died".to_string(),
+        ),
+        (over.texts_cut, format!("statement texts were truncated for lack of space{setting}")),
     ] {
         if n > 0 {
             warnings.push(format!("{} {text}", whole(n)));
@@ -326,6 +357,13 @@ mod tests {
         );
         interval.server.producer = "pgtally-agent 0.3.0".into();
         assert!(warnings(&interval)[1].ends_with("not shown (the agent's option threads)"));
+        interval.server.producer = segment::sampling::producer(10);
+        interval.overflow.statements_dropped = 3;
+        interval.overflow.statistics = 1;
+        let said = warnings(&interval).join("\n");
+        assert!(!said.contains("pg_tally.max"), "a sampled server has no such settings: {said}");
+        interval.overflow.statements_dropped = 0;
+        interval.overflow.statistics = 0;
         interval.level = Level::Off;
         assert_eq!(
             warnings(&interval)[0],

@@ -36,6 +36,14 @@ fn share_cell(share: f64, sampled: bool) -> Cell {
     }
 }
 
+/// The share of a time: of samples, marked as an estimate; "?" if they cannot tell it apart.
+fn share_of(timing: &Timing, share: f64) -> Cell {
+    match timing.refused {
+        true => timing::refused(),
+        false => share_cell(share, timing.half_width_seconds.is_some()),
+    }
+}
+
 /// Seconds per second of the time in which the level was not off; for the activity `off`, per second of the whole
 /// interval.
 fn concurrency(seconds: f64, off: bool, interval: &Interval) -> Cell {
@@ -76,11 +84,11 @@ pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
     let line = |key: String, names: [String; 2], timing: &Timing, tone: Tone, branches: bool| {
         let idle = tone == Tone::Faint;
         let share = share(timing.seconds, interval);
-        let sampled = timing.half_width_seconds.is_some();
+        let sampled = timing.half_width_seconds.is_some() || timing.refused;
         let off = key.starts_with("uninstrumented");
         let mut cells = names.map(Cell::from).to_vec();
         cells.extend([
-            if idle { "idle".into() } else { share_cell(share, sampled) },
+            if idle { "idle".into() } else { share_of(timing, share) },
             match sampled {
                 true => timing::sessions(timing, interval.instrumented_seconds),
                 false => concurrency(timing.seconds, off, interval),
@@ -88,7 +96,8 @@ pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
             if idle { Cell::Empty } else { per_command(timing.seconds, interval) },
         ]);
         cells.extend(figures.cells(timing, interval.instrumented_seconds));
-        Row { bar: (!idle).then_some(share), tone, branches, ..Row::new(key, cells) }
+        let bar = (!idle && !timing.refused).then_some(share);
+        Row { bar, tone, branches, ..Row::new(key, cells) }
     };
     for (idle, activity, timing, accounts) in &summed {
         let many = accounts.len() > 1;
@@ -148,9 +157,8 @@ pub fn waits(interval: &Interval, wish: &RowOptions) -> Table {
                 .filter(|a| a.activity == wait.activity && !a.idle)
                 .map(|a| a.timing.seconds)
                 .sum();
-            let sampled = wait.timing.half_width_seconds.is_some();
             let share = share(busy, interval);
-            let share = if wait.idle { "idle".into() } else { share_cell(share, sampled) };
+            let share = if wait.idle { "idle".into() } else { share_of(&wait.timing, share) };
             let names = [(&wait.activity).into(), share];
             let cells = figures.cells_after(names, &wait.timing, interval.instrumented_seconds);
             let tone = if wait.idle { Tone::Faint } else { Tone::from_class(wait.class) };
@@ -241,6 +249,17 @@ fn of_life(session: &SessionRow, seconds: f64) -> Cell {
     if session.lived_seconds > 0.0 { seconds / session.lived_seconds } else { 0.0 }.into()
 }
 
+/// Marks the shares of a session's life as estimates, or that on a CPU as not told apart.
+fn mark_estimates(cells: &mut [Cell], columns: &[Column], cpu_told_apart: bool) {
+    for (cell, column) in cells.iter_mut().zip(columns) {
+        *cell = match (&column.key[..], &*cell) {
+            ("cpu_share", _) if !cpu_told_apart => timing::refused(),
+            ("busy_share" | "cpu_share", Cell::Number(share)) => share_cell(*share, true),
+            _ => continue,
+        };
+    }
+}
+
 /// The sessions and their current activities.
 pub fn sessions(
     interval: &Interval,
@@ -293,7 +312,10 @@ pub fn sessions(
     let rows = sessions
         .iter()
         .map(|s| {
-            let cells = figures.cells(s, interval.instrumented_seconds);
+            let mut cells = figures.cells(s, interval.instrumented_seconds);
+            if let Some(sampling) = &interval.sampling {
+                mark_estimates(&mut cells, &figures.columns, sampling.cpu_told_apart);
+            }
             let tone = if s.state == "active" { Tone::from_class(s.class) } else { Tone::Faint };
             let mut row = Row { tone, ..Row::new(SessionId::from_row(s).to_string(), cells) };
             if holding {

@@ -27,8 +27,16 @@ pub const FIELDS: &[F] = &[
     F::new("max_seconds", "Max", Unit::Seconds, |row, _| row.max_seconds.into()),
 ];
 
+/// In place of a figure that samples cannot tell apart.
+pub fn refused() -> Cell {
+    Cell::Rounded { text: "?".into(), exact: None, tone: Tone::Plain }
+}
+
 /// The time; of samples, with its half-width.
 pub fn seconds(row: &Timing) -> Cell {
+    if row.refused {
+        return refused();
+    }
     row.half_width_seconds.map_or_else(
         || row.seconds.into(),
         |half| rounded(Measured::new(row.seconds, half).duration(), row.seconds),
@@ -37,6 +45,9 @@ pub fn seconds(row: &Timing) -> Cell {
 
 /// The average number of sessions over this time, in the same way.
 pub fn sessions(row: &Timing, length: f64) -> Cell {
+    if row.refused {
+        return refused();
+    }
     let average = row.seconds / length.max(1e-9);
     row.half_width_seconds.map_or_else(
         || per(row.seconds, length),

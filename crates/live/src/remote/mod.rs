@@ -97,6 +97,7 @@ impl Connection {
             slots: slots.ok_or_else(|| self.error("the server's reply is malformed"))?,
             processors: u32::try_from(row.get::<i32>(8).map_err(answer)?).unwrap_or(0),
             complete: row.get(4).map_err(answer)?,
+            sample_seconds: None,
         })
     }
 }

@@ -11,13 +11,16 @@ use segment::layout::{
     key, level, moments, name_state, part, probe, rest, set, slot_state, stat_kind, statement,
 };
 
-use super::ledger::{Figures, Group, Ledger, NameKind, Session, MOST_STATEMENTS};
+use super::ledger::{
+    Figures, Group, Ledger, NameKind, Session, MOST_FIGURES, MOST_GROUPS, MOST_STATEMENTS,
+};
 use super::observation::Blockage;
 use super::statements::{Counted, Statements};
 
 /// Statistics of a session.
-const STATS: u32 = 256;
-const GROUPS: u32 = 1024;
+const STATS: u32 = MOST_FIGURES as u32;
+/// Groups; the first one is the sampler's own.
+const GROUPS: u32 = MOST_GROUPS as u32 + 1;
 const NAMES: u32 = 4096;
 const EVENTS: u32 = 16;
 const MERGE_LOG: u32 = 64;
@@ -209,10 +212,12 @@ impl Image {
         }
         let words = [
             (header::MERGE_COUNT, ledger.merges),
-            (header::OVERFLOW_SLOTS, ledger.overflow),
+            (header::OVERFLOW_SLOTS, ledger.overflow.slots),
+            (header::OVERFLOW_STATS, ledger.overflow.figures),
+            (header::OVERFLOW_GROUPS, ledger.overflow.groups),
             (
-                header::OVERFLOW_GROUPS,
-                (ledger.groups.len() as u64).saturating_sub(u64::from(GROUPS) - 1),
+                header::OVERFLOW_DIRECTORY,
+                (ledger.names.len() as u64).saturating_sub(u64::from(NAMES)),
             ),
         ];
         words.iter().try_for_each(|(at, word)| file.write_all_at(&word.to_ne_bytes(), *at as u64))
@@ -249,7 +254,7 @@ impl Image {
         let mut used = 0;
         let mut runs = layout::NONE;
         let mut heads = Vec::new();
-        for figure in figures.0.iter().take(STATS as usize).filter(|figure| figure.name < NAMES) {
+        for figure in figures.all.iter().take(STATS as usize).filter(|figure| figure.name < NAMES) {
             let mut bytes = Bytes::of(head::SIZE);
             bytes.u32(head::STAT, 1 + figure.name);
             bytes.u64(head::COUNT, figure.count);
@@ -347,7 +352,7 @@ impl Image {
         }
         file.write_all_at(&bytes.0, self.entries + u64::from(index) * entry::SIZE as u64)?;
         let mut bytes = Bytes::of(book::SIZE);
-        let total: u64 = figures.0.iter().map(|figure| figure.count + figure.total as u64).sum();
+        let total: u64 = figures.all.iter().map(|figure| figure.count + figure.total as u64).sum();
         bytes.u64(book::SEQ, total & !1);
         self.write_book(file, index, &mut bytes, figures, None)
     }

@@ -13,7 +13,7 @@
 //! - a twelfth of the square of the time between the two samples, if two samples have seen the same stretch: its beginning or
 //!   end lies uniformly between them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use segment::{layout, own};
 
@@ -21,6 +21,9 @@ use super::observation::{Blockage, Observation, Sample};
 
 /// The most statements that are told apart.
 pub(super) const MOST_STATEMENTS: usize = 512 * layout::WAYS;
+/// The most statistics of a session or group, and the most groups.
+pub(super) const MOST_FIGURES: usize = 256;
+pub(super) const MOST_GROUPS: usize = 1023;
 /// Parts of the squares: see above.
 const UNSEEN: f64 = 1.0 / 2.0;
 const SEEN: f64 = 1.0 / 12.0;
@@ -53,29 +56,44 @@ pub(super) struct Figure {
 
 /// The statistics of a session or group, in the order of their first use.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Figures(pub Vec<Figure>);
+pub(super) struct Figures {
+    pub all: Vec<Figure>,
+    /// Whether there was no space for one.
+    full: bool,
+}
 
 impl Figures {
-    /// Position of the figure of this name, which is added if necessary.
-    fn of(&mut self, name: u32) -> usize {
-        self.0.iter().position(|figure| figure.name == name).unwrap_or_else(|| {
-            self.0.push(Figure { name, count: 0, total: 0.0, min: u64::MAX, max: 0 });
-            self.0.len() - 1
-        })
+    fn position(&self, name: u32) -> Option<usize> {
+        self.all.iter().position(|figure| figure.name == name)
     }
 
-    fn add(&mut self, name: u32, total: f64) {
-        let at = self.of(name);
-        self.0[at].total += total;
+    /// The figure of this name, which is added if there is space.
+    fn get(&mut self, name: u32) -> Option<&mut Figure> {
+        let at = self.position(name).or_else(|| {
+            let space = self.all.len() < MOST_FIGURES;
+            space.then(|| {
+                self.all.push(Figure { name, count: 0, total: 0.0, min: u64::MAX, max: 0 });
+                self.all.len() - 1
+            })
+        })?;
+        self.all.get_mut(at)
+    }
+
+    /// Add time to a figure. The first time that there is no space for one counts in `overflow`.
+    fn add(&mut self, name: u32, total: f64, overflow: &mut u64) {
+        match self.get(name) {
+            Some(figure) => figure.total += total,
+            None => *overflow += u64::from(!std::mem::replace(&mut self.full, true)),
+        }
     }
 
     fn record(&mut self, name: u32, value: u64) {
-        let at = self.of(name);
-        let figure = &mut self.0[at];
-        figure.count += 1;
-        figure.total += value as f64;
-        figure.min = figure.min.min(value);
-        figure.max = figure.max.max(value);
+        if let Some(figure) = self.get(name) {
+            figure.count += 1;
+            figure.total += value as f64;
+            figure.min = figure.min.min(value);
+            figure.max = figure.max.max(value);
+        }
     }
 }
 
@@ -141,15 +159,12 @@ impl Changes {
 #[derive(Debug, Clone, Default)]
 pub(super) struct StatementTime {
     pub parts: Vec<(u32, u64)>,
-    /// Whether it has changed since it was last taken.
-    pub changed: bool,
     /// Its text, if the server computes no query identifiers.
     pub text: Option<String>,
 }
 
 impl StatementTime {
     fn add(&mut self, account: u32, ticks: u64) {
-        self.changed = true;
         let full = self.parts.len() == layout::PARTS;
         let known = self.parts.iter().position(|(known, _)| *known == account);
         // A statement has space for so many accounts; what comes later counts with the last of them.
@@ -193,6 +208,17 @@ pub(super) struct Last {
     pub hidden: bool,
 }
 
+/// How often there was no space: each session, book and merge counts once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Overflow {
+    /// Sessions that could not be shown because all slots were in use.
+    pub slots: u64,
+    /// Sessions and groups with more statistics than fit.
+    pub figures: u64,
+    /// Sessions that were merged into the last group.
+    pub groups: u64,
+}
+
 /// All samples so far.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
@@ -207,8 +233,9 @@ pub(super) struct Ledger {
     pub last: Option<Last>,
     pub samples: u64,
     pub merges: u64,
-    /// Sessions that could not be shown because all slots were in use.
-    pub overflow: u64,
+    pub overflow: Overflow,
+    /// Sessions of the last sample that have no slot.
+    without_slot: HashSet<(i32, i64)>,
     capacity: usize,
     changes: BTreeMap<u32, Changes>,
     /// The time between the last two samples.
@@ -232,6 +259,16 @@ impl Ledger {
         number
     }
 
+    /// The mean time between two samples; `None`: there are none.
+    pub(super) fn mean_gap_seconds(&self) -> Option<f64> {
+        let is = |figure: &&Figure| {
+            let name = self.names.get(figure.name as usize);
+            name.is_some_and(|name| name.text == segment::sampling::GAP)
+        };
+        let gaps = self.sampler.all.iter().find(is).filter(|gaps| gaps.count > 0)?;
+        Some(gaps.total * 1e-9 / gaps.count as f64)
+    }
+
     /// Take in the next sample. Time that goes back counts as none.
     pub(super) fn apply(&mut self, sample: Sample) {
         let last = self.last.map_or(sample.tick, |last| last.tick);
@@ -243,6 +280,7 @@ impl Ledger {
                 (segment::sampling::GAP, gap),
                 (segment::sampling::LATE, sample.late_ns),
                 (segment::sampling::READ, sample.read_ns),
+                (segment::sampling::COST, sample.cost_ns),
             ] {
                 let name = self.name(name, NameKind::Timer);
                 self.sampler.record(name, value);
@@ -250,6 +288,7 @@ impl Ledger {
         }
         let middle = last + gap / 2;
         let mut before = std::mem::take(&mut self.changes);
+        let without_slot = std::mem::take(&mut self.without_slot);
         let mut gone: Vec<bool> = self.slots.iter().map(|(_, session)| session.is_some()).collect();
         for observed in sample.sessions {
             let account = self.name(&observed.account(), NameKind::Account);
@@ -259,7 +298,11 @@ impl Ledger {
             let known = slot.and_then(|slot| Some((slot, self.slots.get_mut(slot)?.1.as_mut()?)));
             let Some((slot, session)) = known else {
                 // A new session counts as a change of its account.
-                self.begin(observed, account, stretch, (middle, tick));
+                let key = (observed.pid, observed.begun_us);
+                if !self.begin(observed, account, stretch, (middle, tick)) {
+                    self.overflow.slots += u64::from(!without_slot.contains(&key));
+                    self.without_slot.insert(key);
+                }
                 continue;
             };
             gone[slot] = false;
@@ -280,8 +323,9 @@ impl Ledger {
             }
             session.stretch = stretch;
             session.identity += u32::from(!session.observed.is_named_as(&observed));
-            session.figures.add(was, (middle - last) as f64);
-            session.figures.add(account, (tick - middle) as f64);
+            let overflow = &mut self.overflow.figures;
+            session.figures.add(was, (middle - last) as f64, overflow);
+            session.figures.add(account, (tick - middle) as f64, overflow);
             add_time(&mut self.statements, &session.observed, was, middle - last);
             add_time(&mut self.statements, &observed, account, tick - middle);
             session.observed = observed;
@@ -291,7 +335,8 @@ impl Ledger {
         }
         for slot in (0..gone.len()).filter(|slot| gone[*slot]) {
             if let Some(mut session) = self.slots[slot].1.take() {
-                session.figures.add(session.account, (middle - last) as f64);
+                let overflow = &mut self.overflow.figures;
+                session.figures.add(session.account, (middle - last) as f64, overflow);
                 add_time(&mut self.statements, &session.observed, session.account, middle - last);
                 if !own::is_process(&session.observed.kind) {
                     if session.entered {
@@ -310,19 +355,19 @@ impl Ledger {
         self.last = Some(Last { tick, realtime_ns: sample.realtime_ns, hidden: sample.hidden });
     }
 
-    /// A session is new. It may have begun before the middle between two samples, but is known from there on.
+    /// A session is new. It may have begun before the middle between two samples, but is known from there on. Returns whether
+    /// there is a slot for it.
     fn begin(
         &mut self,
         observed: Observation,
         account: u32,
         stretch: Option<i64>,
         (middle, tick): (u64, u64),
-    ) {
+    ) -> bool {
         let free = self.slots.iter().position(|(_, session)| session.is_none());
         let slot = free.unwrap_or(self.slots.len());
         if slot >= self.capacity {
-            self.overflow += 1;
-            return;
+            return false;
         }
         if slot == self.slots.len() {
             self.slots.push((0, None));
@@ -330,7 +375,7 @@ impl Ledger {
         let begun = observed.ages.session.map_or(middle, |age| tick.saturating_sub(age));
         let born = begun.clamp(middle, tick);
         let mut figures = Figures::default();
-        figures.add(account, (tick - born) as f64);
+        figures.add(account, (tick - born) as f64, &mut self.overflow.figures);
         add_time(&mut self.statements, &observed, account, tick - born);
         // Sessions of the first sample were there before.
         let entered = self.last.is_some();
@@ -353,6 +398,7 @@ impl Ledger {
         let (uses, place) = &mut self.slots[slot];
         *uses += 1;
         *place = Some(session);
+        true
     }
 
     /// A session has ended.
@@ -361,7 +407,12 @@ impl Ledger {
         let is = |group: &Group| {
             group.kind == kind && group.database_id == database_id && group.user_id == user_id
         };
+        let full = self.groups.len() >= MOST_GROUPS;
         let at = self.groups.iter().position(is).unwrap_or_else(|| {
+            if full {
+                self.overflow.groups += 1;
+                return self.groups.len() - 1;
+            }
             let (sessions, figures) = (0, Figures::default());
             self.groups.push(Group {
                 kind,
@@ -376,7 +427,9 @@ impl Ledger {
         });
         let group = &mut self.groups[at];
         group.sessions += 1;
-        session.figures.0.iter().for_each(|figure| group.figures.add(figure.name, figure.total));
+        for figure in &session.figures.all {
+            group.figures.add(figure.name, figure.total, &mut self.overflow.figures);
+        }
         self.merges += 1;
     }
 
@@ -388,9 +441,14 @@ impl Ledger {
         for (account, Changes { seen, unseen, unsure }) in changes {
             let name =
                 format!("{}{}", segment::sampling::VARIANCE, self.names[*account as usize].text);
-            let name = self.name(&name, NameKind::Variance);
-            let at = self.sampler.of(name);
-            let figure = &mut self.sampler.0[at];
+            let mut name = self.name(&name, NameKind::Variance);
+            // The last place is for all that have none of their own.
+            if self.sampler.position(name).is_none() && self.sampler.all.len() + 1 >= MOST_FIGURES {
+                let others =
+                    format!("{}{}", segment::sampling::VARIANCE, segment::sampling::OTHERS);
+                name = self.name(&others, NameKind::Variance);
+            }
+            let Some(figure) = self.sampler.get(name) else { continue };
             figure.count += unsure;
             figure.total += stands * UNSEEN * unseen * unseen + apart * SEEN * seen * seen;
         }

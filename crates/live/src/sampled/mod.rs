@@ -3,7 +3,8 @@
 //! writer, whose image is read like that of a remote segment.
 //!
 //! A thread samples at random instants, and takes each sample into the ledger. A reader that refreshes its image waits for a
-//! sample that it has not seen; the image then belongs to the instant of the last one.
+//! sample that it has not seen; the image then belongs to the instant of the last one. Readers of the same server in one program
+//! share the thread, each with an image of its own, so that the server is sampled once.
 
 mod image;
 mod ledger;
@@ -15,11 +16,12 @@ mod statements;
 mod tests;
 
 use std::fs::File;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use error::Error;
 use pq::{Client, Conninfo};
+use process::{Proc, Schedstat};
 use segment::clock::{monotonic_ns, realtime_ns};
 use segment::{Moment, Origin, Parts};
 
@@ -29,8 +31,9 @@ use crate::{remote, server};
 use image::{About, Image};
 use ledger::Ledger;
 use observation::Sample;
-pub use schedule::SampleRate;
+use query::{Texts, Version};
 use schedule::Schedule;
+pub use schedule::{Budget, SampleRate};
 use statements::Statements;
 
 /// How long a reader waits for a sample: longer than the server may take for one.
@@ -43,13 +46,17 @@ const OTHER_PROCESSES: u32 = 64;
 const SLOTS: u32 = 1024;
 const MOST_SLOTS: u32 = 32_768;
 
-/// What the sampling thread and the reader share.
-#[derive(Debug)]
+/// What the sampling thread and the readers share.
 struct Shared {
     client: Mutex<Client>,
     state: Mutex<State>,
     /// A sample has arrived, or sampling has ended.
     news: Condvar,
+    about: About,
+    server: String,
+    processors: u32,
+    /// Whether the role sees all sessions.
+    complete: bool,
 }
 
 #[derive(Debug)]
@@ -57,21 +64,19 @@ struct State {
     ledger: Ledger,
     /// Why sampling has ended.
     ended: Option<String>,
-    /// The reader is gone.
-    stop: bool,
+    /// Number of readers; without one, sampling ends.
+    readers: u32,
 }
 
-/// A connection through which a server is sampled.
+/// The servers that are sampled now.
+static RUNNING: Mutex<Vec<(Conninfo, SampleRate, Weak<Shared>)>> = Mutex::new(Vec::new());
+
+/// A reader of samples.
 pub(crate) struct Sampler {
     shared: Arc<Shared>,
     image: Image,
-    about: About,
     statements: Statements,
     conninfo: String,
-    server: String,
-    processors: u32,
-    /// Whether the role sees all sessions.
-    complete: bool,
     /// Number of samples in the image; 0: there is none.
     samples: u64,
 }
@@ -79,7 +84,7 @@ pub(crate) struct Sampler {
 impl std::fmt::Debug for Sampler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Not the connection string, which may contain a password.
-        f.debug_struct("Sampler").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("Sampler").field("server", &self.shared.server).finish_non_exhaustive()
     }
 }
 
@@ -87,14 +92,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Sampler {
+impl Shared {
+    /// Those that sample this server in the same way, with one more reader.
+    fn joined(conninfo: &Conninfo, rate: SampleRate) -> Option<Arc<Shared>> {
+        let mut running = lock(&RUNNING);
+        running.retain(|(.., shared)| shared.strong_count() > 0);
+        let those = running.iter().filter(|(to, at, _)| to == conninfo && *at == rate);
+        those.filter_map(|(.., shared)| shared.upgrade()).find(|shared| {
+            let mut state = lock(&shared.state);
+            let runs = state.ended.is_none() && state.readers > 0;
+            state.readers += u32::from(runs);
+            runs
+        })
+    }
+
     /// Connect and begin to sample.
-    pub(crate) fn open(conninfo: &Conninfo, rate: SampleRate) -> Result<Sampler, Error> {
+    fn start(conninfo: &Conninfo, rate: SampleRate) -> Result<Arc<Shared>, Error> {
         let mut client = server::connect(conninfo)?;
         let limits = session_limits::in_force(&mut client);
         client.batch_execute(query::LIMITS)?;
-        client.batch_execute(query::PREPARE)?;
         let row = client.query_one(query::ABOUT, &[])?;
+        let version = Version(row.get(6)?);
+        client.batch_execute(&version.prepare())?;
         let sessions = row.get::<Option<i64>>(4)?.and_then(|count| u32::try_from(count).ok());
         let slots = sessions.map_or(SLOTS, |count| count.saturating_add(OTHER_PROCESSES));
         let about = About {
@@ -108,35 +127,54 @@ impl Sampler {
             producer: segment::sampling::producer(rate.per_second()),
         };
         let complete = row.get(5)?;
+        let backend = row.get::<i32>(7)?;
         let here = LocalServer::of_connection(&mut client)?.is_some();
         let name = remote::name_of(&client);
+        let ledger = Ledger::new(about.slots as usize);
         let shared = Arc::new(Shared {
             client: Mutex::new(client),
-            state: Mutex::new(State {
-                ledger: Ledger::new(about.slots as usize),
-                ended: None,
-                stop: false,
-            }),
+            state: Mutex::new(State { ledger, ended: None, readers: 1 }),
             news: Condvar::new(),
-        });
-        let (theirs, schedule) = (shared.clone(), Schedule::new(rate, realtime_ns()));
-        let thread = std::thread::Builder::new().name("sampler".to_string());
-        thread.spawn(move || run(&theirs, schedule, &limits))?;
-        Ok(Sampler {
-            shared,
-            image: Image::new(about.slots),
             about,
-            statements: Statements::default(),
-            conninfo: conninfo.to_string(),
             server: name,
             processors: if here { 0 } else { segment::UNKNOWN_PROCESSORS },
             complete,
+        });
+        let sampling = Sampling {
+            texts: Texts::default(),
+            blocked: version.blocked(),
+            blocked_at: None,
+            backend: u32::try_from(backend).ok().filter(|_| here),
+            cpu_ns: None,
+            fastest_ns: u64::MAX,
+        };
+        let theirs = shared.clone();
+        let thread = std::thread::Builder::new().name("sampler".to_string());
+        let schedule = Schedule::new(rate, realtime_ns());
+        thread.spawn(move || run(&theirs, sampling, schedule, &limits))?;
+        lock(&RUNNING).push((conninfo.clone(), rate, Arc::downgrade(&shared)));
+        Ok(shared)
+    }
+}
+
+impl Sampler {
+    /// Begin to sample a server, or join those in this program that do so already.
+    pub(crate) fn open(conninfo: &Conninfo, rate: SampleRate) -> Result<Sampler, Error> {
+        let shared = match Shared::joined(conninfo, rate) {
+            Some(shared) => shared,
+            None => Shared::start(conninfo, rate)?,
+        };
+        Ok(Sampler {
+            image: Image::new(shared.about.slots),
+            shared,
+            statements: Statements::default(),
+            conninfo: conninfo.to_string(),
             samples: 0,
         })
     }
 
     fn error(&self, why: impl std::fmt::Display) -> segment::Error {
-        segment::Error::Remote { server: self.server.clone(), why: why.to_string() }
+        segment::Error::Remote { server: self.shared.server.clone(), why: why.to_string() }
     }
 
     /// The state with a sample that the image does not have.
@@ -160,7 +198,7 @@ impl Origin for Sampler {
     fn bring(&mut self, file: &File, parts: Parts) -> Result<Moment, segment::Error> {
         let shared = self.shared.clone();
         if self.samples == 0 {
-            self.image.create(file, &self.about).map_err(|error| self.error(error))?;
+            self.image.create(file, &shared.about).map_err(|error| self.error(error))?;
         } else if parts.0 & Parts::STATEMENTS.0 != 0 {
             let mut client = lock(&shared.client);
             let now = lock(&shared.state).ledger.last;
@@ -168,8 +206,8 @@ impl Origin for Sampler {
             read.map_err(|error| self.error(error.message()))?;
         }
         drop(self.next()?);
-        let mut state = lock(&shared.state);
-        self.statements.add_times(&mut state.ledger);
+        let state = lock(&shared.state);
+        self.statements.add_times(&state.ledger);
         let image = &mut self.image;
         let written = image.write(file, &state.ledger);
         let written = written.and_then(|()| image.write_statements(file, &mut self.statements));
@@ -183,13 +221,14 @@ impl Origin for Sampler {
             monotonic_ns: last.tick,
             realtime_ns: last.realtime_ns,
             slots: slots.collect(),
-            processors: self.processors,
-            complete: self.complete && !last.hidden,
+            processors: shared.processors,
+            complete: shared.complete && !last.hidden,
+            sample_seconds: state.ledger.mean_gap_seconds(),
         })
     }
 
     fn server(&self) -> &str {
-        &self.server
+        &self.shared.server
     }
 
     fn conninfo(&self) -> &str {
@@ -199,27 +238,31 @@ impl Origin for Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        lock(&self.shared.state).stop = true;
+        let mut state = lock(&self.shared.state);
+        state.readers = state.readers.saturating_sub(1);
+        drop(state);
         self.shared.news.notify_all();
     }
 }
 
-/// Samples until the reader is gone, or the server no longer answers.
-fn run(shared: &Shared, mut schedule: Schedule, limits: &[Limit]) {
+/// Samples until no reader is left, or the server no longer answers.
+fn run(shared: &Shared, mut sampling: Sampling, mut schedule: Schedule, limits: &[Limit]) {
     let mut due = Instant::now();
-    let mut blocked_at: Option<Instant> = None;
     loop {
         let late = due.elapsed();
-        let sampled = sample(shared, late, &mut blocked_at);
+        let sampled = sampling.sample(shared, late);
         let mut state = lock(&shared.state);
-        if let Err(error) = sampled {
-            let limits = session_limits::explain(error.sqlstate(), limits);
-            state.ended = Some(format!("{}{limits}", error.message()));
+        match sampled {
+            Ok(cost_ns) => schedule.note_cost(cost_ns),
+            Err(error) => {
+                let limits = session_limits::explain(error.sqlstate(), limits);
+                state.ended = Some(format!("{}{limits}", error.message()));
+            }
         }
         shared.news.notify_all();
         // A sample that could not be taken in time is left out, not made up for.
         due = (due + schedule.draw()).max(Instant::now());
-        while !state.stop && state.ended.is_none() {
+        while state.readers > 0 && state.ended.is_none() {
             let Some(left) =
                 due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
             else {
@@ -228,50 +271,74 @@ fn run(shared: &Shared, mut schedule: Schedule, limits: &[Limit]) {
             let waited = shared.news.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        if state.stop || state.ended.is_some() {
+        if state.readers == 0 || state.ended.is_some() {
             return;
         }
     }
 }
 
-fn sample(
-    shared: &Shared,
-    late: Duration,
-    blocked_at: &mut Option<Instant>,
-) -> Result<(), pq::Error> {
-    let ns = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-    let mut client = lock(&shared.client);
-    let begin = monotonic_ns();
-    let (at_us, sessions, hidden) = query::sample(&mut client)?;
-    let end = monotonic_ns();
-    let sample = Sample {
-        tick: begin + (end - begin) / 2,
-        realtime_ns: u64::try_from(at_us).unwrap_or(0) * 1000,
-        late_ns: ns(late),
-        read_ns: end - begin,
-        sessions,
-        hidden,
-    };
-    let waits = sample.has_lock_waits();
-    let due = waits && blocked_at.is_none_or(|at| at.elapsed() >= BLOCKED_EVERY);
-    // Read after the sample, which shows that these sessions wait.
-    let blockages = match due.then(|| query::blocked(&mut client)) {
-        Some(Err(error)) if error.sqlstate().is_none() => return Err(error),
-        // What the server refuses, or has no time for, is not known.
-        blockages => blockages.and_then(Result::ok),
-    };
-    drop(client);
-    let mut state = lock(&shared.state);
-    let tick = sample.tick;
-    state.ledger.apply(sample);
-    if due {
-        *blocked_at = Some(Instant::now());
+/// What the sampling thread knows from one sample to the next.
+struct Sampling {
+    texts: Texts,
+    /// The query that looks up who blocks whom, and when it last did.
+    blocked: String,
+    blocked_at: Option<Instant>,
+    /// Our server process, if its CPU time can be seen, and that at the last sample.
+    backend: Option<u32>,
+    cpu_ns: Option<u64>,
+    /// The shortest time that a sample took besides the server's work.
+    fastest_ns: u64,
+}
+
+impl Sampling {
+    /// Take a sample into the ledger. Returns what the server spent for it, ns.
+    fn sample(&mut self, shared: &Shared, late: Duration) -> Result<u64, pq::Error> {
+        let late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+        let mut client = lock(&shared.client);
+        let begin = monotonic_ns();
+        let reading = query::sample(&mut client, &mut self.texts)?;
+        let end = monotonic_ns();
+        // All but the server's work, which grows with the sessions: the ways there and back, and until both processes run.
+        let ways_ns = (end - begin).saturating_sub(reading.took_ns);
+        self.fastest_ns = self.fastest_ns.min(ways_ns);
+        let sample = Sample {
+            tick: begin + (end - begin) / 2,
+            realtime_ns: u64::try_from(reading.at_us).unwrap_or(0) * 1000,
+            // Longer ways than the shortest ones are a delay, too: the server's process waited for a CPU.
+            late_ns: late_ns.saturating_add(ways_ns - self.fastest_ns),
+            read_ns: reading.took_ns,
+            cost_ns: self.cpu_since_last().unwrap_or(reading.took_ns),
+            sessions: reading.sessions,
+            hidden: reading.hidden,
+        };
+        let waits = sample.has_lock_waits();
+        let due = waits && self.blocked_at.is_none_or(|at| at.elapsed() >= BLOCKED_EVERY);
+        // Read after the sample, which shows that these sessions wait.
+        let blockages = match due.then(|| query::blocked(&mut client, &self.blocked)) {
+            Some(Err(error)) if error.sqlstate().is_none() => return Err(error),
+            // What the server refuses, or has no time for, is not known.
+            blockages => blockages.and_then(Result::ok),
+        };
+        drop(client);
+        let mut state = lock(&shared.state);
+        let (tick, cost_ns) = (sample.tick, sample.cost_ns);
+        state.ledger.apply(sample);
+        if due {
+            self.blocked_at = Some(Instant::now());
+        }
+        if let Some(blockages) = blockages {
+            state.ledger.block(blockages, tick);
+        } else if !waits {
+            state.ledger.block(Vec::new(), tick);
+            self.blocked_at = None;
+        }
+        Ok(cost_ns)
     }
-    if let Some(blockages) = blockages {
-        state.ledger.block(blockages, tick);
-    } else if !waits {
-        state.ledger.block(Vec::new(), tick);
-        *blocked_at = None;
+
+    /// The CPU time of our server process since the last sample, if it can be seen: it includes other queries of ours.
+    fn cpu_since_last(&mut self) -> Option<u64> {
+        let Schedstat { on_cpu_ns, .. } = Proc::default().schedstat(self.backend?)?;
+        let before = self.cpu_ns.replace(on_cpu_ns)?;
+        Some(on_cpu_ns.saturating_sub(before))
     }
-    Ok(())
 }

@@ -8,10 +8,12 @@ pub struct Sample {
     pub tick: u64,
     /// The server's time of day then, ns since 1970.
     pub realtime_ns: u64,
-    /// How much later it began than the instant that was drawn for it.
+    /// How much later it was taken than the instant that was drawn for it.
     pub late_ns: u64,
     /// How long the server took for it.
     pub read_ns: u64,
+    /// CPU time of the server for it; if that cannot be seen, `read_ns`.
+    pub cost_ns: u64,
     /// The sessions that the role may see.
     pub sessions: Vec<Observation>,
     /// Whether the server hides sessions from the role.

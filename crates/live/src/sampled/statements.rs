@@ -81,8 +81,9 @@ pub(super) struct StatementRow {
 pub(super) struct Statements {
     pub rows: Vec<StatementRow>,
     by_key: HashMap<Key, usize>,
-    /// Statements for which there was no space.
+    /// Number of statements for which there was no space, and those that are known to have none: each counts once.
     pub dropped: u64,
+    without_space: HashSet<Key>,
     view: View,
 }
 
@@ -183,7 +184,10 @@ impl Statements {
         let at = match self.by_key.get(&key) {
             Some(&at) => at,
             None if self.rows.len() >= MOST_STATEMENTS => {
-                self.dropped += 1;
+                // Beyond so many, not all are told apart.
+                if self.without_space.len() < MOST_STATEMENTS && self.without_space.insert(key) {
+                    self.dropped += 1;
+                }
                 return None;
             }
             None => {
@@ -203,19 +207,18 @@ impl Statements {
     }
 
     /// Take in the sampled times, which the ledger has in total.
-    pub(super) fn add_times(&mut self, ledger: &mut Ledger) {
+    pub(super) fn add_times(&mut self, ledger: &Ledger) {
         let Some(last) = ledger.last else { return };
         let since_us = (last.realtime_ns / 1000) as i64;
-        for (key, time) in &mut ledger.statements {
-            if !std::mem::take(&mut time.changed) {
-                continue;
-            }
-            if let Some(row) = self.row(*key, last.tick, since_us) {
+        for (key, time) in &ledger.statements {
+            let Some(row) = self.row(*key, last.tick, since_us) else { continue };
+            if row.parts != time.parts {
                 (row.parts, row.changed) = (time.parts.clone(), true);
-                if let Some(text) = time.text.take().filter(|_| row.first_block == 0) {
-                    row.text_whole = text.len() as u32;
-                    row.text = Some(text);
-                }
+            }
+            let lacks = row.first_block == 0 && row.text.is_none();
+            if let Some(text) = time.text.as_ref().filter(|_| lacks) {
+                row.text_whole = text.len() as u32;
+                row.text = Some(text.clone());
             }
         }
     }
@@ -322,10 +325,3 @@ impl Statements {
 
 /// In place of a text that the role may not see.
 pub(super) const HIDDEN: &str = "<insufficient privilege>";
-
-/// A query identifier for a server that computes none: of the text without constants.
-pub(super) fn id_of_text(text: &str) -> i64 {
-    let digits = recording::fingerprint(text);
-    let digits = digits.rsplit(':').next().unwrap_or_default();
-    u64::from_str_radix(digits, 16).map_or(0, |id| id as i64)
-}

@@ -60,13 +60,21 @@ impl Origin for Recorded {
             self.ledger.apply(sample);
             self.ledger.block(self.blocked.clone(), tick);
         }
-        self.statements.add_times(&mut self.ledger);
+        self.statements.add_times(&self.ledger);
         self.image.write(file, &self.ledger).unwrap();
         self.image.write_statements(file, &mut self.statements).unwrap();
         let last = self.ledger.last.unwrap();
         let slots = self.ledger.slots.iter().map(|_| last.tick).collect();
         let (tick, realtime_ns) = (last.tick, last.realtime_ns);
-        Ok(Moment { tick, monotonic_ns: tick, realtime_ns, slots, processors: 2, complete: true })
+        Ok(Moment {
+            tick,
+            monotonic_ns: tick,
+            realtime_ns,
+            slots,
+            processors: 2,
+            complete: true,
+            sample_seconds: None,
+        })
     }
 
     fn server(&self) -> &str {
@@ -215,6 +223,85 @@ fn a_statement_has_the_time_of_the_samples_that_see_it_and_its_text() {
     assert!(row(5).half_width_seconds.unwrap() > 0.1);
     assert_eq!((row(5).known_calls(), row(5).database.as_str()), (None, "shop"));
     assert!(after.in_flight().is_empty());
+}
+
+#[test]
+fn an_account_whose_variance_has_no_space_has_a_safe_half_width() {
+    let samples = |times: std::ops::Range<u64>| -> Vec<Sample> {
+        let waits = |n: u64| session(7 + (n % 2) as i32, "active", &format!("LWLock:Lock{n}"));
+        times.map(|n| sample(100 * n, vec![waits(n)])).collect()
+    };
+    let mut segment = Recorded::open(vec![samples(0..1), samples(1..300)], Vec::new());
+    let before = segment.snapshot(None).unwrap();
+    segment.refresh().unwrap();
+    let after = segment.snapshot(Some(&before)).unwrap();
+    let interval = Interval::between(&segment, Some(&before), &after);
+    // Sessions of one sample each: their half-width is more than their time.
+    for n in 1..299 {
+        let row = interval.ledger.iter().find(|row| *row.activity == *format!("LWLock:Lock{n}"));
+        let Some(row) = row else { continue };
+        let half = row.timing.half_width_seconds.unwrap();
+        assert!(half > row.timing.seconds, "{row:?}");
+    }
+    // What the books have no space for is counted once.
+    assert!(interval.overflow.statistics > 0 && interval.overflow.statistics < 4);
+}
+
+#[test]
+fn a_session_without_a_slot_and_a_group_without_space_count_once() {
+    let mut ledger = Ledger::new(1);
+    for n in 0..5 {
+        let sessions = [7, 8].map(|pid| session(pid, "idle", "Client:ClientRead"));
+        ledger.apply(sample(100 * n, sessions.into()));
+    }
+    assert_eq!(ledger.overflow.slots, 1);
+    // It comes again.
+    ledger.apply(sample(500, vec![session(7, "idle", "Client:ClientRead")]));
+    let sessions = [7, 8].map(|pid| session(pid, "idle", "Client:ClientRead"));
+    ledger.apply(sample(600, sessions.into()));
+    assert_eq!(ledger.overflow.slots, 2);
+    let mut ledger = Ledger::new(2);
+    for n in 0..super::ledger::MOST_GROUPS as u64 + 3 {
+        let of = Observation { database_id: n as u32, ..session(n as i32, "active", "") };
+        ledger.apply(sample(100 * n, vec![of]));
+    }
+    assert_eq!(ledger.groups.len(), super::ledger::MOST_GROUPS);
+    let ended: u64 = ledger.groups.iter().map(|group| group.sessions).sum();
+    assert_eq!(ended, super::ledger::MOST_GROUPS as u64 + 2);
+    assert_eq!(ledger.overflow.groups, 2);
+}
+
+#[test]
+fn samples_that_come_late_do_not_tell_cpu_time_apart() {
+    for (late_ns, told_apart) in [(100_000, true), (4_000_000, false)] {
+        let at = |n: u64| {
+            let wait = if n % 2 == 0 { "" } else { "IO:WALSync" };
+            Sample { late_ns, ..sample(100 * n, vec![session(7, "active", wait)]) }
+        };
+        let refreshes = vec![vec![at(0)], (1..20).map(at).collect()];
+        let mut segment = Recorded::open(refreshes, Vec::new());
+        let before = segment.snapshot(None).unwrap();
+        segment.refresh().unwrap();
+        let after = segment.snapshot(Some(&before)).unwrap();
+        let interval = Interval::between(&segment, Some(&before), &after);
+        let sampling = interval.sampling.unwrap();
+        assert!((sampling.late_seconds - late_ns as f64 * 1e-9).abs() < 1e-9);
+        assert_eq!(sampling.cpu_told_apart, told_apart);
+        let cpu = account(&interval, "active", "cpu").timing;
+        assert_eq!((cpu.refused, cpu.half_width_seconds.is_none()), (!told_apart, !told_apart));
+        assert_eq!(cpu.known_count(), None);
+        // Time is conserved all the same, and waits are shown.
+        assert!((interval.wall_seconds - 1.9).abs() < 1e-9);
+        let sum: f64 = interval.ledger.iter().map(|row| row.timing.seconds).sum();
+        assert!((sum - 1.9).abs() < 1e-9, "{sum}");
+        assert!(!account(&interval, "active", "IO:WALSync").timing.refused);
+        let said = view::headline::warnings(&interval).join(" ");
+        assert_eq!(said.contains("cpu cannot be told apart here"), !told_apart, "{said}");
+        let table = view::panes::ledger(&interval, &view::rows::RowOptions::default());
+        let row = table.rows.iter().find(|row| row.key == "cpu").unwrap();
+        let shown = format!("{:?}", row.cells);
+        assert_eq!(shown.contains("\"?\""), !told_apart, "{shown}");
+    }
 }
 
 /// A server whose sessions alternate between activities for random times, by a seed.

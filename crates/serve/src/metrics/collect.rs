@@ -56,12 +56,14 @@ pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Ve
     if let Some(present) = present {
         let interval = Interval::from_frame(present.frame);
         about(present, &interval, &mut families);
-        ledger(present.frame, &mut families);
-        commands(present.frame, &mut families);
-        commits(present.frame, &interval, &mut families);
-        files(&interval, &mut families);
-        locks(&interval, &mut families);
-        others(&interval, &mut families);
+        ledger(present.frame, interval.sampling.is_none(), &mut families);
+        if interval.sampling.is_none() {
+            commands(present.frame, &mut families);
+            commits(present.frame, &interval, &mut families);
+            files(&interval, &mut families);
+            locks(&interval, &mut families);
+            others(&interval, &mut families);
+        }
         if let Some((statements, named)) = present.statements {
             named.metrics(statements, &mut families);
         }
@@ -132,7 +134,9 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         "Time at which the segment was created and all counters started, in seconds since 1970.",
         server.created,
     );
-    one(families, "pgtally_processors", Gauge, "CPUs of the machine.", interval.cores as f64);
+    if interval.cores > 0 {
+        one(families, "pgtally_processors", Gauge, "CPUs of the machine.", interval.cores as f64);
+    }
     one(
         families,
         "pgtally_session_seconds_total",
@@ -147,13 +151,22 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         "Processes that have ended.",
         interval.ended.sessions as f64,
     );
-    one(
-        families,
-        "pgtally_events_total",
-        Counter,
-        "Notable events: slow operations, checkpoints, warnings.",
-        present.events as f64,
-    );
+    match &interval.sampling {
+        Some(sampling) => one(
+            families,
+            "pgtally_samples_total",
+            Counter,
+            "Samples of which the figures are estimates; only if the server is sampled.",
+            sampling.samples as f64,
+        ),
+        None => one(
+            families,
+            "pgtally_events_total",
+            Counter,
+            "Notable events: slow operations, checkpoints, warnings.",
+            present.events as f64,
+        ),
+    }
     one(
         families,
         "pgtally_torn_sessions",
@@ -196,7 +209,8 @@ fn spread(total: &Total, frame: &Frame) -> Value {
     Value::Spread(Spread::from_histogram(total.change.count, sum, &total.histogram, rate))
 }
 
-fn ledger(frame: &Frame, families: &mut Vec<Family>) {
+/// The time of all accounts and, where waits were counted, each wait.
+fn ledger(frame: &Frame, counted: bool, families: &mut Vec<Family>) {
     let mut time = Family::new(
         "pgtally_time_seconds_total",
         Counter,
@@ -214,7 +228,7 @@ fn ledger(frame: &Frame, families: &mut Vec<Family>) {
             [("process", &*it.process), ("phase", phase), ("activity", activity), ("class", class)],
             frame.clock.seconds(it.total.change.total),
         );
-        if it.stat.is_wait() && !idle {
+        if counted && it.stat.is_wait() && !idle {
             add(&mut waits, [activity, class], &it.total);
         }
     }

@@ -224,7 +224,9 @@ impl NamedStatements {
         for (family, value) in own.iter_mut().zip(self.others) {
             family.number_since(other, value, self.begun.unwrap_or(0.0));
         }
-        families.extend(own);
+        // Samples do not show them.
+        let shown = own.len() - usize::from(statements.sample_seconds.is_some());
+        families.extend(own.into_iter().take(shown));
         let mut known = Family::new(
             "pgtally_statements_known",
             Kind::Gauge,

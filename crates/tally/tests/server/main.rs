@@ -82,6 +82,7 @@ mod relation_names;
 mod remote;
 mod report;
 mod sampled;
+mod sampled_truth;
 mod secrets;
 mod seen_by_role;
 mod serve;

@@ -13,6 +13,7 @@ use scratch::{Cluster, StopMode};
 use serde_json::Value;
 
 use crate::support::row_lock::session;
+use crate::support::serving::Serving;
 use crate::support::{
     complaint, eventually, has_module, output, plain, shared, start, tally, while_working,
 };
@@ -304,4 +305,111 @@ fn a_server_that_is_gone_is_named_and_one_that_comes_back_is_sampled_again() {
     eventually("it is sampled again", || {
         matches!(follower.step(true).pop(), Some(Step::Interval(_)))
     });
+}
+
+#[test]
+fn serve_shows_samples_as_estimates_and_samples_the_server_once() {
+    let cluster = start(plain());
+    let _queue = Queue::start(&cluster);
+    let serving = Serving::start_command(
+        std::process::Command::new(assert_cmd::cargo::cargo_bin("tally")),
+        &cluster.connection_string(),
+        "127.0.0.1:0",
+        &["--no-token", "--samples", "20"],
+    );
+    let mut observer = cluster.connect().unwrap();
+    let mut metrics = String::new();
+    eventually("samples are counted", || {
+        metrics = serving.metrics();
+        metrics.contains("pgtally_samples_total")
+    });
+    let waits = metrics.lines().find(|line| line.contains("activity=\"Lock:advisory\""));
+    assert!(waits.is_some_and(|line| line.starts_with("pgtally_time_seconds_total")), "{metrics}");
+    // What samples do not show is missing.
+    for absent in ["pgtally_wait_seconds", "pgtally_commits_total", "pgtally_events_total"] {
+        assert!(!metrics.contains(absent), "{metrics}");
+    }
+    assert!(metrics.contains("samples/s\""), "{metrics}");
+    // The readers of intervals and of totals share one session.
+    let ours = "select count(*) from pg_stat_activity where application_name = 'tally' and query like '%tally_sample%'";
+    let row = observer.query_one(ours, &[]).unwrap();
+    assert_eq!(row.get::<_, i64>(0), 1);
+}
+
+#[test]
+fn a_budget_makes_samples_fewer() {
+    let cluster = start(plain());
+    let target = cluster.connection_string();
+    // Whatever a sample costs here, the smallest budget permits no more than one per second.
+    let arguments =
+        ["top", "--once", "--json", "--interval", "3s", "--samples", "100", "--budget", "0.01%"];
+    let interval = json(&arguments, &target);
+    let sampling = &interval["sampling"];
+    assert!(number(&sampling["cost_share"]) > 0.0, "{sampling}");
+    assert!(number(&sampling["per_second"]) < 50.0, "{sampling}");
+    let error = complaint(tally().args(["top", "--once", "--budget", "0.5"]).arg(&target), 2);
+    assert!(error.contains("must be a percentage of one CPU"), "{error}");
+}
+
+#[test]
+fn a_password_comes_from_a_command_for_each_connection() {
+    let cluster = start(plain());
+    cluster.psql("create role watcher login password 'short-lived' in role pg_monitor").unwrap();
+    let hba = cluster.data_dir().join("pg_hba.conf");
+    let rules = std::fs::read_to_string(&hba).unwrap();
+    std::fs::write(&hba, format!("local all watcher scram-sha-256\n{rules}")).unwrap();
+    cluster.psql("select pg_reload_conf()").unwrap();
+    let target = cluster.connection_string().replace("user=postgres", "user=watcher");
+    let mut command = tally();
+    command.env("PGTALLY_PASSWORD_COMMAND", "echo short-lived");
+    let interval: Value =
+        serde_json::from_str(&output(command.args(["top", "--once", "--json"]).arg(&target)))
+            .unwrap();
+    assert!(number(&interval["sampling"]["samples"]) > 0.0);
+    let error = complaint(
+        tally()
+            .env("PGTALLY_PASSWORD_COMMAND", "echo no token >&2; exit 1")
+            .args(["top", "--once"])
+            .arg(&target),
+        1,
+    );
+    assert!(error.contains("PGTALLY_PASSWORD_COMMAND failed"), "{error}");
+}
+
+#[test]
+fn a_recording_that_begins_with_samples_goes_on_exactly_when_the_server_has_pg_tally() {
+    let mut cluster = start(plain());
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording");
+    let mut recorder = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["record", "-o"])
+        .arg(&recording)
+        .arg(cluster.connection_string())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let report = || -> Option<Value> {
+        let made = tally().args(["report", "--json"]).arg(&recording).output().unwrap();
+        serde_json::from_slice(&made.stdout).ok()
+    };
+    let exactness = |report: &Value| -> String { report["measured"].to_string() };
+    eventually("samples are recorded", || {
+        report().is_some_and(|report| exactness(&report).contains("samples/s of the server"))
+    });
+    cluster.stop(StopMode::Fast).unwrap();
+    let settings = cluster.data_dir().join("postgresql.auto.conf");
+    std::fs::write(&settings, "shared_preload_libraries = 'pg_tally'\n").unwrap();
+    cluster.start().unwrap();
+    let mut last = Value::Null;
+    eventually("the rest is recorded exactly", || {
+        last = report().unwrap_or_default();
+        exactness(&last).contains("the rest is exact")
+    });
+    // SAFETY: it has not been waited for, so the PID is its own.
+    unsafe { libc::kill(recorder.id() as i32, libc::SIGINT) };
+    assert!(recorder.wait().unwrap().success());
+    let last = report().unwrap();
+    let marks = last["marks"].to_string();
+    assert!(marks.contains("exact from here, with pg_tally"), "{marks}");
 }

@@ -33,7 +33,7 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     // The processes of a server; a client has threads.
     let coverage = match segment.producer() {
         Producer::Server => Coverage::read(&segment)?,
-        Producer::JavaAgent | Producer::Libpq => None,
+        Producer::JavaAgent | Producer::Libpq | Producer::Sampler => None,
     };
     let status = Status::read(&place, &mut segment, coverage.as_ref())?;
     if args.json {
@@ -108,7 +108,7 @@ fn look(
         let mut whole = Interval::between(segment, None, &snapshot);
         whole.kernel = KernelView::unavailable(match segment.producer() {
             Producer::Server => "the server has stopped",
-            Producer::JavaAgent | Producer::Libpq => "the process has ended",
+            Producer::JavaAgent | Producer::Libpq | Producer::Sampler => "the process has ended",
         });
         return Ok(whole);
     }

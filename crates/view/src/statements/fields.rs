@@ -79,7 +79,7 @@ fn time(row: &StatementFigures) -> Cell {
 
 /// A count that only pg_tally has.
 fn counted(row: &StatementFigures, count: u64) -> Cell {
-    row.half_width_seconds.is_none().then_some(count).into()
+    row.seconds_source.is_none().then_some(count).into()
 }
 
 fn part(row: &StatementFigures, class: WaitClass) -> Cell {

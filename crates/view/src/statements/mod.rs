@@ -28,7 +28,7 @@ pub use model::{SessionCalls, StatementsTable, TableRow};
 pub use page::{page, Section};
 pub use pane::{beginning, note, one_line, ordered, own, statements, table, with_whole_texts};
 pub use plans::PlanRow;
-pub use row::{Moments, Quantiles, StatementFigures};
+pub use row::{Moments, Quantiles, SecondsSource, StatementFigures};
 pub use split::{ActivityRow, Split};
 
 impl TableRow {
@@ -87,13 +87,13 @@ impl StatementsTable {
             .map(|statement| StatementFigures::from_statement(statement, later))
             .collect();
         current::add_unfinished(&mut rows, earlier, later);
+        if let Some(distance) = later.sample_seconds() {
+            rows.iter_mut().for_each(|row| row.set_sampled(distance));
+        }
         let asked_for = rows.iter().filter(|row| row.toplevel);
         let seconds = asked_for.map(|row| row.seconds).fold(0.0, |sum, s| sum + s);
         for row in &mut rows {
             row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
-        }
-        if let Some(distance) = later.sample_seconds() {
-            rows.iter_mut().for_each(|row| row.set_sampled(distance));
         }
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
         StatementsTable {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use segment::statements::{StatementCounters, WaitClass};
 
-use super::{Split, StatementFigures, StatementsTable, FIELDS};
+use super::{SecondsSource, Split, StatementFigures, StatementsTable, FIELDS};
 use crate::rows::{accepts, left, right, sorted, text, RowOptions};
 use crate::table::field::Picked;
 use crate::table::{Column, Row, Table, Tone, Unit};
@@ -30,9 +30,17 @@ pub fn note(statements: Option<&StatementsTable>) -> Option<String> {
     let of_named = |row: &&StatementFigures| row.queryid.is_some();
     if statements.rows.iter().any(|row| of_named(&row)) {
         return statements.sample_seconds.map(|distance| {
+            let is_counted = |row: &StatementFigures| {
+                row.seconds_source == Some(SecondsSource::PgStatStatements)
+            };
+            let others = match statements.rows.iter().any(is_counted) {
+                true => "; otherwise it is execution alone, as pg_stat_statements counts it",
+                false => "",
+            };
             format!(
-                "sampled {}/s: TIME is an estimate, ± half of its 95 % interval; install pg_tally for exact figures",
-                count(1.0 / distance)
+                "sampled {}/s: TIME with ~ is an estimate, ± half of its 95 % interval{others}; install pg_tally for exact \
+                 figures",
+                count((10.0 / distance).round() / 10.0)
             )
         });
     }

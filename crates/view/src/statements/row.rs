@@ -53,6 +53,9 @@ pub struct StatementFigures {
     /// If `seconds` was estimated from samples: half the width of its 95 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub half_width_seconds: Option<f64>,
+    /// Where `seconds` comes from, if the server is sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_source: Option<SecondsSource>,
     /// Its share of all statements' time; a nested statement's time is part of its callers' time.
     pub share: f64,
     /// `seconds` by class of activity.
@@ -79,6 +82,16 @@ pub struct StatementFigures {
     /// Ticks per second, for the histogram's buckets.
     #[serde(skip)]
     pub seconds_per_tick: f64,
+}
+
+/// Where the time of a statement of a sampled server comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SecondsSource {
+    /// Estimated from samples.
+    Samples,
+    /// Execution and planning as pg_stat_statements counts them, which is exact.
+    PgStatStatements,
 }
 
 /// Executions or plannings: count and times.
@@ -141,17 +154,40 @@ fn name(known: Option<&str>, id: u32) -> String {
 
 impl StatementFigures {
     /// Estimated from samples at this mean distance: the number of samples that see a statement varies at most as that of
-    /// independent events does, and one more may have been missed.
+    /// independent events does, and one more may have been missed. Where pg_stat_statements has counted the time, that is taken,
+    /// and the samples only divide it among activities.
     pub(super) fn set_sampled(&mut self, distance: f64) {
         let variance = distance * (self.seconds + distance);
         // One may be seen by few samples, however many there are.
         let samples = (self.seconds / distance).max(1.0);
-        self.half_width_seconds = Some(segment::sampling::half_width(variance, samples));
+        let half_width = segment::sampling::half_width(variance, samples);
+        let counted = self.execution.seconds + self.planning.seconds;
+        if self.ends_soon(distance) && counted >= self.seconds - half_width {
+            let scale = if self.seconds > 0.0 { counted / self.seconds } else { 0.0 };
+            self.activities.iter_mut().for_each(|activity| activity.seconds *= scale);
+            self.split = Split::from_activities(&self.activities);
+            self.seconds = counted;
+            self.seconds_source = Some(SecondsSource::PgStatStatements);
+        } else {
+            self.half_width_seconds = Some(half_width);
+            self.seconds_source = Some(SecondsSource::Samples);
+        }
+    }
+
+    /// Whether nearly all of its executions that an interval has a part of also end in it: pg_stat_statements counts an execution when
+    /// it ends. One that is going on at some instant takes E\[x^2\] / E\[x\] on average, if executions take x.
+    fn ends_soon(&self, distance: f64) -> bool {
+        let Moments { mean_seconds: Some(mean), stddev_seconds: Some(deviation), .. } =
+            self.execution
+        else {
+            return false;
+        };
+        mean * mean + deviation * deviation <= distance * mean
     }
 
     /// Executions that succeeded; `None`: samples do not show them, and pg_stat_statements does not count them.
     pub fn known_calls(&self) -> Option<u64> {
-        (self.calls > 0 || self.half_width_seconds.is_none()).then_some(self.calls)
+        (self.calls > 0 || self.seconds_source.is_none()).then_some(self.calls)
     }
 
     fn empty(
@@ -299,5 +335,71 @@ mod tests {
         let current = vec![CurrentRow { slot: 3, generation: 2, ..CurrentRow::default() }];
         let all = StatementsTable { current, ..StatementsTable::default() };
         assert_eq!([all.current_of(3, 2).is_some(), all.current_of(3, 1).is_some()], [true, false]);
+    }
+}
+
+#[cfg(test)]
+mod sampled_tests {
+    use super::*;
+
+    const DISTANCE: f64 = 0.1;
+
+    /// A statement with this sampled time, and so many executions of a length, by which they deviate, too.
+    fn statement(sampled: f64, count: u64, length: f64) -> StatementFigures {
+        let activity = ActivityRow {
+            phase: "active".into(),
+            activity: "IO:DataFileRead".into(),
+            class: segment::WaitClass::Io,
+            count: 0,
+            seconds: sampled,
+        };
+        let some = (count > 0).then_some(length);
+        let mut row = StatementFigures {
+            calls: count,
+            seconds: sampled,
+            activities: vec![activity],
+            execution: Moments {
+                count,
+                seconds: count as f64 * length,
+                mean_seconds: some,
+                stddev_seconds: some,
+                ..Moments::default()
+            },
+            ..StatementFigures::default()
+        };
+        row.set_sampled(DISTANCE);
+        row
+    }
+
+    #[test]
+    fn the_time_of_short_executions_is_that_of_pg_stat_statements() {
+        let row = statement(0.8, 1000, 0.001);
+        assert_eq!(row.seconds_source, Some(SecondsSource::PgStatStatements));
+        assert_eq!(
+            (row.seconds, row.half_width_seconds, row.known_calls()),
+            (1.0, None, Some(1000))
+        );
+        // Samples only divide it.
+        assert!((row.activities[0].seconds - 1.0).abs() < 1e-9);
+        assert!((row.split.class(segment::WaitClass::Io) - 1.0).abs() < 1e-9);
+        // No sample has seen it.
+        let row = statement(0.0, 10, 0.001);
+        assert!((row.seconds - 0.01).abs() < 1e-9 && row.half_width_seconds.is_none());
+    }
+
+    #[test]
+    fn the_time_of_long_ones_is_sampled_because_they_count_only_when_they_end() {
+        for (sampled, count, length) in [(1.0, 1, 60.0), (1.0, 0, 0.0)] {
+            let row = statement(sampled, count, length);
+            assert_eq!(row.seconds_source, Some(SecondsSource::Samples));
+            assert!(row.seconds == sampled && row.half_width_seconds.unwrap() > 0.0);
+        }
+    }
+
+    #[test]
+    fn time_that_pg_stat_statements_does_not_count_is_sampled() {
+        // Commits, for example.
+        let row = statement(9.0, 1000, 0.001);
+        assert_eq!((row.seconds, row.seconds_source), (9.0, Some(SecondsSource::Samples)));
     }
 }

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Samples beside the exact ledger, of the same seconds on the same server: how often the 95 % intervals contain the truth, and how
+//! large the bias is, by class of activity and by how late the samples were.
+//!
+//! A comparison is one activity in one stretch of time. The two readings cannot be taken at the same instant; the exact time is scaled to
+//! the length of the sampled stretch, and one session may have changed in between.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use live::target::SegmentSource;
+use pq::Conninfo;
+use scratch::{Cluster, Load, RunningPgbench};
+use segment::clock::monotonic_ns;
+use segment::interval::Interval;
+use segment::{Segment, Snapshot, WaitClass};
+
+use crate::support::{flushing, segment as segment_of, start};
+
+/// A load: name, sessions, script, and whether each transaction has a connection of its own.
+struct Kind(&'static str, u32, &'static str, bool);
+
+const ACCOUNT: &str = "\\set aid random(1, 500000)\n";
+
+/// The loads; pgbench's TPC-B, which is built in, is not among them.
+const LOADS: [Kind; 11] = [
+    Kind("idle", 4, "\\sleep 3600 s\n", false),
+    Kind("CPU-bound, 1 session", 1, "select count(*) from generate_series(1, 100000);\n", false),
+    Kind("CPU-bound, 6 sessions", 6, "select count(*) from generate_series(1, 100000);\n", false),
+    Kind("short statements", 8, "select abalance from pgbench_accounts where aid = :aid;\n", false),
+    Kind(
+        "thinking clients",
+        8,
+        "\\sleep 10 ms\nselect abalance from pgbench_accounts where aid = :aid;\n",
+        false,
+    ),
+    Kind(
+        "one hot row",
+        6,
+        "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid = 1;\nselect pg_sleep(0.02);\nend;\n",
+        false,
+    ),
+    Kind("sleeps", 6, "\\set ms random(1, 30)\nselect pg_sleep(:ms * 0.001);\n", false),
+    Kind("long statements", 3, "select pg_sleep(1.3);\n\\sleep 400 ms\n", false),
+    Kind(
+        "storms",
+        6,
+        "\\sleep 300 ms\nselect count(*) from pgbench_accounts where aid between :aid and :aid + 20000;\n",
+        false,
+    ),
+    Kind(
+        "parallel",
+        1,
+        "set max_parallel_workers_per_gather = 2;\nset min_parallel_table_scan_size = 0;\nset parallel_setup_cost = 0;\nselect sum(abalance) from pgbench_accounts;\n",
+        false,
+    ),
+    Kind("connections", 3, "select 1;\n", true),
+];
+
+impl Kind {
+    fn start(&self, cluster: &Cluster) -> RunningPgbench {
+        let Kind(_, sessions, script, connects) = *self;
+        let load = Load::Script(format!("{ACCOUNT}{script}"));
+        let bench = cluster.pgbench().load(load).clients(sessions).until_stopped();
+        let bench = if connects { bench.arg("--connect") } else { bench };
+        bench.spawn().unwrap()
+    }
+}
+
+/// A reading of both, and how much later the exact one was taken, seconds.
+struct Pair {
+    sampled: Snapshot,
+    exact: Snapshot,
+    late: f64,
+}
+
+struct Readers {
+    sampled: Segment,
+    exact: Segment,
+}
+
+impl Readers {
+    fn read(&mut self, earlier: Option<&Pair>) -> Pair {
+        // All that have arrived, and then the next one.
+        self.sampled.refresh().unwrap();
+        self.sampled.refresh().unwrap();
+        let exact = self.exact.snapshot(earlier.map(|pair| &pair.exact)).unwrap();
+        let now = monotonic_ns();
+        let sampled = self.sampled.snapshot(earlier.map(|pair| &pair.sampled)).unwrap();
+        let late = now.saturating_sub(sampled.tick) as f64 * 1e-9;
+        Pair { sampled, exact, late }
+    }
+
+    fn intervals(&self, from: &Pair, to: &Pair) -> (Interval, Interval) {
+        let of = |segment, from, to| {
+            let frame = segment::Frame::between(segment, Some(from), to);
+            let interval = Interval::with_others(&frame);
+            interval.without_own().clone()
+        };
+        (of(&self.sampled, &from.sampled, &to.sampled), of(&self.exact, &from.exact, &to.exact))
+    }
+}
+
+/// One activity in one stretch.
+struct Comparison {
+    load: &'static str,
+    class: WaitClass,
+    activity: String,
+    estimate: f64,
+    half_width: Option<f64>,
+    truth: f64,
+    tolerance: f64,
+    /// Mean lateness of the samples, s.
+    late: f64,
+    refused: bool,
+}
+
+impl Comparison {
+    fn is_contained(&self) -> bool {
+        let half = self.half_width.unwrap_or(0.0) + self.tolerance;
+        (self.estimate - self.truth).abs() <= half
+    }
+}
+
+fn compare(load: &'static str, pairs: [&Pair; 2], readers: &Readers) -> Vec<Comparison> {
+    let (sampled, exact) = readers.intervals(pairs[0], pairs[1]);
+    let late = sampled.sampling.unwrap().late_seconds;
+    let ratio = sampled.interval_seconds / exact.interval_seconds;
+    // A microsecond for what rounding does to the lengths.
+    let tolerance = pairs[0].late + pairs[1].late + 1e-6;
+    let truths = exact.activities();
+    let compared = sampled.activities().into_iter().map(|row| {
+        let truth = truths.iter().find(|truth| truth.activity == row.activity);
+        Comparison {
+            load,
+            class: row.class,
+            activity: row.activity.to_string(),
+            estimate: row.timing.seconds,
+            half_width: row.timing.half_width_seconds,
+            truth: truth.map_or(0.0, |truth| truth.timing.seconds) * ratio,
+            tolerance,
+            late,
+            refused: row.timing.refused,
+        }
+    });
+    compared.filter(|row| row.estimate > 0.0).collect()
+}
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().map_or(usual, |text| text.parse().unwrap())
+}
+
+#[derive(Default)]
+struct Sum {
+    comparisons: usize,
+    contained: usize,
+    refused: usize,
+    estimate: f64,
+    truth: f64,
+}
+
+impl Sum {
+    fn add(&mut self, row: &Comparison) {
+        if row.refused {
+            self.refused += 1;
+            return;
+        }
+        self.comparisons += 1;
+        self.contained += usize::from(row.is_contained());
+        self.estimate += row.estimate;
+        self.truth += row.truth;
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{:>5} comparisons, {:>5.1} % contain the truth, bias {:>+6.1} %, {} refused",
+            self.comparisons,
+            100.0 * self.contained as f64 / self.comparisons.max(1) as f64,
+            100.0 * (self.estimate / self.truth.max(1e-12) - 1.0),
+            self.refused,
+        )
+    }
+}
+
+fn table(rows: &[Comparison], title: &str, key: impl Fn(&Comparison) -> String) {
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    rows.iter().for_each(|row| sums.entry(key(row)).or_default().add(row));
+    println!("{title}");
+    for (name, sum) in sums {
+        println!("  {name:<28} {}", sum.line());
+    }
+}
+
+fn lateness(row: &Comparison) -> &'static str {
+    match row.late * 1e3 {
+        ms if ms < 0.3 => "below 0.3 ms",
+        ms if ms < 1.0 => "0.3 to 1 ms",
+        ms if ms < 3.0 => "1 to 3 ms",
+        _ => "from 3 ms",
+    }
+}
+
+#[test]
+#[ignore = "verify: 95 % intervals of samples contain the exact time"]
+fn verify_samples_against_the_ledger() {
+    let rate = number("PGTALLY_SAMPLES", 50);
+    let length = Duration::from_millis(1000 * number("PGTALLY_SECONDS", 2));
+    let stretches = number("PGTALLY_STRETCHES", 8);
+    let builder = flushing().setting("shared_preload_libraries", "pg_tally");
+    // Small, so that accounts are read again and again.
+    let cluster = start(builder.setting("shared_buffers", "2MB"));
+    cluster.pgbench_init(5).unwrap();
+    let conninfo = Conninfo::parse(&cluster.connection_string()).unwrap();
+    let source = SegmentSource::Samples(conninfo, rate.to_string().parse().unwrap());
+    let mut readers = Readers {
+        sampled: source.open().unwrap(),
+        exact: Segment::open(&segment_of(&cluster)).unwrap(),
+    };
+    let mut rows = Vec::new();
+    let tpcb = |sessions: u32| {
+        cluster.pgbench().load(Load::TpcB).clients(sessions).until_stopped().spawn().unwrap()
+    };
+    let mut measure = |name: &'static str, bench: RunningPgbench| {
+        std::thread::sleep(Duration::from_millis(500));
+        let mut before = readers.read(None);
+        for _ in 0..stretches {
+            let begin = Instant::now();
+            std::thread::sleep(length.saturating_sub(begin.elapsed()));
+            let after = readers.read(Some(&before));
+            rows.extend(compare(name, [&before, &after], &readers));
+            before = after;
+        }
+        drop(bench);
+    };
+    for kind in &LOADS {
+        measure(kind.0, kind.start(&cluster));
+    }
+    measure("TPC-B, 1 session", tpcb(1));
+    measure("TPC-B, 8 sessions", tpcb(8));
+    if let Ok(path) = std::env::var("PGTALLY_TABLE") {
+        let line = |row: &Comparison| {
+            format!(
+                "{},{:?},{},{},{},{},{},{},{}\n",
+                row.load,
+                row.class,
+                row.activity,
+                row.estimate,
+                row.half_width.unwrap_or(f64::NAN),
+                row.truth,
+                row.tolerance,
+                row.late,
+                row.refused
+            )
+        };
+        std::fs::write(path, rows.iter().map(line).collect::<String>()).unwrap();
+    }
+    table(&rows, "by class", |row| format!("{:?}", row.class));
+    table(&rows, "by load", |row| row.load.to_string());
+    table(&rows, "cpu by lateness", |row| {
+        if row.class == WaitClass::Cpu { lateness(row) } else { "(not cpu)" }.to_string()
+    });
+    table(&rows, "all by lateness", |row| lateness(row).to_string());
+    let mut sum = Sum::default();
+    rows.iter().for_each(|row| sum.add(row));
+    println!(
+        "verify\t95 % intervals of samples contain the exact time\t{}\t-\t-\t-",
+        sum.line().trim()
+    );
+    let share = sum.contained as f64 / sum.comparisons as f64;
+    assert!(share >= 0.93, "{}", sum.line());
+}
