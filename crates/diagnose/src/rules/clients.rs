@@ -90,18 +90,24 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Bursts in the interval, and commands in each.
     const BURSTS: u64 = 3;
     const EACH: u64 = 30;
-    /// Part of the idle time that the client pauses between bursts: one that never does has no bursts.
+    /// Part of the idle time that the client pauses between bursts: one that never does has no bursts ...
     const PAUSING: f64 = 0.3;
+    /// ... or this part, if its pauses last this long on average, seconds: a busy machine makes shorter ones.
+    const PAUSING_LONG: f64 = 0.1;
+    const LONG: f64 = 0.1;
+    /// Waits in the middle for each short one. Commands at random times make most of them; a busy machine delays a few.
+    const MIDDLE: f64 = 0.2;
     /// Calls of the statement for each of the session's commands, as above.
     const SAME: f64 = 0.4;
 
     let suspect = |session: &'_ SessionRow| {
         let pauses = session.pauses?;
-        // Commands that come at random times make waits of any length, most of them in the middle.
+        let part = pauses.long_seconds / (pauses.long_seconds + pauses.short_seconds).max(1e-9);
+        let each = pauses.long_seconds / pauses.long.max(1) as f64;
         let in_bursts = pauses.long >= BURSTS
             && pauses.short >= EACH * pauses.long
-            && pauses.middle <= 2 * pauses.long
-            && pauses.long_seconds >= PAUSING * (pauses.long_seconds + pauses.short_seconds);
+            && pauses.middle as f64 <= MIDDLE * pauses.short as f64
+            && (part >= PAUSING || part >= PAUSING_LONG && each >= LONG);
         // The waits within the bursts are round trips, which one statement would save.
         let seconds = pauses.short_seconds + session.busy_seconds;
         (in_bursts && much(case, seconds)).then_some((pauses, seconds))
@@ -279,6 +285,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
     if rate < MANY || !harm {
         return Vec::new();
     }
+    let origin = most_ended(case).or_else(|| newcomers(case));
     let each = seconds / ended as f64;
     let of_others: u64 = case.live_sessions().map(|session| session.commands).sum();
     let commands = case.interval().commands_handled.saturating_sub(of_others) as f64 / ended as f64;
@@ -286,9 +293,10 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::Connections,
         kind: Kind::Problem,
         text: format!(
-            "{} sessions/s start and end, which takes {} % of the sessions' time.",
+            "{} sessions/s start and end, which takes {} % of the sessions' time{}.",
             count(rate),
-            percent(case.share(seconds))
+            percent(case.share(seconds)),
+            origin.as_ref().map_or_else(String::new, |it| format!("; most of them: {it}"))
         ),
         seconds,
         share: Some(case.share(seconds)),
@@ -297,9 +305,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
             duration(each),
             count(commands)
         )]
-        .into_iter()
-        .chain(newcomers(case))
-        .collect(),
+        .into(),
         advice:
             "Keep connections open: a pool in the application, or PgBouncer in front of the server."
                 .into(),
@@ -307,6 +313,19 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "ledger",
         consequence_of: None,
     }]
+}
+
+/// Where most of the sessions come from that ended within the interval; `None`: from nowhere in particular, or it is not known.
+fn most_ended(case: &Case<'_>) -> Option<String> {
+    let clients = || case.whole.ended_origins.iter().filter(|it| it.kind == "client backend");
+    let all: u64 = clients().map(|it| it.sessions).sum();
+    let most = clients().next().filter(|it| 2 * it.sessions > all)?;
+    let user = most.user.as_ref().map(|user| format!("user {user}"));
+    let database = most.database.as_ref().map(|database| format!("database {database}"));
+    let application = Some(&most.application).filter(|it| !it.is_empty());
+    let application = application.map(|it| format!("application {it}"));
+    let parts: Vec<String> = application.into_iter().chain(user).chain(database).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Where most of the sessions come from that began within the interval and still exist.
@@ -319,5 +338,5 @@ fn newcomers(case: &Case<'_>) -> Option<String> {
         *origins.entry(parts(row).join(", ")).or_default() += 1;
     }
     let (origin, _) = origins.into_iter().max_by_key(|(_, sessions)| *sessions)?;
-    (!origin.is_empty()).then(|| format!("Most of them: {origin}."))
+    (!origin.is_empty()).then_some(origin)
 }
