@@ -150,8 +150,8 @@ fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
         ended: row.timing.known_count(),
         seconds: row.timing.seconds,
     });
-    let is_long = IsLong::of(case);
-    let of_all = HolderWaits { seconds: is_long.sum(all), clients: None };
+    let long_holds = HoldLimit::of(case);
+    let of_all = HolderWaits { seconds: long_holds.sum(all), clients: None };
     if harms(case, of_all.seconds, MUCH) {
         return of_all;
     }
@@ -173,7 +173,7 @@ fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
         }
     }
     let of_clients = of_clients.into_iter().map(|(clients, waits)| HolderWaits {
-        seconds: is_long.sum(waits.into_iter()),
+        seconds: long_holds.sum(waits.into_iter()),
         clients: Some(clients),
     });
     let worst = of_clients.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -189,7 +189,7 @@ struct LockWaits<'n> {
 }
 
 /// For how long a lock has to be held so that it is for longer than work and commits explain.
-struct IsLong {
+struct HoldLimit {
     /// Seconds.
     limit: f64,
     /// The length of the interval, seconds.
@@ -200,8 +200,8 @@ struct IsLong {
     through_samples: bool,
 }
 
-impl IsLong {
-    fn of(case: &Case<'_>) -> IsLong {
+impl HoldLimit {
+    fn of(case: &Case<'_>) -> HoldLimit {
         let commits = &case.interval().commits;
         let each = match commits.count {
             0 => 0.0,
@@ -211,7 +211,7 @@ impl IsLong {
             }
         };
         let first = |forest: &Forest| forest.roots.iter().map(|root| root.blocks.len()).sum();
-        IsLong {
+        HoldLimit {
             limit: HELD.max(3.0 * each),
             length: case.length(),
             first: case.blocking.map(first).filter(|first| *first > 0),
