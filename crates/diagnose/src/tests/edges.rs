@@ -581,6 +581,13 @@ fn small(between: u64, waited: f64, ended: u64, calls: u64) -> Vec<Diagnosis> {
             ..session("active")
         },
         quiet,
+        // More commands, but five in a transaction.
+        SessionRow {
+            pid: 8,
+            busy_seconds: 2.0,
+            accounts: vec![of("idle in transaction", 500, 2.5), of("idle", 100, 1.0)],
+            ..session("active")
+        },
     ];
     let mut statements = full_scan(0.1);
     statements.rows[0].calls = calls;
