@@ -101,9 +101,11 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     const EACH: u64 = 30;
     /// Part of the idle time that the client pauses between bursts: one that never does has no bursts ...
     const PAUSING: f64 = 0.3;
-    /// ... or this part, if its pauses last this long on average, seconds: a busy machine makes shorter ones.
-    const PAUSING_LONG: f64 = 0.1;
-    const LONG: f64 = 0.1;
+    /// ... or this part, if it pauses every second, and for this long on average, seconds: a busy machine makes shorter pauses.
+    const PAUSING_LONG: f64 = 0.2;
+    const LONG: f64 = 0.15;
+    /// Part of the bursts' time that is round trips, which one statement would save.
+    const ROUND_TRIPS: f64 = 0.3;
     /// Waits in the middle for each short one. Commands at random times make most of them; a busy machine delays a few.
     const MIDDLE: f64 = 0.2;
     /// Calls of the statement for each of the session's commands, as above.
@@ -113,13 +115,15 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
         let pauses = session.pauses?;
         let part = pauses.long_seconds / (pauses.long_seconds + pauses.short_seconds).max(1e-9);
         let each = pauses.long_seconds / pauses.long.max(1) as f64;
+        let every_second = pauses.long as f64 >= case.length();
         let in_bursts = pauses.long >= BURSTS
             && pauses.short >= EACH * pauses.long
             && pauses.middle as f64 <= MIDDLE * pauses.short as f64
-            && (part >= PAUSING || part >= PAUSING_LONG && each >= LONG);
-        // The waits within the bursts are round trips, which one statement would save.
+            && (part >= PAUSING || part >= PAUSING_LONG && each >= LONG && every_second);
+        // The waits within the bursts are round trips.
         let seconds = pauses.short_seconds + session.busy_seconds;
-        (in_bursts && much(case, seconds)).then_some((pauses, seconds))
+        let waits = pauses.short_seconds >= ROUND_TRIPS * seconds;
+        (in_bursts && waits && much(case, seconds)).then_some((pauses, seconds))
     };
     let clients = case.live_sessions().filter(|session| session.kind == "client backend");
     let mut found: Vec<_> = clients

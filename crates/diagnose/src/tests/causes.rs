@@ -234,6 +234,8 @@ fn a_statement_in_bursts_is_that_sessions_own() {
         Pauses { long: 0, long_seconds: 0.0, ..django },
         Pauses { long: 2, ..django },
         Pauses { short_seconds: 4.8, long_seconds: 0.5, ..django },
+        // The server works for longer than the client takes: a load that a busy machine delays now and then.
+        Pauses { short_seconds: 0.17, ..django },
         Pauses { short_seconds: 9.1, long_seconds: 1.0, ..django },
     ] {
         assert_eq!(bursts(healthy, 980), [], "{healthy:?}");
