@@ -106,8 +106,9 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     const LONG: f64 = 0.15;
     /// Part of the bursts' time that is round trips, which one statement would save.
     const ROUND_TRIPS: f64 = 0.3;
-    /// Waits in the middle for each short one. Commands at random times make most of them; a busy machine delays a few.
-    const MIDDLE: f64 = 0.2;
+    /// Waits in the middle for each short one. Commands at random times that make three long waits in ten seconds make at least
+    /// one; a busy machine delays some.
+    const MIDDLE: f64 = 0.5;
     /// Calls of the statement for each of the session's commands, as above.
     const SAME: f64 = 0.4;
 

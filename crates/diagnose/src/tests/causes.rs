@@ -229,7 +229,7 @@ fn a_statement_in_bursts_is_that_sessions_own() {
     assert_eq!(bursts(django, 399), []);
     // Commands at random times, one command a request, a load without pauses, and two bursts in ten seconds.
     for healthy in [
-        Pauses { middle: 199, ..django },
+        Pauses { middle: 496, ..django },
         Pauses { short: 299, ..django },
         Pauses { long: 0, long_seconds: 0.0, ..django },
         Pauses { long: 2, ..django },
@@ -242,7 +242,7 @@ fn a_statement_in_bursts_is_that_sessions_own() {
     }
     // A busy machine delays some of the commands, and makes the bursts last longer than the pauses.
     for delayed in [
-        Pauses { middle: 150, ..django },
+        Pauses { middle: 494, ..django },
         Pauses { short_seconds: 7.0, long_seconds: 2.0, ..django },
         Pauses { short_seconds: 2.0, long_seconds: 0.9, ..django },
     ] {
