@@ -623,7 +623,7 @@ typedef struct tally_slot_entry		/* 384 bytes */
 	char		kind[TALLY_TEXT_MAX]; /* 48: client backend, walwriter, ... */
 	char		database[TALLY_TEXT_MAX]; /* 112 */
 	char		user[TALLY_TEXT_MAX]; /* 176 */
-	char		application[TALLY_TEXT_MAX]; /* 240 */
+	char		application[TALLY_TEXT_MAX]; /* 240: of a group: that of the slot merged last */
 	uint64_t	sessions;			/* 304: for a group: number of slots merged into it */
 	uint32_t	local_statements;	/* 312: for a slot: number of local entries of statements that have memory */
 	/* 316: highest generation among local entries whose memory was released; they continue from there */

@@ -291,6 +291,7 @@ commit(tally_segment *segment, pair which)
 	tally_journal *journal = tally_journal_of(segment);
 	tally_slot_entry *entry = tally_entry_at(segment, which.slot);
 	tally_book *book = tally_book_at(segment, which.slot);
+	tally_slot_entry *group = tally_entry_at(segment, which.group);
 	tally_book *group_book = tally_book_at(segment, which.group);
 	uint64_t   *log = tally_at(segment, &segment->cold.merge_log,
 							   (uint32_t) (journal->saved.count % segment->cold.merge_log.count));
@@ -300,6 +301,10 @@ commit(tally_segment *segment, pair which)
 		for (uint32_t i = 0; i < TALLY_CALLS; i++)
 			group_book->calls[i] = journal->hist[i] + book->calls[i];
 	TALLY_STOP("calls added");
+	memcpy(group->application, entry->application, sizeof(group->application));
+	/* a dead process may have left a text without a terminator */
+	group->application[sizeof(group->application) - 1] = '\0';
+	TALLY_STOP("application of the group");
 	tally_entry_at(segment, which.group)->sessions = journal->saved.total + 1;
 	TALLY_STEP("calls counted");
 	__atomic_store_n(log, (uint64_t) entry->generation << 32 | which.slot, __ATOMIC_RELEASE);

@@ -297,6 +297,7 @@ retired_slots_of_one_kind_database_and_user_share_a_group(void **state)
 		tally_slot	slot;
 
 		identity.user_id = 2 + (i % 2 == 0);
+		identity.application = i < 8 ? "billing" : "report";
 		assert_int_equal(tally_claim(&segment, &identity, &slot), 0);
 		tally_begin(&slot, TALLY_NONE);
 		tally_record(&slot, tally_touch(&slot, stat), 100 * i);
@@ -310,6 +311,8 @@ retired_slots_of_one_kind_database_and_user_share_a_group(void **state)
 	assert_int_equal(tally_entry_at(&segment, 8)->sessions, 5);
 	assert_int_equal(tally_entry_at(&segment, 8)->user_id, 3);
 	assert_string_equal(tally_entry_at(&segment, 8)->user, "alice");
+	/* of the last one */
+	assert_string_equal(tally_entry_at(&segment, 8)->application, "report");
 	assert_int_equal(tally_book_at(&segment, 8)->calls[5], 0 + 2 + 4 + 6 + 8);
 	assert_int_equal(tally_book_at(&segment, 9)->calls[5], 1 + 3 + 5 + 7 + 9);
 	test_sum_of(&segment, stat, &sum);

@@ -20,21 +20,28 @@
 #include "tally_plans.h"
 
 #define REPEATED 2					/* at its second execution, a session is taken to repeat a statement */
+#define NESTED_MS 1.0				/* nested queries that do not count have no second execution */
 #define MOST_NODES 500				/* further or deeper nodes of a plan are ignored */
 #define MOST_DEPTH 50
 #define TEXT_SIZE 232				/* of an event */
 
-plans_due	plans_noted HOT_SMALL = {.ticks = UINT64_MAX,.count = 0};
+plans_due	plans_noted HOT_SMALL = {.ticks = UINT64_MAX,.count = 0,.nested_ticks = UINT64_MAX};
 static int	threshold_ms = -1;
+
+static uint64
+ticks_of(double ms)
+{
+	return (uint64) (ms / 1000.0 / tally_seconds_per_tick(tally.slot.segment));
+}
 
 void
 plans_begin(void)
 {
 	bool		none = threshold_ms < 0 || !tally.claimed || tally.slot.segment->cold.plans.count == 0;
 
-	plans_noted.ticks = none ? UINT64_MAX
-		: (uint64) (threshold_ms / 1000.0 / tally_seconds_per_tick(tally.slot.segment));
+	plans_noted.ticks = none ? UINT64_MAX : ticks_of(threshold_ms);
 	plans_noted.count = none ? 0 : REPEATED;
+	plans_noted.nested_ticks = none ? UINT64_MAX : ticks_of(Min(threshold_ms, NESTED_MS));
 }
 
 void

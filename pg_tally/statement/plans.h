@@ -2,7 +2,8 @@
 /*
  * plans.h
  *	  Records the shapes of statements' plans: at the end of long executions, and of the second execution of each
- *	  statement that a session repeats.
+ *	  statement that a session repeats. Of nested statements that do not count, those that the planner takes for expensive and
+ *	  that last a millisecond.
  *
  * A shape consists of the plan's nodes: their kinds, order, relations and indexes, but not their conditions, constants and
  * estimates. Partitions count as their table. Names come from relations that the executor has open, so no catalog is read. The
@@ -24,7 +25,11 @@ typedef struct plans_due
 {
 	uint64		ticks;				/* if it took at least this long, or */
 	uint64		count;				/* if it is this execution of its local entry; 0: never */
+	uint64		nested_ticks;		/* of a nested one that does not count: if it took at least this long; UINT64_MAX: never */
 } plans_due;
+
+/* What the planner expects a nested query to cost that is timed although it does not count: reading some 1,000 blocks. */
+#define PLANS_EXPENSIVE 1000.0
 
 extern plans_due plans_noted;
 

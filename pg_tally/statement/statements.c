@@ -454,6 +454,47 @@ plan(Query *parse, const char *source, int options, ParamListInfo params COMPAT_
 
 /* ---------------------------------------------------------------- hooks: executor */
 
+/*
+ * The last nested query that does not count, but whose plan is noted: the caller's plan says nothing about the tables that a
+ * function reads. `query` only identifies it.
+ */
+static struct
+{
+	const QueryDesc *query;
+	uint64		ticks;
+}			uncounted_query;
+
+/* Does the planner expect enough work to time a query that does not count? */
+static pg_attribute_always_inline bool
+is_expensive(const QueryDesc *query)
+{
+	return query->plannedstmt->planTree->total_cost >= PLANS_EXPENSIVE && plans_noted.nested_ticks != UINT64_MAX;
+}
+
+static pg_noinline void
+step_uncounted(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+{
+	uint64		begin = probe_now();
+
+	if (uncounted_query.query != query)
+		uncounted_query.ticks = 0;
+	uncounted_query.query = query;
+	compat_run(previous_run, query, direction, count, once);
+	/* unless it executed another one */
+	if (uncounted_query.query == query)
+		uncounted_query.ticks += probe_now() - begin;
+}
+
+static pg_noinline void
+note_uncounted(const QueryDesc *query)
+{
+	tally_statement_key key = key_of(query->plannedstmt->queryId);
+
+	uncounted_query.query = NULL;
+	if (uncounted_query.ticks >= plans_noted.nested_ticks && key.toplevel == 0)
+		plans_note(query, &key, uncounted_query.ticks);
+}
+
 static pg_noinline void
 start_other(QueryDesc *query)
 {
@@ -465,6 +506,8 @@ start_other(QueryDesc *query)
 	/* an earlier query at the same address has ended */
 	if (nesting.open > 0 && (o = open_find(query)) != NULL)
 		open_forget(o);
+	if (uncounted_query.query == query)
+		uncounted_query.query = NULL;
 	if (is_ignored())
 		return;
 	if (id != 0 && enabled(nesting_depth()))
@@ -579,7 +622,10 @@ step_other(QueryDesc *query, bool finish, ScanDirection direction, uint64 count,
 	/* statements that it executes are nested in any case */
 	if (nesting_depth() != 0)
 	{
-		call_step(query, finish, direction, count, once);
+		if (unlikely(!finish && is_expensive(query) && is_ignored() && !IsParallelWorker()))
+			step_uncounted(query, direction, count, once);
+		else
+			call_step(query, finish, direction, count, once);
 		return;
 	}
 	level = level_push(LEVEL_EXECUTOR, &uncounted, &level);
@@ -750,6 +796,8 @@ end_other(QueryDesc *query)
 	{
 		if (o != NULL)
 			open_forget(o);
+		else if (unlikely(uncounted_query.query == query))
+			note_uncounted(query);
 		previous_end(query);
 		return;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One diagnosis, and the rules by name.
 
+use crate::advice::Advice;
 use serde::{Serialize, Serializer};
 
 /// Whether somebody should act on a finding.
@@ -141,8 +142,8 @@ impl Rule {
         }
     }
 
-    /// What it is the cause of, if both were found.
-    pub(crate) fn explains(self) -> &'static [Rule] {
+    /// What it may be the cause of, if both were found.
+    fn explains(self) -> &'static [Rule] {
         match self {
             Rule::Checkpoints => &[Rule::Commits, Rule::SlowDevice, Rule::LightweightLocks],
             Rule::Commits => &[Rule::LightweightLocks, Rule::Locks],
@@ -155,6 +156,7 @@ impl Rule {
                 Rule::Processors,
             ],
             Rule::VacuumThrottled => &[Rule::Vacuum],
+            Rule::Deadlocks => &[Rule::Locks],
             Rule::Locks => &[Rule::PreparedTransaction],
             Rule::MissingIndex => &[Rule::BufferMisses, Rule::Processors, Rule::LongStatement],
             Rule::Jit | Rule::LongStatement | Rule::Planning => &[Rule::Processors],
@@ -187,12 +189,13 @@ pub struct Diagnosis {
     /// What it was concluded from, a sentence each.
     pub evidence: Vec<String>,
     /// What to look at or to change.
-    pub advice: String,
+    #[serde(flatten)]
+    pub advice: Advice,
     /// How sure that is.
     pub confidence: Confidence,
     /// The section of a report that shows the figures.
     pub section: &'static str,
-    /// The diagnosis before it that is its cause.
+    /// The diagnosis before it that is its cause; of a rule: what its cause would be, if that is found, too.
     pub consequence_of: Option<Rule>,
 }
 
@@ -200,6 +203,14 @@ pub struct Diagnosis {
 const STANDING: f64 = 0.1;
 
 impl Diagnosis {
+    /// Whether it is the cause of the other one.
+    pub(crate) fn explains(&self, other: &Diagnosis) -> bool {
+        // Sessions may wait for other locks than those of a deadlock now and then.
+        let enough = self.rule != Rule::Deadlocks || self.seconds >= 0.5 * other.seconds;
+        let by_rule = enough && self.rule.explains().contains(&other.rule);
+        by_rule || other.consequence_of == Some(self.rule)
+    }
+
     /// How far up it belongs in an interval of `length` seconds: its time, and how sure its cause is.
     pub fn weight(&self, length: f64) -> f64 {
         let sure = match self.confidence {
@@ -227,7 +238,7 @@ impl Diagnosis {
 
     /// The sentences after it: the evidence, what to do, and how sure that is.
     pub fn details(&self) -> Vec<String> {
-        let advice = format!("What to do: {}", self.advice);
+        let advice = format!("What to do: {}", &*self.advice);
         let sure = format!("The cause is {}.", self.confidence.name());
         self.evidence.iter().cloned().chain([advice, sure]).collect()
     }

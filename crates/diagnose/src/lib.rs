@@ -6,11 +6,13 @@
 //! or something makes others wait, fail or grow without need. What merely bounds the load (the WAL's device, the processors,
 //! reads) is a *limit*: a healthy server has one as soon as it is busy. Live views and reports use the same rules.
 
+mod advice;
 mod answer;
 mod case;
 mod diagnosis;
 mod rules;
 
+pub use advice::Advice;
 pub use answer::{Diagnoses, DiagnosisLine, HEALTHY};
 pub use case::Case;
 pub use diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -34,14 +36,15 @@ pub fn diagnose(case: &Case<'_>) -> Findings {
     let (found, mut limits): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|finding| finding.kind == Kind::Problem);
     let rules: Vec<Rule> = found.iter().map(|finding| finding.rule).collect();
-    let cause = |of: Rule| rules.iter().position(|rule| rule.explains().contains(&of));
-    limits.retain(|limit| cause(limit.rule).is_none());
+    let cause = |of: &Diagnosis| found.iter().position(|finding| finding.explains(of));
+    limits.retain(|limit| cause(limit).is_none());
+    let causes: Vec<Option<usize>> = found.iter().map(cause).collect();
     let mut placed: Vec<(usize, Diagnosis)> = found
         .into_iter()
         .enumerate()
-        .map(|(own, finding)| match cause(finding.rule) {
+        .map(|(own, finding)| match causes[own] {
             Some(at) => (at, Diagnosis { consequence_of: Some(rules[at]), ..finding }),
-            None => (own, finding),
+            None => (own, Diagnosis { consequence_of: None, ..finding }),
         })
         .collect();
     // Where its heaviest part would be, the cause first.

@@ -105,6 +105,7 @@ impl Index {
             population: population(last),
             ended_sessions: sum(|row| row.ended_sessions),
             ended_ticks: ticks(|row| row.ended_ns),
+            ended_origins: Vec::new(),
             statistics: Vec::new(),
             kernel: KernelView::unavailable(
                 "in a recording, the kernel's figures are not part of the intervals",

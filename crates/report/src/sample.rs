@@ -177,6 +177,7 @@ fn frame(at: usize) -> Frame {
         sessions: Vec::new(),
         population: vec![of("client backend", "active", 4), of("client backend", "idle", 4)],
         ended_sessions: 0,
+        ended_origins: Vec::new(),
         ended_ticks: 0,
         statistics,
         kernel: Default::default(),

@@ -18,6 +18,7 @@ mod kinds;
 mod moved;
 
 pub use crate::total::{Change, Extreme, Total};
+pub use ended::EndedOrigin;
 pub use kinds::KindTotals;
 use kinds::{merge_kinds, totals_of};
 pub(crate) use moved::take_back;
@@ -51,6 +52,8 @@ pub struct Delta<'a> {
     pub ended_sessions: u64,
     /// Their lifetime in the interval, ticks.
     pub ended_ticks: u64,
+    /// Who they were: those whose slots are merged, by kind, database and user.
+    pub ended_origins: Vec<EndedOrigin>,
     /// The activity of all sessions, by kind of process.
     pub kinds: Vec<KindTotals>,
 }
@@ -79,6 +82,7 @@ impl<'a> Delta<'a> {
             sessions,
             ended_sessions: ended_in(snapshot).saturating_sub(previous.map_or(0, ended_in)),
             ended_ticks,
+            ended_origins: ended::origins(previous, snapshot),
             kinds,
         }
     }

@@ -4,7 +4,7 @@
 //! recorded.
 
 use crate::clock::ClockInfo;
-use crate::delta::{Delta, Total};
+use crate::delta::{Delta, EndedOrigin, Total};
 use crate::directory::{Stat, StatKind};
 use crate::kernel::KernelView;
 use crate::level::Level;
@@ -63,6 +63,8 @@ pub struct Frame {
     pub ended_sessions: u64,
     /// ... and their lifetime in it.
     pub ended_ticks: u64,
+    /// Who they were, most sessions first; empty in a recording.
+    pub ended_origins: Vec<EndedOrigin>,
     /// Totals by kind of process and statistic, without zeros, in no particular order.
     pub statistics: Vec<FrameStat>,
     /// The kernel's view, which the caller fills in.
@@ -125,6 +127,7 @@ impl Frame {
             population: Vec::new(),
             ended_sessions: 0,
             ended_ticks: 0,
+            ended_origins: Vec::new(),
             statistics: Vec::new(),
             kernel: KernelView::default(),
         }
@@ -176,6 +179,7 @@ impl Frame {
             sessions,
             ended_sessions: delta.ended_sessions,
             ended_ticks: delta.ended_ticks,
+            ended_origins: delta.ended_origins.clone(),
             statistics: statistics(delta),
             kernel: KernelView::default(),
         }
@@ -204,6 +208,20 @@ impl Frame {
         off.fold(0, |sum, statistic| sum.saturating_add(statistic.total.change.total))
     }
 
+    fn merge_origins(&mut self, later: &[EndedOrigin]) {
+        for origin in later {
+            let of = |it: &EndedOrigin| (it.kind.clone(), it.database.clone(), it.user.clone());
+            match self.ended_origins.iter_mut().find(|it| of(it) == of(origin)) {
+                Some(known) => {
+                    let sessions = known.sessions.saturating_add(origin.sessions);
+                    *known = EndedOrigin { sessions, ..origin.clone() };
+                }
+                None => self.ended_origins.push(origin.clone()),
+            }
+        }
+        self.ended_origins.sort_by_key(|origin| std::cmp::Reverse(origin.sessions));
+    }
+
     /// Add the frame of a later interval. Values at an instant (level, number of sessions) become those of the
     /// later frame; the rows of individual sessions are dropped.
     pub fn merge(&mut self, later: &Frame) {
@@ -219,6 +237,7 @@ impl Frame {
         self.overflow_in_interval.add(&later.overflow_in_interval);
         self.merge_statistics(later, ratio);
         self.sessions.clear();
+        self.merge_origins(&later.ended_origins);
         (self.realtime_ns, self.monotonic_ns) = (later.realtime_ns, later.monotonic_ns);
         (self.level, self.overflow) = (later.level, later.overflow);
         self.memory = later.memory;

@@ -6,6 +6,7 @@
 //! the ledger.
 
 use crate::commits::{self, Checkpoints, Commits};
+use crate::delta::EndedOrigin;
 use crate::directory::{Stat, StatKind};
 use crate::files::{self, FileRow, ProcessFileRow};
 use crate::frame::Frame;
@@ -97,6 +98,9 @@ pub struct Interval {
     pub others: Option<Box<Interval>>,
     /// The sessions that ended within it.
     pub ended: EndedRow,
+    /// Who they were, most sessions first; empty in a recording.
+    #[serde(skip)]
+    pub ended_origins: Vec<EndedOrigin>,
     /// The time of all sessions by phase and activity, longest first.
     pub ledger: Vec<AccountRow>,
     /// The same without CPU time, by activity, longest first.
@@ -207,6 +211,7 @@ impl Interval {
                 sessions: frame.ended_sessions,
                 seconds: clock.seconds(frame.ended_ticks),
             },
+            ended_origins: frame.ended_origins.clone(),
             waits: Vec::new(),
             commands,
             lwlocks: locks.lwlocks,

@@ -475,6 +475,7 @@ pub fn interval() -> Interval {
         population: Vec::new(),
         others: None,
         ended: EndedRow { sessions: 3, seconds: 0.4 },
+        ended_origins: Vec::new(),
         ledger,
         waits: Vec::new(),
         commands: vec![

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Checkpoints that the WAL forces too often.
 
+use crate::advice::Advice;
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::event_payload::Checkpoint;
@@ -91,7 +92,7 @@ fn full_pages(case: &Case<'_>) -> f64 {
 }
 
 /// The max_wal_size with which checkpoint_timeout makes the checkpoints, by the present rate of the WAL.
-fn advice(case: &Case<'_>, apart: f64) -> String {
+fn advice(case: &Case<'_>, apart: f64) -> Advice {
     /// checkpoint_timeout by default, seconds.
     const TIMEOUT: f64 = 300.0;
     /// max_wal_size has room for the WAL of this many checkpoints (CalculateCheckpointSegments, xlog.c).
@@ -113,22 +114,23 @@ fn advice(case: &Case<'_>, apart: f64) -> String {
              {after}",
             present.state,
             duration(TIMEOUT)
-        );
+        )
+        .into();
     }
     // Where the rate is not known, the present size lasts for the time between two of them.
     let wanted = measured.or_else(|| present.map(|it| it.bytes as f64 * TIMEOUT / apart));
     let was = present.map_or(String::new(), |it| format!(" (it is {})", it.state));
     let set = match wanted {
-        None => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()),
+        None => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()).into(),
         Some(wanted) => {
             let size = (wanted / GB).ceil().max(1.0);
-            format!("ALTER SYSTEM SET max_wal_size = '{size}GB'; SELECT pg_reload_conf(){was}")
+            Advice::default().set("max_wal_size", &format!("'{size}GB'")).say(&was)
         }
     };
-    format!(
-        "{set}. That is enough for a checkpoint every {} at the present rate of WAL. {after}",
+    set.say(&format!(
+        ". That is enough for a checkpoint every {} at the present rate of WAL. {after}",
         duration(TIMEOUT)
-    )
+    ))
 }
 
 /// How many times as long commands took during the checkpoints as before them.

@@ -41,17 +41,26 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         let of = s.accounts.iter().filter(|a| &*a.phase == phase && a.idle);
         of.fold((0, 0.0), |(n, s), a| (n + a.count, s + a.seconds))
     };
-    let clients = case.live_sessions().filter(|s| s.kind == "client backend");
-    let worst = clients.max_by_key(|s| session(s, IN_TRANSACTION).0);
-    let ((between, waited), ended, busy) = match worst {
-        Some(s) => (session(s, IN_TRANSACTION), session(s, "idle").0, s.busy_seconds),
+    let of_session =
+        |s: &SessionRow| (session(s, IN_TRANSACTION), session(s, "idle").0, s.busy_seconds);
+    let is_chatty = |((between, waited), ended, busy): ((u64, f64), u64, f64)| {
+        let per_transaction = between as f64 / ended.max(1) as f64;
+        let waits = much(case, waited) && waited >= WAITING * (waited + busy);
+        between >= FEWEST && per_transaction >= MANY && waits
+    };
+    let clients: Vec<&SessionRow> =
+        case.live_sessions().filter(|s| s.kind == "client backend").collect();
+    // Others may send more commands, a few in each transaction.
+    let chatty = clients.iter().copied().filter(|s| is_chatty(of_session(s)));
+    let worst = chatty.max_by_key(|s| session(s, IN_TRANSACTION).0);
+    let figures = match worst {
+        Some(s) => of_session(s),
         None => (ledger(IN_TRANSACTION), ledger("idle").0, case.load()),
     };
-    let per_transaction = between as f64 / ended.max(1) as f64;
-    let waits = much(case, waited) && waited >= WAITING * (waited + busy);
-    if between < FEWEST || per_transaction < MANY || !waits {
+    if worst.is_none() && (!clients.is_empty() || !is_chatty(figures)) {
         return Vec::new();
     }
+    let ((between, waited), ended, busy) = figures;
     let all: u64 = case.statement_rows().map(|row| row.calls).sum();
     let fewest = match worst {
         Some(_) => SAME_OF_SESSION * between as f64,
@@ -90,21 +99,32 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Bursts in the interval, and commands in each.
     const BURSTS: u64 = 3;
     const EACH: u64 = 30;
-    /// Part of the idle time that the client pauses between bursts: one that never does has no bursts.
+    /// Part of the idle time that the client pauses between bursts: one that never does has no bursts ...
     const PAUSING: f64 = 0.3;
+    /// ... or this part, if it pauses every second, and for this long on average, seconds: a busy machine makes shorter pauses.
+    const PAUSING_LONG: f64 = 0.2;
+    const LONG: f64 = 0.15;
+    /// Part of the bursts' time that is round trips, which one statement would save.
+    const ROUND_TRIPS: f64 = 0.3;
+    /// Waits in the middle for each short one. Commands at random times that make three long waits in ten seconds make at least
+    /// one; a busy machine delays some.
+    const MIDDLE: f64 = 0.5;
     /// Calls of the statement for each of the session's commands, as above.
     const SAME: f64 = 0.4;
 
     let suspect = |session: &'_ SessionRow| {
         let pauses = session.pauses?;
-        // Commands that come at random times make waits of any length, most of them in the middle.
+        let part = pauses.long_seconds / (pauses.long_seconds + pauses.short_seconds).max(1e-9);
+        let each = pauses.long_seconds / pauses.long.max(1) as f64;
+        let every_second = pauses.long as f64 >= case.length();
         let in_bursts = pauses.long >= BURSTS
             && pauses.short >= EACH * pauses.long
-            && pauses.middle <= 2 * pauses.long
-            && pauses.long_seconds >= PAUSING * (pauses.long_seconds + pauses.short_seconds);
-        // The waits within the bursts are round trips, which one statement would save.
+            && pauses.middle as f64 <= MIDDLE * pauses.short as f64
+            && (part >= PAUSING || part >= PAUSING_LONG && each >= LONG && every_second);
+        // The waits within the bursts are round trips.
         let seconds = pauses.short_seconds + session.busy_seconds;
-        (in_bursts && much(case, seconds)).then_some((pauses, seconds))
+        let waits = pauses.short_seconds >= ROUND_TRIPS * seconds;
+        (in_bursts && waits && much(case, seconds)).then_some((pauses, seconds))
     };
     let clients = case.live_sessions().filter(|session| session.kind == "client backend");
     let mut found: Vec<_> = clients
@@ -279,6 +299,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
     if rate < MANY || !harm {
         return Vec::new();
     }
+    let origin = most_ended(case).or_else(|| newcomers(case));
     let each = seconds / ended as f64;
     let of_others: u64 = case.live_sessions().map(|session| session.commands).sum();
     let commands = case.interval().commands_handled.saturating_sub(of_others) as f64 / ended as f64;
@@ -286,9 +307,10 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::Connections,
         kind: Kind::Problem,
         text: format!(
-            "{} sessions/s start and end, which takes {} % of the sessions' time.",
+            "{} sessions/s start and end, which takes {} % of the sessions' time{}.",
             count(rate),
-            percent(case.share(seconds))
+            percent(case.share(seconds)),
+            origin.as_ref().map_or_else(String::new, |it| format!("; most of them: {it}"))
         ),
         seconds,
         share: Some(case.share(seconds)),
@@ -297,9 +319,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
             duration(each),
             count(commands)
         )]
-        .into_iter()
-        .chain(newcomers(case))
-        .collect(),
+        .into(),
         advice:
             "Keep connections open: a pool in the application, or PgBouncer in front of the server."
                 .into(),
@@ -307,6 +327,19 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "ledger",
         consequence_of: None,
     }]
+}
+
+/// Where most of the sessions come from that ended within the interval; `None`: from nowhere in particular, or it is not known.
+fn most_ended(case: &Case<'_>) -> Option<String> {
+    let clients = || case.whole.ended_origins.iter().filter(|it| it.kind == "client backend");
+    let all: u64 = clients().map(|it| it.sessions).sum();
+    let most = clients().next().filter(|it| 2 * it.sessions > all)?;
+    let user = most.user.as_ref().map(|user| format!("user {user}"));
+    let database = most.database.as_ref().map(|database| format!("database {database}"));
+    let application = Some(&most.application).filter(|it| !it.is_empty());
+    let application = application.map(|it| format!("application {it}"));
+    let parts: Vec<String> = application.into_iter().chain(user).chain(database).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Where most of the sessions come from that began within the interval and still exist.
@@ -319,5 +352,5 @@ fn newcomers(case: &Case<'_>) -> Option<String> {
         *origins.entry(parts(row).join(", ")).or_default() += 1;
     }
     let (origin, _) = origins.into_iter().max_by_key(|(_, sessions)| *sessions)?;
-    (!origin.is_empty()).then(|| format!("Most of them: {origin}."))
+    (!origin.is_empty()).then_some(origin)
 }

@@ -3,6 +3,7 @@
 
 use super::names::{identifier, literal};
 use super::{bounds, harms};
+use crate::advice::Advice;
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::wait_names;
@@ -63,9 +64,11 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice: "Put pg_wal on a device with faster syncs, or commit more work at a time. If a crash may lose \
-                 the last transactions: ALTER SYSTEM SET synchronous_commit = off."
-            .into(),
+        advice: Advice::from(
+            "Put pg_wal on a device with faster syncs, or commit more work at a time. If a crash may lose the last transactions: ",
+        )
+        .set("synchronous_commit", "off")
+        .say("."),
         confidence: Confidence::Certain,
         section: "commits",
         consequence_of: None,
@@ -140,11 +143,14 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
         )
     });
     let look = match lacks {
-        true => "Start the standby, or correct its application_name or synchronous_standby_names.",
-        false => {
-            "Look at the standby: SELECT application_name, state, sync_state, write_lag, flush_lag, replay_lag FROM \
-             pg_stat_replication. write_lag is the network, flush_lag the standby's device, replay_lag its recovery."
-        }
+        true => Advice::from(
+            "Start the standby, or correct its application_name or synchronous_standby_names.",
+        ),
+        false => Advice::from("Look at the standby: ")
+            .run(
+                "SELECT application_name, state, sync_state, write_lag, flush_lag, replay_lag FROM pg_stat_replication",
+            )
+            .say(". write_lag is the network, flush_lag the standby's device, replay_lag its recovery."),
     };
     // Those that are connected go on confirming commits.
     let release: Vec<String> = match lacks {
@@ -169,10 +175,10 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds,
         share: Some(case.share(seconds)),
         evidence: evidence.collect(),
-        advice: format!(
-            "{look} To release the commits without it: ALTER SYSTEM SET synchronous_standby_names = {}; SELECT pg_reload_conf().",
-            literal(&release)
-        ),
+        advice: look
+            .say(" To release the commits without it: ")
+            .set("synchronous_standby_names", &literal(&release))
+            .say("."),
         confidence: Confidence::Certain,
         section: "commits",
         consequence_of: None,

@@ -7,12 +7,13 @@ use view::units::{bytes, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind};
 
 use super::harms;
-use super::names::{command, identifier, literal};
+use super::names::{command, end_prepared, identifier, literal, major};
+use crate::advice::Advice;
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// A problem that takes no time of sessions at the moment.
-fn standing(rule: Rule, text: String, evidence: Vec<String>, advice: String) -> Diagnosis {
+fn standing(rule: Rule, text: String, evidence: Vec<String>, advice: Advice) -> Diagnosis {
     Diagnosis {
         rule,
         kind: Kind::Problem,
@@ -63,14 +64,16 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     }));
     let drop = format!("SELECT pg_drop_replication_slot({})", literal(&worst.name));
     let advice = match worst.state.ends_with("inactive") {
-        true => format!(
-            "Start its consumer, or drop it if nobody needs it: {drop}. To bound what slots retain: ALTER SYSTEM SET \
-             max_slot_wal_keep_size = '10GB'; SELECT pg_reload_conf()."
-        ),
-        false => format!(
-            "Find out why its consumer is slow: SELECT * FROM pg_stat_replication. To bound what slots retain: ALTER SYSTEM SET \
-             max_slot_wal_keep_size. To drop it after its consumer has stopped: {drop}."
-        ),
+        true => Advice::from("Start its consumer, or drop it if nobody needs it: ")
+            .run(drop)
+            .say(". To bound what slots retain: ")
+            .set("max_slot_wal_keep_size", "'10GB'")
+            .say("."),
+        false => Advice::from("Find out why its consumer is slow: ")
+            .run("SELECT * FROM pg_stat_replication")
+            .say(". To bound what slots retain, set max_slot_wal_keep_size. To drop it after its consumer has stopped: ")
+            .run(drop)
+            .say("."),
     };
     vec![standing(
         Rule::Slot,
@@ -104,8 +107,6 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
         1 => String::new(),
         n => format!(", and {} more", n - 1),
     };
-    let connect =
-        oldest.database.as_ref().map_or(String::new(), |it| format!(" (in database {it})"));
     vec![standing(
         Rule::PreparedTransaction,
         format!(
@@ -116,11 +117,7 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
             oldest.state
         ),
         vec!["It keeps its locks, and vacuum keeps the rows that it could still see, over restarts too.".to_owned()],
-        format!(
-            "Ask its transaction manager for the outcome, then COMMIT PREPARED {}, or ROLLBACK PREPARED {}{connect}.",
-            literal(&oldest.name),
-            literal(&oldest.name)
-        ),
+        end_prepared(oldest),
     )]
 }
 
@@ -150,10 +147,9 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
             "{} are left.",
             whole(u64::try_from(END - age(oldest)).unwrap_or(0))
         )],
-        format!(
-            "Run VACUUM FREEZE in database {}, and find out what keeps autovacuum from it: an old transaction, a slot, a prepared \
-             transaction, autovacuum_max_workers, or its cost limits.",
-            identifier(&name)
+        Advice::from(format!("In database {}: ", identifier(&name))).run("VACUUM FREEZE").say(
+            ". Find out what keeps autovacuum from it: an old transaction, a slot, a prepared transaction, \
+             autovacuum_max_workers, or its cost limits.",
         ),
     )]
 }
@@ -195,6 +191,13 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
     let since = worker.seconds.map_or(String::new(), |it| format!(" for {}", duration(it)));
     let part =
         asleep.map_or(String::new(), |part| format!(", asleep {} % of the time", percent(part)));
+    // Until 15, a worker keeps the settings with which it has begun its table.
+    let again = match major(&case.whole.server.name) {
+        0..=15 => Advice::from("; ")
+            .run(format!("SELECT pg_cancel_backend({})", worker.count))
+            .say(" (this worker keeps the settings with which it began; another one starts with the new ones)"),
+        _ => Advice::default(),
+    };
     vec![standing(
         Rule::VacuumThrottled,
         format!(
@@ -207,17 +210,23 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
         vec![format!("It sleeps on purpose: {}.", worker.state)],
         match worker.state.contains(" of the table") {
             // The server's settings do not count for it.
-            true => format!(
-                "Its table has settings of its own: ALTER TABLE {} RESET (autovacuum_vacuum_cost_delay, \
-                 autovacuum_vacuum_cost_limit) (in database {}).",
-                table.name, table.database
-            ),
-            false => format!(
-                "Let it work faster: ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000; ALTER SYSTEM SET \
-                 autovacuum_vacuum_cost_delay = '2ms'; SELECT pg_reload_conf(). For this table alone: ALTER TABLE {} SET \
-                 (autovacuum_vacuum_cost_delay = 0) (in database {}).",
-                table.name, table.database
-            ),
+            true => Advice::from("Its table has settings of its own: ")
+                .run(format!(
+                    "ALTER TABLE {} RESET (autovacuum_vacuum_cost_delay, autovacuum_vacuum_cost_limit)",
+                    table.name
+                ))
+                .say(&format!(" (in database {}).", table.database)),
+            false => Advice::from("Let it work faster: ")
+                .run("ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000")
+                .say("; ")
+                .set("autovacuum_vacuum_cost_delay", "'2ms'")
+                .and(again)
+                .say(". For this table alone: ")
+                .run(format!(
+                    "ALTER TABLE {} SET (autovacuum_vacuum_cost_delay = 0)",
+                    table.name
+                ))
+                .say(&format!(" (in database {}).", table.database)),
         },
     )]
 }
@@ -246,10 +255,9 @@ pub fn catalog_bloat(case: &Case<'_>) -> Vec<Diagnosis> {
             whole(u64::try_from(worst.count).unwrap_or(0))
         ),
         evidence.collect(),
-        format!(
-            "In a quiet hour: VACUUM FULL pg_catalog.{} (it locks the catalog). To prevent it: fewer temporary tables (one per \
-             session with ON COMMIT DELETE ROWS) and less DDL; let autovacuum reach the catalog.",
-            worst.name
+        Advice::from("In a quiet hour: ").run(format!("VACUUM FULL pg_catalog.{}", worst.name)).say(
+            " (it locks the catalog). To prevent it: fewer temporary tables (one per session with ON COMMIT DELETE ROWS) and less \
+             DDL; let autovacuum reach the catalog.",
         ),
     )]
 }
@@ -332,10 +340,9 @@ pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds: *seconds,
         share: Some(case.share(*seconds)),
         evidence: vec!["The planner then guesses how many rows it reads and joins.".to_owned()],
-        advice: format!(
-            "ANALYZE {}; then look at the plan again. After large loads, run ANALYZE at once: autovacuum comes up to \
-             autovacuum_naptime later, if it is on for this table.",
-            table.name
+        advice: Advice::default().run(format!("ANALYZE {}", table.name)).say(
+            "; then look at the plan again. After large loads, run ANALYZE at once: autovacuum comes up to autovacuum_naptime \
+             later, if it is on for this table.",
         ),
         confidence: Confidence::Likely,
         section: "statements",

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use segment::WaitClass;
 use view::deadlocks::{Deadlock, DeadlockSession};
 use view::statements::StatementFigures;
 use view::units::whole;
@@ -10,6 +11,9 @@ use view::vacuum::{Condition, ConditionKind};
 
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+
+/// deadlock_timeout by default, seconds: so long the two sessions wait for each other at least.
+const TIMEOUT: f64 = 1.0;
 
 /// The class of serialization failures and deadlocks.
 const ROLLBACK: &str = "40";
@@ -43,7 +47,12 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
     // What a function executes is not what its client sent.
     let nested = victims(case, last.database(), number as u64).into_iter();
     evidence.extend(nested.filter(|row| !row.toplevel).take(3).map(rolled_back));
-    vec![diagnosis(
+    let ids: Vec<i64> = events.iter().flat_map(|event| event.statements()).flatten().collect();
+    let waited =
+        case.statement_rows().filter(|row| row.queryid.is_some_and(|id| ids.contains(&id)));
+    let waits = waited.flat_map(|row| &row.activities).filter(|it| it.class == WaitClass::Lock);
+    let waited: f64 = waits.map(|it| it.seconds).sum();
+    let found = diagnosis(
         format!(
             "{}{database}: {}, and {}.",
             occurred(number as u64),
@@ -51,7 +60,10 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
             session(case, &last.other)
         ),
         evidence,
-    )]
+    );
+    let seconds = waited.min(number as f64 * 2.0 * TIMEOUT);
+    let share = (seconds > 0.0).then(|| case.share(seconds));
+    vec![Diagnosis { seconds, share, ..found }]
 }
 
 /// The deadlocks of the two statements that met most often.

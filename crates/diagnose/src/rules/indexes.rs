@@ -2,7 +2,7 @@
 //! Indexes that are missing: a statement reads a whole table for a few of its rows.
 
 use view::indexes::{changed_tables, IndexChoice, KnownIndex, KnownTable, Purpose, WholeScan};
-use view::statements::StatementFigures;
+use view::statements::{PlanRow, StatementFigures};
 use view::units::{bytes, clause, count, percent};
 use view::vacuum::Condition;
 
@@ -10,28 +10,26 @@ use super::harms;
 use super::names::{command, identifier};
 use super::plans::{self, Reads};
 use super::statements::{is_planned, spills, time, BLOCK};
+use crate::advice::Advice;
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// Blocks that a call has to read; fewer are no trouble.
 const BLOCKS: f64 = 500.0;
+/// Blocks for each row, where nothing says how many an index would read.
+const A_ROW: f64 = 100.0;
+/// An index has to make a call read so many times fewer blocks. Each row that it finds may be in another one.
+const FEWER: f64 = 10.0;
 
 /// A statement reads hundreds of times as many blocks as it returns rows. Those that functions and foreign keys execute are
 /// examined too: their caller reads as much, and its plan says nothing about it.
 pub fn missing(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Share of the load that one statement has to take.
     const MUCH: f64 = 0.2;
-    /// Blocks for each row.
-    const A_ROW: f64 = 100.0;
 
     // What sorts or hashes beyond work_mem is another rule's.
     let suspect = |row: &&StatementFigures| {
-        let calls = row.calls.max(1) as f64;
-        harms(case, time(row), MUCH)
-            && is_planned(row)
-            && !spills(row)
-            && blocks(row) >= BLOCKS
-            && blocks(row) * calls >= A_ROW * (row.rows as f64).max(calls)
+        harms(case, time(row), MUCH) && is_planned(row) && !spills(row) && blocks(row) >= BLOCKS
     };
     let suspects = case.all_statement_rows().filter(|row| row.execution.count > 0).filter(suspect);
     let found: Vec<(&StatementFigures, Finding)> =
@@ -52,6 +50,53 @@ fn blocks(row: &StatementFigures) -> f64 {
     (row.blocks.shared_hit + row.blocks.shared_read) as f64 / row.calls.max(1) as f64
 }
 
+/// Rows that a call returns or changes.
+fn returned(row: &StatementFigures) -> f64 {
+    row.rows as f64 / row.calls.max(1) as f64
+}
+
+/// Whether a call may read so many blocks because of this scan: they may be another table's. A block has a row or more.
+fn weighs(row: &StatementFigures, scan: &WholeScan, table: Option<&KnownTable<'_>>) -> bool {
+    let size = table.map_or(scan.rows, |it| it.blocks.max(1.0));
+    scan.repeated || size >= 0.2 * blocks(row)
+}
+
+/// Whether a call would read far fewer blocks with this index.
+fn pays(
+    row: &StatementFigures,
+    scan: &WholeScan,
+    table: Option<&KnownTable<'_>>,
+    choice: &IndexChoice,
+) -> bool {
+    if let Some((before, after)) = table.and_then(|it| it.costs(choice)) {
+        return before >= FEWER * after;
+    }
+    match choice.finds {
+        // A statement that changes rows reads blocks for that, too.
+        Some(finds) if table.is_some() || !changes(row) => {
+            now(row, scan, table) >= FEWER * (finds + DESCENT)
+        }
+        _ => returned(row) * A_ROW <= blocks(row),
+    }
+}
+
+/// Whether the statement changes rows.
+fn changes(row: &StatementFigures) -> bool {
+    !matches!(command(row.text()).as_str(), "SELECT" | "VALUES" | "TABLE")
+}
+
+/// Blocks of an index that a search reads, from its root to a leaf.
+const DESCENT: f64 = 3.0;
+
+/// Blocks that the scan reads each time.
+fn now(row: &StatementFigures, scan: &WholeScan, table: Option<&KnownTable<'_>>) -> f64 {
+    match table {
+        Some(table) if scan.repeated => table.blocks,
+        Some(table) => table.blocks.min(blocks(row)),
+        None => blocks(row),
+    }
+}
+
 /// What is missing.
 struct Finding {
     /// "an index on public.orders (customer) is missing".
@@ -62,53 +107,99 @@ struct Finding {
     indirect: bool,
     /// More evidence.
     evidence: Vec<String>,
-    advice: String,
+    advice: Advice,
     confidence: Confidence,
 }
 
 impl Finding {
-    /// `None`: its plan has no scan that an index would replace (a statement that calls functions, a nested loop over a primary
-    /// key), or it needs the whole table.
+    /// `None`: its plan has no scan that an index would replace (a nested loop over a primary key), or it needs the whole table.
     fn of(case: &Case<'_>, row: &StatementFigures) -> Option<Finding> {
-        let plan = plans::last(case.plans, row);
-        let scans = plan.map_or_else(Vec::new, |plan| WholeScan::all(&plan.plan));
-        let conditions = case.vacuum.map_or(&[][..], |answer| &answer.conditions);
-        let weighs = |scan: &WholeScan, table: Option<&KnownTable<'_>>| {
-            // The blocks that the statement reads are those of another table. A block has a row or more.
-            let size = table.map_or(scan.rows, |it| it.blocks.max(1.0));
-            scan.repeated || size >= 0.2 * blocks(row)
-        };
-        let mut needed = false;
-        for scan in &scans {
-            let table = KnownTable::find(conditions, &row.database, scan.table_id);
-            if !weighs(scan, table.as_ref()) {
-                continue;
-            }
-            let returned = row.rows as f64 / row.calls.max(1) as f64;
-            let returned = (!scan.repeated).then_some(returned);
-            match scan.choose(table.as_ref(), returned) {
-                Some(choice) => return Some(Finding::of_scan(row, scan, table.as_ref(), &choice)),
-                None => {
-                    needed |=
-                        scan.purpose == Purpose::Filter && (scan.complete || scan.needs_many())
-                }
-            }
+        let own = plans::last(case.plans, row);
+        if let Some(found) = Finding::of_plan(case, row, own, false) {
+            return Some(found);
         }
-        let changed = plan.map_or_else(Vec::new, |plan| changed_tables(&plan.plan));
-        let referring = changed.iter().find_map(|id| Finding::of_reference(row, conditions, *id));
-        if referring.is_some() {
-            return referring;
-        }
-        match plans::reads(case.plans, row) {
+        let reads = plans::reads(case.plans, row);
+        let is_caller = row.toplevel && matches!(reads, Reads::Unknown | Reads::Other);
+        let nested = is_caller.then(|| Finding::of_nested(case, row)).flatten();
+        let needed = own.is_some_and(|plan| Finding::needs_whole(case, row, plan));
+        let few = returned(row) * A_ROW <= blocks(row);
+        nested.or_else(|| match reads {
             // Of a statement that another one executes, much is read for a plan that nobody has seen.
-            Reads::Unknown if row.toplevel => Some(Finding::without_columns(row, None)),
+            Reads::Unknown if row.toplevel && few => Some(Finding::without_columns(row, None)),
             Reads::Unknown | Reads::Other | Reads::Whole => None,
-            Reads::Filtered(..) if needed => None,
+            Reads::Filtered(..) if needed || !few => None,
             Reads::Filtered(_, rows) if rows < 0.2 * blocks(row) => None,
             Reads::Filtered(table, rows) => {
                 Some(Finding::without_columns(row, Some((table, rows))))
             }
+        })
+    }
+
+    /// By the plan of a statement that it executes, as in a function, and that is not counted.
+    fn of_nested(case: &Case<'_>, row: &StatementFigures) -> Option<Finding> {
+        /// The plans are read a little after the statements.
+        const SLACK: f64 = 1.0;
+
+        let is_nested = |plan: &&PlanRow| {
+            let counted = case.all_statement_rows().any(|it| it.key == plan.key);
+            !plan.key.toplevel
+                && !counted
+                && plan.key.database_id == row.key.database_id
+                && plan.last_noted >= case.from() - SLACK
+        };
+        let nested = case.plans.iter().filter(is_nested);
+        let found = nested.filter_map(|plan| {
+            // It has to explain most of the caller's time.
+            (plan.mean_seconds >= 0.3 * row.execution.mean_seconds?).then_some(())?;
+            Some((plan, Finding::of_plan(case, row, Some(plan), true)?))
+        });
+        let (_, mut found) = found.max_by(|a, b| a.0.mean_seconds.total_cmp(&b.0.mean_seconds))?;
+        found.evidence.push(
+            "That is the plan of a statement that it executes, as in a function. To count and name it as well: ALTER SYSTEM SET \
+             pg_tally.statements = 'all'; SELECT pg_reload_conf()."
+                .to_owned(),
+        );
+        Some(found)
+    }
+
+    /// Whether the statement needs most of a table that its plan filters.
+    fn needs_whole(case: &Case<'_>, row: &StatementFigures, plan: &PlanRow) -> bool {
+        let conditions = case.vacuum.map_or(&[][..], |answer| &answer.conditions);
+        WholeScan::all(&plan.plan).iter().any(|scan| {
+            let table = KnownTable::find(conditions, &row.database, scan.table_id);
+            weighs(row, scan, table.as_ref())
+                && scan.purpose == Purpose::Filter
+                && (scan.complete || scan.needs_many())
+                && scan.choose(table.as_ref(), (!scan.repeated).then_some(returned(row))).is_none()
+        })
+    }
+
+    /// By this plan: its own, or that of a statement that it executes.
+    fn of_plan(
+        case: &Case<'_>,
+        row: &StatementFigures,
+        plan: Option<&PlanRow>,
+        is_nested: bool,
+    ) -> Option<Finding> {
+        let plan = plan?;
+        let conditions = case.vacuum.map_or(&[][..], |answer| &answer.conditions);
+        for mut scan in WholeScan::all(&plan.plan) {
+            // A function may execute it many times.
+            scan.repeated |= is_nested;
+            let table = KnownTable::find(conditions, &row.database, scan.table_id);
+            if !weighs(row, &scan, table.as_ref()) {
+                continue;
+            }
+            let of_call = (!scan.repeated).then(|| returned(row));
+            let choice = scan.choose(table.as_ref(), of_call);
+            let choice = choice.filter(|it| pays(row, &scan, table.as_ref(), it));
+            if let Some(choice) = choice {
+                return Some(Finding::of_scan(row, &scan, table.as_ref(), &choice));
+            }
         }
+        let changed = changed_tables(&plan.plan);
+        let few = returned(row) * A_ROW <= blocks(row);
+        changed.iter().filter(|_| few).find_map(|id| Finding::of_reference(row, conditions, *id))
     }
 
     /// The statement deletes rows of the table of this OID, or updates them, and a foreign key reads another table as a whole for
@@ -171,7 +262,8 @@ impl Finding {
                 "Look at its plan: {}. If a sequential scan removes most rows by its filter, create an index on the filter's \
                  columns (CREATE INDEX CONCURRENTLY).",
                 explain(row)
-            ),
+            )
+            .into(),
         }
     }
 
@@ -234,25 +326,25 @@ fn advice(
     existing: Option<&KnownIndex<'_>>,
     name: &str,
     on: &str,
-) -> String {
+) -> Advice {
     let place = match table.is_some_and(|it| it.standby) {
         true => format!("In database {} of the primary", row.database),
         false => format!("In database {}", row.database),
     };
     match existing {
         Some(index) if !index.valid => {
-            return format!(
-                "Unless a session is building it now, its CREATE INDEX CONCURRENTLY has failed. {place}: REINDEX INDEX CONCURRENTLY \
-                 {}.",
-                index.name
-            )
+            return Advice::from(format!(
+                "Unless a session is building it now, its CREATE INDEX CONCURRENTLY has failed. {place}: "
+            ))
+            .run(format!("REINDEX INDEX CONCURRENTLY {}", index.name))
+            .say(".")
         }
         Some(index) => {
-            return format!(
-                "{place}: ANALYZE {name}. Compare the types in the condition (a cast keeps an index from being used), and look at \
-                 random_page_cost and enable_indexscan. If {} was created a moment ago, the next executions will use it.",
+            return Advice::from(format!("{place}: ")).run(format!("ANALYZE {name}")).say(&format!(
+                ". Compare the types in the condition (a cast keeps an index from being used), and look at random_page_cost and \
+                 enable_indexscan. If {} was created a moment ago, the next executions will use it.",
                 index.name
-            )
+            ))
         }
         None => {}
     }
@@ -267,7 +359,10 @@ fn advice(
         ),
         None => String::new(),
     };
-    format!("{unless}{place}: CREATE INDEX CONCURRENTLY ON {on}.{partitions}")
+    Advice::from(format!("{unless}{place}: "))
+        .run(format!("CREATE INDEX CONCURRENTLY ON {on}"))
+        .say(".")
+        .say(&partitions)
 }
 
 /// What the index would save.
@@ -277,9 +372,6 @@ fn gain(
     table: Option<&KnownTable<'_>>,
     choice: &IndexChoice,
 ) -> Option<String> {
-    /// Blocks of an index that a search reads, from its root to a leaf.
-    const DESCENT: f64 = 3.0;
-
     let tested = table.and_then(|it| it.costs(choice)).filter(|(before, after)| before > after);
     if let Some((before, after)) = tested {
         return Some(format!(
@@ -290,10 +382,7 @@ fn gain(
         ));
     }
     let finds = choice.finds?;
-    let now = match (table, scan.repeated) {
-        (Some(table), true) => table.blocks,
-        _ => blocks(row),
-    };
+    let now = now(row, scan, table);
     let then = finds + DESCENT;
     (now >= 2.0 * then).then(|| {
         format!(

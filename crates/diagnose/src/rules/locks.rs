@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Locks, heavyweight and lightweight, and transactions that hold them without need.
 
-use super::names::{command, go_on, identifier, literal, name};
+use super::names::{cancel, command, end_prepared, go_on, identifier, name, terminate};
 use super::{bounds, commits, harms, much};
-use crate::case::{is_of_client, Case};
+use crate::advice::Advice;
+use crate::case::{is_of_client, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
-use segment::interval::AccountRow;
+use std::collections::BTreeMap;
+
 use segment::{wait_names, WaitClass};
 use view::blocking::{Forest, Party, Wait};
 use view::statements::{beginning, ActivityRow, StatementFigures};
@@ -21,10 +23,23 @@ const HELD: f64 = 0.010;
 /// Characters of a statement.
 const TEXT: usize = 70;
 
-/// The session for which most others wait, and how that goes on: what is wrong, and what shows it.
+/// The session for which others wait longest, all together: beside a load whose many waits are short, one that few wait for
+/// may be the one that does harm.
+pub(super) fn worst_root<'c>(case: &Case<'c>) -> Option<&'c Party> {
+    fn waited(party: &Party) -> f64 {
+        let of = |it: &Party| it.wait.as_ref().map_or(0.0, |wait| wait.seconds) + waited(it);
+        party.blocks.iter().map(of).sum()
+    }
+
+    let roots = case.blocking.map_or(&[][..], |forest| &forest.roots);
+    // Of equals, the first one, for which most sessions wait.
+    roots.iter().rev().max_by(|a, b| waited(a).total_cmp(&waited(b)))
+}
+
+/// That session, and how that goes on: what is wrong, and what shows it.
 fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
     let forest = case.blocking?;
-    let root = forest.roots.first()?;
+    let root = worst_root(case)?;
     let stopped = match case.is_stopped(root.pid) {
         true => ", whose process is stopped (state T in ps)",
         false => "",
@@ -119,39 +134,118 @@ fn held_through_samples(forest: &Forest) -> bool {
 }
 
 /// Time of sessions that wait for locks which are held for longer than work and commits explain.
-fn waits_for_holders(case: &Case<'_>) -> f64 {
-    let commits = &case.interval().commits;
-    let each = match commits.count {
-        0 => 0.0,
-        n => {
-            let parts = [commits.write, commits.sync, commits.queue, commits.replication];
-            parts.iter().map(|part| part.seconds).sum::<f64>() / n as f64
-        }
-    };
-    let limit = HELD.max(3.0 * each);
-    let first = |forest: &Forest| forest.roots.iter().map(|root| root.blocks.len()).sum();
-    let first = case.blocking.map(first).filter(|first| *first > 0);
-    let through_samples = case.blocking.is_some_and(held_through_samples);
-    let of_client = |a: &AccountRow| is_of_client(a) && a.class == WaitClass::Lock;
-    let waits = case.interval().activities_where(of_client);
-    let long = waits.iter().filter(|row| match row.timing.known_count() {
-        None => through_samples,
-        Some(ended) => {
-            held(&row.activity, ended, row.timing.seconds, case.length(), first) >= limit
-        }
+#[derive(Clone, Copy)]
+struct HolderWaits<'c> {
+    seconds: f64,
+    /// Whose sessions wait so, if those of others wait for short: user and database.
+    clients: Option<(&'c str, &'c str)>,
+}
+
+/// Those of all sessions; or, where they do no harm, those of one application's: the waits of others, many and short, would
+/// hide them.
+fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
+    let waits = case.interval().activities_where(|a| is_of_client(a) && a.class == WaitClass::Lock);
+    let all = waits.iter().map(|row| LockWaits {
+        activity: &row.activity,
+        ended: row.timing.known_count(),
+        seconds: row.timing.seconds,
     });
-    long.map(|row| row.timing.seconds).sum()
+    let long_holds = HoldLimit::of(case);
+    let of_all = HolderWaits { seconds: long_holds.sum(all), clients: None };
+    if harms(case, of_all.seconds, MUCH) {
+        return of_all;
+    }
+    let mut of_clients: BTreeMap<(&str, &str), Vec<LockWaits<'c>>> = BTreeMap::new();
+    for row in case.statement_rows() {
+        let waits = of_clients.entry((row.user.as_str(), row.database.as_str())).or_default();
+        for it in row.activities.iter().filter(|it| it.class == WaitClass::Lock) {
+            match waits.iter_mut().find(|known| known.activity == &*it.activity) {
+                Some(known) => {
+                    known.ended = known.ended.map(|ended| ended + it.count);
+                    known.seconds += it.seconds;
+                }
+                None => waits.push(LockWaits {
+                    activity: &it.activity,
+                    ended: Some(it.count),
+                    seconds: it.seconds,
+                }),
+            }
+        }
+    }
+    let of_clients = of_clients.into_iter().map(|(clients, waits)| HolderWaits {
+        seconds: long_holds.sum(waits.into_iter()),
+        clients: Some(clients),
+    });
+    let worst = of_clients.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    worst.filter(|it| harms(case, it.seconds, MUCH)).unwrap_or(of_all)
+}
+
+/// Waits for locks of one kind.
+struct LockWaits<'n> {
+    activity: &'n str,
+    /// How many ended; `None`: not known.
+    ended: Option<u64>,
+    seconds: f64,
+}
+
+/// For how long a lock has to be held so that it is for longer than work and commits explain.
+struct HoldLimit {
+    /// Seconds.
+    limit: f64,
+    /// The length of the interval, seconds.
+    length: f64,
+    /// Sessions that wait for one that does not wait itself.
+    first: Option<usize>,
+    /// Whether a lock was held through several samples.
+    through_samples: bool,
+}
+
+impl HoldLimit {
+    fn of(case: &Case<'_>) -> HoldLimit {
+        let commits = &case.interval().commits;
+        let each = match commits.count {
+            0 => 0.0,
+            n => {
+                let parts = [commits.write, commits.sync, commits.queue, commits.replication];
+                parts.iter().map(|part| part.seconds).sum::<f64>() / n as f64
+            }
+        };
+        let first = |forest: &Forest| forest.roots.iter().map(|root| root.blocks.len()).sum();
+        HoldLimit {
+            limit: HELD.max(3.0 * each),
+            length: case.length(),
+            first: case.blocking.map(first).filter(|first| *first > 0),
+            through_samples: case.blocking.is_some_and(held_through_samples),
+        }
+    }
+
+    /// The time of those waits that are long.
+    fn sum<'n>(&self, waits: impl Iterator<Item = LockWaits<'n>>) -> f64 {
+        let long = waits.filter(|it| match it.ended {
+            None => self.through_samples,
+            Some(ended) => {
+                held(it.activity, ended, it.seconds, self.length, self.first) >= self.limit
+            }
+        });
+        long.map(|it| it.seconds).sum()
+    }
 }
 
 /// Sessions wait for rows, tables or transactions of others.
 pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
-    let seconds = case.seconds_of(|a| a.class == WaitClass::Lock);
     let longest = case.blocking.map_or(0.0, Forest::longest_seconds);
-    let is_problem = harms(case, waits_for_holders(case), MUCH) || longest >= LONG;
+    let held = waits_for_holders(case);
+    let is_problem = harms(case, held.seconds, MUCH) || longest >= LONG;
+    // A session that has waited for long may be anybody's.
+    let clients = held.clients.filter(|_| longest < LONG);
+    if let (Some(clients), true) = (clients, is_problem) {
+        return vec![of_clients(case, clients, held.seconds)];
+    }
+    let seconds = case.seconds_of(|a| a.class == WaitClass::Lock);
     if !is_problem && !bounds(case, seconds, MUCH) {
         return Vec::new();
     }
-    let root = case.blocking.and_then(|forest| forest.roots.first());
+    let root = worst_root(case);
     let waits = case.interval().activities_where(|a| a.class == WaitClass::Lock);
     let ended: u64 = waits.iter().map(|row| row.timing.count).sum();
     let kinds: Vec<String> = waits
@@ -191,9 +285,7 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     evidence.extend(case.whose(seconds, of_statement));
     let (kind, text, advice) = match is_problem {
-        true => {
-            (Kind::Problem, text, root.map_or_else(|| HOT.to_owned(), |root| advice(case, root)))
-        }
+        true => (Kind::Problem, text, root.map_or_else(|| HOT.into(), |root| advice(case, root))),
         false => {
             let first = waits.first().map_or("", |row| &*row.activity);
             let of_rows = ["Lock:transactionid", "Lock:tuple"];
@@ -206,7 +298,7 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
                 percent(case.share(seconds)),
                 duration(seconds / ended.max(1) as f64)
             );
-            (Kind::Limit, text, HOT.to_owned())
+            (Kind::Limit, text, HOT.into())
         }
     };
     vec![Diagnosis {
@@ -219,8 +311,54 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         advice,
         confidence: Confidence::Certain,
         section: "locks",
-        consequence_of: None,
+        consequence_of: root.and_then(held_up_by),
     }]
+}
+
+/// Why the session at the root does not go on, if that is another diagnosis.
+fn held_up_by(root: &Party) -> Option<Rule> {
+    match root.activity.as_deref()? {
+        activity if wait_names::is(activity, "IPC:SyncRep") => Some(Rule::Replication),
+        "Call:log_pipe" => Some(Rule::LogPipe),
+        _ => None,
+    }
+}
+
+/// The sessions of this user in this database wait for each other's locks for long, those of others for short.
+fn of_clients(case: &Case<'_>, clients: (&str, &str), seconds: f64) -> Diagnosis {
+    let (user, database) = clients;
+    let waits = |row: &'_ StatementFigures| -> (u64, f64) {
+        let of_locks = row.activities.iter().filter(|it| it.class == WaitClass::Lock);
+        of_locks.fold((0, 0.0), |(n, seconds), it| (n + it.count, seconds + it.seconds))
+    };
+    let rows =
+        case.statement_rows().filter(|row| (row.user.as_str(), row.database.as_str()) == clients);
+    let worst = rows.max_by(|a, b| waits(a).1.total_cmp(&waits(b).1));
+    let evidence = worst.map(|row| {
+        let each = match waits(row) {
+            (0, _) => "none has ended".to_owned(),
+            (n, seconds) => {
+                format!("{} waits ended, {} each", whole(n), duration(seconds / n as f64))
+            }
+        };
+        format!("Most of them wait in {}: {each}.", words(row))
+    });
+    Diagnosis {
+        rule: Rule::Locks,
+        kind: Kind::Problem,
+        text: format!(
+            "Sessions of user {user} in database {database} wait for each other's locks, which are held for longer than their work \
+             takes: {} % of the sessions' time.",
+            percent(case.share(seconds))
+        ),
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence: evidence.into_iter().collect(),
+        advice: HOT.into(),
+        confidence: Confidence::Certain,
+        section: "locks",
+        consequence_of: None,
+    }
 }
 
 /// What helps where no session is to be ended.
@@ -228,36 +366,30 @@ const HOT: &str = "See who holds the locks (tally blocking). Keep transactions s
                    change rows in the same order everywhere.";
 
 /// What to do about the session at the root, by what it does and what for others wait.
-fn advice(case: &Case<'_>, root: &Party) -> String {
+fn advice(case: &Case<'_>, root: &Party) -> Advice {
     let lock = root.longest().and_then(|party| party.wait.as_ref()).map(|wait| wait.lock_type);
     if root.pid == 0 {
         let known: Vec<_> = case.conditions(ConditionKind::Prepared).collect();
         return match known.as_slice() {
-            [one] => format!(
-                "Ask its transaction manager for the outcome, then COMMIT PREPARED {gid}, or ROLLBACK PREPARED {gid} (in database {}).",
-                one.database.as_deref().unwrap_or_default(),
-                gid = literal(&one.name)
-            ),
-            _ => "End the prepared transaction: SELECT gid, prepared, owner, database FROM pg_prepared_xacts ORDER BY prepared; then \
-                  COMMIT PREPARED or ROLLBACK PREPARED with its gid, in its database."
-                .into(),
+            [one] => end_prepared(one),
+            _ => Advice::from("End the prepared transaction: ")
+                .run("SELECT gid, prepared, owner, database FROM pg_prepared_xacts ORDER BY prepared")
+                .say("; then COMMIT PREPARED or ROLLBACK PREPARED with its gid, in its database."),
         };
     }
     if case.is_stopped(root.pid) {
-        return format!(
-            "{} Or end its session, which takes effect then: SELECT pg_terminate_backend({}).",
-            go_on(i64::from(root.pid)),
-            root.pid
-        );
+        return Advice::from(go_on(i64::from(root.pid)))
+            .say(" Or end its session, which takes effect then: ")
+            .run(terminate(root.pid))
+            .say(".");
     }
     if let Some((middle, wait)) = queue(root) {
         if wait.mode == "AccessExclusiveLock" {
-            return format!(
-                "To let the queue pass now: SELECT pg_cancel_backend({}) (session {} wants the table for itself), or end the \
-                 session that it waits for: SELECT pg_terminate_backend({}). Run such statements with SET lock_timeout = '2s', \
-                 and repeat them.",
-                middle.pid, middle.pid, root.pid
-            );
+            return Advice::from("To let the queue pass now: ")
+                .run(cancel(middle.pid))
+                .say(&format!(" (session {} wants the table for itself), or end the session that it waits for: ", middle.pid))
+                .run(terminate(root.pid))
+                .say(". Run such statements with SET lock_timeout = '2s', and repeat them.");
         }
     }
     let later = match lock {
@@ -271,30 +403,32 @@ fn advice(case: &Case<'_>, root: &Party) -> String {
         Some(state) if state.starts_with("idle") => {
             let timeout = match state {
                 "idle in transaction" => timeout(root.user.as_deref()),
-                _ => String::new(),
+                _ => Advice::default(),
             };
-            format!(
-                "End it if its client has forgotten it: SELECT pg_terminate_backend({}).{timeout} {later}",
-                root.pid
-            )
+            Advice::from("End it if its client has forgotten it: ")
+                .run(terminate(root.pid))
+                .say(".")
+                .and(timeout)
+                .say(" ")
+                .say(later)
         }
         Some("active") if root.statement_seconds.is_some_and(|age| age >= LONG) => {
-            format!(
-                "Cancel its statement if it is not needed: SELECT pg_cancel_backend({}). {later}",
-                root.pid
-            )
+            Advice::from("Cancel its statement if it is not needed: ")
+                .run(cancel(root.pid))
+                .say(". ")
+                .say(later)
         }
-        _ => later.to_owned(),
+        _ => later.into(),
     }
 }
 
 /// What keeps sessions of this user from staying idle in a transaction.
-fn timeout(user: Option<&str>) -> String {
-    user.map_or_else(String::new, |user| {
-        format!(
-            " To prevent it: ALTER ROLE {} SET idle_in_transaction_session_timeout = '1min'.",
-            identifier(user)
-        )
+fn timeout(user: Option<&str>) -> Advice {
+    user.map_or_else(Advice::default, |user| {
+        let set = "SET idle_in_transaction_session_timeout = '1min'";
+        Advice::from(" To prevent it: ")
+            .run(format!("ALTER ROLE {} {set}", identifier(user)))
+            .say(".")
     })
 }
 
@@ -332,10 +466,10 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
         evidence: vec![
             "It keeps its locks, and vacuum keeps the rows that it could still see.".to_string()
         ],
-        advice: format!(
-            "Find out why its client does not end the transaction. To end it: SELECT pg_terminate_backend({}).{timeout}",
-            oldest.pid
-        ),
+        advice: Advice::from("Find out why its client does not end the transaction. To end it: ")
+            .run(terminate(oldest.pid))
+            .say(".")
+            .and(timeout),
         confidence: Confidence::Certain,
         section: "locks",
         consequence_of: None,
@@ -467,17 +601,19 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
         ),
     };
     let advice = match sequence {
-        Some(it) => format!(
-            "ALTER SEQUENCE {} CACHE 100 (in database {}): each session then takes 100 numbers at a time, and those that it does \
-             not use are lost.{}",
-            it.name,
-            it.database.as_deref().unwrap_or_default(),
+        Some(it) => {
+            let advice = Advice::default().run(format!("ALTER SEQUENCE {} CACHE 100", it.name)).say(&format!(
+                " (in database {}): each session then takes 100 numbers at a time, and those that it does not use are lost.",
+                it.database.as_deref().unwrap_or_default()
+            ));
             match it.state.as_str() {
-                "" => String::new(),
-                table => format!(" If an index on {table} is in ascending order, all insert into its last page, too."),
+                "" => advice,
+                table => advice.say(&format!(
+                    " If an index on {table} is in ascending order, all insert into its last page, too."
+                )),
             }
-        ),
-        None => remedy(tranche).to_owned(),
+        }
+        None => remedy(tranche).into(),
     };
     vec![Diagnosis {
         rule: Rule::LightweightLocks,

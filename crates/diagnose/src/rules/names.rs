@@ -2,6 +2,9 @@
 //! How sentences name sessions, how SQL in advice names objects, and which command a text is.
 
 use segment::interval::SessionRow;
+use view::vacuum::Condition;
+
+use crate::advice::Advice;
 
 /// Reserved words, which are no names unless they are quoted (kwlist.h of 19).
 const RESERVED: &str = " all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate \
@@ -34,6 +37,29 @@ pub(super) fn name(session: &SessionRow) -> String {
     match parts.is_empty() {
         true => format!("session {}", session.pid),
         false => format!("session {} ({})", session.pid, parts.join(", ")),
+    }
+}
+
+/// The command that ends a session.
+pub(super) fn terminate(pid: i32) -> String {
+    format!("SELECT pg_terminate_backend({pid})")
+}
+
+/// The command that ends a session's statement.
+pub(super) fn cancel(pid: i32) -> String {
+    format!("SELECT pg_cancel_backend({pid})")
+}
+
+/// How to end a prepared transaction.
+pub(super) fn end_prepared(transaction: &Condition) -> Advice {
+    let gid = literal(&transaction.name);
+    let advice = Advice::from("Ask its transaction manager for the outcome, then ")
+        .run(format!("COMMIT PREPARED {gid}"))
+        .say(", or ")
+        .run(format!("ROLLBACK PREPARED {gid}"));
+    match &transaction.database {
+        Some(database) => advice.say(&format!(" (in database {database}).")),
+        None => advice.say("."),
     }
 }
 
@@ -71,6 +97,16 @@ pub(super) fn command(text: &str) -> String {
     }
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
     rest[..end].to_ascii_uppercase()
+}
+
+/// The major version in "PostgreSQL 15.20"; 0: not known.
+pub(super) fn major(server: &str) -> u32 {
+    let digits = server.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits
+        .split(|c: char| !c.is_ascii_digit())
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

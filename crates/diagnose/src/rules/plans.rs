@@ -47,7 +47,8 @@ pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
                 "Compare both plans (tally statements --id {}). Was an index dropped? Is ANALYZE due after a large change? \
                  Does a prepared statement use a generic plan (plan_cache_mode)?",
                 now.queryid
-            ),
+            )
+            .into(),
             confidence: Confidence::Certain,
             section: "statements",
             consequence_of: None,

@@ -2,7 +2,8 @@
 //! Statements: what a single one sorts, plans and compiles, and what fills their table.
 
 use super::harms;
-use super::names::{command, name};
+use super::names::{command, major, name};
+use crate::advice::Advice;
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::{wait_names, WaitClass};
@@ -99,14 +100,14 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
             let enough = (2.0 * of_call / MB).ceil().max(1.0);
             let less = "let it sort less: an index in the required order, fewer columns, a LIMIT.";
             match enough <= MOST_MEMORY {
-                true => format!(
-                    "For this statement: SET LOCAL work_mem = '{enough}MB' (the files of a call have {}). Or {less}",
-                    bytes(of_call)
-                ),
+                true => Advice::from("For this statement: ")
+                    .run(format!("SET LOCAL work_mem = '{enough}MB'"))
+                    .say(&format!(" (the files of a call have {}). Or {less}", bytes(of_call))),
                 false => format!(
                     "The files of a call have {}, too much for work_mem: {less}",
                     bytes(of_call)
-                ),
+                )
+                .into(),
             }
         },
         confidence: Confidence::Likely,
@@ -243,10 +244,10 @@ pub fn jit(case: &Case<'_>) -> Vec<Diagnosis> {
             duration(worst.jit.optimization_seconds),
             duration(worst.jit.emission_seconds)
         )],
-        advice: "ALTER SYSTEM SET jit = off; SELECT pg_reload_conf() (or SET jit = off for this role). To keep it for longer \
-                 statements, raise jit_above_cost above the estimated cost of this one; if that is far too high, ANALYZE its \
-                 tables."
-            .into(),
+        advice: Advice::default().set("jit", "off").say(
+            " (or SET jit = off for this role). To keep it for longer statements, raise jit_above_cost above the estimated cost of \
+             this one; if that is far too high, ANALYZE its tables.",
+        ),
         confidence: Confidence::Certain,
         section: "statements",
         consequence_of: None,
@@ -312,12 +313,13 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds: rows.len() as f64 * case.length(),
         share: Some(case.share(rows.len() as f64 * case.length())),
         evidence,
-        advice: format!(
-            "Compare its plan (EXPLAIN without ANALYZE) with what it should read: a join without a condition, or an estimate \
-             from stale statistics (ANALYZE), may make it endless. To end {}: SELECT {}.",
-            if rows.len() == 1 { "it" } else { "them" },
-            cancel.join(", ")
-        ),
+        advice: Advice::from(format!(
+            "Compare its plan (EXPLAIN without ANALYZE) with what it should read: a join without a condition, or an estimate from \
+             stale statistics (ANALYZE), may make it endless. To end {}: ",
+            if rows.len() == 1 { "it" } else { "them" }
+        ))
+        .run(format!("SELECT {}", cancel.join(", ")))
+        .say("."),
         confidence: Confidence::Possible,
         section: "statements",
         consequence_of: None,
@@ -354,17 +356,12 @@ pub fn flood(case: &Case<'_>) -> Vec<Diagnosis> {
         advice: format!(
             "{} Or raise pg_tally.max_statements.",
             remedy(&flood.kind, major(&case.whole.server.name))
-        ),
+        )
+        .into(),
         confidence: Confidence::Certain,
         section: "statements",
         consequence_of: None,
     }]
-}
-
-/// The major version in "PostgreSQL 15.20"; 0: not known.
-fn major(server: &str) -> u32 {
-    let digits = server.trim_start_matches(|c: char| !c.is_ascii_digit());
-    digits.split(|c: char| !c.is_ascii_digit()).next().and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
 /// What makes such statements one, or keeps them out.

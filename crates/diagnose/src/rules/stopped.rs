@@ -14,8 +14,7 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let is_problem = |found: Vec<Diagnosis>| found.iter().any(|it| it.kind == Kind::Problem);
-    let root =
-        case.blocking.and_then(|forest| forest.roots.first()).map(|root| i64::from(root.pid));
+    let root = locks::worst_root(case).map(|root| i64::from(root.pid));
     let root = root.filter(|_| is_problem(locks::heavyweight(case)));
     let logger =
         case.stopped_logger().map(|it| it.count).filter(|_| is_problem(ledger::log_pipe(case)));
@@ -57,7 +56,7 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds: 0.0,
         share: None,
         evidence: [format!("{what}{since}")].into_iter().chain(others).collect(),
-        advice: names::go_on(first.count),
+        advice: names::go_on(first.count).into(),
         confidence: Confidence::Certain,
         section: "ledger",
         consequence_of: None,

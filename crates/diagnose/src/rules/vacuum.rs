@@ -5,6 +5,7 @@ use view::units::{duration, percent, whole};
 use view::vacuum::{Holder, Table, Vacuum};
 
 use super::names::literal;
+use crate::advice::Advice;
 use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
@@ -47,7 +48,7 @@ fn of_table(table: &Table) -> String {
 fn diagnosis(
     text: String,
     evidence: Vec<String>,
-    advice: &str,
+    advice: Advice,
     confidence: Confidence,
 ) -> Diagnosis {
     Diagnosis {
@@ -57,7 +58,7 @@ fn diagnosis(
         seconds: 0.0,
         share: None,
         evidence,
-        advice: advice.into(),
+        advice,
         confidence,
         section: "relations",
         consequence_of: None,
@@ -86,30 +87,34 @@ fn held_back(vacuum: &Vacuum, table: &Table) -> Option<Diagnosis> {
             "{} transactions have begun since the oldest one that it can see.",
             whole(holder.transactions as u64)
         )],
-        &end_of(holder),
+        end_of(holder),
         Confidence::Certain,
     ))
 }
 
 /// How to end what holds the rows back, by its name (`live::vacuum` makes it).
-fn end_of(holder: &Holder) -> String {
+fn end_of(holder: &Holder) -> Advice {
     let later = "idle_in_transaction_session_timeout and short reports keep it from coming back.";
     let name = &holder.name;
     if let Some(rest) = name.strip_prefix("session ") {
         let pid = rest.split(' ').next().unwrap_or_default();
-        return format!(
-            "If its client has forgotten it: SELECT pg_terminate_backend({pid}). {later}"
-        );
+        let terminate = format!("SELECT pg_terminate_backend({pid})");
+        return Advice::from("If its client has forgotten it: ")
+            .run(terminate)
+            .say(&format!(". {later}"));
     }
     if let Some(gid) = name.strip_prefix("prepared transaction ") {
-        return format!("Ask its transaction manager for the outcome, then COMMIT PREPARED {gid} or ROLLBACK PREPARED {gid}.");
+        return Advice::from("Ask its transaction manager for the outcome, then ")
+            .run(format!("COMMIT PREPARED {gid}"))
+            .say(", or ")
+            .run(format!("ROLLBACK PREPARED {gid}"))
+            .say(".");
     }
     match name.strip_prefix("replication slot ") {
-        Some(slot) => format!(
-            "If nobody needs the slot: SELECT pg_drop_replication_slot({}).",
-            literal(slot.trim_matches('"'))
-        ),
-        None => format!("End it. {later}"),
+        Some(slot) => Advice::from("If nobody needs the slot: ")
+            .run(format!("SELECT pg_drop_replication_slot({})", literal(slot.trim_matches('"'))))
+            .say("."),
+        None => format!("End it. {later}").into(),
     }
 }
 
@@ -118,11 +123,13 @@ fn off(table: &Table) -> Option<Diagnosis> {
         diagnosis(
             format!("Autovacuum is off, and there are {}.", of_table(table)),
             Vec::new(),
-            &format!(
-                "VACUUM {}; then ALTER TABLE {} RESET (autovacuum_enabled), or ALTER SYSTEM SET autovacuum = on; SELECT \
-                 pg_reload_conf() (in database {}).",
-                table.name, table.name, table.database
-            ),
+            Advice::default()
+                .run(format!("VACUUM {}", table.name))
+                .say("; then ")
+                .run(format!("ALTER TABLE {} RESET (autovacuum_enabled)", table.name))
+                .say(", or ")
+                .set("autovacuum", "on")
+                .say(&format!(" (in database {}).", table.database)),
             Confidence::Certain,
         )
     })
@@ -139,7 +146,8 @@ fn late(table: &Table) -> Option<Diagnosis> {
                 whole(table.threshold.max(0.0) as u64)
             )],
             "Look at pg_stat_progress_vacuum: are all autovacuum_max_workers busy, or slowed down by \
-             autovacuum_vacuum_cost_limit? Does a lock keep them away?",
+             autovacuum_vacuum_cost_limit? Does a lock keep them away?"
+                .into(),
             Confidence::Likely,
         )
     })

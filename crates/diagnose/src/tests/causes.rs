@@ -68,6 +68,134 @@ fn a_deadlock_has_two_sessions_and_two_statements() {
     assert!(several.1.contains("2 of the 3 whose statements are known"), "{}", several.1);
 }
 
+/// The statements of sessions that wait for each other's locks.
+fn waiting(rows: &[(&str, &str, u64, f64)]) -> view::statements::StatementsTable {
+    let mut statements = view::sample::statements();
+    let row = statements.rows[0].clone();
+    statements.rows = (1..)
+        .zip(rows)
+        .map(|(id, (user, text, ended, seconds))| {
+            let mut row = row.clone();
+            (row.queryid, row.key.id) = (Some(id), id as u64);
+            (row.user, row.database, row.query) =
+                ((*user).into(), "shop".into(), Some((*text).into()));
+            let mut wait = row.activities[0].clone();
+            (wait.activity, wait.class) = ("Lock:transactionid".into(), segment::WaitClass::Lock);
+            (wait.count, wait.seconds) = (*ended, *seconds);
+            row.activities = vec![wait];
+            row
+        })
+        .collect();
+    statements
+}
+
+/// A deadlock makes its sessions wait for deadlock_timeout.
+#[test]
+fn waits_for_locks_are_a_consequence_of_the_deadlocks_that_explain_them() {
+    let of = |pid: i32| DeadlockSession {
+        pid,
+        name: format!("session {pid} (app, joe@shop)"),
+        queryid: Some(1),
+    };
+    let found = |deadlocks: usize| {
+        let interval = interval(&[("execute::wait::Lock:transactionid", 30, 20.0)]);
+        let time = Some(interval.time - 1.0);
+        let known = vec![Deadlock { time, cancelled: of(7), other: of(8) }; deadlocks];
+        let statements = waiting(&[("joe", "update t set n = n + 1 where id = $1", 30, 20.0)]);
+        let case =
+            Case { known_deadlocks: &known, statements: Some(&statements), ..case(&interval) };
+        let found = diagnose(&case);
+        found.iter().map(|it| (it.rule, it.consequence_of)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(9), [(Rule::Deadlocks, None), (Rule::Locks, Some(Rule::Deadlocks))]);
+    // Others wait for long, and one deadlock is not why.
+    assert_eq!(found(1), [(Rule::Locks, None), (Rule::Deadlocks, None)]);
+}
+
+/// Sessions that hold a row for 20 ms while they think, beside a load whose many waits are short.
+#[test]
+fn a_row_that_is_held_for_long_is_found_beside_a_load_that_passes_rows_on() {
+    let interval = interval(&[
+        ("simple query::wait::Lock:transactionid", 11_000, 44.0),
+        ("simple query::cpu", 90_000, 10.0),
+    ]);
+    let found = |each: f64| {
+        let held = ("worker", "update ticket set n = n + 1", 1000, 1000.0 * each);
+        let passed = ("app", "update branches set n = n + 1", 10_000, 24.0);
+        let statements = waiting(&[passed, held]);
+        diagnose(&Case { statements: Some(&statements), ..case(&interval) })
+    };
+    let all = found(0.020);
+    assert_eq!(rules(&all), [Rule::Locks]);
+    assert!(
+        all[0]
+            .text
+            .starts_with("Sessions of user worker in database shop wait for each other's locks, "),
+        "{}",
+        all[0].text
+    );
+    assert_eq!(all[0].seconds, 20.0);
+    let evidence = all[0].evidence.join(" ");
+    assert!(
+        evidence.contains("(update ticket set n = n + 1): 1,000 waits ended, 20 ms each."),
+        "{evidence}"
+    );
+    assert_eq!(found(0.009), [], "passed on as soon as the work is done");
+}
+
+fn waits_for(pid: i32, seconds: f64) -> view::blocking::Party {
+    let wait = view::blocking::Wait { seconds, lock_type: "transactionid", ..Default::default() };
+    view::blocking::Party { pid, wait: Some(wait), ..Default::default() }
+}
+
+/// Who is named is the one that others wait for longest, not the one for which most wait for a moment.
+#[test]
+fn a_session_that_one_waits_for_long_comes_before_a_load_that_waits_for_short() {
+    let interval = interval(&[("execute::wait::Lock:transactionid", 900, 30.0)]);
+    let root = |pid: i32, blocks: Vec<view::blocking::Party>| view::blocking::Party {
+        waiters: blocks.len(),
+        activity: Some("IPC:SyncRep".into()),
+        pid,
+        blocks,
+        ..Default::default()
+    };
+    let mut forest = view::sample::blocking();
+    forest.roots = vec![
+        root(1, (2..6).map(|pid| waits_for(pid, 0.004)).collect()),
+        root(7, vec![waits_for(8, 12.0)]),
+    ];
+    let case = Case { blocking: Some(&forest), ..case(&interval) };
+    let found = diagnose(&case);
+    assert!(found[0].text.starts_with("1 session waits for session 7"), "{}", found[0].text);
+    // It would wait for a standby, if commits did.
+    assert_eq!(found[0].consequence_of, None);
+}
+
+#[test]
+fn waits_for_a_session_whose_commit_waits_for_a_standby_are_a_consequence() {
+    let interval = interval(&[
+        ("commit::wait::IPC:SyncRep", 0, 10.0),
+        ("execute::wait::Lock:transactionid", 0, 30.0),
+    ]);
+    let mut forest = view::sample::blocking();
+    let mut found = |activity: &str| {
+        forest.roots = vec![view::blocking::Party {
+            waiters: 1,
+            activity: Some(activity.into()),
+            pid: 7,
+            blocks: vec![waits_for(8, 12.0)],
+            ..Default::default()
+        }];
+        let found = diagnose(&Case { blocking: Some(&forest), ..case(&interval) });
+        found.iter().map(|it| (it.rule, it.consequence_of)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found("IPC:SyncRep"),
+        [(Rule::Replication, None), (Rule::Locks, Some(Rule::Replication))]
+    );
+    assert_eq!(found("Client:ClientRead"), [(Rule::Locks, None), (Rule::Replication, None)]);
+}
+
 /// Bursts of one session, with 1,000 commands.
 fn bursts(pauses: Pauses, calls: u64) -> Vec<Diagnosis> {
     let mut interval = interval(&[("execute::cpu", 1000, 0.5)]);
@@ -101,13 +229,24 @@ fn a_statement_in_bursts_is_that_sessions_own() {
     assert_eq!(bursts(django, 399), []);
     // Commands at random times, one command a request, a load without pauses, and two bursts in ten seconds.
     for healthy in [
-        Pauses { middle: 21, ..django },
+        Pauses { middle: 496, ..django },
         Pauses { short: 299, ..django },
         Pauses { long: 0, long_seconds: 0.0, ..django },
         Pauses { long: 2, ..django },
-        Pauses { short_seconds: 4.8, ..django },
+        Pauses { short_seconds: 4.8, long_seconds: 0.5, ..django },
+        // The server works for longer than the client takes: a load that a busy machine delays now and then.
+        Pauses { short_seconds: 0.17, ..django },
+        Pauses { short_seconds: 9.1, long_seconds: 1.0, ..django },
     ] {
         assert_eq!(bursts(healthy, 980), [], "{healthy:?}");
+    }
+    // A busy machine delays some of the commands, and makes the bursts last longer than the pauses.
+    for delayed in [
+        Pauses { middle: 494, ..django },
+        Pauses { short_seconds: 7.0, long_seconds: 2.0, ..django },
+        Pauses { short_seconds: 2.0, long_seconds: 0.9, ..django },
+    ] {
+        assert_eq!(rules(&bursts(delayed, 980)), [Rule::ManySmallStatements], "{delayed:?}");
     }
 }
 

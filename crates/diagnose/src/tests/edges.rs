@@ -2,6 +2,7 @@
 //! Each rule just at its thresholds and just below them, and what it says.
 
 use segment::clients::ClientActivity;
+use segment::delta::EndedOrigin;
 use segment::interval::{SessionAccount, SessionRow};
 
 use view::blocking::{Forest, Party, Wait};
@@ -134,6 +135,30 @@ fn connections_are_many_from_five_a_second_on() {
         ]
     );
     assert_eq!(found(49, 2.0), []);
+    let origin = |application: &str, sessions: u64| EndedOrigin {
+        kind: "client backend".into(),
+        database: Some("shop".into()),
+        user: Some("joe".into()),
+        application: application.into(),
+        sessions,
+    };
+    let from = |origins: &[EndedOrigin]| {
+        let mut interval = interval(&[("startup::cpu", 50, 2.0), ("execute::cpu", 9, 1.0)]);
+        interval.commands = view::sample::interval().commands;
+        interval.commands[1].kind = "Terminate".into();
+        interval.commands[1].read.count = 50;
+        interval.ended_origins = origins.to_vec();
+        diagnose(&case(&interval)).remove(0).text
+    };
+    let named =
+        "% of the sessions' time; most of them: application billing, user joe, database shop.";
+    let text = from(&[origin("billing", 40), origin("report", 10)]);
+    assert!(text.ends_with(named), "{text}");
+    let workers = EndedOrigin { kind: "parallel worker".into(), ..origin("", 900) };
+    let text = from(&[workers, origin("billing", 40)]);
+    assert!(text.ends_with(named), "{text}");
+    let text = from(&[origin("billing", 20), origin("report", 20)]);
+    assert!(text.ends_with("% of the sessions' time."), "{text}");
     // A fifth of a session is enough, whatever the load.
     assert_eq!(rules(&found(50, 1.0)), [Rule::Connections]);
     assert_eq!(found(50, 0.99), []);
@@ -556,6 +581,13 @@ fn small(between: u64, waited: f64, ended: u64, calls: u64) -> Vec<Diagnosis> {
             ..session("active")
         },
         quiet,
+        // More commands, but five in a transaction.
+        SessionRow {
+            pid: 8,
+            busy_seconds: 2.0,
+            accounts: vec![of("idle in transaction", 500, 2.5), of("idle", 100, 1.0)],
+            ..session("active")
+        },
     ];
     let mut statements = full_scan(0.1);
     statements.rows[0].calls = calls;

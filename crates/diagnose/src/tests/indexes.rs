@@ -92,6 +92,83 @@ fn the_table_the_columns_and_the_gain_are_named() {
     );
 }
 
+/// A call reads 1,000 blocks of 60 rows each.
+fn of_small_table(returned: u64) -> (StatementsTable, Answer) {
+    let mut statements = statements(SELECT);
+    let row = &mut statements.rows[0];
+    (row.counters.blocks.shared_hit, row.counters.rows) = (10_000, 10 * returned);
+    let mut answer = catalog();
+    answer.conditions[0].bytes = 8192 * 1000;
+    (statements, answer)
+}
+
+/// An index would read a block for each of these rows at most.
+#[test]
+fn a_table_that_is_read_for_a_dozen_rows_misses_an_index_and_for_a_hundred_does_not() {
+    let found = |returned: u64| {
+        let (statements, answer) = of_small_table(returned);
+        found_of(&statements, &scan("[filter: customer =]"), Some(&answer))
+    };
+    let all = found(12);
+    assert!(all[0].text.contains("an index on public.orders (customer) is missing"), "{all:?}");
+    assert_eq!(
+        all[0].evidence[2],
+        "With such an index, about 15 blocks would be enough instead of 1k: 66.7 times fewer."
+    );
+    assert_eq!(found(98), []);
+    // An update reads blocks of indexes and of its changed rows, too: more than the table has.
+    let (mut statements, answer) = of_small_table(600);
+    statements.rows[0].query = Some("update orders set n = n + 1 where customer <= $1".into());
+    statements.rows[0].counters.blocks.shared_hit = 100_000;
+    let text = "Update on orders  (cost=0.00..9.00 rows=0 width=0)\n  Seq Scan on orders  (cost=0.00..1.00 rows=600 width=9) \
+                [filter: customer <=] [table of 300000 rows, OID 7]\n";
+    assert_eq!(found_of(&statements, text, Some(&answer)), []);
+    assert_eq!(found_of(&statements, text, None), []);
+}
+
+/// With pg_tally.statements = top, a function's statements are not counted, but their plans are noted.
+#[test]
+fn a_function_that_reads_a_whole_table_is_named_with_its_table() {
+    let (mut statements, answer) = of_small_table(1);
+    let row = &mut statements.rows[0];
+    row.query = Some("select total($1)".into());
+    row.execution.mean_seconds = Some(0.020);
+    let interval = interval(&[("execute::cpu", 10, 10.0)]);
+    let own = plan(&statements, [1.0, 2.0], 0.020, "Result  (cost=0.00..0.26 rows=1 width=8)\n");
+    let inner = |filter: &str, mean: f64, ago: f64| {
+        let node = "Seq Scan on orders  (cost=0.00..2000.00 rows=12 width=0)";
+        let text =
+            format!("Aggregate  (cost=9.00..9.00 rows=1 width=8)\n  {node} {filter} {ROWS}\n");
+        let mut inner = plan(&statements, [1.0, interval.time - ago], mean, &text);
+        (inner.key.toplevel, inner.key.id) = (false, 77);
+        inner
+    };
+    let found = |inner: view::statements::PlanRow| {
+        diagnose(&Case {
+            statements: Some(&statements),
+            plans: &[own.clone(), inner],
+            vacuum: Some(&answer),
+            ..case(&interval)
+        })
+    };
+    let all = found(inner("[filter: customer =]", 0.019, 0.1));
+    assert!(
+        all[0].text.contains("an index on public.orders (customer) is missing: statement"),
+        "{all:?}"
+    );
+    assert!(all[0].text.contains("(select total($1))"), "{all:?}");
+    let last = all[0].evidence.last().unwrap();
+    assert!(last.starts_with("That is the plan of a statement that it executes"), "{last}");
+    assert_eq!(
+        all[0].advice,
+        "In database shop: CREATE INDEX CONCURRENTLY ON public.orders (customer)."
+    );
+    // All rows are needed; a small part of the time; long ago.
+    assert_eq!(found(inner("", 0.019, 0.1)), []);
+    assert_eq!(found(inner("[filter: customer =]", 0.001, 0.1)), []);
+    assert_eq!(found(inner("[filter: customer =]", 0.019, 60.0)), []);
+}
+
 #[test]
 fn names_are_quoted_and_a_range_is_last() {
     let it = found(&scan("[filter: \"At\" >, state =]"), Some(&catalog())).unwrap();

@@ -107,7 +107,7 @@ fn what_is_not_known_is_left_out_of_sentences() {
             let found = crate::diagnose(&Case { statements, ..case(interval) });
             for it in found.problems.into_iter().chain(found.limits) {
                 let sentences =
-                    [it.evidence.clone(), vec![it.text.clone(), it.advice.clone()]].concat();
+                    [it.evidence.clone(), vec![it.text.clone(), it.advice.to_string()]].concat();
                 for sentence in sentences {
                     let dash = sentence
                         .split([' ', ',', '('])

@@ -124,6 +124,7 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
         sessions: Vec::new(),
         population: Vec::new(),
         ended_sessions: 1,
+        ended_origins: Vec::new(),
         ended_ticks: 7,
         statistics,
         kernel: KernelView::default(),

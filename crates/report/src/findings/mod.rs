@@ -3,7 +3,6 @@
 
 mod change;
 mod finding;
-mod remedy;
 mod storage;
 
 use segment::interval::{AccountRow, Interval};
@@ -17,10 +16,9 @@ use change::{step, Sample, Step};
 use diagnose::{Case, Diagnoses, Rule, HEALTHY};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
-use remedy::remedy;
 use view::deadlocks::Deadlock;
 use view::document::time;
-use view::document::{Finding, Verdict, Weight};
+use view::document::{Finding, Remedy, Verdict, Weight};
 use view::headline;
 use view::locks;
 use view::measured::behind;
@@ -106,7 +104,11 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         None => Some(warning("ledger", UNMEASURED.into())),
     };
     let problems = found.diagnoses.iter().map(|problem| Finding {
-        remedy: Some(remedy(&problem.advice, problem.confidence.name())),
+        remedy: Some(Remedy {
+            text: problem.advice.to_string(),
+            sql: problem.advice.commands().iter().map(|sql| format!("{sql};")).collect(),
+            confidence: problem.confidence.name(),
+        }),
         details: problem.evidence.clone(),
         ..warning(problem.section, problem.headline())
     });

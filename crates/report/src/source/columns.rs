@@ -206,6 +206,7 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
         sessions: Vec::new(),
         population: Vec::new(),
         ended_sessions: 0,
+        ended_origins: Vec::new(),
         ended_ticks: 0,
         statistics,
         kernel: KernelView::default(),

@@ -71,6 +71,47 @@ fn kind_of<'k, 's>(kinds: &'k mut Vec<Kind<'s>>, book: &'s Book, size: usize) ->
     &mut kinds[at]
 }
 
+/// Sessions of a kind, database and user that have ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedOrigin {
+    /// "client backend", ...
+    pub kind: String,
+    /// Their database; the OID if the name is not known; `None` without a database.
+    pub database: Option<String>,
+    /// Their user, in the same form.
+    pub user: Option<String>,
+    /// The application of the last one; empty: not known.
+    pub application: String,
+    /// Number of sessions.
+    pub sessions: u64,
+}
+
+/// Who the sessions were that have ended, most sessions first.
+pub(super) fn origins(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Vec<EndedOrigin> {
+    let before = |group: &Book| {
+        let same = |it: &&Book| (it.slot, it.generation) == (group.slot, group.generation);
+        previous?.groups.iter().find(same).map(|it| it.sessions)
+    };
+    let name = |id: u32, own: &str| match own {
+        "" => (id != 0).then(|| id.to_string()),
+        own => Some(own.to_owned()),
+    };
+    let grown = snapshot.groups.iter().filter_map(|group| {
+        let sessions = group.sessions.saturating_sub(before(group).unwrap_or(0));
+        let identity = &group.identity;
+        (sessions > 0).then(|| EndedOrigin {
+            kind: identity.kind.clone(),
+            database: name(group.database_id, &identity.database),
+            user: name(group.user_id, &identity.user),
+            application: identity.application.clone(),
+            sessions,
+        })
+    });
+    let mut all: Vec<EndedOrigin> = grown.collect();
+    all.sort_by_key(|origin| std::cmp::Reverse(origin.sessions));
+    all
+}
+
 /// The activity of ended sessions.
 pub(super) fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Vec<KindTotals> {
     let size = snapshot.directory.len();

@@ -868,7 +868,7 @@ pub mod entry {
     pub const USER: usize = 176;
     /// Bytes of [`USER`].
     pub const USER_BYTES: usize = 64;
-    /// text, `TEXT_MAX`
+    /// text, `TEXT_MAX`: of a group: that of the slot merged last
     pub const APPLICATION: usize = 240;
     /// Bytes of [`APPLICATION`].
     pub const APPLICATION_BYTES: usize = 64;

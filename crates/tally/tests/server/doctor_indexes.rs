@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::doctor_planted::server;
 use crate::support::recorder::Recorder;
-use crate::support::{self, eventually, output, segment, start, tally, Load};
+use crate::support::{self, command_of, doctor, eventually, output, start, tally, Load};
 use recording::{Range, Recording};
 use rustix::process::Signal;
 use scratch::Cluster;
@@ -37,24 +37,10 @@ fn repeats<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Syn
     }
 }
 
-fn examine(cluster: &Cluster) -> Value {
-    let mut doctor = tally();
-    doctor.args(["doctor", "--json", "--for", "2"]).arg(segment(cluster)).env("PGUSER", "postgres");
-    serde_json::from_str(&output(&mut doctor)).unwrap()
-}
-
 /// The diagnoses of missing indexes.
 fn of_indexes(answer: &Value) -> Vec<&Value> {
     let all = answer["diagnoses"].as_array().unwrap();
     all.iter().filter(|it| it["rule"] == "missing-index").collect()
-}
-
-/// The SQL in an advice that begins so, up to the end of its sentence.
-fn sql(answer: &Value, begin: &str) -> String {
-    let advice = answer["diagnoses"][0]["advice"].as_str().unwrap();
-    let at = advice.find(begin).unwrap_or_else(|| panic!("{begin}: {answer:#}"));
-    let statement = &advice[at..];
-    statement[..statement.find(". ").unwrap_or(statement.len())].trim_end_matches('.').to_owned()
 }
 
 /// While the load works, the first sentence has these words; the advice is this, and it ends the problem.
@@ -63,7 +49,7 @@ fn assert_ends(cluster: &Cluster, load: &[&Load], words: &[&str], advice: &str) 
         let mut answer = Value::Null;
         // Until the plan is noted and the catalog has answered, the index has no columns or no schema.
         eventually("the plan is noted, and its index missed", || {
-            answer = examine(cluster);
+            answer = doctor(cluster, 2);
             let first = &answer["diagnoses"][0];
             let text = first.to_string();
             first["rule"] == "missing-index" && words.iter().all(|word| text.contains(word))
@@ -72,11 +58,11 @@ fn assert_ends(cluster: &Cluster, load: &[&Load], words: &[&str], advice: &str) 
         for word in words {
             assert!(first.contains(word), "{word}: {answer:#}");
         }
-        let statement = sql(&answer, "CREATE INDEX");
+        let statement = command_of(&answer["diagnoses"][0], "CREATE INDEX").unwrap();
         assert_eq!(statement, advice);
         cluster.psql(&statement).unwrap();
         eventually("the problem has ended", || {
-            answer = examine(cluster);
+            answer = doctor(cluster, 2);
             of_indexes(&answer).is_empty()
         });
     });
@@ -151,6 +137,27 @@ fn a_foreign_key_without_an_index_by_the_statement_that_it_executes() {
     );
 }
 
+#[test]
+fn a_function_whose_statements_are_not_counted() {
+    let cluster = with_orders();
+    cluster
+        .psql(
+            "create function total(wanted int) returns bigint language plpgsql as \
+             $$ begin return (select count(*) from \"Shop\".orders where customer = wanted); end $$",
+        )
+        .unwrap();
+    assert_ends(
+        &cluster,
+        &[&repeats(&cluster, "select total(4711)")],
+        &[
+            "an index on \\\"Shop\\\".orders (customer) is missing",
+            "(select total($1))",
+            "ALTER SYSTEM SET pg_tally.statements = 'all'",
+        ],
+        "CREATE INDEX CONCURRENTLY ON \"Shop\".orders (customer)",
+    );
+}
+
 /// The rows of another table are looked for when one is deleted; these statements are counted.
 fn misses_the_index_of_a_reference(counted: &str, words: &[&str]) {
     let settings = server().setting("max_parallel_workers_per_gather", "0");
@@ -197,7 +204,7 @@ fn an_index_that_exists_is_named_and_not_advised_again() {
         let first = |words: &str| {
             let mut answer = Value::Null;
             eventually("the plan is noted", || {
-                answer = examine(&cluster);
+                answer = doctor(&cluster, 2);
                 answer["diagnoses"][0].to_string().contains(words)
             });
             assert!(
@@ -211,7 +218,8 @@ fn an_index_that_exists_is_named_and_not_advised_again() {
         cluster.psql("update pg_index set indisvalid = false where indexrelid = '\"Shop\".by_customer'::regclass").unwrap();
         let answer =
             first("index \\\"Shop\\\".by_customer on \\\"Shop\\\".orders (customer) is invalid");
-        cluster.psql(&sql(&answer, "REINDEX INDEX")).unwrap();
+        let reindex = command_of(&answer["diagnoses"][0], "REINDEX INDEX").unwrap();
+        cluster.psql(&reindex).unwrap();
         first("its plan does not use index");
     });
 }
@@ -231,7 +239,7 @@ fn where_no_index_is_missing_none_is_advised() {
         "select sum(customer) from \"Shop\".orders",
     ] {
         let load = repeats(&cluster, sql);
-        let answer = support::while_working(&[&load], || examine(&cluster));
+        let answer = support::while_working(&[&load], || doctor(&cluster, 2));
         assert_eq!(of_indexes(&answer), Vec::<&Value>::new(), "{sql}");
     }
 }
@@ -245,7 +253,7 @@ fn a_report_says_what_the_doctor_says() {
     let live = support::while_working(&[&load], || {
         let mut answer = Value::Null;
         eventually("the plan is noted", || {
-            answer = examine(&cluster);
+            answer = doctor(&cluster, 2);
             answer["diagnoses"][0]["text"].to_string().contains("is missing")
         });
         // The recorder asks the catalog when it starts: now it knows of which tables.
@@ -282,7 +290,7 @@ fn hypopg_says_what_the_planner_expects_of_the_index() {
         let evidence = |words: &str| {
             let mut answer = Value::Null;
             eventually("the plan is noted, and the planner asked", || {
-                answer = examine(&cluster);
+                answer = doctor(&cluster, 2);
                 answer["diagnoses"][0]["evidence"].to_string().contains(words)
             });
             answer["diagnoses"][0]["evidence"].to_string()

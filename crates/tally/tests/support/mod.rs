@@ -180,6 +180,19 @@ pub fn output(command: &mut Command) -> String {
     String::from_utf8(output).unwrap()
 }
 
+/// What `tally doctor` says of a server, with a connection to it, after so many seconds.
+pub fn doctor(cluster: &Cluster, seconds: u64) -> serde_json::Value {
+    let mut doctor = tally();
+    doctor.args(["doctor", "--json", "--for", &seconds.to_string()]).env("PGUSER", "postgres");
+    serde_json::from_str(&output(doctor.arg(segment(cluster)))).unwrap()
+}
+
+/// The SQL command in a diagnosis that begins so.
+pub fn command_of(diagnosis: &serde_json::Value, begin: &str) -> Option<String> {
+    let commands = diagnosis["commands"].as_array()?.iter().filter_map(|sql| sql.as_str());
+    commands.map(str::to_owned).find(|sql| sql.starts_with(begin))
+}
+
 /// Standard error of a command, which must fail with this code and print nothing else.
 pub fn complaint(command: &mut Command, code: i32) -> String {
     let output = command.assert().code(code).get_output().clone();

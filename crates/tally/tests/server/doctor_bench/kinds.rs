@@ -147,6 +147,7 @@ pub const KINDS: &[Kind] = &[
             "ALTER SYSTEM SET autovacuum_vacuum_cost_limit",
             "ALTER SYSTEM SET autovacuum_vacuum_cost_delay",
             "SELECT pg_reload_conf",
+            "SELECT pg_cancel_backend",
         ],
     },
     Kind {
@@ -230,6 +231,13 @@ pub const KINDS: &[Kind] = &[
         beside: &["stopped-process", "log-pipe"],
         profile: Profile::LogCollector,
         plant: blocked_log,
+        ..KIND
+    },
+    Kind {
+        name: "stopped-session",
+        rules: &["locks", "stopped-process"],
+        beside: &["locks", "stopped-process"],
+        plant: stopped_session,
         ..KIND
     },
     Kind {
@@ -792,7 +800,7 @@ fn blocked_log(scene: &mut Scene) {
         .find(|it| it.title.contains("logger"))
         .expect("the server has a log collector")
         .pid as i32;
-    scene.must_name("logger");
+    scene.must_name(logger);
     scene.admin(&format!("alter role {} set log_min_duration_statement = 0", scene.role));
     // It must not be stopped when the server ends.
     kill_process(Pid::from_raw(logger).unwrap(), Signal::CONT).unwrap();
@@ -807,4 +815,20 @@ fn blocked_log(scene: &mut Scene) {
     scene.until("select count(*) > 0 from pg_stat_activity where application_name = 'webshop' and state = 'active'");
     // Until the pipe is full.
     pause(1000);
+}
+
+/// Its client has not forgotten it: its process is stopped.
+fn stopped_session(scene: &mut Scene) {
+    let (table, application) = (scene.table(), scene.application());
+    scene.truth.pop();
+    scene.must_name(&application);
+    scene.sql(&format!(
+        "create table {table} (id int primary key, n int); insert into {table} values (1, 0), (2, 0)"
+    ));
+    let (mut holder, pid) = scene.session(&application);
+    scene.must_name(format!("kill -CONT {pid}"));
+    holder.batch_execute(&format!("begin; update {table} set n = 1 where id = 1")).unwrap();
+    scene.keep(holder);
+    scene.freeze(pid);
+    wait(scene, &format!("update {table} set n = n + 1 where id = 1"), scene.by(1, 4));
 }

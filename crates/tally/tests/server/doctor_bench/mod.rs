@@ -37,7 +37,7 @@ use crate::support::fixtures::report;
 use crate::support::recorder::Recorder;
 use crate::support::slow_disk::rerun_in_mount_namespace;
 use crate::support::verify::{Claim, Trial};
-use crate::support::{output, segment, tally};
+use crate::support::{command_of, doctor};
 
 /// How many cases are examined at the same time, and as many wait until their problems are old enough.
 fn lanes() -> usize {
@@ -66,12 +66,6 @@ fn has_words(finding: &Value, words: &[String]) -> bool {
 /// Whether the finding is a problem: a limit has no advice in a report.
 fn has_advice(finding: &Value) -> bool {
     !finding["remedy"].is_null()
-}
-
-fn doctor(cluster: &Cluster, seconds: u64) -> Value {
-    let mut doctor = tally();
-    doctor.args(["doctor", "--json", "--for", &seconds.to_string()]).env("PGUSER", "postgres");
-    serde_json::from_str(&output(doctor.arg(segment(cluster)))).unwrap()
 }
 
 /// Watches the server, live and by a recording in this directory.
@@ -161,16 +155,12 @@ fn examine(case: &Case, server: &mut Server) -> Value {
     })
 }
 
-/// Executes the statements of an advice that begin so, as a person would copy them.
-fn follow(scene: &Scene, problem: &Value, statements: &[&str]) -> Result<(), String> {
-    let advice = problem["advice"].as_str().unwrap();
-    for begin in statements {
-        let at = advice.find(begin).ok_or_else(|| format!("{begin}: {advice}"))?;
-        let rest = &advice[at..];
-        let end = ["; ", " (", ". "].iter().filter_map(|end| rest.find(end)).min();
-        let statement = rest[..end.unwrap_or(rest.len())].trim_end_matches('.');
+/// Executes the commands of an advice that begin so, as a person would copy them.
+fn follow(scene: &Scene, problem: &Value, commands: &[&str]) -> Result<(), String> {
+    for begin in commands {
+        let sql = command_of(problem, begin).ok_or_else(|| format!("{begin}: {problem}"))?;
         let mut client = scene.superuser();
-        client.simple_query(statement).map_err(|error| format!("{statement}: {error}"))?;
+        client.simple_query(&sql).map_err(|error| format!("{sql}: {error}"))?;
     }
     Ok(())
 }
@@ -329,7 +319,7 @@ fn window(server: &Server, load: &Healthy, seconds: u64) -> Value {
 #[ignore = "verify: healthy servers under loads of all kinds have no problem"]
 fn verify_healthy_servers_have_no_problem() {
     /// Windows of a load, and the length of each, seconds.
-    const WINDOWS: u64 = 4;
+    const WINDOWS: u64 = 8;
     const SECONDS: u64 = 10;
 
     let (_, outcomes, _folder) = begin("healthy");
