@@ -179,26 +179,35 @@ tally_bucket_at(size_t bucket)
 
 /*
  * Count a value in a histogram of a book, without computing the number of its bucket. Offsets are in bytes, and in 32 bits
- * if possible, because scaling or extending them takes instructions.
+ * if possible, because scaling or extending them takes instructions. For values that are neither in the first octave nor beyond
+ * the last one.
  */
+TALLY_HOT void
+tally_hist_add_usual(uint64_t *hist, uint64_t value)
+{
+	uint32_t	octave = (uint32_t) __builtin_clzll(value) ^ 63u;
+
+	hist = (uint64_t *) ((char *) hist + octave * (uint32_t) (TALLY_ROW * sizeof(uint64_t)));
+	hist[((value << 3) >> octave) - 2 * TALLY_ROW - 8]++;
+}
+
+/* Is it such a value? */
+TALLY_HOT bool
+tally_hist_is_usual(uint64_t value)
+{
+	return value - 8 < (UINT64_C(1) << 44) - 8;
+}
+
+/* The same for any value. */
 TALLY_HOT void
 tally_hist_add(uint64_t *hist, uint64_t value)
 {
-	uint32_t	octave;
-
 	if (__builtin_expect(value < 8, 0))
-	{
 		hist[value]++;
-		return;
-	}
-	octave = (uint32_t) __builtin_clzll(value) ^ 63u;
-	if (__builtin_expect(octave > 43, 0))
-	{
+	else if (__builtin_expect(((uint32_t) __builtin_clzll(value) ^ 63u) > 43, 0))
 		hist[tally_bucket_at(TALLY_HIST_BUCKETS - 1)]++;
-		return;
-	}
-	hist = (uint64_t *) ((char *) hist + octave * (uint32_t) (TALLY_ROW * sizeof(uint64_t)));
-	hist[((value << 3) >> octave) - 2 * TALLY_ROW - 8]++;
+	else
+		tally_hist_add_usual(hist, value);
 }
 
 /* The histogram of a head, given its book's histograms at `hists`: in the head's chunk, starting at its own cache line. */

@@ -40,6 +40,7 @@ typedef struct lock_detour
 extern uint64 locks_block_ticks;	/* a wait of this length is reported with its blockers */
 extern const lock_detour lwlocks_detours[LWLOCKS_DETOURS];
 extern void lwlocks_begin(void);
+extern void lwlocks_end(void);
 
 /* Number of releases noted, and dropping those noted since then, which are our own. While tally.on is cleared. */
 extern uint32 lwlocks_noted(void);
@@ -74,7 +75,7 @@ extern void lwlocks_follow(uint32 before, uint32 word, uint64 now);
 /* Running totals of this process's WAL insertions in the current phase: count and ticks. */
 extern void lwlocks_wal_insertions(uint64 *count, uint64 *ticks);
 
-DETOUR_HANDLER extern void lwlocks_settle(void);
+extern void lwlocks_settle(void);
 extern const lock_detour heavylocks_detours[HEAVYLOCKS_DETOURS];
 extern bool heavylocks_pending;		/* there are notes to settle when no lock is held */
 extern void heavylocks_begin(void);

@@ -265,6 +265,7 @@ locks_process_exit(uint64 now)
 	if (heavylocks_pending)
 		heavylocks_settle();
 	lwlocks_settle();
+	lwlocks_end();
 	tally.on = on;
 }
 

@@ -22,7 +22,7 @@
  * was not seen to acquire. Otherwise the detours are removed (locks_unbalanced).
  *
  * Concurrency contract: the holds belong to this process. The first TALLY_HOLDS of them are in its slot for readers.
- * Garbage written there can only spoil figures, because the number of holds is stored here.
+ * Garbage written there can only spoil figures, because the ends of their stack are stored here.
  */
 #include "base/compat.h"
 
@@ -95,6 +95,8 @@ typedef struct release
 {
 	uint64		ticks;				/* between its clock readings */
 	uint64		key;				/* of its account; KEY_WAITED: its acquisition has been recorded */
+	/* where the previous log had its account here: transactions repeat, so mostly this key's; never NULL once `used` */
+	lock_account *account;
 } release;
 
 #define RELEASES 256				/* capacity; when full, settled even if locks are held */
@@ -103,18 +105,28 @@ typedef struct release
 uint64		locks_block_ticks = UINT64_MAX;
 lock_imbalance lwlocks_imbalance;
 
+static release releases[RELEASES];
+
 /*
  * The hot part of the state. Holds form a stack, as in the server (held_lwlocks); the first TALLY_HOLDS of
- * them are in the slot. The last one may not have begun yet (acquiring).
+ * them are in the slot, and `next` points behind those. The last hold may not have begun yet (acquiring).
+ *
+ * An acquisition is simple while next < limit, a release while next > floor. If anything is special, both bounds fail
+ * (choose_way). So a release never looks below `first`, whatever others have written to the slot.
  */
 static struct
 {
-	uint32		plain;				/* with fewer holds than this, acquisitions and releases are simple */
-	uint32		count;				/* number of holds */
-	uint32		logged;				/* number of releases in the log */
-	uint32		troubled;			/* number of holds that had to be waited for */
+	tally_hold *next;
+	tally_hold *limit;
+	tally_hold *floor;
+	release    *log_end;			/* behind the last release in the log */
+	release    *log_limit;			/* from here on, a release is not simple */
+	uint32_t   *holding;			/* the number of holds, in the slot */
 	uintptr_t	releasing;			/* the lock being released; 0: none */
 	uint64		until;				/* tick at which the current release ended the hold; 0: unknown until it returns */
+	tally_hold *first;				/* in the slot; NULL: no slot */
+	uint32		beyond;				/* number of holds that are not in the slot (others) */
+	uint32		troubled;			/* number of holds that had to be waited for */
 	uint64		asked;				/* tick before an acquisition that may fail; 0: none in progress */
 	trouble		trouble;			/* its waits */
 	uint64		all_released;		/* tick before LWLockReleaseAll */
@@ -125,7 +137,6 @@ static struct
 	bool		unknown;			/* has released an unknown lock since it last balanced */
 }			lwlocks HOT_DATA __attribute__((aligned(64)));
 
-static release releases[RELEASES];
 static lock_account accounts[ACCOUNTS];
 static lock_account_rest rests[ACCOUNTS];
 static struct
@@ -146,6 +157,26 @@ static bool window_measured = false;
 static bool used = false;
 
 static void measure_window(void *unused);
+
+/* Number of holds. */
+static inline uint32
+held_count(void)
+{
+	return (uint32) (lwlocks.next - lwlocks.first) + lwlocks.beyond;
+}
+
+/* Number of releases in the log. */
+static inline uint32
+logged(void)
+{
+	return (uint32) (lwlocks.log_end - releases);
+}
+
+static inline void
+drop_log(void)
+{
+	lwlocks.log_end = releases;
+}
 
 void
 lwlocks_retry_names(void)
@@ -170,32 +201,73 @@ reads_counter(void)
 static inline void
 choose_way(void)
 {
-	lwlocks.plain = tally.claimed && reads_counter() && lwlocks.troubled == 0 && lwlocks.until == 0 ? TALLY_HOLDS : 0;
+	bool		simple = lwlocks.first != NULL && reads_counter() && lwlocks.troubled == 0 && lwlocks.until == 0;
+
+	lwlocks.limit = simple ? lwlocks.first + TALLY_HOLDS : NULL;
+	lwlocks.floor = simple && lwlocks.beyond == 0 ? lwlocks.first : (tally_hold *) UINTPTR_MAX;
+}
+
+/* Take a hold off the stack. Its content stays. */
+static inline void
+drop_hold(void)
+{
+	if (lwlocks.beyond == 0)
+		lwlocks.next--;
+	else if (--lwlocks.beyond == 0)
+		choose_way();
+}
+
+/* No lock is known to be held. */
+static void
+forget_holds(void)
+{
+	for (uint32 i = held_count(); i > 0; i--)
+		troubles[i - 1].first = 0;
+	lwlocks.next = lwlocks.first;
+	lwlocks.beyond = lwlocks.troubled = 0;
+	if (lwlocks.holding != NULL)
+		*lwlocks.holding = 0;
 }
 
 /* A new slot or none, or the probes have been installed again: no locks are known to be held. */
 void
 lwlocks_begin(void)
 {
-	while (lwlocks.count > 0)
-		troubles[--lwlocks.count].first = 0;
+	for (uint32 i = held_count(); i > 0; i--)
+		troubles[i - 1].first = 0;
 	memset(&lwlocks, 0, sizeof(lwlocks));
+	lwlocks.log_limit = releases + RELEASES_MANY;
+	drop_log();
 	lwlocks_retry_names();
 	if (tally.claimed)
-		tally.slot.book->holding = 0;
+	{
+		lwlocks.first = lwlocks.next = tally.slot.book->holds;
+		lwlocks.holding = &tally.slot.book->holding;
+		*lwlocks.holding = 0;
+	}
+	choose_way();
+}
+
+/* The slot is about to be given up: from now on nothing is written to it. The caller has recorded the log. */
+void
+lwlocks_end(void)
+{
+	forget_holds();
+	lwlocks.first = lwlocks.next = NULL;
+	lwlocks.holding = NULL;
 	choose_way();
 }
 
 uint32
 lwlocks_noted(void)
 {
-	return lwlocks.logged;
+	return logged();
 }
 
 void
 lwlocks_forget_noted(uint32 noted)
 {
-	lwlocks.logged = Min(lwlocks.logged, noted);
+	lwlocks.log_end = releases + Min(logged(), noted);
 }
 
 /* The process has claimed a slot, or follows the level: locks will be counted. */
@@ -205,6 +277,8 @@ lwlocks_ready(void)
 	if (!used)
 	{
 		used = true;
+		for (int i = 0; i < RELEASES; i++)
+			releases[i].account = &accounts[0];
 		lwlocks_retry_names();
 	}
 	choose_way();
@@ -218,11 +292,15 @@ hold_at(uint32 i)
 
 /* ---------------------------------------------------------------- statistics */
 
-/* A key has tranche and mode side by side, like a hold, and then the phase. */
-#define KEY(tranche, phase, mode) ((uint64) (uint32) (tranche) | (uint64) (mode) << 32 | (uint64) (phase) << 34)
-#define KEY_TRANCHE(key) ((uint32) (key))
+/*
+ * A key has tranche and mode side by side, like a hold, and the phase in a byte of its own, in which no tranche has bits: it is
+ * stored there by itself, which saves the instructions to shift it. All processors with detours store the low byte first.
+ */
+#define KEY(tranche, phase, mode) ((uint64) (uint32) (tranche) | (uint64) (phase) << 24 | (uint64) (mode) << 32)
+#define KEY_PHASE_BYTE 3
+#define KEY_TRANCHE(key) ((uint32) (key) & 0xFFFFFF)
 #define KEY_MODE(key) ((uint32) ((key) >> 32) & 3)
-#define KEY_PHASE(key) ((tally_phase) ((key) >> 34 & 15))
+#define KEY_PHASE(key) ((tally_phase) ((key) >> 24 & 15))
 #define KEY_WAITED (UINT64CONST(1) << 63)
 #define NO_KEY UINT64_MAX
 
@@ -230,13 +308,20 @@ StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its bits of the key");
 StaticAssertDecl(offsetof(tally_hold, mode) == offsetof(tally_hold, tranche) + 4, "a key takes both at once");
 
 /* The key for the phase in which the lock is released. */
+static pg_attribute_always_inline void
+set_key(uint64 *key, const tally_hold *hold)
+{
+	memcpy(key, &hold->tranche, sizeof(*key));
+	((uint8 *) key)[KEY_PHASE_BYTE] = (uint8) tally.phase;
+}
+
 static inline uint64
 key_of(const tally_hold *hold)
 {
-	uint64		both;
+	uint64		key;
 
-	memcpy(&both, &hold->tranche, sizeof(both));
-	return both | (uint64) tally.phase << 34;
+	set_key(&key, hold);
+	return key;
 }
 
 static uint32
@@ -358,7 +443,7 @@ record_sleeps(lock_account *account, const trouble *t)
 static inline bool
 acquiring(uint32 event)
 {
-	return lwlocks.count > 0 && lwlocks.asked == 0 && compat_queues_for_lock(event) &&
+	return held_count() > 0 && lwlocks.asked == 0 && compat_queues_for_lock(event) &&
 		(!lwlocks.within || (event & 0xFF000000U) == PG_WAIT_LWLOCK);
 }
 
@@ -392,7 +477,7 @@ begin_trouble(trouble *t, uint64 begin)
 void
 lwlocks_slept(uint64 begin, uint64 end)
 {
-	uint32		last = lwlocks.count - 1;
+	uint32		last = held_count() - 1;
 
 	if (acquiring(server_wait_event()))
 	{
@@ -404,7 +489,7 @@ lwlocks_slept(uint64 begin, uint64 end)
 		}
 		sleep_ended(&troubles[last], begin, end);
 		hold_at(last)->since = end;
-		__atomic_store_n(&tally.slot.book->holding, lwlocks.count, __ATOMIC_RELEASE);
+		__atomic_store_n(lwlocks.holding, held_count(), __ATOMIC_RELEASE);
 	}
 	else if (lwlocks.asked != 0 || lwlocks.within)
 	{
@@ -476,41 +561,97 @@ hold_of(uint64 ticks)
 	return likely(held > 0) ? (uint64) held : 0;
 }
 
-/* Record the log; the caller has cleared tally.on. */
-DETOUR_HANDLER void
-lwlocks_settle(void)
+/*
+ * Count the hold that has ended there. Between tally_seq_begin and tally_seq_publish. A lock that is released at once has been held
+ * for no time (window), so both ways are common.
+ */
+static pg_attribute_always_inline void
+add_hold(const lock_account *account, const release *r)
 {
-	tally_book *book = tally.slot.book;
-	const release *end = &releases[lwlocks.logged];
+	uint64		held = r->ticks - window;
+
+	/* also false if the time is negative */
+	if (tally_hist_is_usual(held))
+	{
+		tally_head_add(account->held, held);
+		tally_hist_add_usual(account->histogram, held);
+	}
+	else
+	{
+		held = hold_of(r->ticks);
+		tally_head_add(account->held, held);
+		tally_hist_add(account->histogram, held);
+	}
+}
+
+/*
+ * The account is not at its first position. Returns it, and remembers it at the release's place. If the acquisition has been recorded,
+ * counts the hold and returns NULL.
+ */
+DETOUR_HANDLER static pg_noinline const lock_account *
+account_anew(release *r)
+{
+	lock_account *account = account_of(r->key & ~KEY_WAITED);
 	uint64		seq;
 
-	if (lwlocks.logged == 0)
+	if (likely((r->key & KEY_WAITED) == 0))
+		return r->account = account;
+	seq = tally_seq_begin(&tally.slot.book->seq);
+	add_hold(account, r);
+	tally_seq_publish(&tally.slot.book->seq, seq);
+	return NULL;
+}
+
+/* Record the log; the caller has cleared tally.on. */
+static pg_attribute_always_inline void
+settle(void)
+{
+	tally_book *book = tally.slot.book;
+	const release *end = lwlocks.log_end;
+	uint64		seq;
+
+	if (end == releases)
 		return;
 	if (unlikely(!window_measured))
 		detour_call_aside(measure_window, NULL);
 	seq = tally_seq_begin(&book->seq);
 
-	for (const release *r = releases; r != end; r++)
+	for (release *r = releases; r != end; r++)
 	{
-		uint64		key = r->key & ~KEY_WAITED;
-		uint64		held = hold_of(r->ticks);
-		lock_account *account = &accounts[position_of(key)];
+		const lock_account *account = r->account;
+		tally_head *acquire;
 
-		if (unlikely(account->key != key))
+		if (account->key != r->key)
 		{
-			tally_seq_publish(&book->seq, seq);
-			account = account_of(key);
-			seq = tally_seq_begin(&book->seq);
+			account = r->account = &accounts[position_of(r->key)];
+			if (unlikely(account->key != r->key))
+			{
+				tally_seq_publish(&book->seq, seq);
+				account = account_anew(r);
+				seq = tally_seq_begin(&book->seq);
+				if (account == NULL)
+					continue;
+			}
 		}
-		tally_head_add(account->held, held);
-		tally_hist_add(account->histogram, held);
-		if (unlikely(r->key != key))
-			continue;
-		account->acquire->count++;
-		account->acquire->min = 0;
+		add_hold(account, r);
+		acquire = account->acquire;
+		acquire->count++;
+		acquire->min = 0;
 	}
 	tally_seq_publish(&book->seq, seq);
-	lwlocks.logged = 0;
+	drop_log();
+}
+
+void
+lwlocks_settle(void)
+{
+	settle();
+}
+
+DETOUR_HANDLER static pg_noinline void
+settle_in_handler(void)
+{
+	settle();
 }
 
 /* A process holds one of the WALInsert locks from reserving space in the WAL until its data is copied. */
@@ -530,7 +671,7 @@ lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 		*count = tally.slot.heads[*index].count;
 		*ticks = tally.slot.heads[*index].total;
 	}
-	for (uint32 i = 0; i < lwlocks.logged; i++)
+	for (uint32 i = 0; i < logged(); i++)
 		if ((releases[i].key & ~KEY_WAITED) == key)
 		{
 			(*count)++;
@@ -543,7 +684,7 @@ void
 lwlocks_follow(uint32 before, uint32 word, uint64 now)
 {
 	if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
-		lwlocks.logged = 0;
+		drop_log();
 }
 
 /* The process waits for work: check that acquisitions and releases balance. */
@@ -551,7 +692,7 @@ static pg_noinline void
 check_balance(void)
 {
 	bool		buffer = false;
-	uint32		unreleased = lwlocks.count;
+	uint32		unreleased = held_count();
 	uint32		unacquired = lwlocks.unacquired;
 
 #if COMPAT_BUFFER_LOCKS
@@ -563,11 +704,8 @@ check_balance(void)
 	lwlocks.unacquired = 0;
 	if (unreleased == 0 && unacquired == 0)
 		return;
-	while (lwlocks.count > 0)
-		troubles[--lwlocks.count].first = 0;
-	lwlocks.troubled = 0;
+	forget_holds();
 	choose_way();
-	tally.slot.book->holding = 0;
 	lwlocks_imbalance = (lock_imbalance) {
 		.found = true,
 		.group = buffer ? LOCKS_BUFFER : LOCKS_LIGHTWEIGHT,
@@ -580,21 +718,22 @@ void
 lwlocks_before_wait(uint32 event)
 {
 	bool		acquires;
+	uint32		count;
 
 	if (event == WAIT_EVENT_CLIENT_READ || (event & 0xFF000000U) == PG_WAIT_ACTIVITY)
 		check_balance();
 	acquires = acquiring(event);
-	if (lwlocks.count == acquires)
+	count = held_count();
+	if (count == acquires)
 	{
 		if (heavylocks_pending)
 			heavylocks_settle();
-		if (lwlocks.logged > 0)
-			lwlocks_settle();
+		settle();
 		if (unlikely(probe_level_until() != 0))
 			tally_end_level(tally.slot.segment, probe_now());
 	}
 	if (acquires)
-		tally.slot.book->holding = lwlocks.count - 1;
+		*lwlocks.holding = count - 1;
 }
 
 /* An error unwinds functions without returning from them. */
@@ -620,41 +759,52 @@ plain_now(void)
 #endif
 }
 
-static inline void
+static pg_attribute_always_inline void
 write_hold(tally_hold *hold, uintptr_t lock, uint64 since, uint32 tranche, uint32 mode)
 {
 	hold->lock = lock;
 	hold->since = since;
 	hold->tranche = tranche;
 	hold->mode = mode;
-	lwlocks.count++;
-	/* a reader that sees the number must see the hold */
-	__atomic_store_n(&tally.slot.book->holding, lwlocks.count, __ATOMIC_RELEASE);
 }
 
 /* Begin a hold at that tick, or now if it is 0. */
 DETOUR_HANDLER static pg_noinline void
 begin_hold_at(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
 {
-	if (tally.claimed && lwlocks.count < MAX_HOLDS)
-		write_hold(hold_at(lwlocks.count), lock, since != 0 ? since : handler_now(), tranche, mode);
+	uint32		count = held_count();
+
+	if (lwlocks.first == NULL || count >= MAX_HOLDS)
+		return;
+	write_hold(hold_at(count), lock, since != 0 ? since : handler_now(), tranche, mode);
+	if (count < TALLY_HOLDS)
+		lwlocks.next++;
+	else if (lwlocks.beyond++ == 0)
+		choose_way();
+	__atomic_store_n(lwlocks.holding, count + 1, __ATOMIC_RELEASE);
 }
 
 /* The lock is about to be acquired unconditionally. False if something is special; then begin_hold_at must be used. */
-static inline bool
+static pg_attribute_always_inline bool
 begin_hold(uintptr_t lock, uint32 tranche, uint32 mode)
 {
-	if (unlikely(lwlocks.count >= lwlocks.plain))
+	tally_hold *hold = lwlocks.next;
+
+	if (unlikely(hold >= lwlocks.limit))
 		return false;
-	write_hold(&tally.slot.book->holds[lwlocks.count], lock, plain_now(), tranche, mode);
+	write_hold(hold, lock, plain_now(), tranche, mode);
+	lwlocks.next = hold + 1;
+	/* a reader that sees the number must see the hold */
+	tally_fence_stores();
+	(*lwlocks.holding)++;
 	return true;
 }
 
-/* Before a function that may return without the lock. */
+/* Before a function that may return without the lock, at that tick. */
 static inline void
-begin_attempt(void)
+begin_attempt(uint64 now)
 {
-	lwlocks.asked = handler_now();
+	lwlocks.asked = now;
 	lwlocks.trouble.first = 0;
 	lwlocks.trouble.count = 0;
 }
@@ -663,12 +813,12 @@ begin_attempt(void)
 DETOUR_HANDLER static pg_noinline void
 attempt_succeeded(uintptr_t lock, uint32 tranche, uint32 mode, uint64 since)
 {
-	uint32		i = lwlocks.count;
+	uint32		i = held_count();
 	bool		waited = lwlocks.trouble.first != 0;
 
 	lwlocks.asked = 0;
 	begin_hold_at(lock, tranche, mode, waited ? lwlocks.trouble.granted : since);
-	if (!waited || lwlocks.count == i)
+	if (!waited || held_count() == i)
 		return;
 	copy_trouble(&troubles[i], &lwlocks.trouble);
 	lwlocks.trouble.first = 0;
@@ -705,12 +855,19 @@ acquire_with_care(LWLock *lock, LWLockMode mode)
 	begin_hold_at((uintptr_t) lock, lock->tranche, mode, 0);
 }
 
-/* Before LWLockAcquire, which always gets the lock. */
-DETOUR_HANDLER HOT_CODE static void
-before_acquire(LWLock *lock, LWLockMode mode)
+/*
+ * Instead of LWLockAcquire, which always gets the lock. Unlike other handlers, this one and that of LWLockRelease need not preserve
+ * caller-saved registers, because the functions themselves do not: they may call libc (sem_wait, sem_post), so no compiler
+ * can have found registers that they leave alone.
+ */
+static bool (*original_acquire) (LWLock *, LWLockMode) HOT_SMALL = NULL;
+
+HOT_CODE static bool
+acquire_lock(LWLock *lock, LWLockMode mode)
 {
 	if (unlikely(!begin_hold((uintptr_t) lock, lock->tranche, mode)))
 		acquire_with_care(lock, mode);
+	return original_acquire(lock, mode);
 }
 
 /* The bool that a server function has returned in a register, of which only the low byte is defined. */
@@ -720,11 +877,11 @@ is_true(int result)
 	return (result & 0xFF) != 0;
 }
 
-/* Before LWLockConditionalAcquire, LWLockAcquireOrWait and LWLockWaitForVar. */
+/* Before LWLockConditionalAcquire and LWLockAcquireOrWait. */
 DETOUR_HANDLER HOT_CODE static void
 before_attempt(LWLock *lock, uint64 ignored)
 {
-	begin_attempt();
+	begin_attempt(handler_now());
 }
 
 /* After LWLockConditionalAcquire and LWLockAcquireOrWait. */
@@ -738,11 +895,20 @@ after_attempt(LWLock *lock, LWLockMode mode, int result)
 	return result;
 }
 
-/* After LWLockWaitForVar, which never takes the lock. */
-DETOUR_HANDLER static int
-after_wait_for_var(LWLock *lock, uint64 ignored, int result)
+/*
+ * Instead of LWLockWaitForVar, which never takes the lock: only its sleeps count, so no clock is read. It may call libc as well.
+ * Since PostgreSQL 17 the variable has another type.
+ */
+static bool (*original_wait_for_var) (LWLock *, void *, uint64, uint64 *) HOT_SMALL = NULL;
+
+HOT_CODE static bool
+wait_for_var(LWLock *lock, void *variable, uint64 old, uint64 *new)
 {
-	if (lwlocks.trouble.count > 0)
+	bool		result;
+
+	begin_attempt(1);
+	result = original_wait_for_var(lock, variable, old, new);
+	if (unlikely(lwlocks.trouble.count > 0))
 		record_failure((uintptr_t) lock, lock->tranche, MODE_VARIABLE, false);
 	lwlocks.asked = 0;
 	return result;
@@ -752,8 +918,8 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 DETOUR_HANDLER static pg_noinline bool
 find_hold(uintptr_t lock)
 {
-	uint32		last = lwlocks.count - 1;
-	uint32		i = lwlocks.count;
+	uint32		i = held_count();
+	uint32		last = i - 1;
 	tally_hold	hold;
 
 	while (i > 0 && hold_at(i - 1)->lock != lock)
@@ -780,8 +946,9 @@ find_hold(uintptr_t lock)
 static inline bool
 has_hold(uintptr_t lock)
 {
-	return lwlocks.count > 0 &&
-		(likely(hold_at(lwlocks.count - 1)->lock == lock) || find_hold(lock));
+	uint32		count = held_count();
+
+	return count > 0 && (likely(hold_at(count - 1)->lock == lock) || find_hold(lock));
 }
 
 /* Does anybody wait for the lock? */
@@ -808,9 +975,11 @@ end_level(void *unused)
 static inline void
 catch_up(void)
 {
-	if (lwlocks.logged >= (lwlocks.count == 0 ? RELEASES_MANY : RELEASES))
-		lwlocks_settle();
-	if (lwlocks.count == 0)
+	bool		none_held = held_count() == 0;
+
+	if (logged() >= (none_held ? RELEASES_MANY : RELEASES))
+		settle_in_handler();
+	if (none_held)
 	{
 		if (heavylocks_pending)
 			heavylocks_settle();
@@ -823,11 +992,12 @@ catch_up(void)
 DETOUR_HANDLER static pg_noinline void
 end_last_hold(uintptr_t lock, uint64 until, bool published)
 {
-	uint32		last = --lwlocks.count;
+	uint32		last = held_count() - 1;
 	tally_hold	hold = *hold_at(last);
 	bool		waited = lwlocks.troubled > 0 && troubles[last].first != 0;
 
-	tally.slot.book->holding = last;
+	drop_hold();
+	*lwlocks.holding = last;
 	if (waited)
 	{
 		copy_trouble(&done, &troubles[last]);
@@ -838,11 +1008,12 @@ end_last_hold(uintptr_t lock, uint64 until, bool published)
 		publish_release(&hold, until);
 	if (*(const volatile uint32 *) tally.level_word != tally.word_seen)
 		return;
-	if (likely(lwlocks.logged < RELEASES))
-		releases[lwlocks.logged++] = (release) {
-			.ticks = until - hold.since,
-			.key = key_of(&hold) | (waited ? KEY_WAITED : 0),
-		};
+	if (likely(logged() < RELEASES))
+	{
+		lwlocks.log_end->ticks = until - hold.since;
+		lwlocks.log_end->key = key_of(&hold) | (waited ? KEY_WAITED : 0);
+		lwlocks.log_end++;
+	}
 	if (!tally.on)
 		return;
 	tally.on = false;
@@ -874,47 +1045,55 @@ end_hold_with_care(uintptr_t lock, uint64 now)
 	choose_way();
 }
 
-/* The lock has been released. */
-static inline void
+/* The lock has been released. A change of the level since then is followed before the log is recorded, and a reset drops the log. */
+static pg_attribute_always_inline void
 end_hold(uintptr_t lock)
 {
 	uint64		now = plain_now();
-	uint32		last = lwlocks.count - 1;
-	const tally_hold *hold;
-	release    *r;
+	tally_hold *next = lwlocks.next;
+	tally_hold *hold = next - 1;
+	release    *r = lwlocks.log_end;
 
 	lwlocks.releasing = 0;
 	/* The slot's list does not contain all possible holds, but it contains the simple ones. */
-	if (unlikely(last >= lwlocks.plain || (hold = &tally.slot.book->holds[last])->lock != lock ||
-				 lwlocks.logged >= RELEASES_MANY ||
-				 *(const volatile uint32 *) tally.level_word != tally.word_seen))
+	if (unlikely(next <= lwlocks.floor || hold->lock != lock || r >= lwlocks.log_limit))
 	{
 		end_hold_with_care(lock, now);
 		return;
 	}
-	lwlocks.count = last;
-	tally.slot.book->holding = last;
-	r = &releases[lwlocks.logged++];
+	lwlocks.next = hold;
+	(*lwlocks.holding)--;
 	r->ticks = now - hold->since;
-	r->key = key_of(hold);
+	set_key(&r->key, hold);
+	lwlocks.log_end = r + 1;
 }
 
-/*
- * Before LWLockRelease, and before LWLockDisown: a hold ends when the lock is given up, because another process
- * releases it.
- */
-DETOUR_HANDLER HOT_CODE static void
-before_release(LWLock *lock, uint64 ignored)
+/* Instead of LWLockRelease. */
+static void (*original_release) (LWLock *) HOT_SMALL = NULL;
+
+HOT_CODE static void
+release_lock(LWLock *lock)
+{
+	lwlocks.releasing = (uintptr_t) lock;
+	original_release(lock);
+	end_hold((uintptr_t) lock);
+}
+
+#if COMPAT_LWLOCK_DISOWN
+/* Before and after LWLockDisown: a hold ends when the lock is given up, because another process releases it. */
+DETOUR_HANDLER static void
+before_disown(LWLock *lock, uint64 ignored)
 {
 	lwlocks.releasing = (uintptr_t) lock;
 }
 
-DETOUR_HANDLER HOT_CODE static int
-after_release(LWLock *lock, uint64 ignored, int result)
+DETOUR_HANDLER static int
+after_disown(LWLock *lock, uint64 ignored, int result)
 {
 	end_hold((uintptr_t) lock);
 	return result;
 }
+#endif
 
 /* This process wakes another one. Is it releasing a lock, and is this the first process that it wakes? */
 void
@@ -930,7 +1109,7 @@ lwlocks_waking(void)
 	lwlocks.until = now;
 	choose_way();
 	/* now, because the other process will look for the holder */
-	publish_release(hold_at(lwlocks.count - 1), now);
+	publish_release(hold_at(held_count() - 1), now);
 }
 
 /* Before LWLockReleaseAll, which error recovery calls. */
@@ -948,9 +1127,9 @@ before_release_all(uint64 ignored, uint64 ignored_too)
 DETOUR_HANDLER static int
 after_release_all(uint64 ignored, uint64 ignored_too, int result)
 {
-	while (lwlocks.count > 0)
+	for (uint32 count = held_count(); count > 0; count--)
 	{
-		publish_release(hold_at(lwlocks.count - 1), lwlocks.all_released);
+		publish_release(hold_at(count - 1), lwlocks.all_released);
 		end_last_hold(0, lwlocks.all_released, true);
 	}
 	choose_way();
@@ -969,7 +1148,7 @@ after_release_all(uint64 ignored, uint64 ignored_too, int result)
 static void
 measure_window(void *unused)
 {
-	const uint32 logged = lwlocks.logged;
+	release    *log_end = lwlocks.log_end;
 	const release first = releases[0];
 	uint64		shortest = UINT64_MAX;
 	bool		seen = true;
@@ -977,19 +1156,20 @@ measure_window(void *unused)
 
 	choose_way();
 	if (MyProc == NULL || CritSectionCount > 0 || InterruptHoldoffCount >= MAX_HOLDS / 2 ||
-		lwlocks.count >= (reads_counter() ? lwlocks.plain : TALLY_HOLDS) || logged == 0 || lwlocks.unknown)
+		(reads_counter() ? lwlocks.next >= lwlocks.limit : held_count() >= TALLY_HOLDS) || logged() == 0 ||
+		lwlocks.unknown)
 		return;
 	LWLockInitialize(&lock, LWTRANCHE_PARALLEL_APPEND);
 	for (int i = 0; i < WINDOWS && seen; i++)
 	{
-		lwlocks.logged = 0;
+		drop_log();
 		LWLockAcquire(&lock, LW_EXCLUSIVE);
 		LWLockRelease(&lock);
-		seen = lwlocks.logged == 1;
+		seen = logged() == 1;
 		shortest = Min(shortest, releases[0].ticks);
 	}
 	releases[0] = first;
-	lwlocks.logged = logged;
+	lwlocks.log_end = log_end;
 	window = seen ? shortest : 0;
 	window_measured = seen;
 }
@@ -1023,7 +1203,7 @@ DETOUR_HANDLER static void
 before_try_buffer(Buffer buffer, uint64 ignored)
 {
 	if (is_shared_buffer(buffer))
-		begin_attempt();
+		begin_attempt(handler_now());
 }
 
 DETOUR_HANDLER static int
@@ -1093,18 +1273,20 @@ after_unlock_buffer(Buffer buffer, uint64 ignored, int result)
 
 #define LIGHTWEIGHT(name, before, after, needed) \
 	{name, {DETOUR_WRAP, (void *) (before), (void *) (after), 0}, LOCKS_LIGHTWEIGHT, needed}
+#define INSTEAD(name, handler, original, needed) \
+	{name, {DETOUR_REPLACE, (void *) (handler), NULL, 0, (void **) &(original)}, LOCKS_LIGHTWEIGHT, needed}
 #define BUFFER(name, before, after) \
 	{name, {DETOUR_WRAP, (void *) (before), (void *) (after), 0}, LOCKS_BUFFER, true}
 
 const lock_detour lwlocks_detours[LWLOCKS_DETOURS] = {
-	LIGHTWEIGHT("LWLockAcquire", before_acquire, NULL, true),
+	INSTEAD("LWLockAcquire", acquire_lock, original_acquire, true),
 	LIGHTWEIGHT("LWLockConditionalAcquire", before_attempt, after_attempt, true),
 	LIGHTWEIGHT("LWLockAcquireOrWait", before_attempt, after_attempt, true),
-	LIGHTWEIGHT("LWLockRelease", before_release, after_release, true),
-	LIGHTWEIGHT("LWLockWaitForVar", before_attempt, after_wait_for_var, false),
+	INSTEAD("LWLockRelease", release_lock, original_release, true),
+	INSTEAD("LWLockWaitForVar", wait_for_var, original_wait_for_var, false),
 	LIGHTWEIGHT("LWLockReleaseAll", before_release_all, after_release_all, false),
 #if COMPAT_LWLOCK_DISOWN
-	LIGHTWEIGHT("LWLockDisown", before_release, after_release, false),
+	LIGHTWEIGHT("LWLockDisown", before_disown, after_disown, false),
 #endif
 #if COMPAT_BUFFER_LOCKS
 	BUFFER("LockBufferInternal", before_lock_buffer, NULL),

@@ -30,7 +30,7 @@ const module modules[] = {
 	{.name = "statements",.begin = statements_begin,.follow = statements_follow,
 	.jump = statements_jump},
 	{.name = "plans",.begin = plans_begin,.claimed = plans_begin},
-	{.name = "locks",.begin = locks_begin,.follow = lwlocks_follow,.apply_level = locks_follow,
+	{.name = "locks",.begin = locks_begin,.claimed = locks_begin,.follow = lwlocks_follow,.apply_level = locks_follow,
 	.retry_names = lwlocks_retry_names,.jump = locks_jump,.process_exit = locks_process_exit},
 	{.name = "functions",.begin = functions_begin,.follow = functions_follow,
 	.retry_names = functions_retry_names,.jump = functions_jump,.process_exit = functions_end},

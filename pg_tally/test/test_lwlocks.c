@@ -113,21 +113,36 @@ LWLockInitialize(LWLock *lock, int tranche_id)
 	*lock = (LWLock) {.tranche = (uint16) tranche_id};
 }
 
-bool
-LWLockAcquire(LWLock *lock, LWLockMode mode)
+static bool
+server_acquire(LWLock *lock, LWLockMode mode)
 {
-	before_acquire(lock, mode);
 	acquisitions++;
 	spend(slowness);
 	return true;
 }
 
+/* What happens in the course of a release. */
+static void (*while_releasing) (void) = NULL;
+
+static void
+server_release(LWLock *lock)
+{
+	spend(slowness);
+	if (while_releasing != NULL)
+		while_releasing();
+}
+
+/* As the detours have them called. */
+bool
+LWLockAcquire(LWLock *lock, LWLockMode mode)
+{
+	return acquire_lock(lock, mode);
+}
+
 void
 LWLockRelease(LWLock *lock)
 {
-	before_release(lock, 0);
-	spend(slowness);
-	(void) after_release(lock, 0, 0);
+	release_lock(lock);
 }
 
 /* ---------------------------------------------------------------- */
@@ -152,6 +167,8 @@ begin(tally_clock_kind clock)
 	tally.level_word = &header.level_word;
 	tally.claimed = tally.on = true;
 	tally.clock = clock;
+	original_acquire = server_acquire;
+	original_release = server_release;
 	lwlocks_begin();
 	lwlocks_ready();
 	window = slowness = 0;
@@ -184,7 +201,7 @@ take_all(int waited, int other)
 	begin(TALLY_CLOCK_MONOTONIC);
 	for (int i = 0; i < MANY; i++)
 		take(i, i == waited || i == other);
-	assert_int_equal(lwlocks.count, MANY);
+	assert_int_equal(held_count(), MANY);
 }
 
 static void
@@ -235,9 +252,9 @@ what_is_released_at_once_is_held_no_more(void **state)
 	take_all(5, 40);
 	before_release_all(0, 0);
 	(void) after_release_all(0, 0, 0);
-	assert_int_equal(lwlocks.count, 0);
+	assert_int_equal(held_count(), 0);
 	assert_int_equal(tally.slot.book->holding, 0);
-	assert_int_equal(lwlocks.logged, MANY);
+	assert_int_equal(logged(), MANY);
 	assert_int_equal(lwlocks.troubled, 0);
 	assert_int_equal(reported, 2);
 	/* It may as well call LWLockRelease for each. */
@@ -246,7 +263,7 @@ what_is_released_at_once_is_held_no_more(void **state)
 	for (int i = MANY - 1; i >= 0; i--)
 		give(i);
 	(void) after_release_all(0, 0, 0);
-	assert_int_equal(lwlocks.logged, MANY);
+	assert_int_equal(logged(), MANY);
 	assert_int_equal(reported, 2);
 	begin_wait(WAIT_EVENT_CLIENT_READ);
 	assert_int_equal(unreleased + unacquired, 0);
@@ -263,7 +280,7 @@ a_release_that_is_not_seen_is_noticed_when_the_process_is_idle(void **state)
 	begin_wait(WAIT_EVENT_CLIENT_READ);
 	assert_int_equal(unreleased, 1);
 	assert_int_equal(unacquired, 0);
-	assert_int_equal(lwlocks.count, 0);
+	assert_int_equal(held_count(), 0);
 	assert_int_equal(tally.slot.book->holding, 0);
 }
 
@@ -288,12 +305,12 @@ static void
 only_the_low_byte_says_whether_an_attempt_had_the_lock(void **state)
 {
 	take_all(-1, -1);
-	while (lwlocks.count > 0)
-		give((int) lwlocks.count - 1);
+	while (held_count() > 0)
+		give((int) held_count() - 1);
 	(void) after_attempt(&locks[0], LW_EXCLUSIVE, 0x7f00);
-	assert_int_equal(lwlocks.count, 0);
+	assert_int_equal(held_count(), 0);
 	(void) after_attempt(&locks[0], LW_EXCLUSIVE, 0x7f01);
-	assert_int_equal(lwlocks.count, 1);
+	assert_int_equal(held_count(), 1);
 }
 
 /* ---------------------------------------------------------------- when a hold begins and ends */
@@ -339,13 +356,13 @@ subtracted(void)
 	LWLockRelease(&locks[0]);
 	measure_window(NULL);
 	assert_true(window_measured);
-	assert_int_equal(lwlocks.logged, 1);
-	assert_int_equal(lwlocks.count, 0);
-	lwlocks.logged = 0;
+	assert_int_equal(logged(), 1);
+	assert_int_equal(held_count(), 0);
+	drop_log();
 	(void) LWLockAcquire(&locks[0], LW_SHARED);
 	spend(300000);
 	LWLockRelease(&locks[0]);
-	assert_int_equal(lwlocks.logged, 1);
+	assert_int_equal(logged(), 1);
 	assert_int_equal(hold_of(0), 0);
 	return about(window, 2 * slowness) && about(hold_of(releases[0].ticks) + LITTLE / 2, 300000);
 }
@@ -393,7 +410,8 @@ nothing_is_measured_where_it_could_do_harm(void **state)
 static bool
 begun_when_it_woke(void)
 {
-	uint32		plain = lwlocks.plain;
+	tally_hold *limit = lwlocks.limit;
+	tally_hold *floor = lwlocks.floor;
 
 	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
 	assert_int_equal(tally.slot.book->holding, 1);
@@ -403,12 +421,13 @@ begun_when_it_woke(void)
 	spend(1000000);
 	sleep_since(probe_now());
 	assert_int_equal(tally.slot.book->holding, 1);
-	assert_int_equal(lwlocks.plain, 0);
+	assert_null(lwlocks.limit);
 	spend(1000);
 	LWLockRelease(&locks[0]);
-	assert_int_equal(lwlocks.logged, 1);
+	assert_int_equal(logged(), 1);
 	assert_int_equal(reported, 1);
-	assert_int_equal(lwlocks.plain, plain);
+	assert_ptr_equal(lwlocks.limit, limit);
+	assert_ptr_equal(lwlocks.floor, floor);
 	return about(releases[0].ticks, 1000);
 }
 
@@ -435,6 +454,15 @@ a_sleep_of_an_attempt_is_not_that_of_the_last_hold(void **state)
 	assert_int_equal(reported, 1);
 }
 
+static void
+wake(void)
+{
+	lwlocks_waking();
+	assert_true(tally.slot.book->freed[0].lock == (uintptr_t) &locks[0]);
+	spend(1000000);
+	lwlocks_waking();
+}
+
 static bool
 ended_before_waking(void)
 {
@@ -442,13 +470,10 @@ ended_before_waking(void)
 	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
 	lwlocks_waking();
 	spend(100000);
-	before_release(&locks[0], 0);
-	lwlocks_waking();
-	assert_true(tally.slot.book->freed[0].lock == (uintptr_t) &locks[0]);
-	spend(1000000);
-	lwlocks_waking();
-	(void) after_release(&locks[0], 0, 0);
-	assert_int_equal(lwlocks.logged, 1);
+	while_releasing = wake;
+	LWLockRelease(&locks[0]);
+	while_releasing = NULL;
+	assert_int_equal(logged(), 1);
 	assert_int_equal(tally.slot.book->freed_next, 1);
 	(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
 	spend(20000);
@@ -478,6 +503,173 @@ a_long_hold_is_published_also_if_nobody_is_woken(void **state)
 	pg_atomic_write_u32(&locks[0].state, 0);
 }
 
+/* ---------------------------------------------------------------- the log */
+
+#define STATISTICS 16
+
+extern uint32 next_touched;
+
+/* A process that holds nothing and whose statistics can be registered. */
+static void
+begin_with_statistics(tally_clock_kind clock)
+{
+	static uint64 histograms[STATISTICS / TALLY_CHUNK * TALLY_CHUNK_BUCKETS];
+
+	begin(clock);
+	memset(tally.slot.heads, 0, STATISTICS * sizeof(tally_head));
+	memset(histograms, 0, sizeof(histograms));
+	tally.slot.hists = histograms;
+	next_touched = 0;
+}
+
+static uint64
+counted(uint32 index)
+{
+	uint64		in_histogram = 0;
+
+	for (uint32 bucket = 0; bucket < TALLY_HIST_BUCKETS; bucket++)
+		in_histogram += tally_hist_in(tally.slot.hists, index)[tally_bucket_at(bucket)];
+	/* holds have a histogram, acquisitions have none but of their waits */
+	if (index % 2 == 0)
+		assert_int_equal(in_histogram, tally.slot.heads[index].count);
+	return tally.slot.heads[index].count;
+}
+
+/* Statistics are numbered as they are touched: of each key first the holds, then the acquisitions. */
+static void
+every_hold_is_counted_once_whatever_the_previous_log_had_in_its_place(void **state)
+{
+	/* held, acquired of (0, exclusive), (0, shared), (7, exclusive); and in another phase */
+	static const struct
+	{
+		int			lock;
+		LWLockMode	mode;
+		int			times;
+	}			batches[][3] = {
+		{{0, LW_EXCLUSIVE, 3}, {0, LW_SHARED, 2}, {1, LW_EXCLUSIVE, 1}},
+		{{0, LW_EXCLUSIVE, 3}, {0, LW_SHARED, 2}, {1, LW_EXCLUSIVE, 1}},
+		{{1, LW_EXCLUSIVE, 5}, {0, LW_EXCLUSIVE, 1}, {0, LW_SHARED, RELEASES_MANY + 3}},
+	};
+	uint64		expected[2][3] = {0};
+
+	for (int c = 0; c < (int) lengthof(clocks); c++)
+	{
+		begin_with_statistics(clocks[c]);
+		memset(expected, 0, sizeof(expected));
+		LWLockInitialize(&locks[1], 7);
+		for (int phase = 0; phase < 2; phase++)
+		{
+			tally.phase = phase == 0 ? PHASE_SIMPLE_QUERY : PHASE_EXECUTE;
+			for (int b = 0; b < (int) lengthof(batches); b++)
+			{
+				for (int i = 0; i < 3; i++)
+					for (int n = 0; n < batches[b][i].times; n++)
+					{
+						(void) LWLockAcquire(&locks[batches[b][i].lock], batches[b][i].mode);
+						LWLockRelease(&locks[batches[b][i].lock]);
+						expected[phase][batches[b][i].lock == 1 ? 2 : batches[b][i].mode == LW_SHARED]++;
+					}
+				begin_wait(WAIT_EVENT_CLIENT_WRITE);
+				assert_int_equal(logged(), 0);
+			}
+		}
+		assert_int_equal(next_touched, 12);
+		for (int phase = 0; phase < 2; phase++)
+			for (int key = 0; key < 3; key++)
+			{
+				assert_int_equal(counted((uint32) (phase * 6 + key * 2)), expected[phase][key]);
+				assert_int_equal(counted((uint32) (phase * 6 + key * 2 + 1)), expected[phase][key]);
+			}
+	}
+	LWLockInitialize(&locks[1], 0);
+	next_touched = TALLY_NONE;
+}
+
+static void
+an_acquisition_that_was_waited_for_is_counted_once(void **state)
+{
+	for (int c = 0; c < (int) lengthof(clocks); c++)
+	{
+		begin_with_statistics(clocks[c]);
+		for (int i = 0; i < 3; i++)
+		{
+			(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
+			if (i == 1)
+				sleep_since(probe_now());
+			LWLockRelease(&locks[0]);
+		}
+		begin_wait(WAIT_EVENT_CLIENT_WRITE);
+		assert_int_equal(counted(0), 3);
+		assert_int_equal(counted(1), 3);
+	}
+	next_touched = TALLY_NONE;
+}
+
+/* Others can write to the slot. A release of a lock that seems to lie below the first hold must not move the stack. */
+static void
+a_hold_is_never_looked_for_below_the_first_one(void **state)
+{
+	for (int c = 0; c < (int) lengthof(clocks); c++)
+	{
+		begin(clocks[c]);
+		(tally.slot.book->holds - 1)->lock = (uintptr_t) &locks[0];
+		LWLockRelease(&locks[0]);
+		assert_int_equal(held_count(), 0);
+		assert_int_equal(logged(), 0);
+		assert_ptr_equal(lwlocks.next, tally.slot.book->holds);
+	}
+}
+
+/* The number of holds in the slot follows, also across those that do not fit. */
+static void
+the_slot_has_the_number_of_holds(void **state)
+{
+	for (int c = 0; c < (int) lengthof(clocks); c++)
+	{
+		begin(clocks[c]);
+		for (int i = 0; i < MANY; i++)
+		{
+			(void) LWLockAcquire(&locks[i], LW_EXCLUSIVE);
+			assert_int_equal(tally.slot.book->holding, i + 1);
+		}
+		for (int i = 0; i < MANY; i++)
+		{
+			LWLockRelease(&locks[i % 2 == 0 ? i : MANY - i]);
+			assert_int_equal(tally.slot.book->holding, MANY - i - 1);
+			assert_int_equal(logged(), i + 1);
+		}
+		assert_ptr_equal(lwlocks.next, lwlocks.first);
+		assert_int_equal(lwlocks.beyond, 0);
+		assert_int_equal(lwlocks.limit != NULL, clocks[c] != TALLY_CLOCK_MONOTONIC);
+	}
+}
+
+/* The rest of the process's life is not counted, and the slot may be another process's. */
+static void
+after_the_end_of_the_slot_nothing_is_written_to_it(void **state)
+{
+	for (int c = 0; c < (int) lengthof(clocks); c++)
+	{
+		tally_book	before;
+
+		begin(clocks[c]);
+		(void) LWLockAcquire(&locks[0], LW_EXCLUSIVE);
+		lwlocks_end();
+		before = *tally.slot.book;
+		assert_int_equal(before.holding, 0);
+		LWLockRelease(&locks[0]);
+		(void) LWLockAcquire(&locks[1], LW_EXCLUSIVE);
+		(void) LWLockAcquire(&locks[2], LW_SHARED);
+		(void) after_attempt(&locks[3], LW_EXCLUSIVE, 1);
+		for (int i = 0; i < 4; i++)
+			LWLockRelease(&locks[i]);
+		begin_wait(WAIT_EVENT_CLIENT_READ);
+		assert_memory_equal(&before, tally.slot.book, sizeof(before));
+		assert_int_equal(held_count(), 0);
+		assert_int_equal(logged(), 0);
+	}
+}
+
 int
 main(void)
 {
@@ -494,6 +686,11 @@ main(void)
 		cmocka_unit_test(a_sleep_of_an_attempt_is_not_that_of_the_last_hold),
 		cmocka_unit_test(waking_others_is_not_part_of_the_hold),
 		cmocka_unit_test(a_long_hold_is_published_also_if_nobody_is_woken),
+		cmocka_unit_test(every_hold_is_counted_once_whatever_the_previous_log_had_in_its_place),
+		cmocka_unit_test(an_acquisition_that_was_waited_for_is_counted_once),
+		cmocka_unit_test(a_hold_is_never_looked_for_below_the_first_one),
+		cmocka_unit_test(the_slot_has_the_number_of_holds),
+		cmocka_unit_test(after_the_end_of_the_slot_nothing_is_written_to_it),
 	};
 
 	/* every wait is reported */
