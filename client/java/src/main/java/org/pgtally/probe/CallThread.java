@@ -38,9 +38,11 @@ final class CallThread {
     private int trips;
     private int rows;
     private boolean sentSince;
-    /** Whether a reader had requested records when the call began, so that the following fields are known. */
-    private boolean traced;
+    /** Messages sent, without COPY data, and how many the connection had sent before the first of them. */
+    private int sent;
     private long sentBefore;
+    /** Whether a reader had requested records when the call began, so that the following field is known. */
+    private boolean traced;
     private long collectingBefore;
     /** The next byte is a message type. */
     private boolean typeFollows;
@@ -150,8 +152,9 @@ final class CallThread {
         sentSince = false;
         wire = there;
         traced = session.segment.ring.isArmed();
+        sent = 0;
+        sentBefore = there.sent;
         if (traced) {
-            sentBefore = there.sent;
             collectingBefore = session.collecting();
         }
         enteredBefore = recorder.entered();
@@ -167,7 +170,7 @@ final class CallThread {
         if (traced) {
             session.segment.ring.call(executes ? CallRing.EXECUTE : CallRing.FETCH, begin, elapsed, thrown,
                     statement == null ? -1 : statement.statistic, there.pid, there.whole ? sentBefore + 1 : 0,
-                    (int) (there.sent - sentBefore), rows, session.collecting() - collectingBefore);
+                    sent, rows, session.collecting() - collectingBefore);
         }
         if (statement == null) {
             return;
@@ -183,9 +186,8 @@ final class CallThread {
             if (at > 0) {
                 calls.book.begin();
                 record(calls, at, Math.max(elapsed - ownTime(), waited), thrown);
-                if (repetition != null && repetition.isNews()) {
-                    boolean begins = !repetition.isReported();
-                    calls.book.addPart(at + CallBook.REPEATED, begins, repetition.report(), repetition.executions());
+                if (repetition != null) {
+                    there.report(repetition, calls.book, at + CallBook.REPEATED);
                 }
                 calls.book.publish();
             }
@@ -250,6 +252,10 @@ final class CallThread {
         messages++;
         sentSince = true;
         if (value != 'd' && value != 'c' && value != 'f') {
+            if (sent++ == 0) {
+                // Only from now on does the driver surely hold the connection's lock.
+                sentBefore = there.sent;
+            }
             there.sent++;
         }
     }
