@@ -5,6 +5,7 @@ import static org.pgtally.test.Units.equal;
 
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
@@ -342,6 +343,31 @@ final class ProbeTest {
         equal(different.length, hashes.size(), "different");
         equal(Parameters.hash(new Values("a", new byte[] {1, 2})), Parameters.hash(new Values("a", new byte[] {1, 2})), "equal");
         equal("0 0", Parameters.hash(null) + " " + Parameters.hash("no such method"), "none");
+    }
+
+    static void longParametersAreComparedWithoutCopies() {
+        var memory = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        Values values = new Values("x".repeat(1000));
+        int times = 1000;
+        Parameters.hash(values);
+        long before = memory.getThreadAllocatedBytes(Thread.currentThread().getId());
+        for (int i = 0; i < times; i++) {
+            Parameters.hash(values);
+        }
+        long each = (memory.getThreadAllocatedBytes(Thread.currentThread().getId()) - before) / times;
+        // Two strings of 32 letters would be more.
+        equal(true, each < 64, each + " bytes");
+    }
+
+    static void secretsAreHiddenWithoutALock() throws Exception {
+        SqlTexts[] texts = {null};
+        boolean[] held = {false};
+        texts[0] = new SqlTexts(Units.segment(1, 64), text -> {
+            held[0] |= Thread.holdsLock(texts[0]);
+            return text;
+        });
+        SqlText one = texts[0].of("a");
+        equal("false true", held[0] + " " + (one == texts[0].of("a")), "held, the same");
     }
 
     static void commentsAroundAStatementAreNoPartOfIt() {
