@@ -41,6 +41,7 @@
 #define TALLY_STAT_POOL_WAIT "call::pool::wait"	/* a wait for a connection from a pool */
 #define TALLY_STAT_CALL "call::"	/* call::FIGURE::ID: an execution of a client's statement; figures that are no times are values */
 #define TALLY_STAT_COLLECTION "gc::"	/* gc::COLLECTOR: a garbage collection */
+#define TALLY_STAT_COLLECTION_STOP "stop::garbage collection"	/* a pause of a virtual machine for garbage collection, in whole; counted at its end */
 #define TALLY_STAT_APPLICATION "application::"	/* application::NAME: an application by which statements are told apart */
 #define TALLY_STAT_TRANCHE "tranche::"	/* tranche::NUMBER::NAME: a tranche of lightweight locks */
 #define TALLY_STAT_TRACED_FILE "trace::"	/* trace::KIND: a kind of file in the records of a trace */

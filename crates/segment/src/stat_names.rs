@@ -69,6 +69,8 @@ pub const POOL_WAIT: &str = "call::pool::wait";
 pub const CALL: &str = "call::";
 /// gc::COLLECTOR: a garbage collection
 pub const COLLECTION: &str = "gc::";
+/// a pause of a virtual machine for garbage collection, in whole; counted at its end
+pub const COLLECTION_STOP: &str = "stop::garbage collection";
 /// application::NAME: an application by which statements are told apart
 pub const APPLICATION: &str = "application::";
 /// tranche::NUMBER::NAME: a tranche of lightweight locks

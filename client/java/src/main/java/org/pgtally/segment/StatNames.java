@@ -72,6 +72,8 @@ public final class StatNames {
     public static final String CALL = "call::";
     /** gc::COLLECTOR: a garbage collection */
     public static final String COLLECTION = "gc::";
+    /** a pause of a virtual machine for garbage collection, in whole; counted at its end */
+    public static final String COLLECTION_STOP = "stop::garbage collection";
     /** application::NAME: an application by which statements are told apart */
     public static final String APPLICATION = "application::";
     /** tranche::NUMBER::NAME: a tranche of lightweight locks */
