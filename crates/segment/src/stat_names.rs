@@ -65,6 +65,8 @@ pub const FUNCTION: &str = "function::";
 pub const EDGE: &str = "edge::";
 /// a wait for a connection from a pool
 pub const POOL_WAIT: &str = "call::pool::wait";
+/// a wait for a connection from a pool that ended with an exception
+pub const POOL_FAILED: &str = "call::pool::failed";
 /// call::FIGURE::ID: an execution of a client's statement; figures that are no times are values
 pub const CALL: &str = "call::";
 /// gc::COLLECTOR: a garbage collection
@@ -133,3 +135,7 @@ pub const CALL_RECEIVED: &str = "received";
 pub const CALL_PREPARE: &str = "prepare";
 /// closing it
 pub const CALL_CLOSE: &str = "close";
+/// an execution with a fetch size that the driver ignored, as with autocommit; the total is the number of rows received
+pub const CALL_UNFETCHED: &str = "unfetched";
+/// a savepoint that the driver set for it (`autosave`); its value is the number of those in the transaction so far
+pub const CALL_SAVEPOINT: &str = "savepoint";

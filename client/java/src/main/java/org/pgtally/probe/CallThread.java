@@ -37,6 +37,9 @@ final class CallThread {
     private int messages;
     private int trips;
     private int rows;
+    /** The fetch size that the driver ignores; 0: none. */
+    private int ignoredFetchSize;
+    private int savepoints;
     private boolean sentSince;
     /** Messages sent, without COPY data, and how many the connection had sent before the first of them. */
     private int sent;
@@ -147,6 +150,8 @@ final class CallThread {
         messages = 0;
         trips = 0;
         rows = 0;
+        ignoredFetchSize = 0;
+        savepoints = 0;
         bytesSent = 0;
         bytesReceived = 0;
         sentSince = false;
@@ -177,6 +182,8 @@ final class CallThread {
         }
         Wire.Repetition repetition = executes && !copies
                 ? there.executed(statement, parameters, inTransaction, batch == 0 && !thrown) : null;
+        int all = executes ? there.savepoints(statement, savepoints) : 0;
+        int savepointsSoFar = savepoints > 0 ? all : 0;
         CallBook calls = recorder.takeCalls();
         if (calls == null) {
             return;
@@ -186,6 +193,9 @@ final class CallThread {
             if (at > 0) {
                 calls.book.begin();
                 record(calls, at, Math.max(elapsed - ownTime(), waited), thrown);
+                if (savepointsSoFar > 0) {
+                    calls.book.addPlain(at + CallBook.SAVEPOINT, savepointsSoFar);
+                }
                 if (repetition != null) {
                     there.report(repetition, calls.book, at + CallBook.REPEATED);
                 }
@@ -224,6 +234,9 @@ final class CallThread {
         calls.book.addPlain(at + CallBook.RECEIVED, bytesReceived);
         if (thrown) {
             calls.book.addPlain(at + CallBook.FAILED, elapsed);
+        }
+        if (ignoredFetchSize > 0 && rows > ignoredFetchSize) {
+            calls.book.addPlain(at + CallBook.UNFETCHED, rows);
         }
     }
 
@@ -306,6 +319,16 @@ final class CallThread {
 
     void row() {
         rows++;
+    }
+
+    /** The driver receives all rows of this call at once, although it has been told to fetch so many at a time. */
+    void ignoresFetchSize(int size) {
+        ignoredFetchSize = size;
+    }
+
+    /** The driver sets a savepoint before it sends the statement. */
+    void savepoint() {
+        savepoints++;
     }
 
     // ---------------------------------------------------------------- results
@@ -426,7 +449,7 @@ final class CallThread {
         return System.nanoTime();
     }
 
-    void waitedForPool(long since) {
+    void waitedForPool(long since, boolean thrown) {
         if (since == 0) {
             return;
         }
@@ -441,6 +464,12 @@ final class CallThread {
             if (at > 0) {
                 calls.book.begin();
                 calls.addTime(at, elapsed);
+                calls.book.publish();
+            }
+            int failed = thrown ? calls.poolFailed() : 0;
+            if (failed > 0) {
+                calls.book.begin();
+                calls.addTime(failed, elapsed);
                 calls.book.publish();
             }
         } finally {

@@ -30,6 +30,8 @@ final class Wire {
     /** The COPY in progress. */
     volatile SqlText copied;
 
+    /** Savepoints of the transaction that the driver has set by itself. */
+    private int savepoints;
     private final Map<SqlText, Repetition> run = new HashMap<>();
     private SqlText last;
     private boolean inTransaction;
@@ -99,6 +101,13 @@ final class Wire {
         }
         repetition.executions++;
         return repetition.isNews() ? repetition : null;
+    }
+
+    /** This execution has set so many savepoints; returns how many there are in the transaction. */
+    synchronized int savepoints(SqlText statement, int more) {
+        int all = savepoints + more;
+        savepoints = statement.role == SqlText.Role.ENDS ? 0 : all;
+        return all;
     }
 
     /**

@@ -68,6 +68,8 @@ public final class StatNames {
     public static final String EDGE = "edge::";
     /** a wait for a connection from a pool */
     public static final String POOL_WAIT = "call::pool::wait";
+    /** a wait for a connection from a pool that ended with an exception */
+    public static final String POOL_FAILED = "call::pool::failed";
     /** call::FIGURE::ID: an execution of a client's statement; figures that are no times are values */
     public static final String CALL = "call::";
     /** gc::COLLECTOR: a garbage collection */
@@ -136,6 +138,10 @@ public final class StatNames {
     public static final String CALL_PREPARE = "prepare";
     /** closing it */
     public static final String CALL_CLOSE = "close";
+    /** an execution with a fetch size that the driver ignored, as with autocommit; the total is the number of rows received */
+    public static final String CALL_UNFETCHED = "unfetched";
+    /** a savepoint that the driver set for it (`autosave`); its value is the number of those in the transaction so far */
+    public static final String CALL_SAVEPOINT = "savepoint";
 
     private StatNames() {
     }

@@ -370,6 +370,56 @@ final class ProbeTest {
         equal("false true", held[0] + " " + (one == texts[0].of("a")), "held, the same");
     }
 
+    static void aFetchSizeThatIsIgnoredCountsIfThereAreMoreRows() throws Exception {
+        Segment segment = Units.segment(1, 1024);
+        int cursor = 8;
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            for (int[] with : new int[][] {{10, 11, 0}, {10, 10, 0}, {10, 11, cursor}, {0, 11, 0}, {5, 30, 0}}) {
+                Object call = Calls.executes("connection", "select", null, with[0], with[2]);
+                for (int row = 0; row < with[1]; row++) {
+                    Calls.row();
+                }
+                Calls.ended(call, null);
+            }
+        });
+        Reading reading = new Reading(segment);
+        String name = reading.names("call::unfetched::").stream().filter(it -> !it.endsWith("others")).findFirst().get();
+        equal(List.of(2L, 41L), reading.figures(name).subList(0, 2), "executions and rows");
+    }
+
+    static void savepointsOfTheDriverAreCountedByTransaction() throws Exception {
+        Segment segment = Units.segment(1, 1024);
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            for (int many : new int[] {3, 2}) {
+                for (int i = 0; i < many; i++) {
+                    Object call = Calls.executes("connection", "update", null, 0);
+                    Calls.savepoint();
+                    Calls.ended(call, null);
+                }
+                Calls.ended(Calls.executes("connection", "select", null, 0), null);
+                Calls.ended(Calls.executes("connection", "commit", null, 0), null);
+            }
+        });
+        Reading reading = new Reading(segment);
+        long all = 0;
+        long most = 0;
+        for (String name : reading.names("call::savepoint::")) {
+            all += reading.count(name);
+            most = Math.max(most, reading.figures(name).get(3));
+        }
+        equal("5 3", all + " " + most, "savepoints, and the most in one transaction");
+    }
+
+    static void aPoolWithoutAFreeConnectionCounts() throws Exception {
+        Segment segment = Units.segment(1, 1024);
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            Calls.waitedForPool(Calls.waitsForPool(), null);
+            Calls.waitedForPool(Calls.waitsForPool(), new IllegalStateException());
+        });
+        Reading reading = new Reading(segment);
+        equal("2 1", reading.count("call::pool::wait") + " " + reading.count("call::pool::failed"), "all, failed");
+    }
+
     static void commentsAroundAStatementAreNoPartOfIt() {
         String[][] cases = {
             {" select 1 ", "select 1"},
@@ -417,7 +467,7 @@ final class ProbeTest {
 
     static void aStatementWithoutSpaceIsCountedAsOneOfTheOthers() throws Exception {
         // Space for 16 statements, of which the others take one.
-        Segment segment = Units.segment(1, 8 + 2 * 15 * 8);
+        Segment segment = Units.segment(1, 8 + 2 * 17 * 8);
         int[] executed = {0};
         run(new Session(segment, new Methods(), false, false, false), () -> {
             for (int i = 0; i < 40; i++) {
