@@ -39,8 +39,10 @@
 #define TALLY_STAT_FUNCTION "function::"	/* function::NAME::FIGURE::PHASE: a call of a timed function; of a client's method: its package instead of the phase */
 #define TALLY_STAT_EDGE "edge::"	/* edge::CALLER::CALLEE: a call from one timed function to another */
 #define TALLY_STAT_POOL_WAIT "call::pool::wait"	/* a wait for a connection from a pool */
+#define TALLY_STAT_POOL_FAILED "call::pool::failed"	/* a wait for a connection from a pool that ended with an exception */
 #define TALLY_STAT_CALL "call::"	/* call::FIGURE::ID: an execution of a client's statement; figures that are no times are values */
 #define TALLY_STAT_COLLECTION "gc::"	/* gc::COLLECTOR: a garbage collection */
+#define TALLY_STAT_COLLECTION_STOP "stop::garbage collection"	/* a pause of a virtual machine for garbage collection, in whole; counted at its end */
 #define TALLY_STAT_APPLICATION "application::"	/* application::NAME: an application by which statements are told apart */
 #define TALLY_STAT_TRANCHE "tranche::"	/* tranche::NUMBER::NAME: a tranche of lightweight locks */
 #define TALLY_STAT_TRACED_FILE "trace::"	/* trace::KIND: a kind of file in the records of a trace */
@@ -72,5 +74,7 @@
 #define TALLY_STAT_CALL_RECEIVED "received"	/* bytes received */
 #define TALLY_STAT_CALL_PREPARE "prepare"	/* creating a prepared statement */
 #define TALLY_STAT_CALL_CLOSE "close"	/* closing it */
+#define TALLY_STAT_CALL_UNFETCHED "unfetched"	/* an execution with a fetch size that the driver ignored, as with autocommit; the total is the number of rows received */
+#define TALLY_STAT_CALL_SAVEPOINT "savepoint"	/* a savepoint that the driver set for it (`autosave`); its value is the number of those in the transaction so far */
 
 #endif							/* TALLY_NAMES_H */

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -68,6 +69,7 @@ static bool has_key;
 /* Options, from PGTALLY_LIBPQ. */
 static char directory[PATH_MAX] = "/dev/shm";
 static char file[PATH_MAX];			/* empty: by the pid */
+static bool forked;					/* by the process that read the options */
 static bool keep;
 static uint32_t threads = 256;
 static char user[TALLY_TEXT_MAX];
@@ -103,8 +105,12 @@ static bool
 set_path(void)
 {
 	path[0] = '\0';
-	if (file[0] != '\0')
+	if (file[0] != '\0' && !forked)
 		return append(path, sizeof(path), file);
+	/* the file with this name is the parent's, even if it has ended */
+	if (file[0] != '\0')
+		return append(path, sizeof(path), file) && append(path, sizeof(path), ".") &&
+			append_number(path, sizeof(path), (uint32_t) getpid());
 	return append(path, sizeof(path), directory) && append(path, sizeof(path), "/pg_tally.libpq.") &&
 		append_number(path, sizeof(path), (uint32_t) getpid());
 }
@@ -160,6 +166,14 @@ remove_left(void)
 void
 pq_process_end(void)
 {
+	/* readers take this as the end of everything; if it fails, the process looks killed */
+	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY && segment.fd >= 0)
+	{
+		uint64_t	now = tally_now(segment.clock);
+		ssize_t		written = pwrite(segment.fd, &now, sizeof(now), offsetof(tally_header, ended_tick));
+
+		(void) written;
+	}
 	/* identified by device and inode, because a truncated segment has no descriptor */
 	if (!keep && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == STATE_READY &&
 		is_named(segment.device, segment.inode))
@@ -226,6 +240,7 @@ pq_process_forked(void)
 	if (state == STATE_READY)
 		tally_close(&segment);
 	state = STATE_NONE;
+	forked = true;
 	if (++pq_generation == 0)
 		pq_generation = 1;
 }

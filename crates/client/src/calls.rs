@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use error::Error;
-use segment::calls::{self, CallRow};
+use segment::calls::{self, CallRow, PoolWaits};
 use segment::interval::Timing;
 use segment::Interval;
 use serde::Serialize;
@@ -56,6 +56,7 @@ struct Calls<'i> {
     #[serde(flatten)]
     head: &'i ClientHead<'i>,
     pool_wait: Option<Timing>,
+    pool_failed: Option<Timing>,
     calls: Vec<Call<'i>>,
     findings: Vec<String>,
 }
@@ -73,23 +74,25 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
     if args.stream {
         return stream(args);
     }
-    let (segment, interval) = args.client.measure()?;
-    let head = ClientHead::from_segment(&segment, &interval);
+    let measured = args.client.measure()?;
+    let (segment, interval) = (&measured.segment, &measured.interval);
+    let head = ClientHead::from_measured(&measured);
     let (rows, pool) = calls::rows(&interval.statistics, &segment.call_texts()?);
     if args.client.json {
         return view::output::json(&Calls {
             head: &head,
-            pool_wait: pool,
+            pool_wait: pool.all,
+            pool_failed: pool.failed,
             calls: args.sort.sorted(&rows).into_iter().map(call).collect(),
             findings: findings(&rows),
         });
     }
     let mut out = view::escape::stdout();
-    for line in head.lines(&done(&interval, &rows, pool)) {
+    for line in head.lines(&done(interval, &rows, pool)) {
         writeln!(out, "{line}")?;
     }
     if rows.is_empty() {
-        let hint = match is_java(&segment) {
+        let hint = match is_java(segment) {
             true => {
                 "the driver org.postgresql has completed no statement, or the agent runs with calls=off"
             }
@@ -135,11 +138,15 @@ fn call(row: &CallRow) -> Call<'_> {
     Call { elapsed_seconds, driver_seconds, row }
 }
 
-fn done(interval: &Interval, rows: &[CallRow], pool: Option<Timing>) -> String {
+fn done(interval: &Interval, rows: &[CallRow], pool: PoolWaits) -> String {
     let sum = |figure: fn(&CallRow) -> f64| duration(rows.iter().map(figure).sum());
     let executions: u64 = rows.iter().map(|row| row.execute.count).sum();
-    let pool = pool.map_or(String::new(), |wait| {
-        format!("; {} waits for a pooled connection {}", wait.count, duration(wait.seconds))
+    let failed = pool.failed.map_or(String::new(), |failed| {
+        let mean = duration(failed.seconds / failed.count as f64);
+        format!(" ({} failed, after {mean} on average)", failed.count)
+    });
+    let pool = pool.all.map_or(String::new(), |wait| {
+        format!("; {} waits for a pooled connection {}{failed}", wait.count, duration(wait.seconds))
     });
     let handled: u64 = rows.iter().map(|row| row.prepare.count + row.close.count).sum();
     let prepared = if handled == 0 {

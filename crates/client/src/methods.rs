@@ -9,7 +9,7 @@ use std::io::Write;
 use clap::Args;
 use segment::functions::FunctionRow;
 use segment::interval::Timing;
-use segment::{stat_names, Interval};
+use segment::{stat_names, Frame, Interval};
 use serde::Serialize;
 
 use self::calls_between::{CallsBetweenArgs, Edge};
@@ -74,6 +74,18 @@ struct Pause<'i> {
     seconds: f64,
 }
 
+impl Pause<'_> {
+    fn line(&self) -> String {
+        let (reason, seconds) = (self.reason, self.seconds);
+        match self.count {
+            // The virtual machine counts time around its collections that is in no collection.
+            0 => format!("all threads stopped: {reason} {seconds:.3} s, before and after garbage collections"),
+            1 => format!("all threads stopped: {reason} once, {seconds:.3} s"),
+            count => format!("all threads stopped: {reason} {count} times, {seconds:.3} s"),
+        }
+    }
+}
+
 /// The pauses of an interval, by reason.
 fn pauses(interval: &Interval) -> Vec<Pause<'_>> {
     let rows = interval.ledger.iter().filter(|row| &*row.phase == "pause");
@@ -84,9 +96,27 @@ fn pauses(interval: &Interval) -> Vec<Pause<'_>> {
     .collect()
 }
 
-/// Time of threads in timed methods, seconds: busy time without the virtual machine's own pauses.
-fn in_methods(interval: &Interval) -> f64 {
-    interval.busy_seconds - pauses(interval).iter().map(|pause| pause.seconds).sum::<f64>()
+/// Time of threads in timed methods, seconds: busy time without the virtual machine's own pauses, and the completed calls of
+/// virtual threads, which have no accounts.
+fn in_methods(frame: &Frame, interval: &Interval) -> f64 {
+    let paused = pauses(interval).iter().map(|pause| pause.seconds).sum::<f64>();
+    interval.busy_seconds - paused + of_virtual_threads(frame)
+}
+
+/// The kind of the books that virtual threads share (client/java, SharedBooks).
+const VIRTUAL: &str = "virtual threads";
+
+/// Time of virtual threads in timed methods, seconds.
+fn of_virtual_threads(frame: &Frame) -> f64 {
+    let is_own_time = |name: &str| {
+        name.starts_with(stat_names::FUNCTION)
+            && name.rsplit("::").nth(1) == Some(stat_names::FUNCTION_EXCLUSIVE)
+    };
+    let all = frame.statistics.iter().filter(|row| row.process.as_ref() == VIRTUAL);
+    let ticks: u64 = all
+        .filter(|row| is_own_time(&row.stat.name))
+        .fold(0, |sum, row| sum.saturating_add(row.total.change.total));
+    ticks as f64 / frame.clock.ticks_per_second
 }
 
 /// The collections of one garbage collector.
@@ -146,29 +176,31 @@ impl<'i> Method<'i> {
 
 /// Prints the methods of a Java process.
 pub fn run(args: &MethodsArgs) -> Result<(), Error> {
-    let (segment, interval) = args.client.measure()?;
-    let head = ClientHead::from_segment(&segment, &interval);
+    let measured = args.client.measure()?;
+    let (segment, interval) = (&measured.segment, &measured.interval);
+    let in_methods = in_methods(&measured.frame, interval);
+    let head = ClientHead::from_measured(&measured);
     let rows = &interval.functions;
     if args.calls_between.are_wanted() {
-        let head = (&head, &*done(&interval));
-        return args.calls_between.print((&segment, &interval), head, args.client.json, args.top);
+        let head = (&head, &*done(interval, in_methods));
+        return args.calls_between.print((segment, interval), head, args.client.json, args.top);
     }
     if args.client.json {
         let sort = args.sort.unwrap_or(MethodSort::Incl);
-        let edges = calls_between::all(&segment, &interval)?;
+        let edges = calls_between::all(segment, interval)?;
         return view::output::json(&Methods {
             head: &head,
             wall_seconds: interval.wall_seconds,
-            busy_seconds: in_methods(&interval),
+            busy_seconds: in_methods,
             methods_timed: interval.functions_probed,
             methods: sort.sorted(rows).into_iter().map(Method::from_row).collect(),
             edges: edges.iter().map(Edge::from).collect(),
-            collections: collections(&interval),
-            pauses: pauses(&interval),
+            collections: collections(interval),
+            pauses: pauses(interval),
         });
     }
     if args.sort.is_some_and(MethodSort::needs_cpu) && !rows.is_empty() && !methods::has_cpu(rows) {
-        let remedy = if is_java(&segment) {
+        let remedy = if is_java(segment) {
             "; start the agent with cpu=on"
         } else {
             " for programs that use libpq"
@@ -176,11 +208,11 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         return Err(Error::Failed(format!("CPU times are not measured{remedy}")));
     }
     let mut out = view::escape::stdout();
-    for line in head.lines(&done(&interval)).into_iter().chain(garbage(&interval)) {
+    for line in head.lines(&done(interval, in_methods)).into_iter().chain(garbage(interval)) {
         writeln!(out, "{line}")?;
     }
     if rows.is_empty() {
-        return Ok(writeln!(out, "{}", nothing(&interval))?);
+        return Ok(writeln!(out, "{}", nothing(interval))?);
     }
     let top = args.top.unwrap_or(TOP);
     if let Some(sort) = args.sort {
@@ -191,32 +223,26 @@ pub fn run(args: &MethodsArgs) -> Result<(), Error> {
         writeln!(out, "{title}")?;
         out.write_all(table.for_stdout().as_bytes())?;
     }
-    if !methods::has_cpu(rows) && is_java(&segment) {
+    if !methods::has_cpu(rows) && is_java(segment) {
         writeln!(out, "\nCPU times are not measured; start the agent with cpu=on to see them")?;
     }
     Ok(())
 }
 
-fn done(interval: &Interval) -> String {
+fn done(interval: &Interval, in_methods: f64) -> String {
     let calls: u64 = interval.functions.iter().map(|row| row.calls).sum();
     format!(
-        "{} of {} methods called, {calls} calls in {:.1} s; threads spent {:.3} s in them",
+        "{} of {} methods called, {calls} calls in {:.1} s; threads spent {in_methods:.3} s in them",
         interval.functions.len(),
         interval.functions_probed,
         interval.interval_seconds,
-        in_methods(interval),
     )
 }
 
 /// A line for each collector that ran and for each reason for pauses.
 fn garbage(interval: &Interval) -> Vec<String> {
     let pauses = pauses(interval);
-    let pauses = pauses.iter().map(|pause| {
-        format!(
-            "all threads stopped: {} {} times, {:.3} s",
-            pause.reason, pause.count, pause.seconds
-        )
-    });
+    let pauses = pauses.iter().map(Pause::line);
     collections(interval)
         .iter()
         .map(|collection| {
@@ -235,5 +261,23 @@ fn nothing(interval: &Interval) -> &'static str {
         "no class with a timed method has been loaded; the agent's option methods= selects methods"
     } else {
         "no timed method has completed a call"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_without_a_number_say_what_they_belong_to() {
+        let line = |count| Pause { reason: "other safepoint", count, seconds: 0.024 }.line();
+        assert_eq!(
+            [line(0), line(1), line(7)],
+            [
+                "all threads stopped: other safepoint 0.024 s, before and after garbage collections",
+                "all threads stopped: other safepoint once, 0.024 s",
+                "all threads stopped: other safepoint 7 times, 0.024 s",
+            ]
+        );
     }
 }

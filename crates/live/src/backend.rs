@@ -100,7 +100,8 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
 
 /// Fails if the connection leads to a server other than the segment's, whose sessions have other PIDs.
 fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
-    let ours: i32 = client.query_one("/* tally */ select pg_backend_pid()", &[])?.get(0)?;
+    let ours: i32 =
+        client.query_one("/* tally */ select pg_backend_pid(), 'tally'", &[])?.get(0)?;
     let stat = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
     // A process that does not exist here runs on another machine.
     let is_its = stat.is_some_and(|stat| stat.parent == segment.header().server_pid);

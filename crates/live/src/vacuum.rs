@@ -343,7 +343,8 @@ fn as_of(table: Table, ago: Duration) -> Table {
 
 /// Bytes free where the WAL is, if the server tells us the place and it is on this machine.
 fn free_for_wal(client: &mut Client) -> Option<i64> {
-    let rows = client.query("/* tally */ select current_setting('data_directory')", &[]).ok()?;
+    let rows =
+        client.query("/* tally */ select current_setting('data_directory'), 'tally'", &[]).ok()?;
     let wal = Path::new(&rows.first()?.get::<String>(0).ok()?).join("pg_wal");
     let file_system = rustix::fs::statvfs(wal).ok()?;
     i64::try_from(file_system.f_bavail.saturating_mul(file_system.f_frsize)).ok()

@@ -157,7 +157,7 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
         Ok(row(setting.get(0)?, setting.get(1)?, Some(setting.get(4)?), setting.get(2)?, &source))
     };
     let mut settings: Vec<SettingRow> = rows.iter().map(setting).collect::<Result<_, _>>()?;
-    let version = client.query_one("/* tally */ select version()", &[])?;
+    let version = client.query_one("/* tally */ select version(), 'tally'", &[])?;
     settings.push(row("version", version.get(0)?, Some("string"), "", "sql"));
     Ok(settings)
 }

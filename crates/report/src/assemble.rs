@@ -41,7 +41,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         text: run.output.clone(),
     }));
     let mut charts = charts::charts(&material);
-    charts.extend(client::chart(&material));
+    charts.extend(client::charts(&material));
     let heatmaps: Vec<_> = latency::heatmap(&material).into_iter().collect();
     let mut sections: Vec<Section> = SECTIONS
         .iter()

@@ -5,7 +5,11 @@
 use std::sync::Arc;
 
 use segment::interval::{Interval, Timing};
+use segment::stat_names;
 use view::HostMetrics;
+
+/// The wait event of sessions that wait for their clients.
+const CLIENT_READ: &str = "Client:ClientRead";
 
 /// One point of the charts.
 #[derive(Debug, Clone, Default)]
@@ -27,8 +31,13 @@ pub struct Figures {
     pub commands: u64,
     /// Time to handle them.
     pub handle_seconds: f64,
-    /// Time to wait for them.
+    /// Time to wait for them. The wait for a command is counted when it ends.
     pub read_seconds: f64,
+    /// Time in which sessions waited for their clients to send something, waits that go on included.
+    pub client_read_seconds: f64,
+    /// Of a Java client: its pauses for garbage collection, each counted in whole when it ended. `None` if only its accounts are
+    /// known, as with agents before that counter.
+    pub collection_stop_seconds: Option<f64>,
     /// Commits that wrote WAL.
     pub commits: u64,
     /// Commits whose backend flushed the WAL itself.
@@ -69,6 +78,17 @@ impl Figures {
             commands: interval.commands_handled,
             handle_seconds: sum(|c| c.handle.seconds),
             read_seconds: sum(|c| c.read.seconds),
+            client_read_seconds: interval
+                .ledger
+                .iter()
+                .filter(|account| &*account.activity == CLIENT_READ)
+                .map(|account| account.timing.seconds)
+                .sum(),
+            collection_stop_seconds: interval
+                .statistics
+                .iter()
+                .find(|statistic| statistic.name == stat_names::COLLECTION_STOP)
+                .map(|statistic| statistic.total),
             commits: interval.commits.count,
             leader: interval.commits.leader,
             sync: interval.commits.sync,
@@ -119,8 +139,13 @@ mod tests {
     #[test]
     fn figures_are_those_of_the_interval() {
         let mut interval = crate::sample::material().whole;
+        let mut read = 0.0;
         for row in &mut interval.ledger {
             row.idle = &*row.activity != "cpu";
+            if &*row.activity == "Client:ClientRead" {
+                row.timing.seconds = 0.5;
+                read += 0.5;
+            }
         }
         for (at, row) in interval.commands.iter_mut().enumerate() {
             row.handle.seconds = 1.0 + at as f64;
@@ -135,6 +160,8 @@ mod tests {
         assert_eq!(names, ["cpu"], "what is idle is left out");
         assert_eq!(figures.handle_seconds, kinds * (kinds + 1.0) / 2.0);
         assert_eq!(figures.read_seconds, kinds * 0.25);
+        assert!(read > 0.0);
+        assert_eq!((figures.client_read_seconds, figures.collection_stop_seconds), (read, None));
         assert_eq!((figures.commands, figures.commits, figures.flushes), (11, 12, 13));
     }
 }

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The id of all statements without an entry of their own.
 const OTHERS: &str = "others";
+/// The id of the empty text, which the driver sends to find out whether a connection is valid: FNV-1a's offset basis.
+const EMPTY: &str = "cbf29ce484222325";
 
 /// The texts of statements, by id.
 pub type CallTexts = HashMap<String, String>;
@@ -61,6 +63,12 @@ pub struct CallRow {
     /// Transactions that executed the statement more than ten times with other parameters than the time before; outside
     /// transactions, borrows of a connection from a pool.
     pub repeating_transactions: u64,
+    /// Executions whose fetch size the driver ignored, as with autocommit, and that received more rows.
+    pub ignored_fetch_sizes: u64,
+    /// Savepoints that the driver set for it (`autosave`).
+    pub savepoints: u64,
+    /// Maximum number of these savepoints in one transaction, those of other statements included.
+    pub max_savepoints: u64,
     /// Executions in these transactions.
     pub repeated: u64,
     /// Maximum number of executions in one of these transactions.
@@ -94,6 +102,8 @@ impl CallRow {
             stat_names::CALL_PREPARE => self.prepare = timing(of),
             stat_names::CALL_CLOSE => self.close = timing(of),
             stat_names::CALL_FAILED => self.failed = of.count,
+            stat_names::CALL_UNFETCHED => self.ignored_fetch_sizes = of.count,
+            stat_names::CALL_SAVEPOINT => (self.savepoints, self.max_savepoints) = (of.count, max),
             stat_names::CALL_BATCH => (self.batches, self.batched) = (of.count, total),
             stat_names::CALL_REPEATED => {
                 (self.repeating_transactions, self.repeated, self.max_repeated) =
@@ -118,13 +128,24 @@ fn timing(of: &StatisticRow) -> Timing {
     }
 }
 
+/// Requests for a connection from a pool.
+#[derive(Debug, Clone, Default)]
+pub struct PoolWaits {
+    /// All of them; `None`: there was no pool, or it is not known.
+    pub all: Option<Timing>,
+    /// Those that ended with an exception: there was no connection in time, or a new one could not be opened.
+    pub failed: Option<Timing>,
+}
+
 /// The statements in an interval's statistics, ordered by id, and the waits for a connection from a pool.
-pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, Option<Timing>) {
+pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, PoolWaits) {
     let mut rows: BTreeMap<&str, CallRow> = BTreeMap::new();
-    let mut pool = None;
+    let mut pool = PoolWaits::default();
     for of in statistics {
         if of.name == stat_names::POOL_WAIT {
-            pool = Some(timing(of));
+            pool.all = Some(timing(of));
+        } else if of.name == stat_names::POOL_FAILED {
+            pool.failed = Some(timing(of)).filter(|failed| failed.count > 0);
         } else if let Some((figure, id)) =
             of.name.strip_prefix(stat_names::CALL).and_then(|tags| tags.split_once("::"))
         {
@@ -134,6 +155,7 @@ pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, Op
     let named = rows.into_iter().map(|(id, row)| {
         let text = match id {
             OTHERS => "(statements without an entry of their own)".to_string(),
+            EMPTY => "(empty, as of Connection.isValid)".to_string(),
             id => texts.get(id).cloned().unwrap_or_default(),
         };
         CallRow { id: id.to_string(), text, ..row }
@@ -191,14 +213,23 @@ mod tests {
             statistic("call::prepare::a1", 3, 0.5),
             statistic("call::execute::others", 1, 1.0),
             statistic("call::pool::wait", 3, 0.5),
+            statistic("call::pool::failed", 1, 0.25),
+            statistic("call::savepoint::a1", 4, 3.0),
+            statistic("call::unfetched::a1", 2, 70.0),
+            statistic("call::execute::cbf29ce484222325", 1, 1.0),
             statistic("gc::G1", 1, 1.0),
         ];
         let texts = CallTexts::from([("a1".to_string(), "select ?".to_string())]);
         let (rows, pool) = rows(&statistics, &texts);
-        assert_eq!(rows.iter().map(|row| &*row.id).collect::<Vec<_>>(), ["a1", "others"]);
+        assert_eq!(
+            rows.iter().map(|row| &*row.id).collect::<Vec<_>>(),
+            ["a1", "cbf29ce484222325", "others"]
+        );
+        assert!(rows[1].text.contains("isValid"));
+        assert_eq!((rows[0].savepoints, rows[0].ignored_fetch_sizes), (4, 2));
         assert_eq!((&*rows[0].text, rows[0].rows, rows[0].execute.count), ("select ?", 40, 4));
         assert_eq!((rows[0].bytes_received, rows[0].prepare.count), (4000, 3));
         assert_eq!((rows[0].elapsed_seconds(), rows[0].driver_seconds()), (3.25, 0.5));
-        assert_eq!(pool.unwrap().count, 3);
+        assert_eq!((pool.all.unwrap().count, pool.failed.unwrap().count), (3, 1));
     }
 }

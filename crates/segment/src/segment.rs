@@ -248,6 +248,25 @@ impl Segment {
         Ok(ended.or(successor.map(|next| next.clock_tick0)))
     }
 
+    /// If the process of a client has ended: from now on, everything is read as of its end; if it was killed, as of the last
+    /// change of a thread's account. Returns whether it has ended, and was killed.
+    pub fn end_with_process(&mut self) -> Result<Option<bool>, Error> {
+        if self.server_runs() != Some(false) {
+            return Ok(None);
+        }
+        let end = self.end_of_run(None)?;
+        let last = match end {
+            Some(tick) => tick,
+            None => {
+                let snapshot = self.snapshot(None)?;
+                let changes = snapshot.books.iter().map(|book| book.run_start);
+                changes.fold(snapshot.reset_tick, u64::max)
+            }
+        };
+        self.end_at(last);
+        Ok(Some(end.is_none()))
+    }
+
     /// Set the end of the run. From now on, everything is read as of that instant.
     pub fn end_at(&mut self, tick: u64) {
         self.ended = Some(tick);

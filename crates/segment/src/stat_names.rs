@@ -65,10 +65,14 @@ pub const FUNCTION: &str = "function::";
 pub const EDGE: &str = "edge::";
 /// a wait for a connection from a pool
 pub const POOL_WAIT: &str = "call::pool::wait";
+/// a wait for a connection from a pool that ended with an exception
+pub const POOL_FAILED: &str = "call::pool::failed";
 /// call::FIGURE::ID: an execution of a client's statement; figures that are no times are values
 pub const CALL: &str = "call::";
 /// gc::COLLECTOR: a garbage collection
 pub const COLLECTION: &str = "gc::";
+/// a pause of a virtual machine for garbage collection, in whole; counted at its end
+pub const COLLECTION_STOP: &str = "stop::garbage collection";
 /// application::NAME: an application by which statements are told apart
 pub const APPLICATION: &str = "application::";
 /// tranche::NUMBER::NAME: a tranche of lightweight locks
@@ -131,3 +135,7 @@ pub const CALL_RECEIVED: &str = "received";
 pub const CALL_PREPARE: &str = "prepare";
 /// closing it
 pub const CALL_CLOSE: &str = "close";
+/// an execution with a fetch size that the driver ignored, as with autocommit; the total is the number of rows received
+pub const CALL_UNFETCHED: &str = "unfetched";
+/// a savepoint that the driver set for it (`autosave`); its value is the number of those in the transaction so far
+pub const CALL_SAVEPOINT: &str = "savepoint";

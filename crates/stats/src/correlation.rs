@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Correlation of successive values.
+//! Correlation of successive values, and of two series.
+
+use crate::student::t_quantile;
 
 /// Lag-1 correlation of the values; 0 for fewer than two. They are winsorised first, this share at
 /// either end, so that no single value decides.
@@ -52,6 +54,52 @@ pub fn likeness(a: &[f64], b: &[f64]) -> Option<Likeness> {
     let r = displaced(0);
     let as_much = (0..a.len()).filter(|by| displaced(*by).abs() >= r.abs() - 1e-12).count();
     Some(Likeness { r, chance: as_much as f64 / a.len() as f64 })
+}
+
+/// How much of a series goes with another one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Explained {
+    /// The share of the sum of `effect`: the part that rises in proportion to `cause`, by least squares.
+    pub share: f64,
+    /// The half-width of its 95 % confidence interval.
+    pub half_width: f64,
+}
+
+/// Number of blocks of successive values that the half-width is computed from.
+const BLOCKS: usize = 10;
+
+/// The share of `effect` that `cause` explains: the slope of `effect` over `cause`, times the mean of `cause`, as a share of the
+/// mean of `effect`. `None` for fewer than 20 values, if `cause` never changes, or if the sum of `effect` is 0.
+///
+/// The half-width comes from a jackknife over blocks of successive values, because these depend on each other (H. Kuensch: The
+/// jackknife and the bootstrap for general stationary observations, Annals of Statistics 1989).
+pub fn explained(cause: &[f64], effect: &[f64]) -> Option<Explained> {
+    if cause.len() != effect.len() || cause.len() < FEWEST {
+        return None;
+    }
+    let all: Vec<(f64, f64)> = cause.iter().copied().zip(effect.iter().copied()).collect();
+    let share = rising_share(&all)?;
+    let bound = |block: usize| block * all.len() / BLOCKS;
+    let without = |block: usize| {
+        let kept: Vec<_> = [&all[..bound(block)], &all[bound(block + 1)..]].concat();
+        rising_share(&kept).unwrap_or(0.0)
+    };
+    let others: Vec<f64> = (0..BLOCKS).map(without).collect();
+    let n = BLOCKS as f64;
+    let mean = others.iter().sum::<f64>() / n;
+    let variance = others.iter().map(|other| (other - mean).powi(2)).sum::<f64>() * (n - 1.0) / n;
+    Some(Explained { share, half_width: t_quantile(0.975, n - 1.0) * variance.sqrt() })
+}
+
+/// Of pairs of cause and effect.
+fn rising_share(pairs: &[(f64, f64)]) -> Option<f64> {
+    let n = pairs.len() as f64;
+    let (x, y) =
+        pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0 / n, sum.1 + pair.1 / n));
+    let (square, product) = pairs.iter().fold((0.0, 0.0), |sum, pair| {
+        (sum.0 + (pair.0 - x).powi(2), sum.1 + (pair.0 - x) * (pair.1 - y))
+    });
+    (square > 0.0 && y > 0.0).then(|| product / square * x / y)
 }
 
 /// The values minus their mean, scaled so that their squares add up to 1.
@@ -114,5 +162,21 @@ mod tests {
         let falling: Vec<f64> = rising.iter().map(|v| -v).collect();
         let opposed = likeness(&rising, &falling).unwrap();
         assert!((opposed.r + 1.0).abs() < 1e-12 && opposed.chance == 1.0 / 20.0, "{opposed:?}");
+    }
+
+    #[test]
+    fn the_explained_share_is_what_rises_with_the_cause() {
+        let cause = spikes(60, &[3, 11, 12, 25, 41, 42, 43, 57]);
+        // 52 values of 2, and 8 of 5: of 144, 24 rise with the cause.
+        let effect: Vec<f64> = cause.iter().map(|v| 2.0 + 3.0 * v).collect();
+        let found = explained(&cause, &effect).unwrap();
+        assert!((found.share - 24.0 / 144.0).abs() < 1e-12, "{found:?}");
+        assert!(found.half_width > 0.0 && found.half_width < 0.1, "{found:?}");
+        let noise: Vec<f64> = (0..60).map(|i| 1.0 + f64::from(i * i % 7 == 1)).collect();
+        let found = explained(&cause, &noise).unwrap();
+        assert!(found.share.abs() < found.half_width, "{found:?}");
+        assert_eq!(explained(&[0.0; 60], &effect), None);
+        assert_eq!(explained(&cause, &[0.0; 60]), None);
+        assert_eq!(explained(&cause[..19], &effect[..19]), None);
     }
 }

@@ -18,7 +18,7 @@ pub mod simulation;
 mod student;
 
 pub use change_point::{change_point, ChangePoint};
-pub use correlation::{lag_one, likeness, Likeness};
+pub use correlation::{explained, lag_one, likeness, Explained, Likeness};
 pub use counts::Counts;
 pub use difference::Difference;
 pub use estimate::{Estimate, FEWEST_ROUNDS};

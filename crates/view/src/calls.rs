@@ -13,6 +13,9 @@ use crate::units::whole;
 
 /// Number of rows from which a fetch size would save memory.
 const MANY_ROWS: u64 = 10_000;
+/// Savepoints that a transaction may have: the server keeps so many subtransactions of a session in shared memory
+/// (PGPROC_MAX_CACHED_SUBXIDS).
+const MANY_SAVEPOINTS: u64 = 64;
 /// Maximum length of a quoted statement, in characters.
 const QUOTED: usize = 80;
 
@@ -129,7 +132,28 @@ pub fn findings(rows: &[CallRow]) -> Vec<String> {
                 quoted(&row.text)
             ));
         }
-        if row.max_rows >= MANY_ROWS {
+        if row.max_savepoints > MANY_SAVEPOINTS {
+            findings.push(format!(
+                "the driver sets a savepoint for each execution (autosave): {} of them, up to {} in a transaction; more than \
+                 {MANY_SAVEPOINTS} make every snapshot of the server slower, and each may take space in its table of locks; set \
+                 cleanupSavepoints=true, or autosave=never: {}",
+                whole(row.savepoints),
+                whole(row.max_savepoints),
+                quoted(&row.text)
+            ));
+        }
+        if row.ignored_fetch_sizes > 0 {
+            findings.push(format!(
+                "its fetch size was ignored {}, because autocommit is on or the result can be scrolled: up to {} rows at \
+                 once: {}",
+                match row.ignored_fetch_sizes {
+                    1 => "once".to_string(),
+                    n => format!("{} times", whole(n)),
+                },
+                whole(row.max_rows),
+                quoted(&row.text)
+            ));
+        } else if row.max_rows >= MANY_ROWS {
             findings.push(format!(
                 "{} rows at once in the client's memory; with autocommit off, setFetchSize fetches them in \
                  parts: {}",
@@ -170,6 +194,19 @@ mod tests {
         assert!(findings(&[going_on])[0].contains("30 times in a transaction;"));
         let several = CallRow { repeating_transactions: 3, max_repeated: 12, ..row("c", 1, 33) };
         assert!(findings(&[several])[0].contains("33 times in 3 transactions (at most 12 in one);"));
+    }
+
+    #[test]
+    fn savepoints_of_the_driver_and_ignored_fetch_sizes_are_found() {
+        let few = CallRow { savepoints: 900, max_savepoints: 64, ..row("a", 1, 0) };
+        assert!(findings(&[few]).is_empty());
+        let many = CallRow { savepoints: 900, max_savepoints: 65, ..row("a", 1, 0) };
+        let found = findings(&[many]);
+        assert!(found[0].contains("900 of them, up to 65 in a transaction"), "{found:?}");
+        let ignored = CallRow { ignored_fetch_sizes: 1, ..row("b", 20_000, 0) };
+        let found = findings(&[ignored]);
+        assert!(found[0].contains("ignored once, because autocommit is on"), "{found:?}");
+        assert_eq!(found.len(), 1, "it has a fetch size: {found:?}");
     }
 
     #[test]

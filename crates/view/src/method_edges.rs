@@ -104,11 +104,31 @@ fn sorted(mut rows: Vec<CallsBetween>) -> Vec<CallsBetween> {
 }
 
 /// Whether a glob matches a method: `jdbc::PgResultSet.getString(int)`, also without its package or without its
-/// parameters.
+/// parameters. Or as the agent's option `methods` has it: `org.postgresql.jdbc.PgResultSet#getString`.
 pub fn fits(glob: &str, method: &str) -> bool {
-    let short = method.split_once("::").map_or(method, |(_, name)| name);
+    let (package, short) = method.split_once("::").unwrap_or(("", method));
     let plain = short.split_once('(').map_or(short, |(name, _)| name);
-    [method, short, plain].iter().any(|name| matches(glob, name))
+    if [method, short, plain].iter().any(|name| matches(glob, name)) {
+        return true;
+    }
+    let Some((class, _)) = plain.rsplit_once('.').filter(|_| glob.contains('#')) else {
+        return false;
+    };
+    let parts = |name: &str| format!("{class}#{}", &name[class.len() + 1..]);
+    [parts(plain), parts(short)].iter().any(|name| {
+        matches(glob, name) || matches(glob, &format!("{}.{name}", package_of(package)))
+    })
+}
+
+/// The package that an abbreviation stands for (client/java, MethodName).
+fn package_of(group: &str) -> String {
+    let (first, rest) = group.split_at(group.find('.').unwrap_or(group.len()));
+    match first {
+        "jdbc" if rest.is_empty() => "org.postgresql.jdbc".to_string(),
+        "jdbc" => format!("org.postgresql{rest}"),
+        "hikari" => format!("com.zaxxer.hikari{rest}"),
+        _ => group.to_string(),
+    }
 }
 
 type F = Field<CallsBetween>;
@@ -186,5 +206,23 @@ mod tests {
             assert!(fits(glob, "p.q::A.a(int)"), "{glob}");
         }
         assert!(!fits("a", "p.q::A.a(int)"));
+        for glob in ["p.q.A#a", "A#a", "p.q.A#a(int)", "p.*#*", "*A#a"] {
+            assert!(fits(glob, "p.q::A.a(int)"), "{glob}");
+        }
+        assert!(!fits("p.q.A#b", "p.q::A.a(int)") && !fits("q.A#a", "p.q::A.a(int)"));
+        assert!(fits("A.a(#12ab)", "p.q::A.a(#12ab)"), "a hash of parameters");
+        for (glob, method) in [
+            ("org.postgresql.jdbc.PgResultSet#next", "jdbc::PgResultSet.next()"),
+            (
+                "org.postgresql.core.v3.QueryExecutorImpl#*",
+                "jdbc.core.v3::QueryExecutorImpl.execute(int)",
+            ),
+            (
+                "com.zaxxer.hikari.HikariDataSource#getConnection",
+                "hikari::HikariDataSource.getConnection()",
+            ),
+        ] {
+            assert!(fits(glob, method), "{glob}");
+        }
     }
 }

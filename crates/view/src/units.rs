@@ -72,14 +72,20 @@ pub fn separated(digits: &str) -> String {
 
 /// A share as a percentage with one decimal.
 pub fn percent(share: f64) -> String {
-    // The sum of nothing is -0.0.
-    format!("{:.1}", share * 100.0 + 0.0)
+    unsigned_zero(format!("{:.1}", share * 100.0))
 }
 
 /// A small number with two decimals.
 pub fn two(n: f64) -> String {
-    // The sum of no numbers is -0.
-    format!("{:.2}", n + 0.0)
+    unsigned_zero(format!("{n:.2}"))
+}
+
+/// The sum of no numbers is -0.0, and small negative numbers are rounded to it.
+fn unsigned_zero(text: String) -> String {
+    match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_string(),
+        _ => text,
+    }
 }
 
 /// Three significant digits, without an exponent; whole numbers stay whole.
@@ -162,6 +168,10 @@ mod tests {
         assert_eq!([whole(999), whole(1000), whole(999_999)], ["999", "1,000", "999,999"]);
         assert_eq!([percent(0.125), percent(1.0), percent(-0.0)], ["12.5", "100.0", "0.0"]);
         assert_eq!((&*two(0.125), &*two(-0.0)), ("0.12", "0.00"));
+        assert_eq!(
+            [two(-0.004), two(-0.006), percent(-0.0004), percent(-0.0006)],
+            ["0.00", "-0.01", "0.0", "-0.1"]
+        );
     }
 
     #[test]

@@ -104,6 +104,7 @@ fn wanted(stat: &Stat) -> bool {
         || stat.command().is_some()
         || stat.name.starts_with("commit::")
         || stat.name.starts_with(stat_names::FILE)
+        || stat.name == stat_names::COLLECTION_STOP
 }
 
 /// The length of points for several ranges, microseconds: that of an interval, or longer if there would be more

@@ -5,8 +5,9 @@
 use crate::support;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
-use crate::support::java::{java, Java};
+use crate::support::java::{agent, java, Java};
 use crate::support::{eventually, output, tally};
 use segment::{Interval, Segment};
 use serde_json::Value;
@@ -27,6 +28,33 @@ fn commands(path: &Path) -> u64 {
     let snapshot = segment.snapshot(None).unwrap();
     let interval = Interval::between(&segment, None, &snapshot);
     interval.commands.iter().map(|command| command.read.count).sum()
+}
+
+#[test]
+fn the_agents_code_fits_into_the_oldest_and_the_newest_driver_and_a_pool() {
+    let Some(java) = java() else { return };
+    let built = agent().parent().unwrap().to_owned();
+    let jars = ["old", "lib"].map(|folder| std::fs::read_dir(built.join(folder)).unwrap());
+    let jars = jars.into_iter().flatten().map(|jar| jar.unwrap().path());
+    let known = |path: &Path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("postgresql-") || name.starts_with("HikariCP-")
+    };
+    let jars: Vec<_> = jars.filter(|path| known(path)).collect();
+    assert_eq!(jars.len(), 3, "{jars:?}");
+    let mut check = Command::new(&java.program);
+    check.arg("-cp").arg(agent()).arg("org.pgtally.agent.LibraryCheck").args(&jars);
+    let text = output(&mut check);
+    for line in text.lines() {
+        let (name, found) = line.split_once('\t').unwrap();
+        let (fits, left_out) = found.split_once('\t').unwrap();
+        let points = if name.starts_with("postgresql-") { 30 } else { 1 };
+        assert!(fits.parse::<u32>().unwrap() >= points && left_out.is_empty(), "{line}");
+    }
+    // A library without any call point is refused.
+    let mut check = Command::new(&java.program);
+    check.arg("-cp").arg(agent()).arg("org.pgtally.agent.LibraryCheck").arg(agent());
+    assert!(!check.output().unwrap().status.success());
 }
 
 #[test]

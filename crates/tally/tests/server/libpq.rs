@@ -229,6 +229,39 @@ fn each_process_has_its_own_segment_after_a_fork() {
 }
 
 #[test]
+fn a_forked_child_does_not_replace_the_file_that_its_parent_was_given() {
+    if !ready() {
+        return;
+    }
+    let cluster = Profile::Plain.server();
+    let place = Segments::new();
+    let segment = place.0.path().join("given");
+    let mut command = place.client(cluster, &built("program"), false);
+    command.env("PGTALLY_LIBPQ", format!("keep=on,file={}", segment.display()));
+    let printed = succeed(command.args(["fork", "50", ""])).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let parent = printed.lines().find_map(|line| line.strip_prefix("process ")).unwrap();
+    let measured = |path: &Path| {
+        let text = output(tally().args(["methods", "--json"]).arg(path));
+        Measured(serde_json::from_str(&text).unwrap())
+    };
+    let it = measured(&segment);
+    assert_calls(&it, 1, 50);
+    assert_eq!(it.0["pid"].to_string(), parent);
+    let children: Vec<PathBuf> = std::fs::read_dir(place.0.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| *path != segment)
+        .collect();
+    assert_eq!(children.len(), 2, "{children:?}");
+    for child in children {
+        let it = measured(&child);
+        assert_calls(&it, 1, 50);
+        assert!(child.display().to_string().ends_with(&format!("given.{}", it.0["pid"])));
+    }
+}
+
+#[test]
 fn a_call_that_never_returns_does_not_disturb_those_that_follow() {
     program("jump", 50, |place, _| {
         let it = place.only();

@@ -166,5 +166,8 @@ fn calls_of_virtual_threads_are_counted_with_their_callers() {
     // Each was parked for a millisecond within its call.
     let elapsed = row(&json, "Virtual.call(CountDownLatch)")["inclusive"]["seconds"].as_f64();
     assert!(elapsed.unwrap() >= 2.0, "{json:#}");
+    // They have no accounts, but the head has their time.
+    let busy = json["busy_seconds"].as_f64().unwrap();
+    assert!((busy - elapsed.unwrap()).abs() < 1e-3 * busy, "{busy} s, {elapsed:?}");
     threads.end();
 }

@@ -239,6 +239,40 @@ fn what_is_wrong_is_reported_and_the_application_runs() {
 }
 
 #[test]
+fn an_application_that_starts_with_the_agent_prints_one_warning_of_the_virtual_machine_at_most() {
+    for java in all() {
+        let mut abc = java.start("methods=org.pgtally.test.Abc#?", &["org.pgtally.test.Abc", "0"]);
+        abc.finish();
+        let errors = abc.end();
+        let warnings: Vec<&str> = errors.lines().filter(|line| line.contains("WARN")).collect();
+        // In capitals: those of Java itself. That of the virtual machine on class sharing is in docs/java.md.
+        assert!(warnings.is_empty(), "Java {:?}: {errors}", java.version());
+    }
+}
+
+#[test]
+fn a_segment_that_was_kept_says_when_its_process_ended() {
+    let Some(java) = java() else { return };
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let kept = folder.path().join("kept");
+    let with = format!("-javaagent:{}=keep=on,file={}", agent().display(), kept.display());
+    let mut abc = java.spawn(&[&with], &["org.pgtally.test.Abc", "0"], folder);
+    abc.until("ready");
+    abc.finish();
+    let folder = abc.ended();
+    let text = output(tally().arg("methods").arg(&kept));
+    assert!(text.lines().next().unwrap().contains(", ended at "), "{text}");
+    let read = || -> Value {
+        let text = output(tally().args(["methods", "--json"]).arg(&kept));
+        serde_json::from_str(&text).unwrap()
+    };
+    let (first, second) = (read(), read());
+    assert_eq!(first["end"], "ended");
+    assert_eq!(first["interval_seconds"], second["interval_seconds"], "time does not go on");
+    drop(folder);
+}
+
+#[test]
 fn the_segment_of_a_killed_process_can_be_read() {
     let Some(java) = java() else { return };
     let mut abc = java.start("methods=org.pgtally.test.Abc#?", &["org.pgtally.test.Abc", "1"]);
@@ -248,11 +282,16 @@ fn the_segment_of_a_killed_process_can_be_read() {
     abc.child.wait().unwrap();
     let json = abc.methods();
     check_times([&before, &json], 1.0, &lines, false);
+    // Time does not go on.
+    assert_eq!((&json["end"], &before["end"]), (&Value::from("killed"), &Value::Null));
+    assert_eq!(abc.methods()["interval_seconds"], json["interval_seconds"]);
+    assert!(before["interval_seconds"].as_f64() <= json["interval_seconds"].as_f64());
     // Figures that were not requested are absent, and the output says how to get them.
     assert!(row(&json, "Abc.a()")["cpu_inclusive_seconds"].is_null());
     assert_eq!(json["edges"], Value::Array(Vec::new()));
     let text = output(tally().arg("methods").arg(abc.segment()));
     assert_eq!(text.matches("\nTop 5 by").count(), 3, "{text}");
+    assert!(text.lines().next().unwrap().contains(", killed; last call before "), "{text}");
     for (choice, option) in [(&["--sort", "cpu"][..], "cpu=on"), (&["--callees"], "edges=on")] {
         let complaint = complaint(tally().arg("methods").args(choice).arg(abc.segment()), 1);
         assert!(complaint.contains(option), "{complaint}");

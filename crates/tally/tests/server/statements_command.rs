@@ -346,6 +346,18 @@ fn what_tally_asks_the_server_is_one_row() {
     let shown = verb(&["statements", "--all", "--limit", "500"]);
     assert!(!shown.contains("tally's own: ") && shown.contains("pg_settings"), "{shown}");
 
+    // What an application asks for, too, is the application's, although tally was first.
+    let common = ["select pg_backend_pid()", "select version()", "select current_setting($1)"];
+    client.batch_execute("select pg_backend_pid()").unwrap();
+    client.batch_execute("select version()").unwrap();
+    client.batch_execute("select current_setting('work_mem')").unwrap();
+    let all: Value =
+        serde_json::from_str(&verb(&["statements", "--json", "--limit", "500"])).unwrap();
+    for text in common {
+        let its = rows(&all).iter().find(|row| row["query"] == text);
+        assert_eq!(its.unwrap_or_else(|| panic!("{text}: {all:#}"))["own"], false, "{text}");
+    }
+
     // Its sessions are marked as such.
     let mut own = cluster.config().application_name("tally").connect(postgres::NoTls).unwrap();
     for session in [&mut own, &mut client] {

@@ -217,6 +217,13 @@ impl Running {
         errors
     }
 
+    /// Lets it end; returns the folder of its segment.
+    pub fn ended(mut self) -> TempDir {
+        self.go();
+        assert!(self.child.wait().unwrap().success());
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
     fn errors(&mut self) -> String {
         let mut text = String::new();
         if let Some(mut errors) = self.child.stderr.take() {

@@ -34,9 +34,9 @@ final class CallAdvice {
         @Advice.OnMethodEnter(suppress = Throwable.class)
         static Object enter(@Advice.This(typing = Typing.DYNAMIC) Object executor,
                 @Advice.Argument(value = 0, typing = Typing.DYNAMIC) Object query,
-                @Advice.Argument(value = 1, typing = Typing.DYNAMIC) Object parameters, @Advice.Argument(5) int flags) {
+                @Advice.Argument(value = 1, typing = Typing.DYNAMIC) Object parameters, @Advice.Argument(4) int fetchSize, @Advice.Argument(5) int flags) {
             return query instanceof Object[] ? Calls.executesBatch(executor, (Object[]) query, flags)
-                    : Calls.executes(executor, query, parameters, flags);
+                    : Calls.executes(executor, query, parameters, fetchSize, flags);
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
@@ -278,6 +278,19 @@ final class CallAdvice {
         }
     }
 
+    /** A savepoint is set before a statement, if the connection is configured so. */
+    static final class Savepoint {
+        private Savepoint() {
+        }
+
+        @Advice.OnMethodExit(suppress = Throwable.class)
+        static void exit(@Advice.Return boolean set) {
+            if (set) {
+                Calls.savepoint();
+            }
+        }
+    }
+
     /** A row has been received. */
     static final class Row {
         private Row() {
@@ -322,8 +335,9 @@ final class CallAdvice {
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter long since, @Advice.Return(typing = Typing.DYNAMIC) Object connection) {
-            Calls.waitedForPool(since);
+        static void exit(@Advice.Enter long since, @Advice.Return(typing = Typing.DYNAMIC) Object connection,
+                @Advice.Thrown Throwable thrown) {
+            Calls.waitedForPool(since, thrown);
             Calls.borrowed(connection);
         }
     }

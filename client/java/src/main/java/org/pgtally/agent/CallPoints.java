@@ -2,16 +2,18 @@
 package org.pgtally.agent;
 
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BiConsumer;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.field.FieldDescription;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
 import net.bytebuddy.dynamic.DynamicType;
-import org.pgtally.segment.Segment;
 
 /**
  * The methods of the driver (pgjdbc 42.2 and later) and of pools that are instrumented for statement statistics. Methods
@@ -84,6 +86,7 @@ final class CallPoints {
             add(points, EXECUTOR, CallAdvice.Send.class, name);
         }
         add(points, EXECUTOR, CallAdvice.SendExecute.class, "sendExecute");
+        add(points, EXECUTOR, CallAdvice.Savepoint.class, "sendAutomaticSavepoint");
         add(points, STREAM, CallAdvice.SendByte.class, "sendChar");
         add(points, STREAM, CallAdvice.SendInteger.class, "sendInteger4");
         add(points, STREAM, CallAdvice.Flush.class, "flush");
@@ -112,17 +115,23 @@ final class CallPoints {
         points.add(new Point(type, name, advice, it -> it.getName().equals(name)));
     }
 
+    /** The classes that have them. */
+    static Set<String> types() {
+        return POINTS.stream().map(point -> point.type).collect(Collectors.toCollection(LinkedHashSet::new));
+    }
+
     static boolean areIn(String type) {
         return POINTS.stream().anyMatch(it -> it.type.equals(type));
     }
 
-    /** Inserts the code into a class. */
-    static DynamicType.Builder<?> visit(DynamicType.Builder<?> builder, TypeDescription type, Segment segment) {
+    /** Inserts the code into a class. {@code listed} gets each point, with the reason if it is left out, otherwise null. */
+    static DynamicType.Builder<?> visit(DynamicType.Builder<?> builder, TypeDescription type,
+            BiConsumer<String, String> listed) {
         DynamicType.Builder<?> visited = builder;
         for (Point point : POINTS) {
             if (point.type.equals(type.getName())) {
                 boolean there = type.getDeclaredMethods().stream().anyMatch(point::is);
-                segment.probe("calls " + type.getSimpleName() + "." + point.name,
+                listed.accept("calls " + type.getSimpleName() + "." + point.name,
                         there ? null : "the driver or pool has no such method; statement statistics may be incomplete");
                 visited = visited.visit(point.in(type).on(point::is));
             }

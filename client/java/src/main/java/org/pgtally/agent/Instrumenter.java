@@ -33,6 +33,11 @@ final class Instrumenter {
     private final Instrumentation instrumentation;
     private final ResettableClassFileTransformer transformer;
 
+    static {
+        // Otherwise it looks for sun.misc.Unsafe, which the agent does not need, and of which Java 24 and later warn.
+        System.setProperty(ByteBuddy.class.getPackageName() + ".safe", "true");
+    }
+
     Instrumenter(Instrumentation instrumentation, List<Glob> globs, boolean calls, Methods methods,
             Segment segment) {
         this.instrumentation = instrumentation;
@@ -49,7 +54,7 @@ final class Instrumenter {
                 .with(new Failures(segment))
                 .ignore(IGNORED.or(ElementMatchers.isInterface()))
                 .type(it -> calls && CallPoints.areIn(it.getName()))
-                .transform((builder, type, loader, module, domain) -> CallPoints.visit(builder, type, segment))
+                .transform((builder, type, loader, module, domain) -> CallPoints.visit(builder, type, segment::probe))
                 .type(it -> globs.stream().anyMatch(glob -> glob.matchesType(it.getName())))
                 .transform((builder, type, loader, module, domain) -> builder.visit(advice.on(wanted(globs, segment, type))))
                 .installOn(instrumentation);

@@ -13,12 +13,16 @@ import org.pgtally.segment.StatNames;
  *
  * <p>The source is HotSpot's own counters, in nanoseconds. They are read every {@link #POLL_MS}, and the increase is charged
  * to the end of that period. So sums are exact, and times of day are accurate to that period.
+ *
+ * <p>A reader of the segment that comes during a pause takes it for the application's time, which it cannot take back later.
+ * So the collections' pauses are also counted in whole, at their end.
  */
 final class Pauses {
     static final long POLL_MS = 100;
 
     private static final int COLLECTING = 0;
     private static final int OTHER = 1;
+    private static final int STOP = 2;
 
     private final Segment segment;
     private final VmCounters counters;
@@ -56,6 +60,7 @@ final class Pauses {
             if (first >= 0) {
                 segment.name(book, first + COLLECTING, segment.account(StatNames.COLLECTION_PAUSE));
                 segment.name(book, first + OTHER, segment.account(StatNames.OTHER_PAUSE));
+                segment.name(book, first + STOP, segment.timer(StatNames.COLLECTION_STOP));
                 segment.probe("pauses", null);
                 Pauses pauses = new Pauses(segment, counters, book, first);
                 pauses.read(true);
@@ -125,6 +130,8 @@ final class Pauses {
         if (ofCollections > 0) {
             book.run(first + COLLECTING, now - inCollections - inOthers);
             book.addCount(first + COLLECTING, ofCollections - 1);
+            book.addPlain(first + STOP, inCollections);
+            book.addCount(first + STOP, ofCollections - 1);
         }
         book.run(first + OTHER, now - inOthers);
         book.addCount(first + OTHER, others - 1);

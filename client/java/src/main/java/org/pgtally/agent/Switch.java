@@ -60,10 +60,8 @@ public final class Switch {
         sweeper = new Thread(() -> sweep(segment, pauses), "pgtally");
         sweeper.setDaemon(true);
         sweeper.start();
-        if (!options.keep) {
-            Segment made = segment;
-            Runtime.getRuntime().addShutdownHook(new Thread(made::remove, "pgtally end"));
-        }
+        Segment made = segment;
+        Runtime.getRuntime().addShutdownHook(new Thread(options.keep ? made::end : made::remove, "pgtally end"));
     }
 
     /** Null if this Java has no module jdk.management. */

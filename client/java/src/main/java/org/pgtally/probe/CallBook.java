@@ -34,6 +34,10 @@ final class CallBook {
     /** The driver's work to create a prepared statement, and to close it. */
     static final int PREPARE = 13 * Blocks.STEP;
     static final int CLOSE = 14 * Blocks.STEP;
+    /** Executions with a fetch size that the driver ignored, and the rows that they received at once. */
+    static final int UNFETCHED = 15 * Blocks.STEP;
+    /** Savepoints that the driver set by itself: how many there were in the transaction so far. */
+    static final int SAVEPOINT = 16 * Blocks.STEP;
 
     final Book book;
     private final Segment segment;
@@ -42,6 +46,7 @@ final class CallBook {
     private final SqlText others;
     private int[] indexes = {};
     private int poolWait;
+    private int poolFailed;
 
     CallBook(Session session, Book book) {
         this.book = book;
@@ -78,12 +83,25 @@ final class CallBook {
     /** The index of the time that threads waited for a connection from a pool; negative if there is no space. */
     int poolWait() {
         if (poolWait == 0) {
-            poolWait = new Blocks(segment, book, 1, histograms).next();
-            if (poolWait >= 0) {
-                segment.name(book, poolWait, segment.timer(StatNames.POOL_WAIT));
-            }
+            poolWait = pool(StatNames.POOL_WAIT);
         }
         return poolWait;
+    }
+
+    /** The same of those that ended with an exception. */
+    int poolFailed() {
+        if (poolFailed == 0) {
+            poolFailed = pool(StatNames.POOL_FAILED);
+        }
+        return poolFailed;
+    }
+
+    private int pool(String name) {
+        int at = new Blocks(segment, book, 1, histograms).next();
+        if (at >= 0) {
+            segment.name(book, at, segment.timer(name));
+        }
+        return at;
     }
 
     /** Adds a time to a statistic, with its histogram if histograms are on. */

@@ -12,10 +12,12 @@ final class CallFigures {
         StatNames.CALL_EXECUTE, StatNames.CALL_FIRST, StatNames.CALL_FETCH, StatNames.CALL_WAIT,
         StatNames.CALL_DECODE, StatNames.CALL_ROWS, StatNames.CALL_MESSAGES, StatNames.CALL_TRIPS,
         StatNames.CALL_FAILED, StatNames.CALL_BATCH, StatNames.CALL_REPEATED, StatNames.CALL_SENT,
-        StatNames.CALL_RECEIVED, StatNames.CALL_PREPARE, StatNames.CALL_CLOSE};
+        StatNames.CALL_RECEIVED, StatNames.CALL_PREPARE, StatNames.CALL_CLOSE, StatNames.CALL_UNFETCHED,
+        StatNames.CALL_SAVEPOINT};
     /** Those that are no times; each is its own unit. */
     private static final Set<String> VALUES = Set.of(StatNames.CALL_ROWS, StatNames.CALL_MESSAGES, StatNames.CALL_TRIPS,
-        StatNames.CALL_BATCH, StatNames.CALL_REPEATED, StatNames.CALL_SENT, StatNames.CALL_RECEIVED);
+        StatNames.CALL_BATCH, StatNames.CALL_REPEATED, StatNames.CALL_SENT, StatNames.CALL_RECEIVED,
+        StatNames.CALL_UNFETCHED, StatNames.CALL_SAVEPOINT);
     /** Their number. */
     static final int COUNT = NAMES.length;
 

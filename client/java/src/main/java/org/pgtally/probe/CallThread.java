@@ -37,10 +37,15 @@ final class CallThread {
     private int messages;
     private int trips;
     private int rows;
+    /** The fetch size that the driver ignores; 0: none. */
+    private int ignoredFetchSize;
+    private int savepoints;
     private boolean sentSince;
-    /** Whether a reader had requested records when the call began, so that the following fields are known. */
-    private boolean traced;
+    /** Messages sent, without COPY data, and how many the connection had sent before the first of them. */
+    private int sent;
     private long sentBefore;
+    /** Whether a reader had requested records when the call began, so that the following field is known. */
+    private boolean traced;
     private long collectingBefore;
     /** The next byte is a message type. */
     private boolean typeFollows;
@@ -145,13 +150,16 @@ final class CallThread {
         messages = 0;
         trips = 0;
         rows = 0;
+        ignoredFetchSize = 0;
+        savepoints = 0;
         bytesSent = 0;
         bytesReceived = 0;
         sentSince = false;
         wire = there;
         traced = session.segment.ring.isArmed();
+        sent = 0;
+        sentBefore = there.sent;
         if (traced) {
-            sentBefore = there.sent;
             collectingBefore = session.collecting();
         }
         enteredBefore = recorder.entered();
@@ -167,13 +175,15 @@ final class CallThread {
         if (traced) {
             session.segment.ring.call(executes ? CallRing.EXECUTE : CallRing.FETCH, begin, elapsed, thrown,
                     statement == null ? -1 : statement.statistic, there.pid, there.whole ? sentBefore + 1 : 0,
-                    (int) (there.sent - sentBefore), rows, session.collecting() - collectingBefore);
+                    sent, rows, session.collecting() - collectingBefore);
         }
         if (statement == null) {
             return;
         }
         Wire.Repetition repetition = executes && !copies
                 ? there.executed(statement, parameters, inTransaction, batch == 0 && !thrown) : null;
+        int all = executes ? there.savepoints(statement, savepoints) : 0;
+        int savepointsSoFar = savepoints > 0 ? all : 0;
         CallBook calls = recorder.takeCalls();
         if (calls == null) {
             return;
@@ -183,9 +193,11 @@ final class CallThread {
             if (at > 0) {
                 calls.book.begin();
                 record(calls, at, Math.max(elapsed - ownTime(), waited), thrown);
-                if (repetition != null && repetition.isNews()) {
-                    boolean begins = !repetition.isReported();
-                    calls.book.addPart(at + CallBook.REPEATED, begins, repetition.report(), repetition.executions());
+                if (savepointsSoFar > 0) {
+                    calls.book.addPlain(at + CallBook.SAVEPOINT, savepointsSoFar);
+                }
+                if (repetition != null) {
+                    there.report(repetition, calls.book, at + CallBook.REPEATED);
                 }
                 calls.book.publish();
             }
@@ -223,6 +235,9 @@ final class CallThread {
         if (thrown) {
             calls.book.addPlain(at + CallBook.FAILED, elapsed);
         }
+        if (ignoredFetchSize > 0 && rows > ignoredFetchSize) {
+            calls.book.addPlain(at + CallBook.UNFETCHED, rows);
+        }
     }
 
     /** A message may be sent; returns the argument for {@link #sent}. */
@@ -250,6 +265,10 @@ final class CallThread {
         messages++;
         sentSince = true;
         if (value != 'd' && value != 'c' && value != 'f') {
+            if (sent++ == 0) {
+                // Only from now on does the driver surely hold the connection's lock.
+                sentBefore = there.sent;
+            }
             there.sent++;
         }
     }
@@ -300,6 +319,16 @@ final class CallThread {
 
     void row() {
         rows++;
+    }
+
+    /** The driver receives all rows of this call at once, although it has been told to fetch so many at a time. */
+    void ignoresFetchSize(int size) {
+        ignoredFetchSize = size;
+    }
+
+    /** The driver sets a savepoint before it sends the statement. */
+    void savepoint() {
+        savepoints++;
     }
 
     // ---------------------------------------------------------------- results
@@ -420,7 +449,7 @@ final class CallThread {
         return System.nanoTime();
     }
 
-    void waitedForPool(long since) {
+    void waitedForPool(long since, boolean thrown) {
         if (since == 0) {
             return;
         }
@@ -435,6 +464,12 @@ final class CallThread {
             if (at > 0) {
                 calls.book.begin();
                 calls.addTime(at, elapsed);
+                calls.book.publish();
+            }
+            int failed = thrown ? calls.poolFailed() : 0;
+            if (failed > 0) {
+                calls.book.begin();
+                calls.addTime(failed, elapsed);
                 calls.book.publish();
             }
         } finally {

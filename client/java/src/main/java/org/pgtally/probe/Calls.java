@@ -9,6 +9,8 @@ package org.pgtally.probe;
 public final class Calls {
     /** The driver's flag for an execution that begins no transaction (QueryExecutor.QUERY_SUPPRESS_BEGIN). */
     private static final int SUPPRESS_BEGIN = 16;
+    /** Its flag for an execution whose rows can be fetched in parts (QueryExecutor.QUERY_FORWARD_CURSOR). */
+    private static final int FORWARD_CURSOR = 8;
     /** Its flag for an execution that only requests types (QueryExecutor.QUERY_DESCRIBE_ONLY). */
     private static final int DESCRIBE_ONLY = 32;
     /** Later rows of an answer: one in this many is timed, a power of two. */
@@ -34,6 +36,15 @@ public final class Calls {
         if (Probe.isOn()) {
             Wires.opened(executor);
         }
+    }
+
+    /** A statement is executed, with this fetch size; null if it is part of another call. */
+    public static Object executes(Object executor, Object query, Object parameters, int fetchSize, int flags) {
+        Object call = executes(executor, query, parameters, flags);
+        if (call != null && fetchSize > 0 && (flags & (FORWARD_CURSOR | DESCRIBE_ONLY)) == 0) {
+            ((CallThread) call).ignoresFetchSize(fetchSize);
+        }
+        return call;
     }
 
     /** A statement is executed; null if it is part of another call. */
@@ -182,10 +193,18 @@ public final class Calls {
     }
 
     /** The request has succeeded or failed. */
-    public static void waitedForPool(long since) {
+    public static void waitedForPool(long since, Throwable thrown) {
         CallThread thread = threadSoFar();
         if (thread != null) {
-            thread.waitedForPool(since);
+            thread.waitedForPool(since, thrown != null);
+        }
+    }
+
+    /** The driver has set a savepoint by itself, for the statement that it is about to send. */
+    public static void savepoint() {
+        CallThread thread = threadSoFar();
+        if (thread != null) {
+            thread.savepoint();
         }
     }
 

@@ -64,9 +64,16 @@ final class Parameters {
             String text = (String) value;
             int length = text.length();
             return length <= MOST ? text.hashCode()
-                    : (text.substring(0, MOST / 2).hashCode() * 31L + text.substring(length - MOST / 2).hashCode()) * 31L
-                            + length;
+                    : letters(text, length - MOST / 2, length, letters(text, 0, MOST / 2, length));
         }
         return value == null ? 0 : System.identityHashCode(value);
+    }
+
+    private static long letters(String text, int from, int to, long before) {
+        long hash = before;
+        for (int i = from; i < to; i++) {
+            hash = hash * 31 + text.charAt(i);
+        }
+        return hash;
     }
 }

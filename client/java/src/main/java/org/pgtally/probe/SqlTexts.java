@@ -3,6 +3,7 @@ package org.pgtally.probe;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.UnaryOperator;
 import org.pgtally.segment.Segment;
 import org.pgtally.segment.StatNames;
 
@@ -23,13 +24,20 @@ final class SqlTexts {
     private static final int LETTERS = 24 * PIECE;
 
     private final Segment segment;
+    private final UnaryOperator<String> hide;
     /** Indexed by the application's texts without outer comments, and by the texts with secrets hidden. */
     private final Map<String, SqlText> texts = new HashMap<>();
     private final Map<String, SqlText> shownTexts = new HashMap<>();
     private final SqlText others;
 
     SqlTexts(Segment segment) {
+        this(segment, Secrets::hide);
+    }
+
+    /** The same; {@code hide} returns what may be shown of a text. */
+    SqlTexts(Segment segment, UnaryOperator<String> hide) {
         this.segment = segment;
+        this.hide = hide;
         others = new SqlText("others", 0, CallFigures.register(segment, "others"), "");
     }
 
@@ -44,11 +52,17 @@ final class SqlTexts {
     }
 
     /** The same for a text without comments before and after it. */
-    synchronized SqlText ofBare(String text) {
-        SqlText known = texts.get(text);
-        if (known == null) {
-            String shown = Secrets.hide(text);
-            known = shownTexts.get(shown);
+    SqlText ofBare(String text) {
+        synchronized (this) {
+            SqlText known = texts.get(text);
+            if (known != null) {
+                return known;
+            }
+        }
+        // Takes long for a long text, so other threads do not wait for it.
+        String shown = hide.apply(text);
+        synchronized (this) {
+            SqlText known = shownTexts.get(shown);
             if (known == null) {
                 known = create(shown);
             }
@@ -58,8 +72,8 @@ final class SqlTexts {
                 }
                 texts.put(text, known);
             }
+            return known;
         }
-        return known;
     }
 
     private SqlText create(String shown) {

@@ -4,9 +4,12 @@ package org.pgtally.probe;
 import java.lang.ref.WeakReference;
 import java.util.HashMap;
 import java.util.Map;
+import org.pgtally.segment.Book;
 
 /**
- * A connection of the driver. Used by one thread at a time, because the driver locks it.
+ * A connection of the driver. Threads may share it: the driver locks it while it uses the socket, but since 42.6 a call of
+ * the driver begins before it gets that lock, and ends after it has given it back. So the messages are counted while the
+ * driver holds its lock, and the run has a lock of its own.
  *
  * <p>It finds statements that are executed again and again with other parameters, which a single statement or a batch could
  * have replaced: more than {@link #MANY} times in a run. A run is a transaction. Outside transactions it lasts until a pool
@@ -21,12 +24,14 @@ final class Wire {
     /** The server process; 0 if unknown. */
     final int pid;
     /** True if all of its messages were seen. */
-    boolean whole;
-    /** Number of messages sent, without COPY data. */
+    volatile boolean whole;
+    /** Number of messages sent, without COPY data. Written while the driver has locked the connection. */
     long sent;
     /** The COPY in progress. */
-    SqlText copied;
+    volatile SqlText copied;
 
+    /** Savepoints of the transaction that the driver has set by itself. */
+    private int savepoints;
     private final Map<SqlText, Repetition> run = new HashMap<>();
     private SqlText last;
     private boolean inTransaction;
@@ -45,23 +50,8 @@ final class Wire {
         private int reported;
 
         /** Whether it has been repeated often enough, and executed since it was last reported. */
-        boolean isNews() {
+        private boolean isNews() {
             return changes > MANY && executions > reported;
-        }
-
-        int executions() {
-            return executions;
-        }
-
-        boolean isReported() {
-            return reported > 0;
-        }
-
-        /** Returns the number of executions since the last report. */
-        int report() {
-            int more = executions - reported;
-            reported = executions;
-            return more;
         }
     }
 
@@ -79,9 +69,9 @@ final class Wire {
     /**
      * A statement was executed; {@code ofTransaction}: the driver has begun a transaction for it, or it is in one.
      *
-     * @return its executions in this run; null if they do not count
+     * @return its executions in this run, if they are to be reported; otherwise null
      */
-    Repetition executed(SqlText statement, long parameters, boolean ofTransaction, boolean counts) {
+    synchronized Repetition executed(SqlText statement, long parameters, boolean ofTransaction, boolean counts) {
         boolean transaction = ofTransaction || begun;
         if (statement.role != SqlText.Role.PLAIN || borrowed || transaction != inTransaction
                 || !transaction && !pooled && statement != last) {
@@ -110,6 +100,28 @@ final class Wire {
             repetition.parameters = parameters;
         }
         repetition.executions++;
-        return repetition;
+        return repetition.isNews() ? repetition : null;
+    }
+
+    /** This execution has set so many savepoints; returns how many there are in the transaction. */
+    synchronized int savepoints(SqlText statement, int more) {
+        int all = savepoints + more;
+        savepoints = statement.role == SqlText.Role.ENDS ? 0 : all;
+        return all;
+    }
+
+    /**
+     * Adds the executions since the last report to the figure at {@code at}, where each run counts once. To be called between
+     * begin and publish of the book.
+     *
+     * @return their number; 0 if another thread has reported them
+     */
+    synchronized int report(Repetition repetition, Book book, int at) {
+        int more = repetition.executions - repetition.reported;
+        if (more > 0) {
+            book.addPart(at, repetition.reported == 0, more, repetition.executions);
+            repetition.reported = repetition.executions;
+        }
+        return more;
     }
 }

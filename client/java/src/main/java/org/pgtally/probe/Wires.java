@@ -25,14 +25,23 @@ final class Wires {
     /** The connection of this object; it is not whole if its start was not seen. */
     static Wire of(Object executor) {
         synchronized (WIRES) {
-            return WIRES.computeIfAbsent(executor, it -> made(it, false));
+            Wire known = WIRES.get(executor);
+            if (known != null) {
+                return known;
+            }
+        }
+        Wire created = create(executor, false);
+        synchronized (WIRES) {
+            Wire known = WIRES.putIfAbsent(executor, created);
+            return known == null ? created : known;
         }
     }
 
     /** The connection has just been opened. */
     static void opened(Object executor) {
+        Wire created = create(executor, true);
         synchronized (WIRES) {
-            WIRES.put(executor, made(executor, true));
+            WIRES.put(executor, created);
         }
     }
 
@@ -41,9 +50,13 @@ final class Wires {
         of(executor).whole = false;
     }
 
-    private static Wire made(Object executor, boolean whole) {
+    /** Calls the driver and its class loader, which may wait for another thread that needs {@link #WIRES}. */
+    private static Wire create(Object executor, boolean whole) {
         try {
-            CONNECTIONS.add(Class.forName(CONNECTION, false, executor.getClass().getClassLoader()));
+            Class<?> connection = Class.forName(CONNECTION, false, executor.getClass().getClassLoader());
+            synchronized (WIRES) {
+                CONNECTIONS.add(connection);
+            }
         } catch (ClassNotFoundException | LinkageError e) {
             // Borrows of this driver's connections are not seen.
         }

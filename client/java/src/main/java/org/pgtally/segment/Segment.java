@@ -246,8 +246,14 @@ public final class Segment {
         Memory.putLong(head, at, number);
     }
 
+    /** The process ends: readers take the time of this call as the end of everything. */
+    public void end() {
+        file.head.putLong(Layout.HEADER_ENDED_TICK, System.nanoTime());
+    }
+
     /** Removes the file. */
     public void remove() {
+        end();
         file.remove();
     }
 }

@@ -68,10 +68,14 @@ public final class StatNames {
     public static final String EDGE = "edge::";
     /** a wait for a connection from a pool */
     public static final String POOL_WAIT = "call::pool::wait";
+    /** a wait for a connection from a pool that ended with an exception */
+    public static final String POOL_FAILED = "call::pool::failed";
     /** call::FIGURE::ID: an execution of a client's statement; figures that are no times are values */
     public static final String CALL = "call::";
     /** gc::COLLECTOR: a garbage collection */
     public static final String COLLECTION = "gc::";
+    /** a pause of a virtual machine for garbage collection, in whole; counted at its end */
+    public static final String COLLECTION_STOP = "stop::garbage collection";
     /** application::NAME: an application by which statements are told apart */
     public static final String APPLICATION = "application::";
     /** tranche::NUMBER::NAME: a tranche of lightweight locks */
@@ -134,6 +138,10 @@ public final class StatNames {
     public static final String CALL_PREPARE = "prepare";
     /** closing it */
     public static final String CALL_CLOSE = "close";
+    /** an execution with a fetch size that the driver ignored, as with autocommit; the total is the number of rows received */
+    public static final String CALL_UNFETCHED = "unfetched";
+    /** a savepoint that the driver set for it (`autosave`); its value is the number of those in the transaction so far */
+    public static final String CALL_SAVEPOINT = "savepoint";
 
     private StatNames() {
     }

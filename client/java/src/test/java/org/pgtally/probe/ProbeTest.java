@@ -5,6 +5,11 @@ import static org.pgtally.test.Units.equal;
 
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -13,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.function.Function;
 import org.pgtally.segment.Book;
 import org.pgtally.segment.Segment;
@@ -20,6 +26,10 @@ import org.pgtally.test.Units;
 import org.pgtally.test.Units.Reading;
 
 final class ProbeTest {
+    /** Offset of the ring's place in the header, and of its first record (format/FORMAT.md, section 8). */
+    private static final int HEADER_TRACES = 984;
+    private static final int TRACE_SIZE = 4096;
+
     private ProbeTest() {
     }
 
@@ -60,16 +70,141 @@ final class ProbeTest {
         equal(false, Wires.of(opened).whole, "forgotten");
     }
 
+    /** Starts a thread, waits until it has ended or waits for a lock, and says whether it has ended. */
+    private static boolean ends(Runnable what) {
+        Thread thread = new Thread(what);
+        thread.setDaemon(true);
+        thread.start();
+        while (thread.getState() != Thread.State.TERMINATED && thread.getState() != Thread.State.BLOCKED) {
+            Thread.onSpinWait();
+        }
+        return thread.getState() == Thread.State.TERMINATED;
+    }
+
+    /** As a driver that waits, while it says its server process, for a thread that looks up another connection. */
+    public static final class WaitingExecutor {
+        boolean ended;
+
+        public int getBackendPID() {
+            ended = ends(() -> Wires.of(new Executor()));
+            return 4712;
+        }
+    }
+
+    static void noLockIsHeldWhileTheDriverIsCalled() {
+        WaitingExecutor known = new WaitingExecutor();
+        equal("4712 true", Wires.of(known).pid + " " + known.ended, "of a connection not seen to begin");
+        WaitingExecutor opened = new WaitingExecutor();
+        Wires.opened(opened);
+        equal(true, opened.ended, "of a new connection");
+    }
+
+    static void theRunOfASharedConnectionIsChangedByOneThreadAtATime() {
+        Wire wire = new Wire(new Object(), 0, true);
+        synchronized (wire) {
+            equal(false, ends(() -> wire.executed(text("a"), 1, true, true)), "it did not wait");
+        }
+    }
+
+    private static void message(int type) {
+        boolean before = Calls.sends();
+        Calls.byteSent(type);
+        Calls.sent(before);
+    }
+
+    /** Requests records of calls, as a reader does. */
+    private static void arm(Segment segment) throws IOException {
+        try (var file = new RandomAccessFile(segment.path().toFile(), "rw")) {
+            ByteBuffer head = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, file.length())
+                    .order(ByteOrder.nativeOrder());
+            int ring = (int) head.getLong(HEADER_TRACES);
+            head.putLong(ring + 24, System.nanoTime() + (1L << 50));
+            head.putInt(ring, 1 << 8 | 1);
+            head.putLong(1080, 1);
+        }
+    }
+
+    /** The recorded calls: ordinal of the first message, number of messages. */
+    private static List<String> recorded(Segment segment) throws IOException {
+        ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(segment.path())).order(ByteOrder.nativeOrder());
+        List<String> calls = new ArrayList<>();
+        for (int at = (int) bytes.getLong(HEADER_TRACES) + TRACE_SIZE; bytes.getLong(at) != 0; at += 64) {
+            if (bytes.get(at + 24) == 15) {
+                calls.add(bytes.getLong(at + 40) + " " + bytes.getInt(at + 48));
+            }
+        }
+        return calls;
+    }
+
+    static void threadsThatShareAConnectionHaveTheirOwnMessages() throws Exception {
+        Segment segment = Units.segment(2, 1024);
+        arm(segment);
+        Executor executor = new Executor();
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            Wires.opened(executor);
+            Object call = Calls.executes(executor, "a", null, 0);
+            CountDownLatch begun = new CountDownLatch(1);
+            CountDownLatch free = new CountDownLatch(1);
+            // Since 42.6, the driver locks the connection after the call has begun.
+            Thread other = new Thread(() -> {
+                Object waits = Calls.executes(executor, "b", null, 0);
+                begun.countDown();
+                await(free);
+                message('B');
+                message('E');
+                Calls.ended(waits, null);
+            });
+            other.start();
+            await(begun);
+            message('P');
+            message('B');
+            message('E');
+            free.countDown();
+            join(other);
+            Calls.ended(call, null);
+        });
+        equal(List.of("4 2", "1 3"), recorded(segment), "first message and number");
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    private static void join(Thread thread) {
+        try {
+            thread.join();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
     private static SqlText text(String text) {
         return new SqlText("id", 1, 1, text);
     }
 
     /** A connection that executes statements with parameters, and its statements that are reported, with executions. */
     private static final class Repeats {
+        private static final Book BOOK = book();
+
         final Wire wire = new Wire(new Object(), 0, true);
         final Map<String, SqlText> known = new HashMap<>();
         final Map<String, Integer> found = new TreeMap<>();
         final boolean inTransaction;
+
+        private static Book book() {
+            try {
+                Segment segment = Units.segment(1, 64);
+                Book book = segment.claim("repeats", null, 1, "repeats");
+                segment.grow(book, 0, 0, 8);
+                return book;
+            } catch (IOException e) {
+                throw new AssertionError(e);
+            }
+        }
 
         Repeats(boolean inTransaction) {
             this.inTransaction = inTransaction;
@@ -90,8 +225,8 @@ final class ProbeTest {
         Repeats run(String text, int parameter, boolean ofTransaction) {
             SqlText statement = known.computeIfAbsent(text, ProbeTest::text);
             Wire.Repetition repetition = wire.executed(statement, parameter, ofTransaction, true);
-            if (repetition != null && repetition.isNews()) {
-                found.merge(text, repetition.report(), Integer::sum);
+            if (repetition != null) {
+                found.merge(text, wire.report(repetition, BOOK, 0), Integer::sum);
             }
             return this;
         }
@@ -210,6 +345,81 @@ final class ProbeTest {
         equal("0 0", Parameters.hash(null) + " " + Parameters.hash("no such method"), "none");
     }
 
+    static void longParametersAreComparedWithoutCopies() {
+        var memory = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        Values values = new Values("x".repeat(1000));
+        int times = 1000;
+        Parameters.hash(values);
+        long before = memory.getThreadAllocatedBytes(Thread.currentThread().getId());
+        for (int i = 0; i < times; i++) {
+            Parameters.hash(values);
+        }
+        long each = (memory.getThreadAllocatedBytes(Thread.currentThread().getId()) - before) / times;
+        // Two strings of 32 letters would be more.
+        equal(true, each < 64, each + " bytes");
+    }
+
+    static void secretsAreHiddenWithoutALock() throws Exception {
+        SqlTexts[] texts = {null};
+        boolean[] held = {false};
+        texts[0] = new SqlTexts(Units.segment(1, 64), text -> {
+            held[0] |= Thread.holdsLock(texts[0]);
+            return text;
+        });
+        SqlText one = texts[0].of("a");
+        equal("false true", held[0] + " " + (one == texts[0].of("a")), "held, the same");
+    }
+
+    static void aFetchSizeThatIsIgnoredCountsIfThereAreMoreRows() throws Exception {
+        Segment segment = Units.segment(1, 1024);
+        int cursor = 8;
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            for (int[] with : new int[][] {{10, 11, 0}, {10, 10, 0}, {10, 11, cursor}, {0, 11, 0}, {5, 30, 0}}) {
+                Object call = Calls.executes("connection", "select", null, with[0], with[2]);
+                for (int row = 0; row < with[1]; row++) {
+                    Calls.row();
+                }
+                Calls.ended(call, null);
+            }
+        });
+        Reading reading = new Reading(segment);
+        String name = reading.names("call::unfetched::").stream().filter(it -> !it.endsWith("others")).findFirst().get();
+        equal(List.of(2L, 41L), reading.figures(name).subList(0, 2), "executions and rows");
+    }
+
+    static void savepointsOfTheDriverAreCountedByTransaction() throws Exception {
+        Segment segment = Units.segment(1, 1024);
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            for (int many : new int[] {3, 2}) {
+                for (int i = 0; i < many; i++) {
+                    Object call = Calls.executes("connection", "update", null, 0);
+                    Calls.savepoint();
+                    Calls.ended(call, null);
+                }
+                Calls.ended(Calls.executes("connection", "select", null, 0), null);
+                Calls.ended(Calls.executes("connection", "commit", null, 0), null);
+            }
+        });
+        Reading reading = new Reading(segment);
+        long all = 0;
+        long most = 0;
+        for (String name : reading.names("call::savepoint::")) {
+            all += reading.count(name);
+            most = Math.max(most, reading.figures(name).get(3));
+        }
+        equal("5 3", all + " " + most, "savepoints, and the most in one transaction");
+    }
+
+    static void aPoolWithoutAFreeConnectionCounts() throws Exception {
+        Segment segment = Units.segment(1, 1024);
+        run(new Session(segment, new Methods(), false, false, false), () -> {
+            Calls.waitedForPool(Calls.waitsForPool(), null);
+            Calls.waitedForPool(Calls.waitsForPool(), new IllegalStateException());
+        });
+        Reading reading = new Reading(segment);
+        equal("2 1", reading.count("call::pool::wait") + " " + reading.count("call::pool::failed"), "all, failed");
+    }
+
     static void commentsAroundAStatementAreNoPartOfIt() {
         String[][] cases = {
             {" select 1 ", "select 1"},
@@ -257,7 +467,7 @@ final class ProbeTest {
 
     static void aStatementWithoutSpaceIsCountedAsOneOfTheOthers() throws Exception {
         // Space for 16 statements, of which the others take one.
-        Segment segment = Units.segment(1, 8 + 2 * 15 * 8);
+        Segment segment = Units.segment(1, 8 + 2 * 17 * 8);
         int[] executed = {0};
         run(new Session(segment, new Methods(), false, false, false), () -> {
             for (int i = 0; i < 40; i++) {

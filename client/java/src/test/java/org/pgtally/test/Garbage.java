@@ -30,9 +30,13 @@ public final class Garbage {
     private Garbage() {
     }
 
-    /** Arguments: URL, user, threads, phases, max ms of each. With no phases, produces more garbage than its heap has space. */
+    /**
+     * Arguments: URL, user, threads, phases, max ms of each, and "calm" for phases without garbage. With no phases, produces
+     * more garbage than its heap has space.
+     */
     public static void main(String[] arguments) throws Exception {
         int phases = Integer.parseInt(arguments[3]);
+        boolean calm = arguments.length > 5 && arguments[5].equals("calm");
         Random random = new Random(SEED);
         long max = Long.parseLong(arguments[4]);
         ArrayDeque<byte[]> kept = new ArrayDeque<>();
@@ -56,7 +60,7 @@ public final class Garbage {
             long ms = max / 4 + (long) (random.nextDouble() * max * 3 / 4);
             long end = System.nanoTime() + ms * 1_000_000;
             while (System.nanoTime() < end) {
-                if (phase % 2 == 0) {
+                if (phase % 2 == 0 || calm) {
                     Thread.sleep(1);
                 } else {
                     litter(kept);
