@@ -9,7 +9,9 @@ use super::comparison::{
     Change, ChangeVerdict, Compared, Comparison, ComparisonRow, Per, Rows, What,
 };
 use super::findings;
-use view::document::{span, Cell, Column, Document, Fact, Measured, Section, Table, Tone, Unit};
+use view::document::{
+    span, Cell, Column, Document, Fact, MeasuredTime, Section, Table, Tone, Unit,
+};
 use view::units::{count, duration, whole};
 
 /// Rows of one kind, and how to show them.
@@ -129,7 +131,7 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     let title = format!("{} (B) compared with {} (A)", it.b.recording, it.a.recording);
     let mut document = Document {
         made: it.made.clone(),
-        measured: Measured {
+        measured: MeasuredTime {
             recording: it.b.recording.clone(),
             host: it.b.host.clone(),
             from: it.b.from,
@@ -137,7 +139,7 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
             covered_seconds: it.b.compared_seconds,
             exact: it.a.exact && it.b.exact,
             facts: facts(it, zone),
-            ..Measured::default()
+            ..MeasuredTime::default()
         },
         findings: it.findings.clone(),
         sections,

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The findings of a comparison, as sentences.
 
-use super::comparison::{
-    Change, ChangeVerdict, Comparison, ComparisonRow, Per, PerSecond, Total, What,
-};
+use super::comparison::{ChangeVerdict, Comparison, ComparisonRow, Per, PerSecond, Total, What};
 use super::machine;
 use stats::FEWEST;
 use view::document::{Finding, Weight};
@@ -367,6 +365,7 @@ fn other_work(it: &Comparison) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::Change;
     use super::*;
 
     #[test]

@@ -269,11 +269,8 @@ impl Interval {
 
         let mut sums: HashMap<(&Arc<str>, WaitClass), ActivitySum> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
-            let sum = sums.entry((&account.activity, account.class)).or_insert_with(|| ActivitySum {
-                total: Total::default(),
-                idle: true,
-                variance: None,
-                refused: false,
+            let sum = sums.entry((&account.activity, account.class)).or_insert_with(|| {
+                ActivitySum { total: Total::default(), idle: true, variance: None, refused: false }
             });
             sum.refused |= account.timing.refused;
             sum.total.merge(&account.total);

@@ -146,7 +146,7 @@ pub(super) mod tests {
             seconds: 1.0,
             share: Some(0.5),
             evidence: vec!["It was seen.".to_string()],
-            advice: "End it.".to_string(),
+            advice: "End it.".into(),
             confidence: Confidence::Certain,
             section: "locks",
             consequence_of: None,

@@ -138,6 +138,7 @@ fn full(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
                 "share": diagnosis.share,
                 "evidence": evidence.map(|sentence| cut(sentence)).collect::<Vec<_>>(),
                 "advice": cut(&diagnosis.advice),
+                "commands": diagnosis.advice.commands(),
                 "confidence": diagnosis.confidence,
                 "consequence_of": diagnosis.consequence_of,
             })

@@ -42,7 +42,7 @@ fn the_agents_code_fits_into_the_oldest_and_the_newest_driver_and_a_pool() {
     };
     let jars: Vec<_> = jars.filter(|path| known(path)).collect();
     assert_eq!(jars.len(), 3, "{jars:?}");
-    let mut check = Command::new(&java.program);
+    let mut check = assert_cmd::Command::new(&java.program);
     check.arg("-cp").arg(agent()).arg("org.pgtally.agent.LibraryCheck").args(&jars);
     let text = output(&mut check);
     for line in text.lines() {
