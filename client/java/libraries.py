@@ -28,6 +28,9 @@ LIBRARIES = [
     ("c3p0", "com.mchange:c3p0", "0.9.5.5 0.10.2 0.11.2"),
 ]
 
+# What a class that is instrumented cannot be read without.
+NEEDED = [("org.apache.commons:commons-pool2", "2.12.0")]
+
 
 def fetch(artifact, version):
     """The jar, or None if it is not served."""
@@ -41,7 +44,8 @@ def fetch(artifact, version):
 
 def check(jars):
     """By jar: number of points that fit, and what is left out. And whether all classes would be instrumented."""
-    run = subprocess.run(["java", "-cp", AGENT, "org.pgtally.agent.LibraryCheck", *jars], stdout=subprocess.PIPE,
+    path = ":".join(str(jar) for jar in [AGENT, *(fetch(*needed) for needed in NEEDED)] if jar)
+    run = subprocess.run(["java", "-cp", path, "org.pgtally.agent.LibraryCheck", *jars], stdout=subprocess.PIPE,
                          text=True, check=False)
     found = (line.split("\t") for line in run.stdout.splitlines())
     return {name: (fits, left_out or "-") for name, fits, left_out in found}, run.returncode == 0

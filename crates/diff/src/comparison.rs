@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::call_change::{CallChange, Calls};
-use super::machine::Processors;
+use super::processors::Processors;
 pub use super::verdict::ChangeVerdict;
 use stats::Precision;
 use view::document::{Finding, Made};

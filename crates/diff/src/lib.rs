@@ -20,6 +20,7 @@ mod findings;
 mod key;
 mod machine;
 mod matching;
+mod processors;
 mod selection;
 mod side;
 mod statements;

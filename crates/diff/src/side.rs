@@ -8,7 +8,7 @@ use recording::{FrameRow, Range, Recording, StatTotals};
 use super::columns::{Columns, State};
 use super::comparison::What;
 use super::key::Key;
-use super::machine::Processors;
+use super::processors::Processors;
 use super::selection::Selection;
 use super::statements::{self, SideStatements};
 use error::Error;

@@ -42,8 +42,9 @@ public final class LibraryCheck {
     private boolean run(File jar) throws IOException {
         boolean sound = true;
         try (ClassFileLocator of = ClassFileLocator.ForJarFile.of(jar)) {
-            ClassFileLocator locator = new ClassFileLocator.Compound(of, ClassFileLocator.ForClassLoader.ofPlatformLoader());
-            TypePool pool = TypePool.Default.of(locator);
+            ClassFileLocator locator = new ClassFileLocator.Compound(of, ClassFileLocator.ForClassLoader.ofSystemLoader());
+            // Lazily, as in the agent: most of the libraries that a pool needs are not there. The others are in the class path.
+            TypePool pool = TypePool.Default.WithLazyResolution.of(locator);
             boolean isDriver = pool.describe(DRIVER + "Driver").isResolved();
             for (String name : CallPoints.types()) {
                 TypePool.Resolution type = pool.describe(name);
