@@ -8,6 +8,7 @@
 //! Files that others may have created, such as those of a recording, are read safely: links are not followed, pipes do
 //! not block the reader, and the size is limited ([`read`]).
 
+mod lock;
 mod place;
 mod read;
 
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use tempfile::{NamedTempFile, TempDir};
 
+pub use lock::Lock;
 pub use place::check;
 pub use read::{open, read, read_all, read_named, read_named_text, read_text};
 

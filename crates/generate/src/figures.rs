@@ -450,7 +450,7 @@ mod tests {
         let read =
             |from: &str, to: &str| Figures::read(&TEXT.replace(from, to), BASELINE).unwrap_err();
         assert!(read("\"two\"", "\"one\"").contains("another figure"));
-        assert!(read(", met = \"no\"", "").contains("whether it is met"));
+        assert!(read(", met = \"no\"", "").contains("`met` is, too"));
         assert!(read("machine = \"here\"", "machine = \"there\"").contains("no machine there"));
         assert!(read("select off library\", per", "select on library\", per").contains("baseline"));
     }

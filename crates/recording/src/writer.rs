@@ -16,9 +16,7 @@ use crate::store::{self, Compaction, Store, ABOUT, UNFINISHED};
 use crate::table::{columns, Table};
 use crate::upkeep;
 use files::Access;
-use rustix::fs::{flock, FlockOperation};
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -57,7 +55,7 @@ pub struct Writer {
     /// Bytes that this writer has written to Parquet files.
     written: u64,
     /// Locked while this writer exists.
-    _lock: File,
+    _lock: files::Lock,
 }
 
 /// The statements and plans whose texts were written.
@@ -301,14 +299,11 @@ impl Drop for Writer {
     }
 }
 
-fn lock(journals: &Path, directory: &Path, access: Access) -> Result<File, Error> {
+fn lock(journals: &Path, directory: &Path, access: Access) -> Result<files::Lock, Error> {
     let path = journals.join("lock");
     let file = files::create(&path, access).map_err(Error::io(&path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { path: directory.to_path_buf() }),
-        Err(errno) => Err(Error::io(&path)(errno.into())),
-    }
+    let lock = files::Lock::take(file).map_err(Error::io(&path))?;
+    lock.ok_or_else(|| Error::Locked { path: directory.to_path_buf() })
 }
 
 /// Remove the files that a killed recorder was writing.

@@ -102,8 +102,8 @@ pub struct ServeArgs {
 pub struct AlertFlags {
     /// Send problems to Alertmanager (a URL that ends in /api/v2/alerts), a Slack-compatible webhook (another URL) or a
     /// shell command, which reads JSON; @FILE for a file that contains it
-    #[arg(long, value_name = "URL|COMMAND", value_parser = Destination::parse)]
-    pub alert: Option<Destination>,
+    #[arg(long, value_name = "URL|COMMAND", value_parser = alert_destination)]
+    pub alert: Option<String>,
     /// With --alert: length of the intervals to diagnose
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "alert", value_parser = alert_interval)]
     pub alert_interval: Duration,
@@ -116,14 +116,17 @@ pub struct AlertFlags {
 }
 
 impl AlertFlags {
-    /// What to tell, and whom; `None`: nobody.
-    pub(super) fn settings(&self) -> Option<AlertSettings> {
-        Some(AlertSettings {
-            destination: self.alert.clone()?,
+    /// What to tell, and whom; `None`: nobody. Reads the file that @FILE names.
+    pub(super) fn settings(&self) -> Result<Option<AlertSettings>, Error> {
+        let Some(text) = &self.alert else { return Ok(None) };
+        let destination =
+            Destination::parse(text).map_err(|error| Error::Failed(format!("--alert: {error}")))?;
+        Ok(Some(AlertSettings {
+            destination,
             every: self.alert_interval,
             repeat: self.alert_repeat,
             silence: self.alert_silence.clone(),
-        })
+        }))
     }
 }
 
@@ -171,6 +174,14 @@ fn served_interval(text: &str) -> Result<Duration, String> {
 
 fn sent_interval(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_secs(1), Duration::from_secs(3600))
+}
+
+/// A URL or command is checked here, a file when the server starts.
+fn alert_destination(text: &str) -> Result<String, String> {
+    if !text.starts_with('@') {
+        Destination::parse(text)?;
+    }
+    Ok(text.to_owned())
 }
 
 fn alert_interval(text: &str) -> Result<Duration, String> {

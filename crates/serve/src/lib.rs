@@ -91,7 +91,7 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> 
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
     };
-    let alerts = args.alerts.settings();
+    let alerts = args.alerts.settings()?;
     let alerts = alerts.map(|settings| Alerts::start(settings, place.clone())).transpose()?;
     let tracing = args.allow_trace.then(|| Tracing::new(&place)).transpose()?;
     let (requests, received) = channel();

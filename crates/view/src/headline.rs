@@ -327,10 +327,10 @@ mod tests {
         let server = "PostgreSQL 15.20  /srv/postgresql/15/main, port 5432  up 26.1 h";
         assert_eq!(lines[0], format!("{server}  level locks"));
         let kernel = "kernel: on CPU 0.45 + run queue 0.05";
-        assert_eq!(lines[3], format!("cpu 0.48 s/s  {kernel}  unexplained 0.2 ±0.4 %"));
+        assert_eq!(lines[3], format!("cpu 0.48 s/s  {kernel}  unexplained 0.2 % ± 0.4"));
         interval.kernel.of_seconds = Some(10.0);
         let last = short(&interval).pop().unwrap();
-        assert!(!last.contains("kernel") && last.ends_with(" % of 1,234 samples"), "{last}");
+        assert!(!last.contains("kernel") && last.ends_with(" % ± 0.4 of 1,234 samples"), "{last}");
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +86,7 @@ impl RunRecord {
 pub struct Journal {
     folder: PathBuf,
     /// Lock on the directory: one run at a time writes there.
-    _lock: File,
+    _lock: files::Lock,
     cells: File,
     /// The content of run.json.
     pub kept: RunRecord,
@@ -104,8 +103,10 @@ impl Journal {
     ) -> Result<(Self, Vec<C>), Error> {
         files::folder(folder, Access::Owner).map_err(|error| at(folder, &error))?;
         let lock = File::open(folder).map_err(|error| at(folder, &error))?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| Error::Failed(format!("{} is in use by another run", folder.display())))?;
+        let lock =
+            files::Lock::take(lock).map_err(|error| at(folder, &error))?.ok_or_else(|| {
+                Error::Failed(format!("{} is in use by another run", folder.display()))
+            })?;
         let study = folder.join(STUDY);
         let mut kept = RunRecord { head, host, left_out: Vec::new(), failed: Vec::new() };
         let mut cells = Vec::new();

@@ -46,7 +46,8 @@ fn end(servers: &[Reachable; 2], command: &mut Command, application: &str) -> En
         return connected;
     }
     let text = String::from_utf8(stderr).unwrap();
-    let text = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    // Lines of libpq are sentences of tally's message, with full stops.
+    let text = text.lines().map(str::trim).collect::<Vec<_>>().join(" ").replace(". ", " ");
     let begins = ["psql: error: ", "cannot connect to the server: ", "not a connection string: "];
     let refusal = begins
         .iter()

@@ -153,7 +153,10 @@ fn a_load_is_shown_statement_by_statement() {
             "{field} is not in docs/reference-json.md"
         );
     }
-    for line in document.lines().filter(|line| line.starts_with("| `")) {
+    // The tests `sampled::` see what only samples have.
+    let of_samples = |line: &&str| line.contains("| only in ");
+    let lines = document.lines().filter(|line| line.starts_with("| `"));
+    for line in lines.filter(|line| !of_samples(line)) {
         for name in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
             assert!(written.iter().any(|w| w == name), "{name} is documented and not written");
         }

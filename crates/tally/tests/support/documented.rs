@@ -69,6 +69,16 @@ pub const NOT_RUN: &[Entry] = &[
         "measures for minutes or hours, and prints what the page says",
     ),
     entry(
+        "docs/any-server.md",
+        "cargo test",
+        "measures for minutes: the tests `sampled::` run what it compares",
+    ),
+    entry(
+        "docs/java-libraries.md",
+        "java",
+        "needs a driver's jar: a test of `calls::` checks two drivers and a pool",
+    ),
+    entry(
         "docs/clock.md",
         "tally clock --verify",
         "measures for half a minute: the test `clock::` runs it",
