@@ -230,8 +230,17 @@ const BEGAN: u64 = 1_700_000_000_000_000_000;
 #[test]
 fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
     let seen = |id, times: &[u64]| Counted { seen: (77, 99), ..Counted::new(id, times) };
-    let first = created(0, BEGAN);
-    first.maker.enter(&seen(1, &[1000, 2000, 3000]).parts(&[(1, 3, 6000)]), 7);
+    // Each segment numbers the accounts in the order in which they are met.
+    let named = |mut world: World, names: [&str; 2]| {
+        for name in names {
+            world.maker.stat(name, ACCOUNT);
+        }
+        world
+    };
+    let (cpu, wait) = ("execute::cpu", "execute::wait::IO:WALSync");
+    let first = named(created(0, BEGAN), [cpu, wait]);
+    let parts = [(1, 3, 6000), (2, 1, 100)];
+    first.maker.enter(&seen(1, &[1000, 2000, 3000]).parts(&parts), 7);
     first.maker.enter(&seen(2, &[50]), 8);
     first.maker.enter(&seen(4, &[50]), 8);
     first.maker.u64(header::STATEMENTS_EVICTED as u64, 5);
@@ -242,8 +251,9 @@ fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
     assert_eq!((all.statements().len(), all.evicted()), (3, 5));
 
     // The ticks were converted, and may have become fewer. Statement 2 did nothing; 4 was reset and executed again.
-    let second = created(60, BEGAN);
-    second.maker.enter(&seen(1, &[999, 1999, 2998, 10, 11]).parts(&[(1, 5, 6017)]), 900);
+    let second = named(created(60, BEGAN), [wait, cpu]);
+    let parts = [(2, 5, 6017), (1, 1, 100)];
+    second.maker.enter(&seen(1, &[999, 1999, 2998, 10, 11]).parts(&parts), 900);
     second.maker.enter(&seen(2, &[49]), 900);
     second.maker.enter(&seen(3, &[5]), 950);
     second.maker.enter(&Counted { seen: (1000, 1001), ..Counted::new(4, &[6, 7]) }, 960);
@@ -257,7 +267,8 @@ fn statements_that_were_handed_on_to_another_segment_are_counted_on() {
     assert_eq!((calls, delta.evicted()), (vec![(1, 2), (3, 1), (4, 2)], 1));
     let records = StatementsReading::records(&earlier, &later);
     let one = records.iter().find(|record| record.key == key(1)).unwrap();
-    assert_eq!((one.sums.exec.count, one.parts[0].count, one.parts[0].ticks), (2, 2, 17));
+    assert_eq!((one.sums.exec.count, one.parts.len(), one.parts[0].account.as_ref()), (2, 1, cpu));
+    assert_eq!((one.parts[0].count, one.parts[0].ticks), (2, 17));
 
     // Statements of another segment, or of a writer that does not report their start, do not form an interval with
     // these.

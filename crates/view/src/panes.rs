@@ -252,7 +252,7 @@ fn of_life(session: &SessionRow, seconds: f64) -> Cell {
 /// Marks the shares of a session's life as estimates, or that on a CPU as not told apart.
 fn mark_estimates(cells: &mut [Cell], columns: &[Column], cpu_told_apart: bool) {
     for (cell, column) in cells.iter_mut().zip(columns) {
-        *cell = match (&column.key[..], &*cell) {
+        *cell = match (column.key, &*cell) {
             ("cpu_share", _) if !cpu_told_apart => timing::refused(),
             ("busy_share" | "cpu_share", Cell::Number(share)) => share_cell(*share, true),
             _ => continue,

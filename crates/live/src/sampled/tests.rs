@@ -275,7 +275,7 @@ fn a_session_without_a_slot_and_a_group_without_space_count_once() {
 fn samples_that_come_late_do_not_tell_cpu_time_apart() {
     for (late_ns, told_apart) in [(100_000, true), (4_000_000, false)] {
         let at = |n: u64| {
-            let wait = if n % 2 == 0 { "" } else { "IO:WALSync" };
+            let wait = if n.is_multiple_of(2) { "" } else { "IO:WALSync" };
             Sample { late_ns, ..sample(100 * n, vec![session(7, "active", wait)]) }
         };
         let refreshes = vec![vec![at(0)], (1..20).map(at).collect()];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The growth of statements between two readings.
 
+use crate::directory::Directory;
+
 use super::account_ticks::AccountTicks;
 use super::figures::Statement;
 use super::reading::StatementsReading;
@@ -45,9 +47,11 @@ impl StatementsDelta {
     pub fn between(earlier: &StatementsReading, later: &StatementsReading) -> StatementsDelta {
         let same_segment = later.is_of_segment_of(earlier);
         let known = later.continues(earlier);
+        // Each segment's directory numbers the accounts in the order in which they were met.
+        let names = (!same_segment).then_some([&*later.directory, &*earlier.directory]);
         let statements = later.statements.iter().filter(|_| known).map(|now| {
             match earlier.get(&now.key).filter(|then| continues(now, then, same_segment)) {
-                Some(then) => since(now, then),
+                Some(then) => since(now, then, names),
                 None => now.clone(),
             }
         });
@@ -88,9 +92,15 @@ fn continues(now: &Statement, then: &Statement, same_segment: bool) -> bool {
     }
 }
 
-fn since(now: &Statement, then: &Statement) -> Statement {
+/// The growth. Accounts have equal numbers, unless both directories are given, that of `now` first.
+fn since(now: &Statement, then: &Statement, names: Option<[&Directory; 2]>) -> Statement {
+    let name = |directory: &Directory, stat| directory.get(stat).map(|stat| stat.name.clone());
+    let is_same = |now, then| match names {
+        None => now == then,
+        Some([of_now, of_then]) => name(of_now, now) == name(of_then, then),
+    };
     let parts = now.parts.iter().map(|part| {
-        let then = then.parts.iter().find(|t| t.stat == part.stat);
+        let then = then.parts.iter().find(|then| is_same(part.stat, then.stat));
         AccountTicks {
             stat: part.stat,
             count: part.count.saturating_sub(then.map_or(0, |t| t.count)),

@@ -520,7 +520,6 @@ fn a_server_that_restarts_leaves_a_gap_and_is_followed() {
         let (sum, seconds) =
             (ranked(&report, "statements", "END"), figure_of(&report, "END", "seconds"));
         assert_eq!(sum.1, sum.2);
-        eprintln!("DEBUG {sum:?} {seconds} {}", report["rankings"][0]["rows"]);
         seconds > 0.0 && (sum.0 - seconds).abs() < 0.01 * seconds
     });
     assert!(!back.to_string().contains("-0.0,"), "{back}");

@@ -70,6 +70,12 @@ pub const NOT_RUN: &[Entry] = &[
     ),
     entry(
         "docs/any-server.md",
+        "export PGTALLY_PASSWORD_COMMAND",
+        "needs an account of a provider: a test of `sampled::` runs a command for the password",
+    ),
+    entry("docs/any-server.md", "tally record -o db1 \"host=", ELSEWHERE),
+    entry(
+        "docs/any-server.md",
         "cargo test",
         "measures for minutes: the tests `sampled::` run what it compares",
     ),
