@@ -18,9 +18,24 @@ const TRANSITIONS: &str = r"(Merger\.(merge|mergeHead|commit|free)|Segment\.(cla
 const STRIDES: [u64; 4] = [2, 5, 17, 61];
 /// A PID that no process has.
 const NOBODY: u32 = 0x3fff_fffe;
-const FIGURES: [&str; 15] = [
-    "execute", "first", "fetch", "wait", "decode", "rows", "messages", "trips", "failed", "batch",
-    "repeated", "sent", "received", "prepare", "close",
+const FIGURES: [&str; 17] = [
+    "execute",
+    "first",
+    "fetch",
+    "wait",
+    "decode",
+    "rows",
+    "messages",
+    "trips",
+    "failed",
+    "batch",
+    "repeated",
+    "sent",
+    "received",
+    "prepare",
+    "close",
+    "unfetched",
+    "savepoint",
 ];
 
 fn is_of_a_thread(identity: &Identity) -> bool {

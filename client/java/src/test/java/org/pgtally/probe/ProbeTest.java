@@ -6,6 +6,7 @@ import static org.pgtally.test.Units.equal;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadInfo;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
@@ -70,15 +71,19 @@ final class ProbeTest {
         equal(false, Wires.of(opened).whole, "forgotten");
     }
 
-    /** Starts a thread, waits until it has ended or waits for a lock, and says whether it has ended. */
+    /** Starts a thread, waits until it has ended or waits for a lock of this thread, and says whether it has ended. */
     private static boolean ends(Runnable what) {
         Thread thread = new Thread(what);
         thread.setDaemon(true);
         thread.start();
-        while (thread.getState() != Thread.State.TERMINATED && thread.getState() != Thread.State.BLOCKED) {
-            Thread.onSpinWait();
+        while (thread.getState() != Thread.State.TERMINATED) {
+            // It may wait for another thread's lock, such as a class loader's, for a moment.
+            ThreadInfo info = ManagementFactory.getThreadMXBean().getThreadInfo(thread.getId());
+            if (info != null && info.getLockOwnerId() == Thread.currentThread().getId()) {
+                return false;
+            }
         }
-        return thread.getState() == Thread.State.TERMINATED;
+        return true;
     }
 
     /** As a driver that waits, while it says its server process, for a thread that looks up another connection. */
