@@ -210,8 +210,7 @@ impl Frame {
 
     fn merge_origins(&mut self, later: &[EndedOrigin]) {
         for origin in later {
-            let of = |it: &EndedOrigin| (it.kind.clone(), it.database.clone(), it.user.clone());
-            match self.ended_origins.iter_mut().find(|it| of(it) == of(origin)) {
+            match self.ended_origins.iter_mut().find(|known| known.is_same(origin)) {
                 Some(known) => {
                     let sessions = known.sessions.saturating_add(origin.sessions);
                     *known = EndedOrigin { sessions, ..origin.clone() };

@@ -86,11 +86,18 @@ pub struct EndedOrigin {
     pub sessions: u64,
 }
 
+impl EndedOrigin {
+    /// Whether both are of the same kind, database and user.
+    pub(crate) fn is_same(&self, other: &EndedOrigin) -> bool {
+        (&self.kind, &self.database, &self.user) == (&other.kind, &other.database, &other.user)
+    }
+}
+
 /// Who the sessions were that have ended, most sessions first.
 pub(super) fn origins(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Vec<EndedOrigin> {
     let before = |group: &Book| {
         let same = |it: &&Book| (it.slot, it.generation) == (group.slot, group.generation);
-        previous?.groups.iter().find(same).map(|it| it.sessions)
+        previous?.groups.iter().find(same).map(|group| group.sessions)
     };
     let name = |id: u32, own: &str| match own {
         "" => (id != 0).then(|| id.to_string()),
