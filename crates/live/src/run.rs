@@ -54,6 +54,21 @@ pub struct FollowOptions {
     pub recent: Option<Duration>,
 }
 
+impl FollowOptions {
+    /// Intervals with what the rules of diagnoses use. How far vacuum is behind is not among it: when to ask is the caller's choice.
+    pub fn of_diagnoses() -> FollowOptions {
+        FollowOptions {
+            figures: Figures::Intervals,
+            kernel: true,
+            statements: true,
+            plans: true,
+            storage: true,
+            blocking: true,
+            ..FollowOptions::default()
+        }
+    }
+}
+
 /// The form of figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Figures {

@@ -8,7 +8,7 @@ use clap::Args;
 use diagnose::{Diagnoses, Diagnosis};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
-use live::follower::{Figures, FollowOptions, Follower};
+use live::follower::{FollowOptions, Follower};
 use live::vacuum;
 use segment::{Interval, Level};
 use serde::Serialize;
@@ -94,15 +94,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
 }
 
 fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
-    let wanted = FollowOptions {
-        figures: Figures::Intervals,
-        kernel: true,
-        statements: true,
-        plans: true,
-        storage: true,
-        blocking: true,
-        ..FollowOptions::default()
-    };
+    let wanted = FollowOptions::of_diagnoses();
     let source = args.sampling.source(args.target.as_deref())?;
     let mut follower = Follower::open(source, wanted)?;
     let level = follower.segment().map(segment::Segment::level).transpose()?;

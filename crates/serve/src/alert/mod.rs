@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use diagnose::Diagnoses;
 use error::Error;
 use jiff::Timestamp;
-use live::follower::{Figures, FollowOptions, Follower};
+use live::follower::{FollowOptions, Follower};
 use live::target::SegmentSource;
 use otlp::queue::Queue;
 use view::escape::say;
@@ -102,16 +102,7 @@ struct Watcher {
 
 impl Watcher {
     fn new(settings: AlertSettings, place: SegmentSource, queue: Arc<Queue>) -> Watcher {
-        let wanted = FollowOptions {
-            figures: Figures::Intervals,
-            kernel: true,
-            statements: true,
-            plans: true,
-            storage: true,
-            blocking: true,
-            vacuum: true,
-            ..FollowOptions::default()
-        };
+        let wanted = FollowOptions { vacuum: true, ..FollowOptions::of_diagnoses() };
         let repeat = match settings.destination {
             Destination::Alertmanager(_) => RESENT,
             _ => settings.repeat,
