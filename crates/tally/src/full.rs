@@ -26,6 +26,8 @@ pub enum FullVerb {
     Serve(serve::ServeArgs),
     /// Write Grafana dashboards and Prometheus alert rules for the metrics of `tally serve`
     Dashboards(dashboards::DashboardsArgs),
+    /// Let an assistant ask, by the Model Context Protocol
+    Mcp(mcp::McpArgs),
     /// Compare two recordings and separate changes from noise
     Diff(diff::DiffArgs),
     /// Query the recordings of many servers: load, statements, regressions, outliers
@@ -62,6 +64,7 @@ impl FullVerb {
             Self::Upkeep(args) => ship::run_upkeep(args),
             Self::Serve(args) => serve::run(args),
             Self::Dashboards(args) => dashboards::run(args),
+            Self::Mcp(args) => mcp::run(args),
             Self::Diff(args) => diff::run(args, color),
             Self::Fleet(args) => fleet::run(args, color),
             Self::Cost(args) => cost::run(args),
@@ -83,6 +86,7 @@ impl FullVerb {
             // With --fleet, --host names one of the hosts, not a server.
             Self::Serve(args) if args.fleet.fleet => None,
             Self::Serve(args) => Some((&args.connection, &mut args.target)),
+            Self::Mcp(args) => Some((&args.connection, &mut args.target)),
             Self::Profile(args) => Some((&args.connection, &mut args.target)),
             Self::Cost(args) => Some((&args.connection, &mut args.target)),
             Self::Trace(args) => Some(args.connection_and_target()),
