@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use view::duration::within;
 
+use super::server_log::LogOption;
 use super::shipping::ShippingArgs;
 use command::{ConnectionFlags, SamplingFlags};
 
@@ -28,6 +29,7 @@ Examples:
   tally record -o run1 --duration 10min /var/lib/postgresql/15/main
   tally record -o run1 -- pgbench -c 8 -T 60 bench
   tally record -o light --duty 60s/300s
+  tally record -o main --log jsonlog /var/lib/postgresql/15/main
   tally record -o both --client 4711
   tally record -o s3://bucket/pgtally --cluster orders")]
 pub struct RecordArgs {
@@ -66,6 +68,10 @@ pub struct RecordArgs {
     /// Do not record individual sessions
     #[arg(long)]
     pub no_sessions: bool,
+    /// Also record errors, deadlocks, plans, autovacuum, checkpoints and the like from the server's log: what its collector
+    /// writes (csvlog, jsonlog or stderr), or this file
+    #[arg(long, value_name = "csvlog|jsonlog|stderr|FILE")]
+    pub log: Option<LogOption>,
     /// What to record of the texts of statements and plans
     #[arg(long, value_name = "WHAT", value_enum, default_value = "keep")]
     pub texts: Texts,

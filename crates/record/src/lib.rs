@@ -8,6 +8,7 @@ mod duty;
 mod plans;
 mod recorder;
 mod recorders;
+mod server_log;
 mod sessions;
 mod settings;
 mod shipping;

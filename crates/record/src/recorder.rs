@@ -2,6 +2,7 @@
 //! Writes each interval into a recording, with marks, gaps, settings and events.
 
 use files::Access;
+use std::path::Path;
 use std::time::Duration;
 
 use live::target::SegmentSource;
@@ -14,6 +15,7 @@ use segment::{Header, Level, StatementsReading};
 use super::clocks::{Clocks, Happening};
 use super::duty::Duty;
 use super::plans::{PlanRows, PlanSpan};
+use super::server_log::RecordedLog;
 use super::sessions::SessionRows;
 use super::settings::RecordedSettings;
 use super::shipping::Destination;
@@ -60,6 +62,7 @@ pub struct Recorder<'a> {
     plans: PlanRows,
     settings: Option<RecordedSettings>,
     settings_asked: u64,
+    log: Option<RecordedLog>,
     duty: Option<Duty>,
     /// When the recording began, by CLOCK_MONOTONIC.
     begun: Option<u64>,
@@ -175,6 +178,7 @@ impl<'a> Recorder<'a> {
             plans: PlanRows::default(),
             settings: None,
             settings_asked: 0,
+            log: None,
             duty: args.duty.map(Duty::new),
             begun: None,
             pending: Batch::default(),
@@ -225,6 +229,9 @@ impl<'a> Recorder<'a> {
         let length = detail_length(elapsed, self.args.interval, self.args.detail);
         let detail = last || now.realtime / length != self.clocks.realtime / length;
         self.clocks = now;
+        if let Some(log) = &mut self.log {
+            self.messages.extend(log.add(&mut self.pending, now.micros(), last));
+        }
         for step in self.follower.step(detail) {
             match step {
                 Step::Attached { fresh } => self.attached(fresh)?,
@@ -289,6 +296,7 @@ impl<'a> Recorder<'a> {
         let header = &segment.header().clone();
         let plans = segment.plans()?;
         let sampled = segment.producer() == segment::Producer::Sampler;
+        let of_client = !sampled && segment.producer() != segment::Producer::Server;
         if self.writer.is_none() {
             self.begin(header)?;
         }
@@ -329,6 +337,11 @@ impl<'a> Recorder<'a> {
             let directory = here.then_some(directory);
             self.settings =
                 RecordedSettings::start(self.args.target.clone(), &self.place, directory);
+        }
+        if let (None, Some(option), false) = (&self.log, &self.args.log, of_client) {
+            let recorded = self.writer.as_ref().and_then(Writer::resumed);
+            let before = recorded.map(|_| &*self.destination.directory);
+            self.log = Some(RecordedLog::new(option, Path::new(&header.host), before)?);
         }
         if let Some(duty) = &mut self.duty {
             duty.attach(self.place.file("--duty")?)?;
@@ -538,6 +551,9 @@ impl<'a> Recorder<'a> {
             self.settings_asked = now;
         }
         for answer in settings.news() {
+            if let Some(log) = &mut self.log {
+                log.learn(&answer.rows);
+            }
             batch.settings.extend(answer.rows);
             if let Some(text) = answer.note {
                 batch.settings.push(note("settings of the server", &text));

@@ -8,6 +8,7 @@ use crate::rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
     ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextRow,
 };
+use crate::server_log::{LogFileRow, LogRow};
 use crate::session_history::SessionHistoryRow;
 use crate::statistics::{HistogramRow, StatRow};
 use crate::table::Table;
@@ -88,6 +89,8 @@ batch! {
     conditions: ConditionRow,
     relations: RelationRow,
     events: EventRow,
+    log: LogRow,
+    log_files: LogFileRow,
     devices: DeviceRow,
     server_io: ServerIoRow,
     settings: SettingRow,

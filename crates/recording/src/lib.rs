@@ -34,6 +34,7 @@ mod row_builder;
 mod rows;
 mod scan;
 mod series;
+mod server_log;
 mod session_history;
 mod statement;
 mod statements;
@@ -70,6 +71,7 @@ pub use rows::{
     ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextRow,
 };
 pub use series::Series;
+pub use server_log::{LogFileRow, LogRow};
 pub use session_history::SessionHistoryRow;
 pub use statements::{StatementSeries, StatementTexts};
 pub use statistics::{HistogramRow, StatRow};

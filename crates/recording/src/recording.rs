@@ -8,6 +8,7 @@ use crate::rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RunRow, ServerIoRow, ServerRow,
     SessionsRow, SettingRow,
 };
+use crate::server_log::{LogFileRow, LogRow};
 use crate::store::Store;
 use crate::table::columns;
 use crate::vacuum::{ConditionRow, DeadRowsRow, SnapshotRow};
@@ -151,6 +152,20 @@ impl Recording {
     pub fn events(&self, range: Range) -> Result<Vec<EventRow>, Error> {
         let mut rows: Vec<EventRow> = self.rows(range)?;
         rows.sort_by_key(|row| (row.time_us, row.server, row.number));
+        Ok(rows)
+    }
+
+    /// Messages of the server's log, in its order.
+    pub fn log(&self, range: Range) -> Result<Vec<LogRow>, Error> {
+        let mut rows: Vec<LogRow> = self.rows(range)?;
+        rows.sort_by_key(|row| (row.time_us, row.frame));
+        Ok(rows)
+    }
+
+    /// How far the server's log was read, interval by interval.
+    pub fn log_files(&self, range: Range) -> Result<Vec<LogFileRow>, Error> {
+        let mut rows: Vec<LogFileRow> = self.rows(range)?;
+        rows.sort_by_key(|row| row.frame);
         Ok(rows)
     }
 

@@ -28,7 +28,7 @@ impl Batch {
     /// Replace or remove the texts.
     pub fn reduce_texts(&mut self, texts: Texts) {
         match texts {
-            Texts::Keep => {}
+            Texts::Keep => return,
             Texts::Hash => {
                 self.statement_texts.iter_mut().for_each(|row| row.text = hash(&row.text));
                 self.plan_texts.iter_mut().for_each(|row| row.text = hash(&row.text));
@@ -38,6 +38,12 @@ impl Batch {
                 // These rows also have figures.
                 self.plan_texts.iter_mut().for_each(|row| row.text = "".into());
             }
+        }
+        for row in &mut self.log {
+            // Messages contain values, and there is no form of them without.
+            row.message = "".into();
+            (row.detail, row.context) = (None, None);
+            row.query = row.query.take().filter(|_| texts == Texts::Hash).map(|text| hash(&text));
         }
     }
 }
@@ -53,6 +59,8 @@ mod tests {
         let mut batch = Batch::default();
         batch.statement_texts.push(TextRow { text: "select 1".into(), ..TextRow::default() });
         batch.plan_texts.push(PlanTextRow { text: "Seq Scan".into(), ..PlanTextRow::default() });
+        let (message, query) = ("(1) exists".into(), Some("insert into t values (?)".into()));
+        batch.log.push(crate::LogRow { message, query, ..Default::default() });
         let mut kept = batch.clone();
         kept.reduce_texts(Texts::Keep);
         assert_eq!(&*kept.statement_texts[0].text, "select 1");
@@ -64,7 +72,11 @@ mod tests {
             "sha256:822ae07d4783158bc1912bb623e5107cc9002d519e1143a9c200ed6ee18b6d0f"
         );
         assert_eq!(hashed.plan_texts[0].text.len(), 7 + 64);
+        assert_eq!(kept.log[0].message.len(), 10);
+        let hashed = &hashed.log[0];
+        assert_eq!((&*hashed.message, hashed.query.as_ref().unwrap().len()), ("", 7 + 64));
         batch.reduce_texts(Texts::Omit);
+        assert_eq!((&*batch.log[0].message, &batch.log[0].query), ("", &None));
         assert!(batch.statement_texts.is_empty() && batch.plan_texts[0].text.is_empty());
     }
 }

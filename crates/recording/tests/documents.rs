@@ -3,9 +3,9 @@
 
 use recording::{
     Batch, Column, ConditionRow, DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow,
-    KernelRow, MarkRow, PlanRow, PlanTextRow, RecordedStatementRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow,
-    StatementAccountRow, Table, TextRow, TABLES,
+    KernelRow, LogFileRow, LogRow, MarkRow, PlanRow, PlanTextRow, RecordedStatementRow,
+    RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow, SettingRow,
+    SnapshotRow, StatRow, StatementAccountRow, Table, TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,6 +46,8 @@ fn the_document_has_every_column() {
         columns::<PlanTextRow>(),
         columns::<RelationRow>(),
         columns::<EventRow>(),
+        columns::<LogRow>(),
+        columns::<LogFileRow>(),
         columns::<DeviceRow>(),
         columns::<ServerIoRow>(),
         columns::<SettingRow>(),

@@ -5,6 +5,7 @@ use segment::EventKind;
 
 use super::material::Material;
 use super::tables::checkpoints;
+use super::tables::server_log::{is_error, logged as logged_at};
 use view::document::Mark;
 use view::units::{duration, whole};
 
@@ -13,6 +14,9 @@ const SLOW: usize = 200;
 
 /// The same of sessions that blocked others.
 const BLOCKERS: usize = 50;
+
+/// The same of what the server logged: deadlocks, and errors that ended a session or the server.
+const LOGGED: usize = 100;
 
 /// All of them, in order of time.
 pub fn marks(material: &Material) -> Vec<Mark> {
@@ -56,6 +60,15 @@ pub fn marks(material: &Material) -> Vec<Mark> {
             if blocker.waiters == 1 { "session" } else { "sessions" },
             duration(blocker.waiting_seconds)
         ),
+    }));
+    let logged = material.log.iter().filter(|row| {
+        is_error(row) && (&*row.kind == "deadlock" || ["FATAL", "PANIC"].contains(&&*row.severity))
+    });
+    marks.extend(logged.take(LOGGED).map(|row| Mark {
+        time: logged_at(row),
+        until: None,
+        kind: row.kind.to_string(),
+        text: format!("{}: {} (PID {})", row.severity, row.message, row.pid),
     }));
     slow.sort_by(|a, b| b.0.total_cmp(&a.0));
     marks.extend(slow.into_iter().take(SLOW).map(|(_, mark)| mark));

@@ -2,6 +2,7 @@
 //! The material of a report, whatever its source: the sum as one interval, the statements, and the points in
 //! time.
 
+use recording::LogRow;
 use segment::interval::SessionRow;
 use segment::{Histogram, Interval, RelationRow};
 
@@ -51,6 +52,8 @@ pub struct Material {
     pub latency: Vec<Latency>,
     /// Events, oldest first.
     pub events: Vec<Row>,
+    /// What the server logged, oldest first; empty if its log was not recorded.
+    pub log: Vec<LogRow>,
     /// Other marks.
     pub marks: Vec<Mark>,
     /// Times in which nothing was measured.

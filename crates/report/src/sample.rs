@@ -387,6 +387,7 @@ fn make() -> Material {
         relations: RelationTimes::default(),
         client: None,
         cost: None,
+        log: Vec::new(),
         devices: vec![Device {
             name: "nvme0n1 (data, WAL)".to_string(),
             direct: true,

@@ -114,6 +114,7 @@ fn material(
         relations: RelationTimes::default(),
         client: None,
         cost: None,
+        log: Vec::new(),
         devices: Vec::new(),
         problems: Vec::new(),
         whole,

@@ -110,6 +110,7 @@ pub fn read(
         moments,
         latency,
         events: annotations::events(&recording, range)?,
+        log: recording.log(range)?,
         marks: annotations::marks(&recording, range)?,
         gaps: annotations::gaps(&recording, range)?,
         cost: None,

@@ -6,6 +6,7 @@ mod ledger;
 mod locks;
 mod others;
 mod relations;
+pub mod server_log;
 mod sessions;
 mod shares;
 pub mod statements;
@@ -49,6 +50,8 @@ pub fn tables(material: &Material) -> Vec<Table> {
         storage::checkpoints(&material.events, material.measured.from),
         storage::slow(&material.events, material.measured.from),
         storage::devices(&material.devices),
+        server_log::errors(material),
+        server_log::messages(material),
         others::functions(interval),
         others::edges(interval),
         others::statistics(interval),
