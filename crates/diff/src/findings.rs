@@ -42,7 +42,9 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
     found.extend(one_sided(it).map(|text| note("statements", text)));
     found.extend(other_work(it).map(|text| warning("totals", text)));
     let processors = it.a.processors.zip(it.b.processors);
-    let busy = processors.and_then(|(a, b)| machine::finding(&a, &b, it.rows.totals.first()));
+    let common = !it.rows.statements.iter().any(ComparisonRow::is_real_by_itself);
+    let busy =
+        processors.and_then(|(a, b)| machine::finding(&a, &b, it.rows.totals.first(), common));
     found.extend(busy.map(|text| warning("totals", text)));
     for side in [&it.a, &it.b] {
         if side.blocks < FEWEST {
