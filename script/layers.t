@@ -108,6 +108,12 @@ refuses('a crate that depends on one above', qr/crates\/a\/ is not below crates\
     'crates/b/Cargo.toml' => "[package]\nname = \"b\"\n[dependencies]\na = { path = \"../a\" }\n");
 refuses('a crate without a layer', qr/crates\/c\/ has no layer/, %crate,
     'crates/c/Cargo.toml' => "[package]\nname = \"c\"\n[dependencies]\na = { path = \"../a\" }\n");
+refuses('a dependency that no code names', qr/names big-b, which no file of the crate uses/,
+    'crates/b/Cargo.toml' => "[package]\nname = \"b\"\n[dependencies]\nbig-b.workspace = true\n",
+    'crates/b/src/lib.rs' => "// big_b\n");
+accepts('a dependency that code names, and one for its features',
+    'crates/b/Cargo.toml' => "[package]\nname = \"b\"\n[dependencies]\nbig-b.workspace = true\n# Not named in code: b uses it.\nc = \"1\"\n",
+    'crates/b/src/lib.rs' => "use big_b::B;\n");
 
 # ------------------------------------------------------------------ Java and TypeScript
 

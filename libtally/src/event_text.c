@@ -76,14 +76,14 @@ append_activity(output *out, const char *when, const tally_client_activity *acti
 }
 
 static void
-append_completed(output *out, const tally_checkpoint_completed *it)
+append_completed(output *out, const tally_checkpoint_completed *checkpoint)
 {
 	append(out, "checkpoint ends: reason=%s total=%.3f slru=%.3f write=%.3f sync=%.3f buffers=%" PRIu64
 		   " files=%u longest=%.3f added=%u removed=%u recycled=%u file=%s",
-		   tally_checkpoint_reason_name(it->reason), SECONDS(it->ns), SECONDS(it->slru_ns),
-		   SECONDS(it->write_ns), SECONDS(it->sync_ns), it->buffers, it->files_synced,
-		   SECONDS(it->longest_sync_ns), it->wal_added, it->wal_removed, it->wal_recycled,
-		   it->longest_sync_file);
+		   tally_checkpoint_reason_name(checkpoint->reason), SECONDS(checkpoint->ns), SECONDS(checkpoint->slru_ns),
+		   SECONDS(checkpoint->write_ns), SECONDS(checkpoint->sync_ns), checkpoint->buffers, checkpoint->files_synced,
+		   SECONDS(checkpoint->longest_sync_ns), checkpoint->wal_added, checkpoint->wal_removed, checkpoint->wal_recycled,
+		   checkpoint->longest_sync_file);
 }
 
 static const char *
@@ -105,16 +105,16 @@ space_name(uint32_t tablespace, char *number, size_t size)
 }
 
 static void
-append_writes(output *out, const tally_checkpoint_writes *it)
+append_writes(output *out, const tally_checkpoint_writes *writes)
 {
 	char		number[12];
 
-	append(out, "checkpoint wrote: target=%.3f spread=%.3f", it->target_ppm / 1e6, it->spread_ppm / 1e6);
-	if (it->interval_ns > 0)
-		append(out, " interval=%.3f", SECONDS(it->interval_ns));
-	for (uint32_t i = 0; i < it->spaces; i++)
-		append(out, " %s=%u", space_name(it->space[i].tablespace, number, sizeof(number)),
-			   it->space[i].buffers);
+	append(out, "checkpoint wrote: target=%.3f spread=%.3f", writes->target_ppm / 1e6, writes->spread_ppm / 1e6);
+	if (writes->interval_ns > 0)
+		append(out, " interval=%.3f", SECONDS(writes->interval_ns));
+	for (uint32_t i = 0; i < writes->spaces; i++)
+		append(out, " %s=%u", space_name(writes->space[i].tablespace, number, sizeof(number)),
+			   writes->space[i].buffers);
 }
 
 void

@@ -526,12 +526,12 @@ static tally_tracer tracer;
 static void
 record(void)
 {
-	tally_trace_record it = {.tick = now(),.kind = TALLY_TRACE_NODE_END,.stat = 1};
+	tally_trace_record record = {.tick = now(),.kind = TALLY_TRACE_NODE_END,.stat = 1};
 
 	begun++;
 	for (int i = 0; i < 6; i++)
-		it.word[i] = (uint32_t) begun;
-	tally_trace_put(&tracer, &it);
+		record.word[i] = (uint32_t) begun;
+	tally_trace_put(&tracer, &record);
 	done++;
 }
 
@@ -619,7 +619,7 @@ static const scenario scenarios[] = {
 
 /* As small as possible. */
 static void
-open_segment(const scenario *it, const char *path)
+open_segment(const scenario *played, const char *path)
 {
 	tally_options options;
 
@@ -631,23 +631,23 @@ open_segment(const scenario *it, const char *path)
 	options.stats_per_book = 16;
 	options.directory = 64;
 	options.events = 16;
-	options.statements = it->statements ? 100 : 0;
-	options.plans = it->plans ? 8 : 0;
-	options.relations = it->relations ? 200 : 0;
+	options.statements = played->statements ? 100 : 0;
+	options.plans = played->plans ? 8 : 0;
+	options.relations = played->relations ? 200 : 0;
 	options.traces = 1;
 	options.server = "stepper";
 	options.server_pid = (uint32_t) getppid();
-	if ((it->joins ? tally_attach(path, &segment) : tally_open(path, &options, &segment)) != 0)
+	if ((played->joins ? tally_attach(path, &segment) : tally_open(path, &options, &segment)) != 0)
 		fail("no segment");
 }
 
 /* Runs it in a separate process. */
 static void
-play(const scenario *it, const char *path)
+play(const scenario *played, const char *path)
 {
-	open_segment(it, path);
-	ticks_a_stop = it->joins ? 0 : TICKS;
-	it->prepare();
+	open_segment(played, path);
+	ticks_a_stop = played->joins ? 0 : TICKS;
+	played->prepare();
 	{
 		char		line[40];
 
@@ -655,7 +655,7 @@ play(const scenario *it, const char *path)
 	}
 	wait_at("begin");
 	tally_test_hook = stop;
-	it->work();
+	played->work();
 	tally_test_hook = NULL;
 	number++;
 	wait_at("end");
@@ -684,7 +684,7 @@ main(int argc, char **argv)
 	while (argc == 1 && read_line(line, sizeof(line)))
 	{
 		char	   *path = strchr(line, ' ');
-		const scenario *it;
+		const scenario *played;
 		pid_t		parent = getpid();
 		pid_t		pid;
 		int			status;
@@ -692,15 +692,15 @@ main(int argc, char **argv)
 		if (path == NULL)
 			return 2;
 		*path++ = '\0';
-		it = scenario_of(line);
-		if (it == NULL)
+		played = scenario_of(line);
+		if (played == NULL)
 			return 2;
 		pid = fork();
 		if (pid == 0)
 		{
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			if (getppid() == parent)
-				play(it, path);
+				play(played, path);
 			_exit(0);
 		}
 		if (pid < 0 || waitpid(pid, &status, 0) != pid)

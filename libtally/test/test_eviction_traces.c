@@ -561,14 +561,14 @@ kept_by_us(const trace *t)
 		test_open_cache(&segment, &slots[i], &caches[i]);
 	for (size_t i = 0; i < t->count; i++)
 	{
-		const run  *it = &t->runs[i];
+		const run  *one = &t->runs[i];
 
-		if (it->id != END)
-			test_execute_all(&caches[it->session], it->id, 10, (int) it->times);
+		if (one->id != END)
+			test_execute_all(&caches[one->session], one->id, 10, (int) one->times);
 		else
 		{
-			tally_retire(&slots[it->session]);
-			test_open_cache(&segment, &slots[it->session], &caches[it->session]);
+			tally_retire(&slots[one->session]);
+			test_open_cache(&segment, &slots[one->session], &caches[one->session]);
 		}
 	}
 	assert_int_equal(segment.header->statements_dropped, 0);

@@ -174,27 +174,27 @@ mappings(void)
 }
 
 static void
-attempt(const scenario *it, function which, int error, int nth, bool lasts)
+attempt(const scenario *tested, function which, int error, int nth, bool lasts)
 {
 	int			open_files = entries_of("/proc/self/fd");
 	int			mapped = mappings();
 
-	it->prepare();
+	tested->prepare();
 	fault.error = error;
 	fault.nth = nth;
 	fault.lasts = lasts;
 	fault.seen = 0;
 	fault.met = false;
 	fault.tried = fault.which = which;
-	it->run();
+	tested->run();
 	fault.which = FAULTS;
-	it->check();
+	tested->check();
 	assert_int_equal(entries_of("/proc/self/fd"), open_files);
 	assert_int_equal(mappings(), mapped);
 }
 
 static void
-try_all(const char *name, const scenario *it)
+try_all(const char *name, const scenario *tested)
 {
 	int			faults = 0;
 
@@ -208,7 +208,7 @@ try_all(const char *name, const scenario *it)
 				do
 				{
 					nth++;
-					attempt(it, tries[i].which, tries[i].errors[e], nth, lasts != 0);
+					attempt(tested, tries[i].which, tries[i].errors[e], nth, lasts != 0);
 					faults += fault.met;
 				} while (fault.met);
 			}
@@ -371,28 +371,28 @@ check_open(void)
 static void
 opening_makes_a_whole_segment_or_none(void **state)
 {
-	static const scenario it = {prepare_nothing, run_open, check_open};
+	static const scenario tested = {prepare_nothing, run_open, check_open};
 
 	(void) state;
-	try_all("no segment", &it);
+	try_all("no segment", &tested);
 }
 
 static void
 opening_never_replaces_a_segment_that_fits(void **state)
 {
-	static const scenario it = {prepare_a_fit, run_open, check_open};
+	static const scenario tested = {prepare_a_fit, run_open, check_open};
 
 	(void) state;
-	try_all("a segment that fits", &it);
+	try_all("a segment that fits", &tested);
 }
 
 static void
 a_misfit_is_replaced_or_stays(void **state)
 {
-	static const scenario it = {prepare_a_misfit, run_open, check_open};
+	static const scenario tested = {prepare_a_misfit, run_open, check_open};
 
 	(void) state;
-	try_all("a misfit", &it);
+	try_all("a misfit", &tested);
 }
 
 /* Like the postmaster, and then its children. */
@@ -427,10 +427,10 @@ check_attach(void)
 static void
 attaching_takes_a_segment_or_leaves_it(void **state)
 {
-	static const scenario it = {prepare_a_fit, run_attach, check_attach};
+	static const scenario tested = {prepare_a_fit, run_attach, check_attach};
 
 	(void) state;
-	try_all("attach", &it);
+	try_all("attach", &tested);
 }
 
 /* A process installs the guard once, so each fault has a separate process. Returns whether the fault was reached. */
@@ -479,10 +479,10 @@ check_guard(void)
 static void
 a_guard_that_could_not_be_installed_is_at_the_next_attempt(void **state)
 {
-	static const scenario it = {prepare_guard, run_guard, check_guard};
+	static const scenario tested = {prepare_guard, run_guard, check_guard};
 
 	(void) state;
-	try_all("guard", &it);
+	try_all("guard", &tested);
 }
 
 /* ---------------------------------------------------------------- a session's work */
@@ -638,23 +638,23 @@ add_work(work *to, const work *more)
 
 /* All its work is in the segment exactly once. */
 static void
-assert_counted(const work *it)
+assert_counted(const work *made)
 {
 	const tally_header *header = segment.header;
 	uint64_t	w,
 				b;
 
 	/* accounts and sessions always have a place */
-	assert_int_equal(account_closings(), it->switches);
-	assert_int_equal(relation_operations(), it->operations);
+	assert_int_equal(account_closings(), made->switches);
+	assert_int_equal(relation_operations(), made->operations);
 	/* a timer has no place in a group without memory; this is counted */
 	if (header->overflow_memory == 0)
-		assert_int_equal(timer_total(), 100 * it->recorded);
+		assert_int_equal(timer_total(), 100 * made->recorded);
 	else
-		assert_true(timer_total() <= 100 * it->recorded);
-	assert_int_equal(all_executions() + header->statements_dropped, it->executed);
+		assert_true(timer_total() <= 100 * made->recorded);
+	assert_int_equal(all_executions() + header->statements_dropped, made->executed);
 	tally_unsynced_take(&segment, tally_file_hash("base/5/1"), &w, &b);
-	assert_int_equal(w, it->writes);
+	assert_int_equal(w, made->writes);
 	assert_at_rest(&segment);
 	assert_statements_at_rest(&segment);
 }
@@ -720,10 +720,10 @@ check_work(void)
 static void
 a_session_does_less_and_counts_what_it_leaves_out(void **state)
 {
-	static const scenario it = {prepare_work, run_work, check_work};
+	static const scenario tested = {prepare_work, run_work, check_work};
 
 	(void) state;
-	try_all("a session", &it);
+	try_all("a session", &tested);
 }
 
 /* ---------------------------------------------------------------- the slots of the dead */
@@ -818,19 +818,19 @@ check_dead(void)
 static void
 a_sweep_merges_each_dead_slot_once_and_no_living_one(void **state)
 {
-	static const scenario it = {prepare_dead, run_sweep, check_dead};
+	static const scenario tested = {prepare_dead, run_sweep, check_dead};
 
 	(void) state;
-	try_all("a sweep", &it);
+	try_all("a sweep", &tested);
 }
 
 static void
 taking_over_merges_each_dead_slot_once_and_no_living_one(void **state)
 {
-	static const scenario it = {prepare_dead, run_take_over, check_dead};
+	static const scenario tested = {prepare_dead, run_take_over, check_dead};
 
 	(void) state;
-	try_all("taking over", &it);
+	try_all("taking over", &tested);
 }
 
 /* ---------------------------------------------------------------- what dead writers held of statements */
@@ -884,11 +884,11 @@ check_repair(void)
 static void
 a_repair_that_failed_is_done_by_the_next(void **state)
 {
-	static const scenario it = {prepare_repair, run_repair, check_repair};
+	static const scenario tested = {prepare_repair, run_repair, check_repair};
 
 	(void) state;
 	dead = test_shared(sizeof(*dead));
-	try_all("repair", &it);
+	try_all("repair", &tested);
 	munmap(dead, sizeof(*dead));
 }
 

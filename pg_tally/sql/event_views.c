@@ -130,13 +130,13 @@ put_activity(row_set *rows, const tally_client_activity *activity)
 
 /* The columns of tally.checkpoint_rows(). */
 static void
-put_checkpoint(row_set *rows, const tally_segment *segment, checkpoint *it)
+put_checkpoint(row_set *rows, const tally_segment *segment, checkpoint *shown)
 {
-	tally_checkpoint_completed *c = &it->completed.completed;
-	const tally_checkpoint_writes *w = &it->writes.writes;
-	TimestampTz ended = views_time(segment, it->completed.tick);
+	tally_checkpoint_completed *c = &shown->completed.completed;
+	const tally_checkpoint_writes *w = &shown->writes.writes;
+	TimestampTz ended = views_time(segment, shown->completed.tick);
 
-	rows_count(rows, it->completed.number);
+	rows_count(rows, shown->completed.number);
 	rows_put(rows, TimestampTzGetDatum(ended - (TimestampTz) (c->ns / 1000)));
 	rows_put(rows, TimestampTzGetDatum(ended));
 	rows_text(rows, tally_checkpoint_reason_name(c->reason));
@@ -148,17 +148,17 @@ put_checkpoint(row_set *rows, const tally_segment *segment, checkpoint *it)
 	rows_count(rows, c->buffers * BLCKSZ);
 	put_buffers(rows, w);
 	rows_put_if(rows, w->interval_ns > 0, rounded_seconds((double) w->interval_ns / 1e9));
-	rows_put_if(rows, it->writes.kind != 0, rounded_ratio(w->spread_ppm / 1e6));
-	rows_put_if(rows, it->writes.kind != 0, rounded_ratio(w->target_ppm / 1e6));
+	rows_put_if(rows, shown->writes.kind != 0, rounded_ratio(w->spread_ppm / 1e6));
+	rows_put_if(rows, shown->writes.kind != 0, rounded_ratio(w->target_ppm / 1e6));
 	rows_put(rows, Int32GetDatum((int32) c->files_synced));
 	put_seconds(rows, c->longest_sync_ns);
 	rows_text(rows, clean(c->longest_sync_file));
 	rows_put(rows, Int32GetDatum((int32) c->wal_added));
 	rows_put(rows, Int32GetDatum((int32) c->wal_removed));
 	rows_put(rows, Int32GetDatum((int32) c->wal_recycled));
-	put_activity(rows, &it->clients.clients.before);
-	put_activity(rows, &it->clients.clients.during);
-	put_activity(rows, &it->after);
+	put_activity(rows, &shown->clients.clients.before);
+	put_activity(rows, &shown->clients.clients.during);
+	put_activity(rows, &shown->after);
 	rows_end(rows);
 }
 
@@ -167,39 +167,39 @@ SQL_FUNCTION(pg_tally_checkpoints)
 {
 	event_walk	scan = walk_events(views_segment());
 	const tally_event *event = &scan.event;
-	checkpoint	it = {0};
+	checkpoint	shown = {0};
 	row_set		rows;
 
 	rows_begin(&rows, fcinfo);
 	while (walk_next_event(&scan))
 	{
-		bool		known = it.completed.kind != 0;
-		bool		ours = known && event->pid == it.completed.pid;
+		bool		known = shown.completed.kind != 0;
+		bool		ours = known && event->pid == shown.completed.pid;
 
 		if (event->kind == TALLY_EVENT_CHECKPOINT_WRITES && ours)
-			it.writes = *event;
+			shown.writes = *event;
 		else if (event->kind == TALLY_EVENT_CHECKPOINT_CLIENTS && ours)
-			it.clients = *event;
+			shown.clients = *event;
 		else if (event->kind == TALLY_EVENT_CHECKPOINT_STARTED ||
 				 event->kind == TALLY_EVENT_CHECKPOINT_COMPLETED)
 		{
 			/* what the clients did after it comes with the start of the next one */
 			if (event->kind == TALLY_EVENT_CHECKPOINT_STARTED)
-				it.after = event->started.before;
+				shown.after = event->started.before;
 			if (known)
-				put_checkpoint(&rows, scan.segment, &it);
-			it = (checkpoint) {0};
+				put_checkpoint(&rows, scan.segment, &shown);
+			shown = (checkpoint) {0};
 			if (event->kind == TALLY_EVENT_CHECKPOINT_COMPLETED)
-				it.completed = *event;
+				shown.completed = *event;
 		}
 	}
-	if (it.completed.kind != 0)
+	if (shown.completed.kind != 0)
 	{
 		tally_client_totals now;
 
 		client_totals_read(scan.segment, &now);
-		it.after = client_totals_between(scan.segment, &it.clients.clients.clients, &now);
-		put_checkpoint(&rows, scan.segment, &it);
+		shown.after = client_totals_between(scan.segment, &shown.clients.clients.clients, &now);
+		put_checkpoint(&rows, scan.segment, &shown);
 	}
 	return (Datum) 0;
 }

@@ -210,33 +210,33 @@ blocked_by(int32 first, int32 second)
 static void
 those_behind_the_root_are_counted(void **unused)
 {
-	tally_blocked it;
+	tally_blocked blocked;
 	bool		more;
 
 	/* 10 <- 11 <- 12, 10 <- 13 as its second, 20 <- 21, a ring of 30 and 31, one behind a prepared transaction */
 	waiters_begin(&all, 10);
-	it = blocked_by(10, 9);
-	waiters_add(&all, 11, &it);
-	it = blocked_by(11, 9);
-	waiters_add(&all, 12, &it);
-	it = blocked_by(9, 10);
-	waiters_add(&all, 13, &it);
-	it = blocked_by(20, 9);
-	waiters_add(&all, 21, &it);
-	it = blocked_by(31, 9);
-	waiters_add(&all, 30, &it);
-	it = blocked_by(30, 9);
-	waiters_add(&all, 31, &it);
-	it = blocked_by(0, 9);
-	waiters_add(&all, 40, &it);
+	blocked = blocked_by(10, 9);
+	waiters_add(&all, 11, &blocked);
+	blocked = blocked_by(11, 9);
+	waiters_add(&all, 12, &blocked);
+	blocked = blocked_by(9, 10);
+	waiters_add(&all, 13, &blocked);
+	blocked = blocked_by(20, 9);
+	waiters_add(&all, 21, &blocked);
+	blocked = blocked_by(31, 9);
+	waiters_add(&all, 30, &blocked);
+	blocked = blocked_by(30, 9);
+	waiters_add(&all, 31, &blocked);
+	blocked = blocked_by(0, 9);
+	waiters_add(&all, 40, &blocked);
 	assert_int_equal(waiters_count(&all, &more), 3);
 	assert_false(more);
 
 	waiters_begin(&all, 0);
-	it = blocked_by(0, 9);
-	waiters_add(&all, 40, &it);
-	it = blocked_by(40, 9);
-	waiters_add(&all, 41, &it);
+	blocked = blocked_by(0, 9);
+	waiters_add(&all, 40, &blocked);
+	blocked = blocked_by(40, 9);
+	waiters_add(&all, 41, &blocked);
 	assert_int_equal(waiters_count(&all, &more), 2);
 }
 
@@ -254,9 +254,9 @@ many_waiters_take_a_few_steps_each(void **unused)
 		{
 			/* from the far end */
 			int			at = count - 1 - i;
-			tally_blocked it = blocked_by(at % 16 == 0 ? 1 : 1000 + at - 1, 9);
+			tally_blocked blocked = blocked_by(at % 16 == 0 ? 1 : 1000 + at - 1, 9);
 
-			waiters_add(&all, 1000 + at, &it);
+			waiters_add(&all, 1000 + at, &blocked);
 		}
 		assert_int_equal(waiters_count(&all, &more), added);
 		assert_int_equal(more, count >= MOST_WAITERS);

@@ -274,9 +274,10 @@ report_end(uint64 write_ns, uint64 sync_ns, uint64 total_ns)
 		.wal_removed = (uint32) c->ckpt_segs_removed,
 		.wal_recycled = (uint32) c->ckpt_segs_recycled
 	}};
-	tally_checkpoint_completed *it = &event.completed;
+	tally_checkpoint_completed *completed = &event.completed;
 
-	it->longest_sync_ns = ns_of(files_longest_sync(it->longest_sync_file, sizeof(it->longest_sync_file)));
+	completed->longest_sync_ns = ns_of(files_longest_sync(completed->longest_sync_file,
+														  sizeof(completed->longest_sync_file)));
 	report(&event);
 }
 

@@ -73,20 +73,20 @@ is_exchanged(const char *name, void *data)
 	return NULL;
 }
 
-typedef struct wanted
+typedef struct library_search
 {
 	const pq_library *library;
 	executable	object;
-} wanted;
+} library_search;
 
 static int
 read_object(struct dl_phdr_info *info, size_t size, void *data)
 {
-	wanted	   *it = data;
+	library_search *search = data;
 
-	it->object = (executable) {0};
-	executable_read(info, &it->object);
-	return it->object.low == it->library->low;
+	search->object = (executable) {0};
+	executable_read(info, &search->object);
+	return search->object.low == search->library->low;
 }
 
 void
@@ -97,11 +97,11 @@ pq_socket_exchange(const pq_library *library)
 		{.name = "recv",.measured = (void *) measured_recv},
 		{.name = "poll",.measured = (void *) measured_poll},
 	};
-	wanted		it = {.library = library};
-	const executable *object = &it.object;
+	library_search search = {.library = library};
+	const executable *object = &search.object;
 	size_t		relro;
 
-	if (dl_iterate_phdr(read_object, &it) == 0 || !object->found)
+	if (dl_iterate_phdr(read_object, &search) == 0 || !object->found)
 		return;
 	import_table_scan(object, is_exchanged, exchanges);
 	relro = object->relro_end - object->relro_start;

@@ -52,17 +52,17 @@ pub struct CallsArgs {
 
 /// The statements of an interval, as `--json` prints them.
 #[derive(Debug, Serialize)]
-struct Calls<'i> {
+struct CallsJson<'i> {
     #[serde(flatten)]
     head: &'i ClientHead<'i>,
     pool_wait: Option<Timing>,
     pool_failed: Option<Timing>,
-    calls: Vec<Call<'i>>,
+    calls: Vec<CallJson<'i>>,
     findings: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Call<'i> {
+struct CallJson<'i> {
     elapsed_seconds: f64,
     driver_seconds: f64,
     #[serde(flatten)]
@@ -79,7 +79,7 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
     let head = ClientHead::from_measured(&measured);
     let (rows, pool) = calls::rows(&interval.statistics, &segment.call_texts()?);
     if args.client.json {
-        return view::output::json(&Calls {
+        return view::output::json(&CallsJson {
             head: &head,
             pool_wait: pool.all,
             pool_failed: pool.failed,
@@ -133,9 +133,9 @@ fn stream(args: &CallsArgs) -> Result<(), Error> {
     }
 }
 
-fn call(row: &CallRow) -> Call<'_> {
+fn call(row: &CallRow) -> CallJson<'_> {
     let (elapsed_seconds, driver_seconds) = (row.elapsed_seconds(), row.driver_seconds());
-    Call { elapsed_seconds, driver_seconds, row }
+    CallJson { elapsed_seconds, driver_seconds, row }
 }
 
 fn done(interval: &Interval, rows: &[CallRow], pool: PoolWaits) -> String {

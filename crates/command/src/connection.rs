@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The connection flags of psql, which every verb that reads or changes a server takes.
+//! The flags that select a server: those of psql, which every verb that reads or changes a server takes, and how to sample it.
 
 use clap::{ArgAction, Args};
 use error::Error;
 use live::spec;
+use live::target::{self, Budget, SampleRate, SegmentSource};
 use pq::Conninfo;
 
 /// Where the flags stand in the help. Set on each of them, because a heading of the whole would hold for the options of the
@@ -73,6 +74,26 @@ impl ConnectionFlags {
 /// psql treats a database name that looks like a connection string as one.
 fn is_string(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://") || text.contains('=')
+}
+
+/// How to sample a server.
+#[derive(Debug, Default, Args)]
+pub struct SamplingFlags {
+    /// Sample the server N times per second, 1 to 100, even if it has pg_tally; a server without pg_tally is sampled in
+    /// any case [default: 10]
+    #[arg(long, value_name = "N")]
+    pub samples: Option<SampleRate>,
+    /// Sample less often, down to once per second, if sampling costs the server more than this share of one CPU, such as 0.5%
+    /// [default: no limit]
+    #[arg(long, value_name = "PERCENT")]
+    pub budget: Option<Budget>,
+}
+
+impl SamplingFlags {
+    /// Where TARGET leads: the segment of its server, or samples.
+    pub fn source(&self, target: Option<&str>) -> Result<SegmentSource, Error> {
+        target::source_or_samples(target, self.samples, self.budget)
+    }
 }
 
 #[cfg(test)]

@@ -4,23 +4,52 @@
 
 mod connection;
 mod document_output;
-mod level;
-mod sampling;
 mod workload;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use error::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use view::duration::within;
 
-pub use connection::ConnectionFlags;
+pub use connection::{ConnectionFlags, SamplingFlags};
 pub use document_output::DocumentOutput;
-pub use level::Level;
-pub use sampling::SamplingFlags;
 pub use workload::Workload;
+
+/// The measuring level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// Nothing; client messages are still counted, and their phase followed
+    Off,
+    /// The ledger: phases, waits, commands, statements, files
+    Waits,
+    /// Also lightweight and heavyweight locks: acquired, held, waited for
+    Locks,
+}
+
+impl Level {
+    /// The value of pg_tally.level.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Waits => "waits",
+            Self::Locks => "locks",
+        }
+    }
+}
+
+impl From<Level> for segment::Level {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Off => Self::Off,
+            Level::Waits => Self::Waits,
+            Level::Locks => Self::Locks,
+        }
+    }
+}
 
 /// Parses the length of an interval, from 100 ms to one hour.
 pub fn interval(text: &str) -> Result<Duration, String> {

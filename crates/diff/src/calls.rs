@@ -25,7 +25,7 @@ pub struct CallCourse<'s> {
 
 /// Time of a call of one statement on both sides.
 #[derive(Debug, Clone, Copy)]
-struct Call {
+struct CallDifference {
     /// Logarithm of the ratio of B's mean to A's.
     change: f64,
     precision: Precision,
@@ -75,7 +75,7 @@ const ROUNDING: f64 = 1e-9;
 /// How a call of each statement changed from A to B; `None` if there are too few blocks or calls to tell. `alpha`
 /// is the probability that any of them is reported as changed by chance.
 pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Option<CallChange>> {
-    let calls: Vec<Option<Call>> = means(a)
+    let calls: Vec<Option<CallDifference>> = means(a)
         .into_iter()
         .zip(means(b))
         .map(|(a, b)| {
@@ -86,15 +86,16 @@ pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Op
             let less = against.0.error <= plain.0.error && against.1.error <= plain.1.error;
             let (a, b) = if less { against } else { plain };
             let precision = Precision::both(a, b);
-            (precision.error > 0.0).then_some(Call { change: (b_mean / a_mean).ln(), precision })
+            (precision.error > 0.0)
+                .then_some(CallDifference { change: (b_mean / a_mean).ln(), precision })
         })
         .collect();
     let each = alpha / calls.iter().flatten().count().max(1) as f64;
     let mut changes: Vec<Option<CallChange>> = (0..calls.len())
         .map(|at| {
-            let Call { change, precision } = calls[at]?;
+            let CallDifference { change, precision } = calls[at]?;
             let others = calls.iter().enumerate().filter(|(other, _)| *other != at);
-            let others: Vec<Call> = others.filter_map(|(_, call)| *call).collect();
+            let others: Vec<CallDifference> = others.filter_map(|(_, call)| *call).collect();
             let (common, error) = common(&others);
             let error = stats::joint_error(precision.error, error);
             let precision = Precision { error, ..precision };
@@ -120,7 +121,7 @@ pub fn changes(a: &[CallCourse<'_>], b: &[CallCourse<'_>], alpha: f64) -> Vec<Op
 }
 
 /// The median change of these statements, and its standard error; zero for fewer than two statements.
-fn common(others: &[Call]) -> (f64, f64) {
+fn common(others: &[CallDifference]) -> (f64, f64) {
     let n = others.len();
     if n + 1 < COMMON {
         return (0.0, 0.0);
@@ -278,8 +279,10 @@ mod tests {
 
     #[test]
     fn the_common_part_is_the_median_of_the_others_and_as_uncertain_as_a_usual_one() {
-        let call =
-            |change: f64, error: f64| Call { change, precision: Precision { error, freedom: 5.0 } };
+        let call = |change: f64, error: f64| CallDifference {
+            change,
+            precision: Precision { error, freedom: 5.0 },
+        };
         assert_eq!(common(&[]), (0.0, 0.0));
         assert_eq!(common(&[call(1.0, 0.1)]), (0.0, 0.0), "one other");
         let (median, error) = common(&[call(0.1, 0.1), call(0.2, 0.1), call(9.0, 0.1)]);

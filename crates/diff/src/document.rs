@@ -107,17 +107,17 @@ pub enum Noise {
 }
 
 /// Builds the document, with times in this time zone.
-pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
-    let mut tables = vec![configuration(it, noise), totals(it)];
+pub fn document(comparison: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
+    let mut tables = vec![configuration(comparison, noise), totals(comparison)];
     for kind in &KINDS {
-        let rows = (kind.rows)(&it.rows);
+        let rows = (kind.rows)(&comparison.rows);
         // They are sorted: changes beyond the noise first, then the largest changes.
         let listed = if kind.id == "statements" { LISTED } else { 0 };
         let (_, rest) = rows.split_at(listed.min(rows.len()));
         let noisy: Vec<&ComparisonRow> = rest.iter().filter(|row| is_noise(row)).collect();
-        tables.push(table(kind, it, rows, &noisy));
+        tables.push(table(kind, comparison, rows, &noisy));
         if noise == Noise::Shown {
-            tables.push(below(kind, it, &noisy));
+            tables.push(below(kind, comparison, &noisy));
         }
     }
     let section = |id, title, tables| Section { id, title, tables, ..Section::default() };
@@ -128,20 +128,21 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     sections.extend(KINDS.iter().map(|kind| section(kind.id, kind.section, vec![kind.id])));
     let noisy = KINDS.iter().map(|kind| kind.noise).collect();
     sections.push(section("noise", "Inconclusive", noisy));
-    let title = format!("{} (B) compared with {} (A)", it.b.recording, it.a.recording);
+    let title =
+        format!("{} (B) compared with {} (A)", comparison.b.recording, comparison.a.recording);
     let mut document = Document {
-        made: it.made.clone(),
+        made: comparison.made.clone(),
         measured: MeasuredTime {
-            recording: it.b.recording.clone(),
-            host: it.b.host.clone(),
-            from: it.b.from,
-            to: it.b.to,
-            covered_seconds: it.b.compared_seconds,
-            exact: it.a.exact && it.b.exact,
-            facts: facts(it, zone),
+            recording: comparison.b.recording.clone(),
+            host: comparison.b.host.clone(),
+            from: comparison.b.from,
+            to: comparison.b.to,
+            covered_seconds: comparison.b.compared_seconds,
+            exact: comparison.a.exact && comparison.b.exact,
+            facts: facts(comparison, zone),
             ..MeasuredTime::default()
         },
-        findings: it.findings.clone(),
+        findings: comparison.findings.clone(),
         sections,
         tables,
         ..Document::new(title)
@@ -150,8 +151,8 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     document
 }
 
-fn facts(it: &Comparison, zone: &TimeZone) -> Vec<Fact> {
-    let counted = match it.per {
+fn facts(comparison: &Comparison, zone: &TimeZone) -> Vec<Fact> {
+    let counted = match comparison.per {
         Per::Commit => {
             "commits: client transactions that wrote WAL; the time of read-only ones is included"
         }
@@ -162,11 +163,11 @@ fn facts(it: &Comparison, zone: &TimeZone) -> Vec<Fact> {
         "estimated from {} blocks of A and {} of B; ± is the half-width of a 95 % confidence \
          interval. Fewer than 1 % of the rows reported as changed are so by chance. Variation between \
          runs does not show in a single recording",
-        it.a.blocks, it.b.blocks
+        comparison.a.blocks, comparison.b.blocks
     );
     vec![
-        Fact { name: "A", text: side(&it.a, zone) },
-        Fact { name: "B", text: side(&it.b, zone) },
+        Fact { name: "A", text: side(&comparison.a, zone) },
+        Fact { name: "B", text: side(&comparison.b, zone) },
         Fact { name: "Counted by", text: counted.to_string() },
         Fact { name: "Noise", text: noise },
     ]
@@ -194,7 +195,7 @@ fn side(side: &Compared, zone: &TimeZone) -> String {
 const VALUE: usize = 48;
 
 /// Settings that differ; a text leaves out those that are only locations.
-fn configuration(it: &Comparison, noise: Noise) -> Table {
+fn configuration(comparison: &Comparison, noise: Noise) -> Table {
     let columns = vec![
         Column::new("group", "Of", Unit::Text).expendable(1),
         Column::new("name", "What", Unit::Text),
@@ -209,7 +210,7 @@ fn configuration(it: &Comparison, noise: Noise) -> Table {
         }
         value => value.clone(),
     };
-    for setting in it.configuration.iter().filter(|setting| page || !setting.place) {
+    for setting in comparison.configuration.iter().filter(|setting| page || !setting.place) {
         table.push(
             Tone::Plain,
             vec![
@@ -223,21 +224,22 @@ fn configuration(it: &Comparison, noise: Noise) -> Table {
     table
 }
 
-fn totals(it: &Comparison) -> Table {
+fn totals(comparison: &Comparison) -> Table {
     let mut columns = vec![Column::new("per", "Time per", Unit::Text)];
     columns.extend(CHANGE);
     columns.extend([
         Column::new("a_per_second", "A a second", Unit::PerSecond).expendable(3),
         Column::new("b_per_second", "B a second", Unit::PerSecond).expendable(2),
     ]);
-    let whose = if it.rows.accounts.is_empty() { "all processes" } else { "client sessions" };
+    let whose =
+        if comparison.rows.accounts.is_empty() { "all processes" } else { "client sessions" };
     let note = format!("Busy time of {whose}, including waits.");
     let mut table = Table::new("totals", "Total time", columns).noted(Some(note));
     table.note = by_second(
         table.note,
-        it.rows.totals.iter().map(|total| (total.per.name().to_string(), &total.change)),
+        comparison.rows.totals.iter().map(|total| (total.per.name().to_string(), &total.change)),
     );
-    for total in &it.rows.totals {
+    for total in &comparison.rows.totals {
         let mut row: Vec<Cell> = vec![total.per.name().into()];
         row.extend(cells(&total.change, total.change.verdict.words()));
         row.extend([total.a_per_second.into(), total.b_per_second.into()]);
@@ -382,37 +384,42 @@ fn any_plan(rows: &[&ComparisonRow]) -> bool {
     rows.iter().any(|row| row.b_plan.is_some())
 }
 
-fn row(id: &str, names: Vec<Cell>, it: &ComparisonRow, plans: bool) -> Vec<Cell> {
+fn row(id: &str, names: Vec<Cell>, compared: &ComparisonRow, plans: bool) -> Vec<Cell> {
     let mut row = names;
     if id == "statements" {
-        let figure = |of: fn(&CallChange) -> f64| -> Cell { it.call.as_ref().map(of).into() };
+        let figure = |of: fn(&CallChange) -> f64| -> Cell { compared.call.as_ref().map(of).into() };
         row.extend([
             figure(|call| call.relative),
             figure(|call| call.half_width),
             figure(|call| call.detectable),
         ]);
     }
-    row.extend(cells(&it.change, it.words()));
+    row.extend(cells(&compared.change, compared.words()));
     if id == "accounts" {
-        row.push(it.share.into());
+        row.push(compared.share.into());
     }
-    row.extend([it.a_count.into(), it.b_count.into()]);
+    row.extend([compared.a_count.into(), compared.b_count.into()]);
     if id == "statements" {
-        row.extend([it.a_mean_seconds.into(), it.b_mean_seconds.into()]);
+        row.extend([compared.a_mean_seconds.into(), compared.b_mean_seconds.into()]);
         if plans {
-            let both = it.a_plan.as_ref().zip(it.b_plan.as_ref());
+            let both = compared.a_plan.as_ref().zip(compared.b_plan.as_ref());
             row.push(both.map(|(a, b)| format!("{a} -> {b}")).into());
         }
     }
     if id == "files" {
-        row.extend([it.a_bytes.into(), it.b_bytes.into()]);
+        row.extend([compared.a_bytes.into(), compared.b_bytes.into()]);
     }
     row
 }
 
-fn table(kind: &Kind, it: &Comparison, rows: &[ComparisonRow], noisy: &[&ComparisonRow]) -> Table {
+fn table(
+    kind: &Kind,
+    comparison: &Comparison,
+    rows: &[ComparisonRow],
+    noisy: &[&ComparisonRow],
+) -> Table {
     let Kind { id, title, note, names, .. } = *kind;
-    let note = format!("Per {}. {note}", it.per.name());
+    let note = format!("Per {}. {note}", comparison.per.name());
     let all: Vec<&ComparisonRow> = rows.iter().collect();
     let plans = any_plan(&all);
     let named = rows.iter().map(|row| (findings::name(&row.what), &row.change));
@@ -463,10 +470,12 @@ fn sum(rows: &[&ComparisonRow]) -> Option<ComparisonRow> {
     Some(sum)
 }
 
-fn below(kind: &Kind, it: &Comparison, rows: &[&ComparisonRow]) -> Table {
+fn below(kind: &Kind, comparison: &Comparison, rows: &[&ComparisonRow]) -> Table {
     let Kind { id, noise, title, names, .. } = *kind;
-    let mut table = Table::new(noise, title, columns(id, names, rows))
-        .noted(Some(format!("Per {}. All of these changes are inconclusive.", it.per.name())));
+    let mut table = Table::new(noise, title, columns(id, names, rows)).noted(Some(format!(
+        "Per {}. All of these changes are inconclusive.",
+        comparison.per.name()
+    )));
     for below in rows {
         table.push(tone(&below.what), row(id, name_cells(&below.what), below, any_plan(rows)));
     }

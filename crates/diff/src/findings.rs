@@ -19,34 +19,34 @@ const SHORT: f64 = 120.0;
 const OTHER_WORK: f64 = 0.1;
 
 /// All findings.
-pub fn findings(it: &Comparison) -> Vec<Finding> {
+pub fn findings(comparison: &Comparison) -> Vec<Finding> {
     let of = |weight| {
         move |section, text| Finding { section, weight, text, remedy: None, details: Vec::new() }
     };
     let (note, warning) = (of(Weight::Note), of(Weight::Warning));
     let mut found = Vec::new();
-    if let Some(total) = it.rows.totals.first() {
-        found.extend(culprit(it, total).map(|text| note("statements", text)));
+    if let Some(total) = comparison.rows.totals.first() {
+        found.extend(culprit(comparison, total).map(|text| note("statements", text)));
         let whole = note("totals", change(total));
-        let reasons = reasons(it, total).map(|text| note("accounts", text));
-        match hides(it, total) {
+        let reasons = reasons(comparison, total).map(|text| note("accounts", text));
+        match hides(comparison, total) {
             true => found.extend(reasons.into_iter().chain([whole])),
             false => found.extend([whole].into_iter().chain(reasons)),
         }
-        found.extend(statements(it).map(|text| note("statements", text)));
+        found.extend(statements(comparison).map(|text| note("statements", text)));
         if total.per != Per::Second {
             found.push(note("totals", rate(total)));
         }
     }
-    found.extend(set_up(it).map(|text| note("configuration", text)));
-    found.extend(one_sided(it).map(|text| note("statements", text)));
-    found.extend(other_work(it).map(|text| warning("totals", text)));
-    let processors = it.a.processors.zip(it.b.processors);
-    let common = !it.rows.statements.iter().any(ComparisonRow::is_real_by_itself);
-    let busy =
-        processors.and_then(|(a, b)| machine::finding(&a, &b, it.rows.totals.first(), common));
+    found.extend(set_up(comparison).map(|text| note("configuration", text)));
+    found.extend(one_sided(comparison).map(|text| note("statements", text)));
+    found.extend(other_work(comparison).map(|text| warning("totals", text)));
+    let processors = comparison.a.processors.zip(comparison.b.processors);
+    let common = !comparison.rows.statements.iter().any(ComparisonRow::is_real_by_itself);
+    let total = comparison.rows.totals.first();
+    let busy = processors.and_then(|(a, b)| machine::finding(&a, &b, total, common));
     found.extend(busy.map(|text| warning("totals", text)));
-    for side in [&it.a, &it.b] {
+    for side in [&comparison.a, &comparison.b] {
         if side.blocks < FEWEST {
             found.push(warning(
                 "totals",
@@ -58,8 +58,8 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
             ));
         }
     }
-    found.extend(short(it).map(|text| warning("totals", text)));
-    found.extend(it.left_out.iter().map(|text| warning("totals", text.clone())));
+    found.extend(short(comparison).map(|text| warning("totals", text)));
+    found.extend(comparison.left_out.iter().map(|text| warning("totals", text.clone())));
     found
 }
 
@@ -72,13 +72,13 @@ fn more(change: f64) -> &'static str {
 }
 
 /// Whether the total is inconclusive although an account that is most of a side has changed.
-fn hides(it: &Comparison, total: &Total) -> bool {
+fn hides(comparison: &Comparison, total: &Total) -> bool {
     let whole = total.change;
     let most = |row: &ComparisonRow| {
         let part = |one: f64, all: f64| all > 0.0 && one > all / 2.0;
         part(row.change.a_seconds, whole.a_seconds) || part(row.change.b_seconds, whole.b_seconds)
     };
-    let mut real = it.rows.accounts.iter().filter(|row| row.change.verdict.is_real());
+    let mut real = comparison.rows.accounts.iter().filter(|row| row.change.verdict.is_real());
     !whole.verdict.is_real() && real.any(most)
 }
 
@@ -130,13 +130,13 @@ pub fn name(what: &What) -> String {
 }
 
 /// The statement whose change is the largest part of the whole, or large even though the whole is inconclusive.
-fn culprit(it: &Comparison, total: &Total) -> Option<String> {
+fn culprit(comparison: &Comparison, total: &Total) -> Option<String> {
     /// As a share of the whole change, or of A's whole time.
     const LARGE: f64 = 0.2;
 
     let whole = total.change;
     let real = |row: &&ComparisonRow| is_sent(row) && row.is_real_by_itself();
-    let row = it.rows.statements.iter().find(real)?;
+    let row = comparison.rows.statements.iter().find(real)?;
     let change = row.change.change_seconds;
     let part =
         change / if whole.verdict.is_real() { whole.change_seconds } else { whole.a_seconds };
@@ -150,7 +150,7 @@ fn culprit(it: &Comparison, total: &Total) -> Option<String> {
             "The statement that changed the most takes {} {} per {}; {each}{plan}: {words}",
             duration(change.abs()),
             more(change),
-            it.per.name()
+            comparison.per.name()
         )
     })
 }
@@ -176,8 +176,8 @@ fn is_sent(row: &ComparisonRow) -> bool {
 }
 
 /// The statements that changed or, if none has, the smallest change that would have been detected.
-fn statements(it: &Comparison) -> Option<String> {
-    let rows = &it.rows.statements;
+fn statements(comparison: &Comparison) -> Option<String> {
+    let rows = &comparison.rows.statements;
     let words = |row: &ComparisonRow| view::statements::one_line(&name(&row.what));
     let changed = rows.iter().filter(|row| is_sent(row) && row.is_real_by_itself());
     let named: Vec<String> = changed
@@ -221,18 +221,18 @@ fn detectable(accounts: &[ComparisonRow]) -> String {
 }
 
 /// The accounts that explain most of the change, and the largest ones that go against it.
-fn reasons(it: &Comparison, total: &Total) -> Option<String> {
+fn reasons(comparison: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
     if total.change.verdict == ChangeVerdict::Unknown {
-        let largest = in_words(it.rows.accounts.iter().take(REASONS));
+        let largest = in_words(comparison.rows.accounts.iter().take(REASONS));
         return (!largest.is_empty()).then(|| format!("Largest changes (not tested): {largest}."));
     }
     let real: Vec<&ComparisonRow> =
-        it.rows.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
+        comparison.rows.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
     if real.is_empty() {
         return Some(format!(
             "No account changed by more than the noise{}.",
-            detectable(&it.rows.accounts)
+            detectable(&comparison.rows.accounts)
         ));
     }
     if !total.change.verdict.is_real() {
@@ -276,18 +276,20 @@ fn in_words<'r>(rows: impl Iterator<Item = &'r ComparisonRow>) -> String {
         let average = |of: f64| format!("{} sessions on average", two(of));
         match (change.verdict, change.per_second) {
             (ChangeVerdict::New, None) => format!("{name} is new and takes {size}"),
-            (ChangeVerdict::New, Some(it)) => format!("{name} is new, {}", average(it.b_sessions)),
+            (ChangeVerdict::New, Some(rate)) => {
+                format!("{name} is new, {}", average(rate.b_sessions))
+            }
             (ChangeVerdict::Absent, None) => format!("{name} is absent in B, {size}"),
-            (ChangeVerdict::Absent, Some(it)) => {
-                format!("{name} is absent in B, {}", average(it.a_sessions))
+            (ChangeVerdict::Absent, Some(rate)) => {
+                format!("{name} is absent in B, {}", average(rate.a_sessions))
             }
             (_, None) => format!("{name} takes {size} {}", more(change.change_seconds)),
-            (_, Some(it)) => {
+            (_, Some(rate)) => {
                 let more = more(change.change_seconds);
                 format!(
                     "{name} takes {size} {more} ({}, were {})",
-                    average(it.b_sessions),
-                    two(it.a_sessions)
+                    average(rate.b_sessions),
+                    two(rate.a_sessions)
                 )
             }
         }
@@ -309,8 +311,8 @@ fn capital(word: &str) -> String {
     letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
 }
 
-fn set_up(it: &Comparison) -> Option<String> {
-    let differ: Vec<_> = it.configuration.iter().filter(|setting| !setting.place).collect();
+fn set_up(comparison: &Comparison) -> Option<String> {
+    let differ: Vec<_> = comparison.configuration.iter().filter(|setting| !setting.place).collect();
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_string());
     let named: Vec<String> = differ
         .iter()
@@ -326,8 +328,9 @@ fn set_up(it: &Comparison) -> Option<String> {
 }
 
 /// Statements that ran on one side only.
-fn one_sided(it: &Comparison) -> Option<String> {
-    let count = |only: fn(&&ComparisonRow) -> bool| it.rows.statements.iter().filter(only).count();
+fn one_sided(comparison: &Comparison) -> Option<String> {
+    let count =
+        |only: fn(&&ComparisonRow) -> bool| comparison.rows.statements.iter().filter(only).count();
     let in_a = count(|row| row.a_count > 0.0 && row.b_count == 0.0);
     let in_b = count(|row| row.b_count > 0.0 && row.a_count == 0.0);
     match (in_a, in_b) {
@@ -337,9 +340,9 @@ fn one_sided(it: &Comparison) -> Option<String> {
 }
 
 /// Warns about short recordings: variation that is slower than a recording does not show in its blocks.
-fn short(it: &Comparison) -> Option<String> {
-    let shorter = it.a.compared_seconds.min(it.b.compared_seconds);
-    let few = it.a.blocks.min(it.b.blocks) < FEWEST;
+fn short(comparison: &Comparison) -> Option<String> {
+    let shorter = comparison.a.compared_seconds.min(comparison.b.compared_seconds);
+    let few = comparison.a.blocks.min(comparison.b.blocks) < FEWEST;
     (shorter < SHORT && !few).then(|| {
         format!(
             "Only {} are compared. In such a short recording, slow variation looks like a change; \
@@ -349,12 +352,12 @@ fn short(it: &Comparison) -> Option<String> {
     })
 }
 
-fn other_work(it: &Comparison) -> Option<String> {
+fn other_work(comparison: &Comparison) -> Option<String> {
     let each = |side: &super::comparison::Compared| {
         (side.commits > 0).then(|| side.commands as f64 / side.commits as f64)
     };
-    let (a, b) = (each(&it.a)?, each(&it.b)?);
-    let differ = (b / a - 1.0).abs() > OTHER_WORK && it.per == Per::Commit;
+    let (a, b) = (each(&comparison.a)?, each(&comparison.b)?);
+    let differ = (b / a - 1.0).abs() > OTHER_WORK && comparison.per == Per::Commit;
     differ.then(|| {
         format!(
             "A has {} commands per commit and B has {}, so the workloads may differ; use --per command to compare \

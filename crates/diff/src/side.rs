@@ -150,8 +150,8 @@ fn lines(
     kept: &[usize],
 ) -> Result<HashMap<Key, Vec<StatTotals>>, Error> {
     let mut numbers: HashMap<Key, usize> = HashMap::new();
-    for it in recording.sum(range)?.statistics {
-        let series = recording::Series { process: it.process, stat: it.stat };
+    for statistic in recording.sum(range)?.statistics {
+        let series = recording::Series { process: statistic.process, stat: statistic.stat };
         if let Some(key) = Key::from_series(&series) {
             let next = numbers.len();
             numbers.entry(key).or_insert(next);

@@ -29,7 +29,7 @@ use lines::one_line;
 
 /// A query, as `tally fleet queries --json` lists it.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct ListedQuery {
     name: &'static str,
     about: &'static str,
     columns: Vec<&'static str>,
@@ -102,7 +102,7 @@ fn to_be_copied() -> escape::Lines<std::io::StdoutLock<'static>> {
 
 fn queries(json: bool) -> Result<(), Error> {
     if json {
-        let listed = |query: &Query| Listed {
+        let listed = |query: &Query| ListedQuery {
             name: query.name,
             about: query.about,
             columns: query.columns.iter().map(|column| column.key).collect(),

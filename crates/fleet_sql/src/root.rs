@@ -120,10 +120,10 @@ mod tests {
                 "gs://bucket/it",
             ),
         ] {
-            let it = root(text);
-            assert_eq!(it.clickhouse(&format!("{text}/x"), "Parquet", "a 'b"), function);
-            assert_eq!(it.url(), url);
-            let read = Dialect::ALL.map(|dialect| it.is_read_by(dialect));
+            let parsed = root(text);
+            assert_eq!(parsed.clickhouse(&format!("{text}/x"), "Parquet", "a 'b"), function);
+            assert_eq!(parsed.url(), url);
+            let read = Dialect::ALL.map(|dialect| parsed.is_read_by(dialect));
             let by_all = !text.starts_with("http");
             assert_eq!(read, [by_all, true, by_all], "{text}");
         }

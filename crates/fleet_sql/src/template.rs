@@ -84,7 +84,7 @@ fn idle(name: &str) -> String {
 fn class(activity: &str) -> String {
     let mut cases = String::new();
     for prefix in WaitClass::prefixes() {
-        let name = WaitClass::of_name(&prefix).shown_as().name();
+        let name = WaitClass::of_name(prefix).shown_as().name();
         // In LIKE, an underscore matches any character, which makes no difference for these names.
         cases.push_str(&match prefix.contains(':') {
             true => format!(" WHEN {activity} LIKE '{prefix}%' THEN '{name}'"),

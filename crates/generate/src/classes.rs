@@ -11,6 +11,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Classes {
     classes: Vec<Class>,
+    waits: Vec<(String, String)>,
 }
 
 /// Key, heading, hue, chroma, lightness in the light theme, in the dark theme, colour of the terminal.
@@ -35,7 +36,45 @@ impl Classes {
                 return Err(format!("{key}: a hue is below 360, a lightness between 0 and 1"));
             }
         }
+        for (at, (prefix, _)) in read.waits.iter().enumerate() {
+            let mut earlier = read.waits[..at].iter().map(|(earlier, _)| earlier);
+            if let Some(earlier) = earlier.find(|earlier| prefix.starts_with(*earlier)) {
+                return Err(format!("{prefix} is never reached, because {earlier} comes first"));
+            }
+        }
         Ok(read)
+    }
+
+    /// Generates `wait_prefixes.h` of the extension.
+    pub fn wait_header(&self) -> String {
+        let mut out = format!(
+            "/* SPDX-License-Identifier: PostgreSQL */\n/*\n * wait_prefixes.h\n\
+             \x20*\t  The class of a wait by the beginning of its name.\n *\n * {GENERATED}\n */\n\
+             #ifndef PG_TALLY_WAIT_PREFIXES_H\n#define PG_TALLY_WAIT_PREFIXES_H\n\n#include \"tally.h\"\n\n\
+             static const struct\n{{\n\tconst char *prefix;\n\ttally_account_class class;\n}}\t\t\twait_prefixes[] = {{\n"
+        );
+        for (prefix, class) in &self.waits {
+            let _ = writeln!(out, "\t{{\"{prefix}\", TALLY_CLASS_{}}},", class.to_uppercase());
+        }
+        out.push_str("};\n\n#endif\t\t\t\t\t\t\t/* PG_TALLY_WAIT_PREFIXES_H */\n");
+        out
+    }
+
+    /// Generates `wait_prefixes.rs` of the reader.
+    pub fn wait_reader(&self) -> String {
+        let mut out = format!(
+            "// SPDX-License-Identifier: PostgreSQL\n\
+             //! The class of a wait by the beginning of its name.\n//!\n//! {GENERATED}\n\n\
+             use crate::layout::account_class as class;\n\n\
+             /// Beginnings of names, and their classes as in a directory entry; the first that fits counts.\n\
+             pub(crate) const WAIT_PREFIXES: [(&str, u8); {}] = [\n",
+            self.waits.len()
+        );
+        for (prefix, class) in &self.waits {
+            let _ = writeln!(out, "    (\"{prefix}\", class::{}),", class.to_uppercase());
+        }
+        out.push_str("];\n");
+        out
     }
 
     /// Generates `classes.ts` of the pages.
@@ -117,7 +156,8 @@ mod tests {
 
     const TEXT: &str = "classes = [\n\
         [\"cpu\", \"CPU\", 164, 0.13, [0.64, 0.85], [0.68, 0.46], \"Green\"],\n\
-        [\"other\", \"Other\", 250, 0.01, [0.5, 0.7], [0.5, 0.3], \"DarkGray\"]]";
+        [\"other\", \"Other\", 250, 0.01, [0.5, 0.7], [0.5, 0.3], \"DarkGray\"]]\n\
+        waits = [[\"Call:a\", \"other\"], [\"Call:\", \"buffer_pin\"]]";
 
     #[test]
     fn pages_and_terminal_have_the_classes_in_their_order() {
@@ -134,6 +174,22 @@ mod tests {
         assert!(classes
             .terminal()
             .contains("        WaitClass::Cpu => Color::Green,\n        _ => Color::DarkGray,\n"));
+    }
+
+    #[test]
+    fn writer_and_reader_have_the_same_prefixes_in_the_same_order() {
+        let classes = Classes::read(TEXT).unwrap();
+        let header =
+            "\t{\"Call:a\", TALLY_CLASS_OTHER},\n\t{\"Call:\", TALLY_CLASS_BUFFER_PIN},\n};";
+        assert!(classes.wait_header().contains(header), "{}", classes.wait_header());
+        let reader =
+            "; 2] = [\n    (\"Call:a\", class::OTHER),\n    (\"Call:\", class::BUFFER_PIN),\n];";
+        assert!(classes.wait_reader().contains(reader), "{}", classes.wait_reader());
+        let hidden = TEXT.replace("\"Call:a\"", "\"C\"");
+        assert_eq!(
+            Classes::read(&hidden).unwrap_err(),
+            "Call: is never reached, because C comes first"
+        );
     }
 
     #[test]

@@ -119,10 +119,10 @@ impl Counters {
             }
         }
         for (name, of) in &counters.json {
-            counters.of(of).map_err(|why| format!("json {name}: {why}"))?;
+            counters.operand(of).map_err(|why| format!("json {name}: {why}"))?;
         }
         for (name, _, of) in &counters.sql {
-            let of = counters.of(of).map_err(|why| format!("sql {name}: {why}"))?;
+            let of = counters.operand(of).map_err(|why| format!("sql {name}: {why}"))?;
             // The extension reads a counter as one word of eight bytes.
             if let Some(narrow) = of.counters().into_iter().flatten().find(|one| !one.is_wide()) {
                 return Err(format!("sql {name}: {} has 4 bytes", narrow.0));
@@ -159,7 +159,7 @@ impl Counters {
         found.ok_or_else(|| format!("counter {name} does not exist"))
     }
 
-    fn of<'c>(&'c self, of: &'c str) -> Result<Of<'c>, String> {
+    fn operand<'c>(&'c self, of: &'c str) -> Result<Of<'c>, String> {
         let words: Vec<&str> = of.split(' ').collect();
         Ok(match words[..] {
             [a, "+", b] => Of::Sum(self.find(a)?, self.find(b)?),
@@ -266,7 +266,7 @@ impl Counters {
                 Unit::Ticks => format!("counters[counter::{}] as f64 * second", one.constant()),
                 _ => format!("counters[counter::{}] as f64 * 1e-9", one.constant()),
             };
-            let (kind, value) = match self.of(of)? {
+            let (kind, value) = match self.operand(of)? {
                 Of::One(one) if one.3.is_time() => ("f64", seconds(one)),
                 Of::One(one) => ("u64", format!("counters[counter::{}]", one.constant())),
                 Of::Sum(a, b) => ("f64", format!("{} + {}", seconds(a), seconds(b))),
@@ -292,7 +292,7 @@ impl Counters {
             for (_, name, kind, _) in own() {
                 let path = if inner.is_empty() { name.clone() } else { format!("{inner}.{name}") };
                 let of = self.json.iter().find(|row| row.0 == path).map(|row| row.1.as_str());
-                let meaning = match of.map(|of| self.of(of)).transpose()? {
+                let meaning = match of.map(|of| self.operand(of)).transpose()? {
                     Some(Of::One(one) | Of::Sum(one, _) | Of::Measured(one)) => one.meaning("0"),
                     Some(_) => "of `errors`, how many by the class of their SQLSTATE".into(),
                     None => format!("see [`{kind}`]"),
@@ -418,7 +418,7 @@ impl Counters {
         );
         for one in &self.counters {
             let is_of = |of: &str| -> Result<bool, String> {
-                Ok(match self.of(of)? {
+                Ok(match self.operand(of)? {
                     Of::One(a) | Of::Measured(a) => a.0 == one.0,
                     Of::Sum(a, b) | Of::Difference(a, b) => a.0 == one.0 || b.0 == one.0,
                     Of::Other(of) => of == "failed by class" && one.0.starts_with("failed_"),
@@ -474,7 +474,7 @@ impl Counters {
                 0 => String::new(),
                 since => format!(", .known = PG_VERSION_NUM >= {since}0000"),
             };
-            let (column, more, known) = match self.of(of)? {
+            let (column, more, known) = match self.operand(of)? {
                 Of::One(one) => {
                     let column = match (one.3, kind.as_str()) {
                         (Unit::Ticks, _) => "TICKS",

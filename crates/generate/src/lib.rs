@@ -53,6 +53,8 @@ pub fn outputs(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
         ("libtally/include/tally_names.h".into(), statistics.header()),
         ("crates/segment/src/stat_names.rs".into(), statistics.reader()),
         ("client/java/src/main/java/org/pgtally/segment/StatNames.java".into(), statistics.java()),
+        ("pg_tally/ledger/wait_prefixes.h".into(), classes.wait_header()),
+        ("crates/segment/src/wait_prefixes.rs".into(), classes.wait_reader()),
         ("web/src/look/classes.ts".into(), classes.script()),
         ("web/src/look/activities.css".into(), classes.sheet()),
         ("crates/terminal/src/class_color.rs".into(), classes.terminal()),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
     statistics: Vec<Statistic>,
-    figures: Vec<Figure>,
+    figures: Vec<TagValue>,
 }
 
 /// Constant, kind, unit, name, meaning.
@@ -29,7 +29,7 @@ enum Kind {
 
 /// A value of a statistic's tag FIGURE or PART: the statistic's constant, the value, its meaning.
 #[derive(Debug, Deserialize)]
-struct Figure(String, String, String);
+struct TagValue(String, String, String);
 
 fn varies(tag: &str) -> bool {
     tag.starts_with(|c: char| c.is_ascii_uppercase())
@@ -50,7 +50,7 @@ impl Statistic {
 }
 
 /// A constant of a string.
-struct Constant {
+struct StringConstant {
     name: String,
     value: String,
     meaning: String,
@@ -78,7 +78,7 @@ impl Statistics {
                 return Err(format!("{} must be before {}, with which it begins", one.0, other.0));
             }
         }
-        for Figure(of, value, _) in &read.figures {
+        for TagValue(of, value, _) in &read.figures {
             if !read.statistics.iter().any(|one| one.0 == *of) {
                 return Err(format!("figure {value}: statistic {of} does not exist"));
             }
@@ -86,8 +86,8 @@ impl Statistics {
         Ok(read)
     }
 
-    fn constants(&self) -> Vec<Constant> {
-        let of = |one: &Statistic| Constant {
+    fn constants(&self) -> Vec<StringConstant> {
+        let of = |one: &Statistic| StringConstant {
             name: one.0.to_uppercase(),
             value: one.fixed(),
             meaning: match one.fixed() == one.3 {
@@ -95,7 +95,7 @@ impl Statistics {
                 false => format!("{}: {}", one.3, one.4),
             },
         };
-        let figure = |Figure(of, value, meaning): &Figure| Constant {
+        let figure = |TagValue(of, value, meaning): &TagValue| StringConstant {
             name: format!("{of}_{value}").to_uppercase(),
             value: value.clone(),
             meaning: meaning.clone(),
@@ -111,7 +111,7 @@ impl Statistics {
              * Generated from format/statistics.toml by `make generate`; do not edit.\n */\n\
              #ifndef TALLY_NAMES_H\n#define TALLY_NAMES_H\n\n",
         );
-        for Constant { name, value, meaning } in self.constants() {
+        for StringConstant { name, value, meaning } in self.constants() {
             let _ = writeln!(out, "#define TALLY_STAT_{name} \"{value}\"\t/* {meaning} */");
         }
         out.push_str("\n#endif\t\t\t\t\t\t\t/* TALLY_NAMES_H */\n");
@@ -126,7 +126,7 @@ impl Statistics {
              //!\n\
              //! Generated from format/statistics.toml by `make generate`; do not edit.\n\n",
         );
-        for Constant { name, value, meaning } in self.constants() {
+        for StringConstant { name, value, meaning } in self.constants() {
             let _ = writeln!(out, "/// {meaning}\npub const {name}: &str = \"{value}\";");
         }
         out
@@ -143,7 +143,7 @@ impl Statistics {
              */\n\
              public final class StatNames {\n",
         );
-        for Constant { name, value, meaning } in self.constants() {
+        for StringConstant { name, value, meaning } in self.constants() {
             let _ = writeln!(
                 out,
                 "    /** {meaning} */\n    public static final String {name} = \"{value}\";"
@@ -162,7 +162,7 @@ impl Statistics {
                 .figures
                 .iter()
                 .filter(|figure| figure.0 == *constant)
-                .map(|Figure(_, value, meaning)| format!("`{value}` {meaning}"))
+                .map(|TagValue(_, value, meaning)| format!("`{value}` {meaning}"))
                 .collect();
             let figures = match figures.is_empty() {
                 true => String::new(),

@@ -22,12 +22,12 @@ const LONGEST: u64 = 1 << 20;
 
 /// The socket of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Socket {
+struct ListeningSocket {
     folder: PathBuf,
     port: u16,
 }
 
-impl Socket {
+impl ListeningSocket {
     fn conninfo(&self) -> Conninfo {
         let mut conninfo = Conninfo::default();
         conninfo.set("host", self.folder.to_string_lossy()).set("port", self.port.to_string());
@@ -43,7 +43,7 @@ pub(crate) fn cluster() -> Result<Option<Conninfo>, Error> {
 
 /// How to connect to it, where PGCLUSTER names none; empty: libpq's defaults lead there.
 pub(crate) fn conninfo() -> Result<Conninfo, Error> {
-    let sockets: Vec<Socket> =
+    let sockets: Vec<ListeningSocket> =
         FOLDERS.iter().flat_map(|folder| sockets(Path::new(folder))).collect();
     choose(&sockets, count_clusters(Path::new(CLUSTERS)))
 }
@@ -56,7 +56,7 @@ pub(crate) fn is(folder: &str, port: u32) -> bool {
         && (Path::new(folder) == known || same(Path::new(folder)) && known.exists())
 }
 
-fn choose(sockets: &[Socket], clusters: usize) -> Result<Conninfo, Error> {
+fn choose(sockets: &[ListeningSocket], clusters: usize) -> Result<Conninfo, Error> {
     match sockets {
         _ if sockets.iter().any(|socket| socket.port == PORT) => Ok(Conninfo::default()),
         // libpq says what it has tried.
@@ -78,11 +78,11 @@ fn choose(sockets: &[Socket], clusters: usize) -> Result<Conninfo, Error> {
 }
 
 /// The sockets of servers in a folder, by port. In one where everybody may make files, those of others are left out.
-fn sockets(folder: &Path) -> Vec<Socket> {
+fn sockets(folder: &Path) -> Vec<ListeningSocket> {
     let everybody = folder.metadata().is_ok_and(|meta| meta.mode() & 0o002 != 0);
     let me = rustix::process::geteuid().as_raw();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<Socket> = entries
+    let mut found: Vec<ListeningSocket> = entries
         .filter(|entry| {
             let meta = entry.path().symlink_metadata();
             meta.is_ok_and(|meta| {
@@ -91,7 +91,7 @@ fn sockets(folder: &Path) -> Vec<Socket> {
         })
         .filter_map(|entry| {
             let port = entry.file_name().to_str()?.strip_prefix(".s.PGSQL.")?.parse().ok()?;
-            Some(Socket { folder: folder.into(), port })
+            Some(ListeningSocket { folder: folder.into(), port })
         })
         .collect();
     found.sort_by_key(|socket| socket.port);
@@ -146,18 +146,23 @@ fn setting(text: &str, name: &str) -> Option<String> {
     })
 }
 
+/// Whether the environment variable is set and not empty.
+pub(crate) fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn socket(port: u16) -> Socket {
-        Socket { folder: "/run".into(), port }
+    fn socket(port: u16) -> ListeningSocket {
+        ListeningSocket { folder: "/run".into(), port }
     }
 
     #[test]
     fn it_is_the_one_on_psqls_port_or_else_the_only_one() {
         let of = |ports: &[u16], clusters| {
-            let sockets: Vec<Socket> = ports.iter().map(|port| socket(*port)).collect();
+            let sockets: Vec<ListeningSocket> = ports.iter().map(|port| socket(*port)).collect();
             choose(&sockets, clusters)
                 .map(|target| target.to_string())
                 .map_err(|error| error.to_string())

@@ -30,8 +30,8 @@ pub(crate) struct IoWatch {
     devices: Result<DeviceWatch, String>,
     /// The reading from which the devices' figures start.
     before: Option<Reading>,
-    tablespaces: tablespaces::Asker,
-    names: relation_names::Asker,
+    tablespaces: tablespaces::TablespaceLookup,
+    names: relation_names::RelationNameLookup,
 }
 
 impl IoWatch {
@@ -46,8 +46,8 @@ impl IoWatch {
             deadlocks: VecDeque::new(),
             devices,
             before: None,
-            tablespaces: tablespaces::Asker::start(segment),
-            names: relation_names::Asker::start(segment),
+            tablespaces: tablespaces::TablespaceLookup::start(segment),
+            names: relation_names::RelationNameLookup::start(segment),
         }
     }
 

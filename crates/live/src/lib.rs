@@ -9,7 +9,6 @@ pub mod coverage;
 mod default_server;
 pub mod device_rows;
 pub mod devices;
-mod environment;
 pub mod extension;
 pub mod follower;
 pub mod hangup;

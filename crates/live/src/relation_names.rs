@@ -30,7 +30,7 @@ type RelationNamesReply = (String, Option<Vec<(RelationFile, String)>>);
 
 /// The names so far.
 #[derive(Debug)]
-pub struct Asker {
+pub struct RelationNameLookup {
     access: Option<Access>,
     /// Requested already, with or without a reply.
     asked: BTreeSet<RelationFile>,
@@ -41,10 +41,10 @@ pub struct Asker {
     patience: Duration,
 }
 
-impl Asker {
-    /// An asker for the server of this segment.
-    pub fn start(segment: &Segment) -> Asker {
-        Asker {
+impl RelationNameLookup {
+    /// The lookup in the server of this segment.
+    pub fn start(segment: &Segment) -> RelationNameLookup {
+        RelationNameLookup {
             access: Access::open_to_us(segment),
             asked: BTreeSet::new(),
             names: RelationNames::default(),
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn each_of_the_busiest_is_asked_for_once_in_its_database() {
-        let mut asker = Asker {
+        let mut asker = RelationNameLookup {
             access: None,
             asked: BTreeSet::from([(Some(5), 1663, 11)]),
             names: RelationNames::default(),

@@ -15,8 +15,7 @@ use std::process::{Command, Stdio};
 use pq::{Client, Conninfo};
 use segment::Segment;
 
-use crate::default_server;
-use crate::environment::is_set;
+use crate::default_server::{self, is_set};
 use crate::postmaster_file::PostmasterFile;
 use crate::session_limits;
 use crate::spec::Spec;

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use error::Error;
 use pq::Conninfo;
 
-use crate::default_server;
-use crate::environment::is_set;
+use crate::default_server::{self, is_set};
 
 /// Environment variables that name a server.
 const NAMING: [&str; 4] = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGSERVICE"];

@@ -19,7 +19,7 @@ type Names = BTreeMap<u32, String>;
 
 /// The names so far.
 #[derive(Debug)]
-pub struct Asker {
+pub struct TablespaceLookup {
     access: Option<Access>,
     /// Requested already, with or without a reply.
     asked: BTreeSet<u32>,
@@ -28,10 +28,10 @@ pub struct Asker {
     patience: Duration,
 }
 
-impl Asker {
-    /// An asker for the server of this segment.
-    pub fn start(segment: &Segment) -> Asker {
-        Asker {
+impl TablespaceLookup {
+    /// The lookup in the server of this segment.
+    pub fn start(segment: &Segment) -> TablespaceLookup {
+        TablespaceLookup {
             access: Access::open_to_us(segment),
             asked: BTreeSet::new(),
             names: Names::new(),

@@ -31,7 +31,7 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    requests: VecDeque<Request>,
+    requests: VecDeque<ExportRequest>,
     bytes: usize,
     fate: Fate,
     /// Number of requests removed.
@@ -41,7 +41,7 @@ struct QueueState {
 }
 
 #[derive(Debug, Clone)]
-struct Request {
+struct ExportRequest {
     body: Vec<u8>,
     items: u64,
 }
@@ -75,7 +75,7 @@ impl Queue {
         let mut state = self.lock();
         state.bytes += body.len();
         state.fate.waiting += items;
-        state.requests.push_back(Request { body, items });
+        state.requests.push_back(ExportRequest { body, items });
         while state.bytes > BYTES {
             let Some(items) = state.remove_first() else { break };
             state.fate.dropped += items;

@@ -128,17 +128,18 @@ mod tests {
 
     #[test]
     fn a_parameter_has_its_last_value_and_a_default_replaces_none() {
-        let mut it = Conninfo::default();
-        assert!(it.is_empty());
-        it.set("host", "a")
+        let mut conninfo = Conninfo::default();
+        assert!(conninfo.is_empty());
+        conninfo
+            .set("host", "a")
             .set("port", "1")
             .set("host", "b")
             .set_default("port", "2")
             .set_default("user", "u");
-        assert_eq!(it.to_string(), "port='1' host='b' user='u'");
-        assert!(!it.is_empty() && it.get("dbname").is_none());
-        it.set("password", r"a'\b");
-        assert!(it.to_string().ends_with(r" password='a\'\\b'"), "{it}");
+        assert_eq!(conninfo.to_string(), "port='1' host='b' user='u'");
+        assert!(!conninfo.is_empty() && conninfo.get("dbname").is_none());
+        conninfo.set("password", r"a'\b");
+        assert!(conninfo.to_string().ends_with(r" password='a\'\\b'"), "{conninfo}");
         assert!(Conninfo::parse("host=a\0b").unwrap_err().to_string().contains("null byte"));
     }
 }

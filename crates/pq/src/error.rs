@@ -40,7 +40,7 @@ impl Error {
     }
 
     pub(crate) fn of_outcome(
-        outcome: *const ffi::Outcome,
+        outcome: *const ffi::RawResult,
         connection: *const ffi::Connection,
     ) -> Error {
         let field = |field: c_int| {

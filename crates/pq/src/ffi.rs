@@ -11,7 +11,7 @@ pub(crate) struct Connection {
 
 /// `PGresult`.
 #[repr(C)]
-pub(crate) struct Outcome {
+pub(crate) struct RawResult {
     _opaque: [u8; 0],
 }
 
@@ -85,7 +85,7 @@ extern "C" {
         processor: Option<extern "C" fn(*mut c_void, *const c_char)>,
         argument: *mut c_void,
     ) -> *mut c_void;
-    pub fn PQexec(connection: *mut Connection, query: *const c_char) -> *mut Outcome;
+    pub fn PQexec(connection: *mut Connection, query: *const c_char) -> *mut RawResult;
     pub fn PQexecParams(
         connection: *mut Connection,
         query: *const c_char,
@@ -95,19 +95,19 @@ extern "C" {
         lengths: *const c_int,
         formats: *const c_int,
         result_format: c_int,
-    ) -> *mut Outcome;
+    ) -> *mut RawResult;
     pub fn PQsendQuery(connection: *mut Connection, query: *const c_char) -> c_int;
-    pub fn PQgetResult(connection: *mut Connection) -> *mut Outcome;
-    pub fn PQclear(outcome: *mut Outcome);
-    pub fn PQresultStatus(outcome: *const Outcome) -> c_int;
-    pub fn PQresultErrorField(outcome: *const Outcome, field: c_int) -> *const c_char;
-    pub fn PQntuples(outcome: *const Outcome) -> c_int;
-    pub fn PQnfields(outcome: *const Outcome) -> c_int;
-    pub fn PQfname(outcome: *const Outcome, column: c_int) -> *const c_char;
-    pub fn PQftype(outcome: *const Outcome, column: c_int) -> u32;
-    pub fn PQgetisnull(outcome: *const Outcome, row: c_int, column: c_int) -> c_int;
-    pub fn PQgetlength(outcome: *const Outcome, row: c_int, column: c_int) -> c_int;
-    pub fn PQgetvalue(outcome: *const Outcome, row: c_int, column: c_int) -> *const c_char;
+    pub fn PQgetResult(connection: *mut Connection) -> *mut RawResult;
+    pub fn PQclear(outcome: *mut RawResult);
+    pub fn PQresultStatus(outcome: *const RawResult) -> c_int;
+    pub fn PQresultErrorField(outcome: *const RawResult, field: c_int) -> *const c_char;
+    pub fn PQntuples(outcome: *const RawResult) -> c_int;
+    pub fn PQnfields(outcome: *const RawResult) -> c_int;
+    pub fn PQfname(outcome: *const RawResult, column: c_int) -> *const c_char;
+    pub fn PQftype(outcome: *const RawResult, column: c_int) -> u32;
+    pub fn PQgetisnull(outcome: *const RawResult, row: c_int, column: c_int) -> c_int;
+    pub fn PQgetlength(outcome: *const RawResult, row: c_int, column: c_int) -> c_int;
+    pub fn PQgetvalue(outcome: *const RawResult, row: c_int, column: c_int) -> *const c_char;
     pub fn PQconninfoParse(
         conninfo: *const c_char,
         message: *mut *mut c_char,

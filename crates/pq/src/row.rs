@@ -10,7 +10,7 @@ use crate::value::FromValue;
 
 /// Owns a result of libpq, which no longer changes.
 #[derive(Debug)]
-pub(crate) struct Outcome(pub(crate) *mut ffi::Outcome);
+pub(crate) struct Outcome(pub(crate) *mut ffi::RawResult);
 
 // SAFETY: a result is separate memory, and the libpq functions that read it do not change it.
 unsafe impl Send for Outcome {}

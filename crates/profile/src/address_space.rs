@@ -19,13 +19,13 @@ use crate::unwind_table::UnwindTable;
 /// The files of a process, and how to unwind in them.
 pub struct AddressSpace {
     /// Sorted by address.
-    files: Vec<File>,
+    files: Vec<MappedCode>,
     /// The same files, for the walk from frame to frame.
     pub unwinder: Walk<Arc<[u8]>, MayAllocateDuringUnwind>,
 }
 
 /// Code of a file in memory.
-struct File {
+struct MappedCode {
     range: Range<u64>,
     /// Offset from an address in the file to the address in memory.
     bias: u64,
@@ -38,7 +38,7 @@ impl AddressSpace {
         maps: &Maps,
         mut table_of: impl FnMut(&str) -> Option<Arc<UnwindTable>>,
     ) -> AddressSpace {
-        let mut files: Vec<File> = Vec::new();
+        let mut files: Vec<MappedCode> = Vec::new();
         let mut unwinder = Walk::new();
         for Mapped { range, offset, path } in maps.all() {
             // Generated code, and the kernel's code in a process, have no table.
@@ -50,7 +50,7 @@ impl AddressSpace {
                 Some(last) if table.is_some() && same(&last.table, &table) && last.bias == bias => {
                     last.range.end = range.end;
                 }
-                _ => files.push(File { range, bias, table }),
+                _ => files.push(MappedCode { range, bias, table }),
             }
         }
         for file in &files {

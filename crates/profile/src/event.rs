@@ -32,7 +32,7 @@ pub struct Clock {
 /// `struct perf_event_attr` as of Linux 4.8 (PERF_ATTR_SIZE_VER5), which all later kernels accept.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfEventAttributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -139,21 +139,21 @@ impl Event {
     }
 }
 
-fn attributes(config: u64) -> Attributes {
-    Attributes {
+fn attributes(config: u64) -> PerfEventAttributes {
+    PerfEventAttributes {
         kind: SOFTWARE,
-        size: size_of::<Attributes>() as u32,
+        size: size_of::<PerfEventAttributes>() as u32,
         config,
         sample_type: SAMPLE,
         flags: EXCLUDE_HYPERVISOR | USE_CLOCKID,
         // The account of the process is read right after each sample.
         wakeup_events: 1,
         clockid: libc::CLOCK_MONOTONIC,
-        ..Attributes::default()
+        ..PerfEventAttributes::default()
     }
 }
 
-fn open(attributes: &Attributes, cpu: u32, whom: Whom) -> io::Result<Event> {
+fn open(attributes: &PerfEventAttributes, cpu: u32, whom: Whom) -> io::Result<Event> {
     let pid = match whom {
         Whom::Everything => -1,
         Whom::Process(pid) => pid,
@@ -182,6 +182,6 @@ mod tests {
 
     #[test]
     fn the_attributes_have_the_size_of_their_version() {
-        assert_eq!(size_of::<Attributes>(), 112);
+        assert_eq!(size_of::<PerfEventAttributes>(), 112);
     }
 }

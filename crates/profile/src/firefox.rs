@@ -10,6 +10,7 @@ use flate2::Compression;
 use serde_json::{json, Value};
 
 use crate::profile::Profile;
+use crate::string_table::StringTable;
 use crate::timeline::{Timeline, Track};
 
 /// Version of the format: github.com/firefox-devtools/profiler, docs-developer/CHANGELOG-formats.md.
@@ -82,23 +83,8 @@ fn file(profile: &Profile, timeline: &Timeline) -> Value {
     })
 }
 
-/// The distinct texts of a thread.
-#[derive(Default)]
-struct Texts(Vec<String>, HashMap<String, usize>);
-
-impl Texts {
-    fn number(&mut self, text: &str) -> usize {
-        if let Some(number) = self.1.get(text) {
-            return *number;
-        }
-        self.0.push(text.to_string());
-        self.1.insert(text.to_string(), self.0.len() - 1);
-        self.0.len() - 1
-    }
-}
-
 fn thread(profile: &Profile, track: &Track) -> Value {
-    let mut texts = Texts::default();
+    let mut texts = StringTable::default();
     // A function is a frame, a frame a function.
     let mut functions: HashMap<usize, usize> = HashMap::new();
     let (mut names, mut kernel, mut resources) = (Vec::new(), Vec::new(), Vec::new());
@@ -209,7 +195,7 @@ fn thread(profile: &Profile, track: &Track) -> Value {
             "type": vec![1; libraries.len()],
         },
         "nativeSymbols": { "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [] },
-        "stringArray": texts.0,
+        "stringArray": texts.into_texts(),
     })
 }
 

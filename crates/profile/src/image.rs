@@ -16,7 +16,7 @@ const LARGEST: u64 = 1 << 30;
 const DEBUG_FOLDER: &str = "/usr/lib/debug/.build-id";
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Function {
+struct ElfFunction {
     address: u64,
     size: u64,
     name: String,
@@ -34,7 +34,7 @@ struct Segment {
 #[derive(Debug, Default)]
 pub struct Image {
     segments: Vec<Segment>,
-    functions: Vec<Function>,
+    functions: Vec<ElfFunction>,
     /// Where functions begin, with a name or without.
     begins: Vec<u64>,
     stripped: bool,
@@ -75,7 +75,7 @@ impl Image {
             all.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() != 0);
         self.functions.extend(functions.filter_map(|symbol| {
             let name = symbol.name().ok().filter(|name| !name.is_empty())?.to_string();
-            Some(Function { address: symbol.address(), size: symbol.size(), name })
+            Some(ElfFunction { address: symbol.address(), size: symbol.size(), name })
         }));
     }
 
@@ -174,7 +174,7 @@ mod tests {
     fn a_function_without_a_name_is_known_by_its_beginning() {
         let image = Image {
             segments: vec![Segment { offset: 0x100, size: 0x1000, address: 0x1100 }],
-            functions: vec![Function { address: 0x1200, size: 0x10, name: "f".into() }],
+            functions: vec![ElfFunction { address: 0x1200, size: 0x10, name: "f".into() }],
             begins: vec![0x1200, 0x1240],
             stripped: true,
         };
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn code_without_a_size_reaches_to_the_next_function() {
-        let function = |address, size, name: &str| Function { address, size, name: name.into() };
+        let function = |address, size, name: &str| ElfFunction { address, size, name: name.into() };
         let image = Image {
             segments: vec![Segment { offset: 0x100, size: 0x100, address: 0x1100 }],
             functions: vec![function(0x1110, 0x10, "f"), function(0x1140, 0, "assembly")],

@@ -24,6 +24,7 @@ mod registers;
 mod ring;
 #[cfg(test)]
 mod sample;
+mod string_table;
 pub mod sums;
 mod symbols;
 mod thread;

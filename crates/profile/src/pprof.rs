@@ -13,9 +13,10 @@ use flate2::Compression;
 use prost::Message;
 
 use crate::profile::{Account, Profile};
+use crate::string_table::StringTable;
 
 #[derive(Clone, PartialEq, Message)]
-struct File {
+struct PprofProfile {
     #[prost(message, repeated, tag = "1")]
     sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
@@ -23,7 +24,7 @@ struct File {
     #[prost(message, repeated, tag = "4")]
     location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
-    function: Vec<Function>,
+    function: Vec<PprofFunction>,
     #[prost(string, repeated, tag = "6")]
     string_table: Vec<String>,
     #[prost(int64, tag = "9")]
@@ -77,7 +78,7 @@ struct PprofLine {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Function {
+struct PprofFunction {
     #[prost(uint64, tag = "1")]
     id: u64,
     #[prost(int64, tag = "2")]
@@ -88,23 +89,8 @@ struct Function {
     filename: i64,
 }
 
-struct Texts(Vec<String>, HashMap<String, i64>);
-
-impl Texts {
-    /// The first text must be empty.
-    fn new() -> Texts {
-        Texts(vec![String::new()], HashMap::from([(String::new(), 0)]))
-    }
-
-    fn number(&mut self, text: &str) -> i64 {
-        if let Some(number) = self.1.get(text) {
-            return *number;
-        }
-        self.0.push(text.to_string());
-        let number = self.0.len() as i64 - 1;
-        self.1.insert(text.to_string(), number);
-        number
-    }
+fn number(texts: &mut StringTable, text: &str) -> i64 {
+    texts.number(text) as i64
 }
 
 /// The profile as a file.
@@ -114,16 +100,23 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
     packed.finish()
 }
 
-fn file(profile: &Profile) -> File {
-    let mut texts = Texts::new();
-    let nanoseconds = texts.number("nanoseconds");
-    let mut value_type = |name| ValueType { kind: texts.number(name), unit: nanoseconds };
+fn file(profile: &Profile) -> PprofProfile {
+    let mut texts = StringTable::default();
+    // The first text must be empty.
+    number(&mut texts, "");
+    let nanoseconds = number(&mut texts, "nanoseconds");
+    let mut value_type = |name| ValueType { kind: number(&mut texts, name), unit: nanoseconds };
     let (cpu, sessions) = (value_type("cpu"), value_type("sessions"));
     let mut functions = Vec::new();
-    let mut function = |texts: &mut Texts, name: &str, file: &str| {
+    let mut function = |texts: &mut StringTable, name: &str, file: &str| {
         let id = functions.len() as u64 + 1;
-        let name = texts.number(name);
-        functions.push(Function { id, name, system_name: name, filename: texts.number(file) });
+        let name = number(texts, name);
+        functions.push(PprofFunction {
+            id,
+            name,
+            system_name: name,
+            filename: number(texts, file),
+        });
         id
     };
     for symbol in &profile.symbols {
@@ -131,11 +124,11 @@ fn file(profile: &Profile) -> File {
     }
     let period = 1e9 / profile.hertz;
     let mut samples = Vec::new();
-    let label = |texts: &mut Texts, key: &str, text: &str| Label {
-        key: texts.number(key),
-        text: texts.number(text),
+    let label = |texts: &mut StringTable, key: &str, text: &str| Label {
+        key: number(texts, key),
+        text: number(texts, text),
     };
-    let labels = |texts: &mut Texts, account: &Account, statement: Option<usize>| {
+    let labels = |texts: &mut StringTable, account: &Account, statement: Option<usize>| {
         let mut all = Vec::new();
         if !account.phase.is_empty() {
             all.push(label(texts, "phase", &account.phase));
@@ -168,16 +161,16 @@ fn file(profile: &Profile) -> File {
             label: labels(&mut texts, &session.account, session.statement),
         });
     }
-    let location = |function: &Function| Location {
+    let location = |function: &PprofFunction| Location {
         id: function.id,
         line: vec![PprofLine { function_id: function.id }],
     };
-    File {
+    PprofProfile {
         location: functions.iter().map(location).collect(),
         sample_type: vec![cpu.clone(), sessions],
         sample: samples,
         function: functions,
-        string_table: texts.0,
+        string_table: texts.into_texts(),
         time_nanos: ((profile.time - profile.seconds) * 1e9) as i64,
         duration_nanos: (profile.seconds * 1e9) as i64,
         period_type: Some(cpu),
@@ -194,7 +187,7 @@ mod tests {
     fn every_number_refers_to_something() {
         let file = file(&profile());
         let bytes = file.encode_to_vec();
-        let file = File::decode(&*bytes).unwrap();
+        let file = PprofProfile::decode(&*bytes).unwrap();
         assert_eq!(file.string_table[0], "");
         assert_eq!(file.location.len(), file.function.len());
         for sample in &file.sample {

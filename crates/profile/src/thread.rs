@@ -23,10 +23,10 @@ pub fn go_first() -> bool {
     if unsafe { libc::sched_setscheduler(0, mode, &parameters) == 0 } {
         return true;
     }
-    let slice = Attributes {
-        size: size_of::<Attributes>() as u32,
+    let slice = SchedAttributes {
+        size: size_of::<SchedAttributes>() as u32,
         runtime_ns: SLICE_NS,
-        ..Attributes::default()
+        ..SchedAttributes::default()
     };
     // SAFETY: the call reads `size` bytes of the structure. Earlier kernels ignore the slice.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(&slice), 0) };
@@ -39,7 +39,7 @@ const SLICE_NS: u64 = 100_000;
 /// `struct sched_attr`, SCHED_ATTR_SIZE_VER0, for the normal policy.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct SchedAttributes {
     size: u32,
     policy: u32,
     flags: u64,

@@ -15,7 +15,7 @@ use crate::registers::keeps_frame_pointer;
 
 /// A section and its address.
 #[derive(Debug)]
-struct Section {
+struct ElfSection {
     addresses: Range<u64>,
     bytes: Arc<[u8]>,
 }
@@ -23,8 +23,8 @@ struct Section {
 /// The unwind table of a file. Addresses are the file's own.
 #[derive(Debug)]
 pub struct UnwindTable {
-    frames: Section,
-    index: Option<Section>,
+    frames: ElfSection,
+    index: Option<ElfSection>,
     text: Option<Range<u64>>,
     /// Loaded segments: range in the file, and start address.
     segments: Vec<(Range<u64>, u64)>,
@@ -40,7 +40,7 @@ impl UnwindTable {
         let section = |name: &str| {
             let section = file.section_by_name(name)?;
             let addresses = section.address()..section.address() + section.size();
-            Some(Section { addresses, bytes: section.data().ok()?.into() })
+            Some(ElfSection { addresses, bytes: section.data().ok()?.into() })
         };
         let text = file
             .section_by_name(".text")

@@ -81,8 +81,8 @@ fn draw_histogram(histogram: &Histogram, dice: &mut Dice) -> Histogram {
 /// One of the real intervals, with new draws.
 fn draw_frame(frame: &Frame, dice: &mut Dice) -> Frame {
     let mut frame = frame.clone();
-    for it in &mut frame.statistics {
-        let change = &mut it.total.change;
+    for statistic in &mut frame.statistics {
+        let change = &mut statistic.total.change;
         let count = dice.draw(change.count);
         let ratio = ratio(count, change.count);
         change.total = dice.near(change.total, ratio);
@@ -96,18 +96,18 @@ fn draw_frame(frame: &Frame, dice: &mut Dice) -> Frame {
                 *extreme = Extreme::Of(dice.near(*n, 1.0));
             }
         }
-        it.total.histogram = draw_histogram(&it.total.histogram, dice);
+        statistic.total.histogram = draw_histogram(&statistic.total.histogram, dice);
     }
     frame
 }
 
 fn draw_statement(
-    it: &StatementRecord,
+    original: &StatementRecord,
     copy: u64,
     later_us: i64,
     dice: &mut Dice,
 ) -> StatementRecord {
-    let mut record = it.clone();
+    let mut record = original.clone();
     record.key.id = record.key.id.wrapping_add(copy.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     for times in [&mut record.sums.exec, &mut record.sums.plan] {
         let count = dice.draw(times.count);
@@ -118,7 +118,7 @@ fn draw_statement(
         times.min = times.min.map(|n| dice.near(n, 1.0));
         times.max = times.max.map(|n| dice.near(n, 1.0));
     }
-    let ratio = ratio(record.sums.exec.count, it.sums.exec.count);
+    let ratio = ratio(record.sums.exec.count, original.sums.exec.count);
     for (index, n) in record.sums.counters.iter_mut().enumerate() {
         *n = if COUNTER[index].unit == Unit::Ticks {
             dice.near(*n, ratio)
@@ -181,11 +181,13 @@ fn number(name: &str) -> u64 {
 
 /// Adds copies of statistics, which have a number at the end of their names.
 fn widen(mut frame: Frame, copies: &Copies) -> Frame {
-    for it in frame.statistics.clone() {
-        for copy in 2..=copies.draw(number(&it.stat.name) ^ number(&it.process)) {
-            let name = format!("{} {copy}", it.stat.name);
-            let stat = Stat::new(name, it.stat.kind, it.stat.unit.clone());
-            frame.statistics.push(segment::frame::FrameStat { stat: Arc::new(stat), ..it.clone() });
+    for statistic in frame.statistics.clone() {
+        for copy in 2..=copies.draw(number(&statistic.stat.name) ^ number(&statistic.process)) {
+            let name = format!("{} {copy}", statistic.stat.name);
+            let stat = Stat::new(name, statistic.stat.kind, statistic.stat.unit.clone());
+            frame
+                .statistics
+                .push(segment::frame::FrameStat { stat: Arc::new(stat), ..statistic.clone() });
         }
     }
     frame
@@ -268,10 +270,10 @@ impl Maker {
             self.row_builder.frame(&spread, number, 1);
             batch.histograms = self.row_builder.histograms(number);
             let mut rows = Vec::new();
-            for it in &detail.statements {
-                for copy in 0..self.copies.draw(it.key.id) {
+            for statement in &detail.statements {
+                for copy in 0..self.copies.draw(statement.key.id) {
                     let later_us = stamp.1 - detail.time_us;
-                    rows.push(draw_statement(it, copy, later_us, &mut self.dice));
+                    rows.push(draw_statement(statement, copy, later_us, &mut self.dice));
                 }
             }
             let rate = frame.clock.ticks_per_second;

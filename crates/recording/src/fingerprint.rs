@@ -228,7 +228,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn of(text: &'t str) -> Scanner<'t> {
+    fn scan_text(text: &'t str) -> Scanner<'t> {
         let mut scanner = Scanner { rest: text, tokens: Vec::new(), constants: Vec::new() };
         scanner.scan();
         scanner
@@ -237,12 +237,12 @@ impl<'t> Scanner<'t> {
 
 /// A text with `?` for each constant, for one that the server has not normalized. Constants may be secrets.
 pub fn without_constants(text: &str) -> String {
-    replace(text, &Scanner::of(text).constants)
+    replace(text, &Scanner::scan_text(text).constants)
 }
 
 /// The same, and the fingerprint, from one pass over the text.
 pub fn normalized(text: &str) -> (String, String) {
-    let Scanner { tokens, constants, .. } = Scanner::of(text);
+    let Scanner { tokens, constants, .. } = Scanner::scan_text(text);
     (replace(text, &constants), of_tokens(&ended(shorten(tokens))))
 }
 
@@ -310,7 +310,7 @@ fn shorten(tokens: Vec<Token>) -> Vec<Token> {
 
 /// The tokens that are hashed.
 fn tokens(text: &str) -> Vec<Token> {
-    ended(shorten(Scanner::of(text).tokens))
+    ended(shorten(Scanner::scan_text(text).tokens))
 }
 
 /// Without semicolons at the end.

@@ -57,7 +57,7 @@ fn state(name: &str) -> &'static str {
 
 /// Rows of some intervals, by their numbers.
 #[derive(Default)]
-struct Chunk {
+struct FrameRows {
     statistics: HashMap<u64, Vec<StatRow>>,
     histograms: HashMap<u64, Vec<(Arc<Series>, SeriesSum)>>,
     population: HashMap<u64, Vec<Population>>,
@@ -96,14 +96,14 @@ impl Frames<'_> {
         Ok(())
     }
 
-    fn chunk(&self, rows: &[FrameRow]) -> Result<Chunk, Error> {
+    fn chunk(&self, rows: &[FrameRow]) -> Result<FrameRows, Error> {
         let times = || rows.iter().map(|row| row.time_us);
         let range =
             Range { from_us: times().min().unwrap_or(0) - 1, to_us: times().max().unwrap_or(0) };
         let numbers = (rows.first(), rows.last());
-        let (Some(first), Some(last)) = numbers else { return Ok(Chunk::default()) };
+        let (Some(first), Some(last)) = numbers else { return Ok(FrameRows::default()) };
         let within = |frame: u64| (first.frame..=last.frame).contains(&frame);
-        let mut chunk = Chunk::default();
+        let mut chunk = FrameRows::default();
         let add = |row: StatRow| {
             if within(row.frame) {
                 chunk.statistics.entry(row.frame).or_default().push(row);
@@ -127,7 +127,7 @@ impl Frames<'_> {
         Ok(chunk)
     }
 
-    fn frame(&self, row: &FrameRow, chunk: &Chunk) -> Option<Frame> {
+    fn frame(&self, row: &FrameRow, chunk: &FrameRows) -> Option<Frame> {
         let mut frame = self.index.frame_of(&[row])?;
         let rate = frame.clock.ticks_per_second;
         let has_histograms = self.has_histograms();

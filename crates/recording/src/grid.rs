@@ -23,7 +23,7 @@ pub struct Grid {
 }
 
 /// Finds the cell of a row.
-struct Cells<'i, P> {
+struct CellFinder<'i, P> {
     index: &'i Index,
     /// The column of each interval in the index.
     columns: Vec<Option<usize>>,
@@ -31,7 +31,7 @@ struct Cells<'i, P> {
     lines: HashMap<Arc<Series>, Option<usize>>,
 }
 
-impl<P: Fn(&Series) -> Option<usize>> Cells<'_, P> {
+impl<P: Fn(&Series) -> Option<usize>> CellFinder<'_, P> {
     fn line(&mut self, series: &Arc<Series>) -> Option<usize> {
         if let Some(line) = self.lines.get(series) {
             return *line;
@@ -55,7 +55,7 @@ impl Grid {
 
     fn add_columns<P: Fn(&Series) -> Option<usize>>(
         &mut self,
-        cells: &mut Cells<'_, P>,
+        cells: &mut CellFinder<'_, P>,
         columns: &Columns,
     ) {
         let Some(numbers) = Numbers::from_columns(columns) else { return };
@@ -110,7 +110,7 @@ impl Recording {
                 *covered = covered.saturating_add(row.interval_ns);
             }
         }
-        let mut cells = Cells { index: &index, columns, line_of, lines: HashMap::new() };
+        let mut cells = CellFinder { index: &index, columns, line_of, lines: HashMap::new() };
         let see = |columns: &Columns| grid.add_columns(&mut cells, columns);
         let journal = self.each_columns::<StatRow>(range, &number_columns(), see)?;
         for row in &journal.statistics {

@@ -28,7 +28,6 @@ mod range;
 mod recorded_statement;
 mod recording;
 mod relations;
-mod retention;
 mod rollup;
 mod row_builder;
 mod rows;
@@ -64,7 +63,6 @@ pub use range::{format_utc, time_us, Range};
 pub use recorded_statement::RecordedStatementRow;
 pub use recording::Recording;
 pub use relations::relation_rows;
-pub use retention::RetentionPolicy;
 pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
     step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow,
@@ -79,6 +77,7 @@ pub use store::{file_name_of_host, Compaction, DataFile, GRADES, SHIP};
 pub use sum::{Latency, StatTotals};
 pub use table::{Column, Shape, Table, Unit};
 pub use texts::Texts;
+pub use upkeep::RetentionPolicy;
 pub use vacuum::{ConditionRow, DeadRowsRow, SnapshotRow};
 pub use writer::{LastFrame, Writer};
 

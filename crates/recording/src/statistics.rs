@@ -24,12 +24,12 @@ pub(crate) const TEXTS: [&str; 4] = ["process", "name", "kind", "unit"];
 
 /// Series by number, in the order of their first rows.
 #[derive(Default)]
-struct Numbers {
+struct SeriesNumbers {
     by_series: HashMap<Arc<Series>, usize>,
     texts: Vec<SeriesText>,
 }
 
-impl Numbers {
+impl SeriesNumbers {
     fn number(&mut self, series: &Arc<Series>) -> usize {
         if let Some(&number) = self.by_series.get(series) {
             return number;
@@ -43,7 +43,7 @@ impl Numbers {
 /// The columns [`FIRST`] of rows with these intervals, ends and series.
 fn first_columns<'r>(rows: impl Iterator<Item = (u64, i64, &'r Arc<Series>)>) -> Vec<Cells> {
     let mut all = FIRST.map(|column| Cells::new(column.shape));
-    let mut numbers = Numbers::default();
+    let mut numbers = SeriesNumbers::default();
     for (frame, time_us, series) in rows {
         let number = numbers.number(series);
         let text = &numbers.texts[number];

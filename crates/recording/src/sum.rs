@@ -107,12 +107,12 @@ impl SeriesSum {
 
 /// The sums of one run of a server.
 #[derive(Debug, Default)]
-struct Sums {
+struct RunSums {
     positions: HashMap<Arc<Series>, usize>,
     sums: Vec<(Arc<Series>, SeriesSum)>,
 }
 
-impl Sums {
+impl RunSums {
     fn position(&mut self, series: &Arc<Series>) -> usize {
         if let Some(&at) = self.positions.get(series) {
             return at;
@@ -246,7 +246,7 @@ impl<W: Fn(&Series) -> bool> Latencies<'_, W> {
 /// Add a row group of a file of `histograms` without materializing its rows: most of the time would be spent
 /// on memory for their lists.
 fn add_spreads<W: Fn(&Series) -> bool>(
-    sums: &mut BTreeMap<u32, Sums>,
+    sums: &mut BTreeMap<u32, RunSums>,
     latencies: &mut Latencies<'_, W>,
     columns: &Columns,
 ) {
@@ -284,7 +284,7 @@ impl Recording {
     ) -> Result<(Frame, Vec<Latency>), Error> {
         let index = self.index(range)?;
         self.report_missing(&index, range);
-        let mut sums: BTreeMap<u32, Sums> = BTreeMap::new();
+        let mut sums: BTreeMap<u32, RunSums> = BTreeMap::new();
         let see = |columns: &Columns| add_columns(&mut sums, &index, columns);
         let journal = self.each_columns::<StatRow>(range, &number_columns(), see)?;
         for row in &journal.statistics {
@@ -338,7 +338,7 @@ fn runs(index: &Index) -> Vec<Vec<&FrameRow>> {
 }
 
 /// Add a row group of a file.
-fn add_columns(sums: &mut BTreeMap<u32, Sums>, index: &Index, columns: &Columns) {
+fn add_columns(sums: &mut BTreeMap<u32, RunSums>, index: &Index, columns: &Columns) {
     let Some(numbers) = Numbers::from_columns(columns) else { return };
     // The rows of a series are adjacent, and so are those of a run of the server.
     let mut at: Option<(i64, u32, usize)> = None;

@@ -6,13 +6,37 @@ use crate::batch::{Batch, Visit, TABLES};
 use crate::commit::Commit;
 use crate::error::Error;
 use crate::file::{self, Effort};
-use crate::retention::RetentionPolicy;
 use crate::rollup;
 use crate::store::{Compaction, DataFile, Store};
 use crate::table::Table;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+/// When rows become coarser, and when they are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionPolicy {
+    /// The age at which details are merged into details of one minute.
+    pub details: Duration,
+    /// The age at which intervals are merged into intervals of ten seconds.
+    pub tens: Duration,
+    /// The age at which intervals are merged into intervals of one minute.
+    pub sixties: Duration,
+    /// The age at which rows are removed; `None`: never.
+    pub retention: Option<Duration>,
+}
+
+impl Default for RetentionPolicy {
+    fn default() -> RetentionPolicy {
+        let hours = |n: u64| Duration::from_secs(n * 3600);
+        RetentionPolicy {
+            details: hours(1),
+            tens: hours(24),
+            sixties: hours(7 * 24),
+            retention: None,
+        }
+    }
+}
 
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -124,7 +148,7 @@ fn merge(
         return Ok(());
     }
     rollup::apply(&mut batch, compaction);
-    let mut stage = Stage { store, files, compaction, commit: Commit::default() };
+    let mut stage = HourFiles { store, files, compaction, commit: Commit::default() };
     if let Err(error) = batch.each(&mut stage) {
         stage.commit.abandon(store);
         return Err(error);
@@ -160,14 +184,14 @@ impl Visit for Load<'_> {
 }
 
 /// Writes the rows of each table to a file that the commit puts in place.
-struct Stage<'s> {
+struct HourFiles<'s> {
     store: &'s Store,
     files: &'s [(&'static str, DataFile)],
     compaction: Compaction,
     commit: Commit,
 }
 
-impl Visit for Stage<'_> {
+impl Visit for HourFiles<'_> {
     fn table<T: Table>(&mut self, rows: &mut Vec<T>) -> Result<(), Error> {
         let mut own = self.files.iter().filter(|(table, _)| *table == T::NAME);
         let Some((_, first)) = own.next().filter(|_| !rows.is_empty()) else {

@@ -10,11 +10,10 @@ use crate::file::{self, Effort};
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::plan_rows::PlanKey;
-use crate::retention::RetentionPolicy;
 use crate::rows::{FrameRow, TextKey};
 use crate::store::{self, Compaction, Store, ABOUT, UNFINISHED};
 use crate::table::{columns, Table};
-use crate::upkeep;
+use crate::upkeep::{self, RetentionPolicy};
 use files::Access;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -46,7 +45,7 @@ pub struct Writer {
     /// The time of day that upkeep relies on, and CLOCK_MONOTONIC at that time.
     trusted: Option<(i64, u64)>,
     /// The day, and the texts written on that day.
-    texts_of_day: (i64, Texts),
+    texts_of_day: (i64, WrittenTexts),
     /// Locked while files are replaced.
     replacing: Arc<Mutex<()>>,
     upkeep: Option<std::thread::JoinHandle<Result<(), Error>>>,
@@ -60,7 +59,7 @@ pub struct Writer {
 
 /// The statements and plans whose texts were written.
 #[derive(Debug, Default)]
-struct Texts {
+struct WrittenTexts {
     statements: HashSet<TextKey>,
     plans: HashSet<PlanKey>,
 }
@@ -138,7 +137,7 @@ impl Writer {
             next_frame,
             resumed,
             trusted: None,
-            texts_of_day: (0, Texts::default()),
+            texts_of_day: (0, WrittenTexts::default()),
             replacing: Arc::new(Mutex::new(())),
             upkeep: None,
             threaded: true,
@@ -188,7 +187,7 @@ impl Writer {
             }
             let day = time_us.div_euclid(DAY_US);
             if self.texts_of_day.0 != day {
-                self.texts_of_day = (day, Texts::default());
+                self.texts_of_day = (day, WrittenTexts::default());
             }
         }
         let texts = &mut self.texts_of_day.1;
@@ -361,7 +360,8 @@ fn last(store: &Store) -> Option<LastFrame> {
 /// Write a batch to Parquet files and remove its journal. Returns the bytes written.
 fn write_files(store: &Store, batch: &mut Batch, journal: &Path) -> Result<u64, Error> {
     Commit::recover(store)?;
-    let mut stage = Stage { store, commit: Commit::default(), begin: begin_of(batch), bytes: 0 };
+    let mut stage =
+        MinuteFiles { store, commit: Commit::default(), begin: begin_of(batch), bytes: 0 };
     if let Err(error) = batch.each(&mut stage) {
         stage.commit.abandon(store);
         return Err(error);
@@ -391,14 +391,14 @@ fn begin_of(batch: &mut Batch) -> i64 {
 }
 
 /// Writes the rows of each table to a file that the commit puts in place.
-struct Stage<'s> {
+struct MinuteFiles<'s> {
     store: &'s Store,
     commit: Commit,
     begin: i64,
     bytes: u64,
 }
 
-impl Visit for Stage<'_> {
+impl Visit for MinuteFiles<'_> {
     fn table<T: Table>(&mut self, rows: &mut Vec<T>) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());

@@ -108,9 +108,12 @@ mod tests {
             off_stretches,
         };
         let then = totals(100, 5.0, 1, 2);
-        let it = totals(300, 6.0, 1, 2).since(&then, 4.0).unwrap();
-        assert_eq!((it.seconds, it.commands, it.handle_seconds), (4.0, 200, 1.0));
-        assert_eq!((it.commands_per_second, it.mean_handle_seconds), (Some(50.0), Some(0.005)));
+        let figures = totals(300, 6.0, 1, 2).since(&then, 4.0).unwrap();
+        assert_eq!((figures.seconds, figures.commands, figures.handle_seconds), (4.0, 200, 1.0));
+        assert_eq!(
+            (figures.commands_per_second, figures.mean_handle_seconds),
+            (Some(50.0), Some(0.005))
+        );
         let none = then.since(&then, 0.0).unwrap();
         assert_eq!((none.commands_per_second, none.mean_handle_seconds), (None, None));
         for unseen in [totals(300, 6.0, 2, 2), totals(300, 6.0, 1, 3), totals(99, 6.0, 1, 2)] {

@@ -64,7 +64,7 @@ impl<'a> Delta<'a> {
     pub fn between(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Delta<'a> {
         let previous = previous.filter(|p| p.resets == snapshot.resets);
         let since = previous.map_or(snapshot.reset_tick, |p| p.tick);
-        let Share { sessions, mut kinds } = sessions(previous, snapshot);
+        let SessionsPart { sessions, mut kinds } = sessions(previous, snapshot);
         let ended = ended::ended(previous, snapshot);
         let ended_ticks = ended.iter().fold(0, |sum: u64, kind| {
             let accounts = kind.totals.iter().enumerate();
@@ -89,16 +89,17 @@ impl<'a> Delta<'a> {
 }
 
 /// The activity of a part of the sessions.
-struct Share<'a> {
+struct SessionsPart<'a> {
     sessions: Vec<SessionDelta<'a>>,
     kinds: Vec<KindTotals>,
 }
 
 /// The activity of the sessions. If there are many, several threads share the work, which is mostly
 /// waiting for memory.
-fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a> {
+fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> SessionsPart<'a> {
     let count = |books: &'a [Book]| {
-        let mut share = Share { sessions: Vec::with_capacity(books.len()), kinds: Vec::new() };
+        let mut share =
+            SessionsPart { sessions: Vec::with_capacity(books.len()), kinds: Vec::new() };
         for book in books.iter().filter(|b| b.life != Life::Retired) {
             let before = previous.and_then(|p| p.book(book.slot, book.generation));
             let totals = totals_of(&mut share.kinds, &book.identity.kind, snapshot.directory.len());

@@ -474,7 +474,7 @@ mod tests {
 
     fn completed(text: &str) -> Option<Checkpoint> {
         match checkpoint(text) {
-            Some(Payload::Completed(it)) => Some(*it),
+            Some(Payload::Completed(checkpoint)) => Some(*checkpoint),
             _ => None,
         }
     }
@@ -508,7 +508,7 @@ mod tests {
     #[test]
     fn the_length_of_what_was_slow_is_in_its_text() {
         let seconds = |text| match Payload::of_text(EventKind::Slow, text) {
-            Some(Payload::Slow(it)) => Some(it.seconds),
+            Some(Payload::Slow(slow)) => Some(slow.seconds),
             _ => None,
         };
         assert_eq!(seconds("sync: 7.020 s: pg_xact/000C"), Some(7.02));
@@ -545,8 +545,8 @@ mod tests {
         let narrow = narrow.iter().map(|(at, n)| (*at, n.to_ne_bytes().to_vec()));
         let wide = wide.iter().map(|(at, n)| (*at, n.to_ne_bytes().to_vec()));
         let texts = texts.iter().map(|(at, text)| (*at, text.as_bytes().to_vec()));
-        for (at, it) in narrow.chain(wide).chain(texts) {
-            bytes[at..at + it.len()].copy_from_slice(&it);
+        for (at, value) in narrow.chain(wide).chain(texts) {
+            bytes[at..at + value.len()].copy_from_slice(&value);
         }
         bytes
     }

@@ -26,24 +26,26 @@ pub(crate) struct HistogramRef {
 
 /// Histograms that were read together.
 #[derive(Debug, Clone)]
-enum Chunk {
+enum HistogramChunk {
     /// All counts are below 2^32.
     Narrow(Arc<[u32]>),
     Wide(Arc<[u64]>),
 }
 
-impl Chunk {
-    fn from_counts(counts: &[u64]) -> Chunk {
+impl HistogramChunk {
+    fn from_counts(counts: &[u64]) -> HistogramChunk {
         if counts.iter().fold(0, |bits, n| bits | n) > u64::from(u32::MAX) {
-            return Chunk::Wide(counts.into());
+            return HistogramChunk::Wide(counts.into());
         }
-        Chunk::Narrow(counts.iter().map(|&n| n as u32).collect())
+        HistogramChunk::Narrow(counts.iter().map(|&n| n as u32).collect())
     }
 
     fn get(&self, at: usize, len: usize) -> Counts<'_> {
         match self {
-            Chunk::Narrow(counts) => Counts::Narrow(counts.get(at..at + len).unwrap_or(&[])),
-            Chunk::Wide(counts) => Counts::Wide(counts.get(at..at + len).unwrap_or(&[])),
+            HistogramChunk::Narrow(counts) => {
+                Counts::Narrow(counts.get(at..at + len).unwrap_or(&[]))
+            }
+            HistogramChunk::Wide(counts) => Counts::Wide(counts.get(at..at + len).unwrap_or(&[])),
         }
     }
 }
@@ -51,7 +53,7 @@ impl Chunk {
 /// The histograms of a book.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HistogramStore {
-    chunks: Vec<Chunk>,
+    chunks: Vec<HistogramChunk>,
 }
 
 impl HistogramStore {
@@ -142,7 +144,7 @@ impl<'a> StoreBuilder<'a> {
     ) -> HistogramStore {
         if !self.fresh.is_empty() {
             let chunk = self.store.chunks.len() as u32;
-            self.store.chunks.push(Chunk::from_counts(self.fresh));
+            self.store.chunks.push(HistogramChunk::from_counts(self.fresh));
             refs.filter(|histogram| histogram.chunk == FRESH)
                 .for_each(|histogram| histogram.chunk = chunk);
         }

@@ -157,7 +157,7 @@ impl Interval {
             let row = AccountRow::from_total(stat, total.clone(), clock);
             match &sampled {
                 Some((sampling, variances)) => {
-                    let row = row.with_variance(variances.of(&stat.name), sampling.samples);
+                    let row = row.with_variance(variances.of_account(&stat.name), sampling.samples);
                     if sampling.cpu_told_apart || row.class != WaitClass::Cpu {
                         row
                     } else {

@@ -84,6 +84,7 @@ mod traces;
 mod tranches;
 mod wait_class;
 pub mod wait_names;
+mod wait_prefixes;
 pub mod wal;
 
 pub use self::error::Error;

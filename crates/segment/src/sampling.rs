@@ -87,7 +87,7 @@ pub(crate) struct Variances<'f>(HashMap<&'f str, f64>);
 
 impl Variances<'_> {
     /// The variance of an account. Of one that has no statistic of its own, an upper limit: the sum of all such ones.
-    pub(crate) fn of(&self, account: &str) -> f64 {
+    pub(crate) fn of_account(&self, account: &str) -> f64 {
         self.0.get(account).or_else(|| self.0.get(OTHERS)).copied().unwrap_or(0.0)
     }
 }

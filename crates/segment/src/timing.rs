@@ -32,7 +32,7 @@ pub struct Timing {
 
 /// The form in JSON: what samples do not show is null, and only samples have a half-width.
 #[derive(Serialize)]
-struct Json {
+struct TimingJson {
     count: Option<u64>,
     seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ impl Serialize for Timing {
         let Timing { half_width_seconds, mean_seconds, min_seconds, max_seconds, .. } = *self;
         let Timing { p50_seconds, p99_seconds, .. } = *self;
         let (count, seconds) = (self.known_count(), (!self.refused).then_some(self.seconds));
-        let json = Json {
+        let json = TimingJson {
             count,
             seconds,
             half_width_seconds,

@@ -6,6 +6,9 @@
 
 use serde::Serialize;
 
+use crate::layout::account_class;
+use crate::wait_prefixes::WAIT_PREFIXES;
+
 /// The class of an account, which follows from the type of wait event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitClass {
@@ -33,40 +36,6 @@ pub enum WaitClass {
     Extension,
 }
 
-/// Blocking calls outside wait events ("Call:open") that are not file operations.
-const OTHER_CALLS: [&str; 12] = [
-    "commit_delay",
-    "epoll_wait",
-    "getaddrinfo",
-    "getnameinfo",
-    "ldap_",
-    "nanosleep",
-    "pam_",
-    "pclose",
-    "popen",
-    "select",
-    "sem_wait",
-    "system",
-];
-
-/// Waits for a buffer since 19: for pins of others, or for its content lock, which was a lightweight lock before.
-const BUFFERS: [(&str, WaitClass); 2] =
-    [("Buffer:BufferCleanup", WaitClass::BufferPin), ("Buffer:", WaitClass::Lwlock)];
-
-/// Classes by type of wait event, in the order of their numbers in the directory, starting at 1.
-const TYPES: [(&str, WaitClass); 10] = [
-    ("cpu", WaitClass::Cpu),
-    ("IO", WaitClass::Io),
-    ("Lock", WaitClass::Lock),
-    ("LWLock", WaitClass::Lwlock),
-    ("Client", WaitClass::Client),
-    ("IPC", WaitClass::Ipc),
-    ("Timeout", WaitClass::Timeout),
-    ("Activity", WaitClass::Activity),
-    ("BufferPin", WaitClass::BufferPin),
-    ("Extension", WaitClass::Extension),
-];
-
 impl WaitClass {
     /// The classes that are shown: [`WaitClass::shown_as`] returns one of them.
     pub const ALL: [WaitClass; 7] = [
@@ -81,31 +50,35 @@ impl WaitClass {
 
     /// The class in a directory entry; `None` if its writer had no classes.
     pub(crate) fn of_entry(class: u8) -> Option<WaitClass> {
-        let index = usize::from(class).checked_sub(1)?;
-        Some(TYPES.get(index).map_or(WaitClass::Other, |(_, class)| *class))
+        Some(match class {
+            account_class::UNKNOWN => return None,
+            account_class::CPU => WaitClass::Cpu,
+            account_class::IO => WaitClass::Io,
+            account_class::LOCK => WaitClass::Lock,
+            account_class::LWLOCK => WaitClass::Lwlock,
+            account_class::CLIENT => WaitClass::Client,
+            account_class::IPC => WaitClass::Ipc,
+            account_class::TIMEOUT => WaitClass::Timeout,
+            account_class::ACTIVITY => WaitClass::Activity,
+            account_class::BUFFER_PIN => WaitClass::BufferPin,
+            account_class::EXTENSION => WaitClass::Extension,
+            _ => WaitClass::Other,
+        })
     }
 
     /// The class of an activity, derived from its name: "cpu", "IO:DataFileRead", ...
     pub fn of_name(activity: &str) -> WaitClass {
-        let (kind, call) = activity.split_once(':').unwrap_or((activity, ""));
-        if kind == "Call" && !OTHER_CALLS.iter().any(|other| call.starts_with(other)) {
-            return WaitClass::Io;
+        if activity == "cpu" {
+            return WaitClass::Cpu;
         }
-        let buffer = BUFFERS.iter().find(|(name, _)| activity.starts_with(name));
-        let of_type = || TYPES.iter().find(|(name, _)| *name == kind);
-        buffer.or_else(of_type).map_or(WaitClass::Other, |(_, class)| *class)
+        let known = WAIT_PREFIXES.iter().find(|(prefix, _)| activity.starts_with(prefix));
+        known.and_then(|(_, class)| WaitClass::of_entry(*class)).unwrap_or(WaitClass::Other)
     }
 
-    /// The prefixes of activity names that determine the class: "cpu", or the part of a name up to its colon. An
-    /// activity has the class of the first matching prefix; if none matches, [`WaitClass::Other`].
-    pub fn prefixes() -> Vec<String> {
-        let others = OTHER_CALLS.iter().map(|call| format!("Call:{call}"));
-        let buffers = BUFFERS.iter().map(|(name, _)| name.to_string());
-        let types = TYPES.iter().map(|(name, class)| match class {
-            WaitClass::Cpu => name.to_string(),
-            _ => format!("{name}:"),
-        });
-        others.chain(["Call:".to_string()]).chain(buffers).chain(types).collect()
+    /// The beginnings of names that determine the class: "cpu", or of waits. An activity has the class of the first that
+    /// fits; if none fits, [`WaitClass::Other`].
+    pub fn prefixes() -> impl Iterator<Item = &'static str> {
+        ["cpu"].into_iter().chain(WAIT_PREFIXES.iter().map(|(prefix, _)| *prefix))
     }
 
     /// The class in [`WaitClass::ALL`] to which time of this class is added.

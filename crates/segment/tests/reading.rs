@@ -886,10 +886,10 @@ proptest! {
                         None => frames = Some(frame),
                     }
                     let mut added: HashMap<String, (u64, u64)> = HashMap::new();
-                    for it in frames.iter().flat_map(|frame| &frame.statistics) {
-                        let sum = added.entry(it.stat.name.clone()).or_default();
-                        sum.0 += it.total.change.count;
-                        sum.1 += it.total.change.total;
+                    for statistic in frames.iter().flat_map(|frame| &frame.statistics) {
+                        let sum = added.entry(statistic.stat.name.clone()).or_default();
+                        sum.0 += statistic.total.change.count;
+                        sum.1 += statistic.total.change.total;
                     }
                     prop_assert_eq!(&added, &expected);
                     previous = snapshot;

@@ -39,7 +39,7 @@ pub struct Saved {
 /// The saved view as it is stored in the file. Fields of later versions are ignored.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct File {
+struct SavedFile {
     view: Option<String>,
     sort: Option<String>,
     reverse: bool,
@@ -72,7 +72,7 @@ pub fn load(path: &Path) -> Result<Saved, String> {
 }
 
 fn read(text: &str) -> Result<Saved, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.message().to_string())?;
+    let file: SavedFile = toml::from_str(text).map_err(|error| error.message().to_string())?;
     let view = |name: &String| match View::from_str(name, false) {
         Ok(view) if view != View::All => Ok(view),
         _ => Err(format!("view \"{name}\" does not exist")),
@@ -98,7 +98,7 @@ fn read(text: &str) -> Result<Saved, String> {
 ///
 /// Names the file that could not be written, and the reason.
 pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
-    let file = File {
+    let file = SavedFile {
         view: saved.view.and_then(|v| v.to_possible_value()).map(|v| v.get_name().to_string()),
         sort: saved.sort.as_ref().map(Sort::name),
         reverse: saved.reverse,

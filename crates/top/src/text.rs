@@ -8,8 +8,7 @@ use super::View;
 use view::blocking::Forest;
 use view::headline::{self, Weight};
 use view::rows::RowOptions;
-use view::statements::Section;
-use view::table::{wrap, Table};
+use view::table::{wrap, PaneSection, Table};
 use view::units::duration;
 use view::Reading;
 
@@ -107,7 +106,7 @@ pub fn head(reading: &Reading, width: usize, color: bool) -> String {
 }
 
 /// A page of several tables; the widths of sentences and of tables.
-pub fn sections(page: &[Section], (width, tables): (usize, usize), color: bool) -> String {
+pub fn sections(page: &[PaneSection], (width, tables): (usize, usize), color: bool) -> String {
     let mut out = String::new();
     for part in page {
         out.push_str(&heading(&part.title, color));

@@ -9,8 +9,7 @@ use super::{TopArgs, View};
 use view::blocking::Forest;
 use view::panes;
 use view::rows::{Open, RowOptions};
-use view::statements::Section;
-use view::table::{Column, Table};
+use view::table::{Column, PaneSection, Table};
 use view::units::duration;
 use view::{functions, io, locks, population, statements};
 use view::{Reading, Recorded};
@@ -45,10 +44,10 @@ const NOT_SAMPLED: &str =
     "not known from samples: this needs pg_tally on the server (docs/any-server.md)";
 
 /// The page of a view that has several tables.
-pub fn page(view: View, reading: &Reading, wish: &RowOptions) -> Option<Vec<Section>> {
+pub fn page(view: View, reading: &Reading, wish: &RowOptions) -> Option<Vec<PaneSection>> {
     let storage = || match reading.interval.sampling {
         None => io::page(&reading.interval, reading.io.as_ref(), wish),
-        Some(_) => vec![Section {
+        Some(_) => vec![PaneSection {
             title: "Files, commits, checkpoints, devices".to_string(),
             lines: vec![NOT_SAMPLED.to_string()],
             table: None,
@@ -140,12 +139,12 @@ pub fn tree(reading: &Reading) -> Option<&Forest> {
 }
 
 /// The section below the table of a view: the waits for locks, if the tree of blocked sessions is above.
-pub fn below(view: View, reading: &Reading, wish: &RowOptions) -> Option<Section> {
+pub fn below(view: View, reading: &Reading, wish: &RowOptions) -> Option<PaneSection> {
     // Samples show waits, but not by lock.
     let known = view == View::Locks && reading.interval.sampling.is_none();
     tree(reading).filter(|_| known)?;
     let table = locks::locks(&reading.interval, wish);
-    Some(Section {
+    Some(PaneSection {
         title: "Waits for locks in this interval".to_string(),
         lines: locks::note(&reading.interval).into_iter().collect(),
         table: (!table.rows.is_empty()).then_some(table),

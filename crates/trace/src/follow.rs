@@ -50,7 +50,7 @@ pub fn follow(
     };
     let sampler = args.nodes.then(|| Sampler::start(&context.segment)).transpose()?;
     let pid = chosen.pid;
-    let mut trace = Trace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0 };
+    let mut trace = RunningTrace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0 };
     let outcome = trace.watch(&mut context, &mut switch, stop);
     switch.stop();
     trace.poll(&mut context, false, false)?;
@@ -97,7 +97,7 @@ fn arm(switch: &mut TraceSwitch, args: &TraceArgs, pid: Option<i32>) -> Result<V
     Ok(readers.into_iter().map(|reader| Ring { reader, story: None, over: false }).collect())
 }
 
-struct Trace<'a> {
+struct RunningTrace<'a> {
     args: &'a TraceArgs,
     pid: Option<i32>,
     sink: &'a mut dyn Sink,
@@ -110,7 +110,7 @@ struct Trace<'a> {
     passed: u64,
 }
 
-impl Trace<'_> {
+impl RunningTrace<'_> {
     fn watch(
         &mut self,
         context: &mut Context,

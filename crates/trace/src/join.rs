@@ -43,7 +43,7 @@ struct Handled {
 
 /// A traced process.
 #[derive(Debug, Default)]
-struct Server {
+struct TracedProcess {
     /// Messages by ordinal.
     messages: BTreeMap<u64, Handled>,
     /// Ordinal of the first message seen.
@@ -168,7 +168,7 @@ pub struct Join {
     json: bool,
     clock: Option<Clock>,
     origin: Option<(u64, u64)>,
-    servers: HashMap<i32, Server>,
+    servers: HashMap<i32, TracedProcess>,
     pending: VecDeque<(Instant, ClientCall)>,
     sums: HashMap<String, StatementCalls>,
     joined: u64,

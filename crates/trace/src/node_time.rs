@@ -59,11 +59,11 @@ pub type Plan = (usize, u64);
 struct Execution {
     ticks: u64,
     samples: u64,
-    of: HashMap<NodeId, Node>,
+    of: HashMap<NodeId, NodeSamples>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Node {
+struct NodeSamples {
     samples: u64,
     waits: u64,
     wait_ticks: u64,
@@ -123,7 +123,8 @@ impl NodeTimes {
         let Some(times) = plan.and_then(|plan| self.plans.get(&plan)) else {
             return NodeUse::default();
         };
-        let Node { samples, waits, wait_ticks } = times.of.get(&node).copied().unwrap_or_default();
+        let NodeSamples { samples, waits, wait_ticks } =
+            times.of.get(&node).copied().unwrap_or_default();
         NodeUse { plan_ticks: times.ticks, plan_samples: times.samples, samples, waits, wait_ticks }
     }
 

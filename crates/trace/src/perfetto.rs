@@ -35,7 +35,7 @@ const COMMITS: u64 = 2;
 const CLEARED: u32 = 1;
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct Trace {
+struct PerfettoTrace {
     #[prost(message, repeated, tag = "1")]
     packet: Vec<TracePacket>,
 }
@@ -124,7 +124,7 @@ impl Perfetto {
             sequence_flags: flags,
             ..packet
         };
-        Ok(self.out.write_all(&Trace { packet: vec![packet] }.encode_to_vec())?)
+        Ok(self.out.write_all(&PerfettoTrace { packet: vec![packet] }.encode_to_vec())?)
     }
 
     fn event(&mut self, context: &Context, tick: u64, event: TrackEvent) -> Result<(), Error> {

@@ -38,7 +38,7 @@ struct TextState {
     /// Number of open steps.
     depth: usize,
     /// Nodes of the open plans, by depth of their statement.
-    nodes: HashMap<(usize, NodeId), Node>,
+    nodes: HashMap<(usize, NodeId), NodeName>,
 }
 
 /// Successive waits of one kind.
@@ -81,7 +81,7 @@ impl Waits<'_> {
 
 /// The known part of a plan node.
 #[derive(Default)]
-struct Node {
+struct NodeName {
     name: String,
     parent: Option<NodeId>,
 }
@@ -234,7 +234,7 @@ impl Text {
                 }
                 TraceItem::Node { node, parent, name, .. } => {
                     let known = nodes.entry((*depth, *node)).or_default();
-                    *known = Node { name: name.clone(), parent: *parent };
+                    *known = NodeName { name: name.clone(), parent: *parent };
                 }
                 TraceItem::NodeEnd { start, node, rows, calls, took, .. } => {
                     let level = level_of(nodes, *depth, *node);
@@ -285,7 +285,7 @@ fn block_of(file: Option<&FileWait>) -> Option<u32> {
 }
 
 /// Depth of a node in its plan.
-fn level_of(nodes: &HashMap<(usize, NodeId), Node>, depth: usize, node: NodeId) -> usize {
+fn level_of(nodes: &HashMap<(usize, NodeId), NodeName>, depth: usize, node: NodeId) -> usize {
     let parents = std::iter::successors(Some(node), |node| nodes.get(&(depth, *node))?.parent);
     parents.take(50).count().saturating_sub(1)
 }

@@ -49,7 +49,7 @@ pub struct BlockingArgs {
 
 /// The output of `--json`.
 #[derive(Debug, Serialize)]
-struct Json<'f> {
+struct BlockingJson<'f> {
     server: &'f str,
     host: &'f str,
     /// Seconds since 1970.
@@ -89,7 +89,7 @@ fn show(args: &BlockingArgs, segment: &mut Segment, blocking: &mut Blocking) -> 
     let header = segment.header();
     if args.json {
         let server = if header.server.is_empty() { &header.producer } else { &header.server };
-        let json = Json { server, host: &header.host, time, forest: &forest };
+        let json = BlockingJson { server, host: &header.host, time, forest: &forest };
         serde_json::to_writer(&mut out, &json)?;
         writeln!(out)?;
         return Ok(out.flush()?);

@@ -50,7 +50,7 @@ pub struct DoctorArgs {
 
 /// The output of `--json`.
 #[derive(Debug, Serialize)]
-struct Json<'r> {
+struct DoctorJson<'r> {
     server: &'r str,
     host: &'r str,
     /// When the watch ended, seconds since 1970.
@@ -76,7 +76,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
     let interval = &reading.interval;
     let answer = Diagnoses::examine(&reading);
     if args.json {
-        return view::output::json(&Json {
+        return view::output::json(&DoctorJson {
             server: &interval.server.name,
             host: &interval.server.host,
             time: interval.time,

@@ -159,9 +159,18 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
         )));
     }
     let mut columns = Table::with_headings(&["NAME", "MODULE", "BYTES", "PROBEABLE"], 2..3);
-    for it in &candidates {
-        let can = if it.probeable { "yes".to_string() } else { format!("no: {}", it.reason) };
-        columns.push_texts(vec![it.name.clone(), it.module.clone(), it.bytes.to_string(), can]);
+    for candidate in &candidates {
+        let can = if candidate.probeable {
+            "yes".to_string()
+        } else {
+            format!("no: {}", candidate.reason)
+        };
+        columns.push_texts(vec![
+            candidate.name.clone(),
+            candidate.module.clone(),
+            candidate.bytes.to_string(),
+            can,
+        ]);
     }
     Ok(view::escape::stdout().write_all(columns.to_string().as_bytes())?)
 }

@@ -152,23 +152,23 @@ fn table(rows: &[(&SegmentRow, &Readable)]) -> Table {
         ],
         1..6,
     );
-    for (row, it) in rows {
+    for (row, facts) in rows {
         columns.push_texts(vec![
             row.segment.clone(),
-            it.pid.to_string(),
-            it.port.to_string(),
-            format!("{}/{}", it.sessions, it.slots),
-            mebibytes(it.resident_bytes),
-            age(it.age_seconds),
-            it.level.clone(),
-            match it.running {
+            facts.pid.to_string(),
+            facts.port.to_string(),
+            format!("{}/{}", facts.sessions, facts.slots),
+            mebibytes(facts.resident_bytes),
+            age(facts.age_seconds),
+            facts.level.clone(),
+            match facts.running {
                 Some(true) => "running",
                 Some(false) => "ended",
                 None => "unknown",
             }
             .into(),
-            if it.server.is_empty() { it.producer.clone() } else { it.server.clone() },
-            it.data_directory.clone(),
+            if facts.server.is_empty() { facts.producer.clone() } else { facts.server.clone() },
+            facts.data_directory.clone(),
         ]);
     }
     columns

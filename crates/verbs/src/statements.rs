@@ -79,7 +79,7 @@ const WIDTH: usize = 120;
 
 /// The output of `--json`.
 #[derive(Debug, Serialize)]
-struct Json<'s> {
+struct StatementsJson<'s> {
     /// For example "PostgreSQL 15.20", or the producer if it is not a server.
     server: &'s str,
     /// The data directory, or another name of what is measured.
@@ -175,7 +175,7 @@ fn json(args: &StatementsArgs, all: &mut StatementsTable, segment: &Segment) -> 
     all.rows = ordered.take(limit).cloned().collect();
     let header = segment.header();
     let server = if header.server.is_empty() { &header.producer } else { &header.server };
-    let json = Json {
+    let json = StatementsJson {
         server,
         host: &header.host,
         segment: segment.path().display().to_string(),

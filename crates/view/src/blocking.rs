@@ -78,7 +78,7 @@ pub struct Wait {
 
 /// A deadlock that the server has not resolved yet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Deadlock {
+pub struct UnresolvedDeadlock {
     /// Each process waits for the next one, and the last one for the first.
     pub pids: Vec<i32>,
 }
@@ -91,7 +91,7 @@ pub struct Forest {
     /// The session for which most others wait comes first. The first session of a deadlock counts as a root.
     pub roots: Vec<Party>,
     /// Sessions that wait for each other.
-    pub deadlocks: Vec<Deadlock>,
+    pub deadlocks: Vec<UnresolvedDeadlock>,
 }
 
 /// What is known at one instant.
@@ -223,18 +223,18 @@ type Waits = BTreeMap<i32, Wait>;
 fn waits(sources: &Sources<'_>) -> Waits {
     let mut waits = Waits::new();
     let waiting = Waiting::from_sessions(sources.sessions);
-    for it in sources.blocked {
-        let Some(row) = waiting.row(it) else { continue };
+    for blocked in sources.blocked {
+        let Some(row) = waiting.row(blocked) else { continue };
         let wait = Wait {
-            pid: it.pid,
-            lock: lock_in_words(&it.lock, sources.names),
-            lock_type: lock_type(it),
-            mode: mode(it),
-            seconds: sources.clock.seconds(sources.tick.saturating_sub(it.since)),
-            blockers: it.blockers.clone(),
-            blocker_count: it.count,
+            pid: blocked.pid,
+            lock: lock_in_words(&blocked.lock, sources.names),
+            lock_type: lock_type(blocked),
+            mode: mode(blocked),
+            seconds: sources.clock.seconds(sources.tick.saturating_sub(blocked.since)),
+            blockers: blocked.blockers.clone(),
+            blocker_count: blocked.count,
         };
-        join(&mut waits, row.leader_pid.unwrap_or(it.pid), wait);
+        join(&mut waits, row.leader_pid.unwrap_or(blocked.pid), wait);
     }
     waits
 }
@@ -335,10 +335,10 @@ fn peel(left: &mut [bool], side: &[Vec<usize>], other: &[Vec<usize>]) {
         (0..left.len()).filter(|at| left[*at] && degrees[*at] == 0).collect();
     while let Some(at) = next.pop() {
         left[at] = false;
-        for &it in &other[at] {
-            degrees[it] = degrees[it].saturating_sub(1);
-            if degrees[it] == 0 && left[it] {
-                next.push(it);
+        for &neighbour in &other[at] {
+            degrees[neighbour] = degrees[neighbour].saturating_sub(1);
+            if degrees[neighbour] == 0 && left[neighbour] {
+                next.push(neighbour);
             }
         }
     }
@@ -410,7 +410,7 @@ impl Forest {
             }
             let Some(pids) = circle(pid, waits) else { continue };
             in_circle.extend(pids.iter().copied());
-            deadlocks.push(Deadlock { pids });
+            deadlocks.push(UnresolvedDeadlock { pids });
             // It has no root above it.
             if reached[at] != 0 {
                 roots.push(at);
@@ -845,7 +845,7 @@ mod tests {
         ];
         assert_eq!(shape, expected);
         assert_eq!((forest.blocked, forest.longest_seconds()), (6, 9.0));
-        assert_eq!(forest.deadlocks, [Deadlock { pids: vec![5, 6] }]);
+        assert_eq!(forest.deadlocks, [UnresolvedDeadlock { pids: vec![5, 6] }]);
         // Another session blocks one of a cycle, so the cycle has no root of its own.
         let below = arranged(&[waits_for(5, &[6, 1], 1.0), waits_for(6, &[5], 1.0)], &[]);
         assert_eq!(below.roots.iter().map(|root| root.pid).collect::<Vec<_>>(), [1]);

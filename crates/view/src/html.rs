@@ -41,7 +41,7 @@ pub fn body(document: &Document) -> Markup {
             h1 { (Visible(&document.title)) } "\n"
             @if !document.elsewhere.is_empty() {
                 p class="elsewhere" {
-                    @for it in &document.elsewhere { a href=(Visible(&it.url)) { (Visible(&it.title)) } " " }
+                    @for link in &document.elsewhere { a href=(Visible(&link.url)) { (Visible(&link.title)) } " " }
                 } "\n"
             }
             @if let Some(verdict) = &document.verdict {

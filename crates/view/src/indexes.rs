@@ -138,7 +138,7 @@ pub struct ForeignKey<'c> {
 
 /// A node of a plan's text.
 #[derive(Debug)]
-struct Node<'p> {
+struct PlanNode<'p> {
     depth: usize,
     name: &'p str,
     /// Estimated rows, of all processes.
@@ -155,8 +155,8 @@ struct Node<'p> {
 /// What divides the rows of a node below Gather: two workers, and the leader in part (get_parallel_divisor, costsize.c).
 const PROCESSES: f64 = 2.4;
 
-impl<'p> Node<'p> {
-    fn parse(line: &'p str) -> Node<'p> {
+impl<'p> PlanNode<'p> {
+    fn parse(line: &'p str) -> PlanNode<'p> {
         let text = line.trim_start();
         let name = text.find("  (cost=").map_or(text, |at| &text[..at]);
         let rest = &text[name.len()..];
@@ -166,8 +166,8 @@ impl<'p> Node<'p> {
         let number = |text: &str| -> Option<f64> {
             text.split([' ', ',']).next()?.parse().ok().filter(|number: &f64| number.is_finite())
         };
-        let rows = estimates.split_once("rows=").and_then(|(_, it)| number(it)).unwrap_or(0.0);
-        let mut node = Node {
+        let rows = estimates.split_once("rows=").and_then(|(_, rest)| number(rest)).unwrap_or(0.0);
+        let mut node = PlanNode {
             depth: (line.len() - text.len()) / 2,
             name,
             rows,
@@ -260,11 +260,11 @@ fn unquoted(name: &str) -> String {
     split_name(name).0
 }
 
-fn nodes(plan: &str) -> Vec<Node<'_>> {
-    let mut all: Vec<Node<'_>> = Vec::new();
+fn nodes(plan: &str) -> Vec<PlanNode<'_>> {
+    let mut all: Vec<PlanNode<'_>> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     for line in plan.lines().filter(|line| !line.trim().is_empty()) {
-        let mut node = Node::parse(line);
+        let mut node = PlanNode::parse(line);
         while open.last().is_some_and(|at| all[*at].depth >= node.depth) {
             open.pop();
         }
@@ -305,7 +305,7 @@ pub fn changed_tables(plan: &str) -> Vec<u32> {
     changed.filter_map(|node| node.table.map(|(_, id)| id)).filter(|id| *id != 0).collect()
 }
 
-fn scan(nodes: &[Node<'_>], at: usize, purpose: Purpose) -> Option<WholeScan> {
+fn scan(nodes: &[PlanNode<'_>], at: usize, purpose: Purpose) -> Option<WholeScan> {
     let node = &nodes[at];
     let (rows, table_id) = node.table?;
     let above = ancestors(nodes, at);
@@ -339,7 +339,7 @@ fn scan(nodes: &[Node<'_>], at: usize, purpose: Purpose) -> Option<WholeScan> {
 }
 
 /// The nodes above it, each with the one below it.
-fn ancestors(nodes: &[Node<'_>], at: usize) -> Vec<(usize, usize)> {
+fn ancestors(nodes: &[PlanNode<'_>], at: usize) -> Vec<(usize, usize)> {
     std::iter::successors(nodes[at].parent.map(|above| (at, above)), |&(_, below)| {
         nodes[below].parent.map(|above| (below, above))
     })
@@ -369,7 +369,7 @@ fn filter_terms(list: &str) -> (Vec<Term>, bool) {
     (terms, complete)
 }
 
-fn by_filter(nodes: &[Node<'_>], at: usize) -> Option<WholeScan> {
+fn by_filter(nodes: &[PlanNode<'_>], at: usize) -> Option<WholeScan> {
     let (terms, complete) = filter_terms(nodes[at].filter?);
     Some(WholeScan { terms, complete, ..scan(nodes, at, Purpose::Filter)? })
 }
@@ -377,7 +377,7 @@ fn by_filter(nodes: &[Node<'_>], at: usize) -> Option<WholeScan> {
 /// Nodes between a join or sort and the scan of its rows.
 const BETWEEN: [&str; 5] = ["Hash", "Sort", "Materialize", "Gather", "Gather Merge"];
 
-fn by_join(nodes: &[Node<'_>], at: usize) -> Option<WholeScan> {
+fn by_join(nodes: &[PlanNode<'_>], at: usize) -> Option<WholeScan> {
     let table = nodes[at].scanned()?;
     let above = ancestors(nodes, at);
     let &(below, join) = above.iter().find(|(_, node)| !nodes[*node].is(&BETWEEN))?;
@@ -398,7 +398,7 @@ fn by_join(nodes: &[Node<'_>], at: usize) -> Option<WholeScan> {
     Some(WholeScan { terms, wanted, passes: false, ..scan(nodes, at, Purpose::Join)? })
 }
 
-fn by_order(nodes: &[Node<'_>], at: usize) -> Option<WholeScan> {
+fn by_order(nodes: &[PlanNode<'_>], at: usize) -> Option<WholeScan> {
     let table = nodes[at].scanned()?;
     let sort = &nodes[nodes[at].parent?];
     let list = sort.sort?;

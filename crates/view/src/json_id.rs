@@ -9,9 +9,9 @@ pub fn id<S: Serializer>(id: &i64, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 /// The same for an ID that may be missing.
-pub fn id_or_null<S: Serializer>(it: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match it {
-        Some(it) => id(it, serializer),
+pub fn id_or_null<S: Serializer>(number: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => id(number, serializer),
         None => serializer.serialize_none(),
     }
 }

@@ -6,14 +6,13 @@ use segment::interval::{SessionAccount, SessionRow};
 pub use super::session_id::{Opened, SessionId};
 use crate::blocking::{session_name, Forest, Party};
 use crate::rows::{left, right};
-use crate::statements::Section;
-use crate::table::{Column, Row, Table, Tone, Unit};
+use crate::table::{Column, PaneSection, Row, Table, Tone, Unit};
 use crate::units::{duration, percent, whole};
 use crate::Reading;
 use segment::WaitClass;
 
 /// The page of a session; empty if the interval does not contain it.
-pub fn page(reading: &Reading, id: SessionId) -> Vec<Section> {
+pub fn page(reading: &Reading, id: SessionId) -> Vec<PaneSection> {
     let Some(row) = id.row_of(&reading.interval.sessions) else { return Vec::new() };
     let opened = reading.opened.as_ref().filter(|opened| opened.id == id);
     let length = duration(reading.interval.interval_seconds);
@@ -35,17 +34,17 @@ pub fn page(reading: &Reading, id: SessionId) -> Vec<Section> {
             }
         };
         let table = (!accounts.is_empty()).then(|| activities(accounts));
-        sections.push(Section { title, lines, table });
+        sections.push(PaneSection { title, lines, table });
     }
     if reading.recorded.is_some() {
         let lines =
             vec!["A recording does not contain the accounts of individual sessions.".to_string()];
-        sections.push(Section { title: format!("Activity in {length}"), lines, table: None });
+        sections.push(PaneSection { title: format!("Activity in {length}"), lines, table: None });
     }
     sections
 }
 
-fn who(row: &SessionRow, length: &str) -> Section {
+fn who(row: &SessionRow, length: &str) -> PaneSection {
     let mut lines = Vec::new();
     let from = row.client_address.as_ref().map(|client| format!(", client {client}"));
     let age = row.age_seconds.map(|age| format!(", started {} ago", duration(age)));
@@ -76,10 +75,10 @@ fn who(row: &SessionRow, length: &str) -> Section {
         lines.push(format!("holds {} {} for {}", hold.lock, hold.mode, duration(hold.seconds)));
     }
     let name = session_name(row);
-    Section { title: format!("S{}", &name[1..]), lines, table: None }
+    PaneSection { title: format!("S{}", &name[1..]), lines, table: None }
 }
 
-fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Section {
+fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> PaneSection {
     let statements = reading.statements.as_ref();
     let current = statements.and_then(|statements| statements.current_of(row.slot, row.generation));
     let lines = |queryid: Option<i64>, query: Option<&str>| {
@@ -94,7 +93,7 @@ fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Se
         lines
     };
     match (current, opened) {
-        (Some(current), _) => Section {
+        (Some(current), _) => PaneSection {
             title: format!(
                 "Statement, running for {}, {} % of it",
                 duration(current.seconds),
@@ -103,7 +102,7 @@ fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Se
             lines: lines(current.queryid, current.query.as_deref()),
             table: None,
         },
-        (None, opened) => Section {
+        (None, opened) => PaneSection {
             title: if row.state == "active" { "Statement" } else { "Last statement" }.to_string(),
             lines: lines(
                 opened.and_then(|opened| opened.queryid),
@@ -115,7 +114,7 @@ fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> Se
 }
 
 /// Who blocks it, and whom it blocks.
-fn blocking(forest: &Forest, row: &SessionRow) -> Vec<Section> {
+fn blocking(forest: &Forest, row: &SessionRow) -> Vec<PaneSection> {
     let everybody = forest.everybody();
     // A parallel query counts as one, under the PID of its leader.
     let pid = row.leader_pid.unwrap_or(row.pid);
@@ -135,7 +134,7 @@ fn blocking(forest: &Forest, row: &SessionRow) -> Vec<Section> {
         if more > 0 {
             lines.push(format!("and {more} more"));
         }
-        sections.push(Section { title: "Blocked by".to_string(), lines, table: None });
+        sections.push(PaneSection { title: "Blocked by".to_string(), lines, table: None });
     }
     if party.waiters > 0 {
         // All sessions that name it as a blocker, wherever they are in the tree.
@@ -147,7 +146,7 @@ fn blocking(forest: &Forest, row: &SessionRow) -> Vec<Section> {
         if behind > 0 {
             lines.push(format!("and {behind} more behind these"));
         }
-        sections.push(Section { title: "Blocks".to_string(), lines, table: None });
+        sections.push(PaneSection { title: "Blocks".to_string(), lines, table: None });
     }
     sections
 }
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    fn text(sections: &[Section]) -> String {
+    fn text(sections: &[PaneSection]) -> String {
         let mut out = String::new();
         for section in sections {
             out.push_str(&format!("# {}\n", section.title));

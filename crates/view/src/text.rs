@@ -96,25 +96,25 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
         for text in section.note.iter() {
             paragraph(out, text, style.width)?;
         }
-        for it in section.charts.iter().filter_map(|id| document.chart(id)) {
-            chart(out, it, document, style)?;
+        for picture in section.charts.iter().filter_map(|id| document.chart(id)) {
+            chart(out, picture, document, style)?;
         }
-        for it in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
-            heatmap(out, it, style)?;
+        for picture in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
+            heatmap(out, picture, style)?;
         }
-        for it in section.tables.iter().filter_map(|id| document.table(id)) {
+        for table in section.tables.iter().filter_map(|id| document.table(id)) {
             // A single table needs no title besides the section's.
-            if it.title != section.title {
+            if table.title != section.title {
                 writeln!(out)?;
-                writeln!(out, "{}", it.title)?;
+                writeln!(out, "{}", table.title)?;
             }
-            for text in it.note.iter() {
+            for text in table.note.iter() {
                 paragraph(out, text, style.width)?;
             }
-            rows(out, it, style)?;
+            rows(out, table, style)?;
         }
-        for it in section.texts.iter().filter_map(|id| document.text(id)) {
-            plain(out, it, style.width)?;
+        for text in section.texts.iter().filter_map(|id| document.text(id)) {
+            plain(out, text, style.width)?;
         }
     }
     if !document.load.is_empty() {

@@ -29,7 +29,7 @@ pub struct Result<'a> {
 }
 
 #[derive(Serialize)]
-struct Json<'a> {
+struct CostJson<'a> {
     of: &'a str,
     level: segment::Level,
     server: &'a str,
@@ -42,8 +42,8 @@ struct Json<'a> {
     verdict: CostVerdict,
     reason: &'a str,
     differs_from_zero: bool,
-    off: Side,
-    on: Side,
+    off: SideJson,
+    on: SideJson,
     rounds: Rounds,
     backends: Backends,
     seed: u64,
@@ -62,7 +62,7 @@ struct Placebo<'a> {
 }
 
 #[derive(Serialize)]
-struct Side {
+struct SideJson {
     commands: u64,
     cpu_seconds: f64,
     seconds: f64,
@@ -86,7 +86,7 @@ struct Backends {
 impl Result<'_> {
     pub fn json(&self) -> serde_json::Result<String> {
         let (record, outcome) = (self.record, self.outcome);
-        serde_json::to_string_pretty(&Json {
+        serde_json::to_string_pretty(&CostJson {
             of: self.plan.of.name(),
             level: self.plan.level,
             server: self.server,
@@ -116,8 +116,8 @@ impl Result<'_> {
         })
     }
 
-    fn side(&self, slice: &Slice) -> Side {
-        Side {
+    fn side(&self, slice: &Slice) -> SideJson {
+        SideJson {
             commands: slice.commands,
             cpu_seconds: slice.cpu_ns as f64 / 1e9,
             seconds: slice.wall_ns as f64 / 1e9,
@@ -324,7 +324,7 @@ mod tests {
             };
             let (plan, record, host) = (&plan, &record, &host);
             let (server, load, commands_per_unit, margin) = ("S", "L", 10.0, 2.0);
-            let it = Result {
+            let result = Result {
                 plan,
                 record,
                 outcome: &outcome,
@@ -335,11 +335,11 @@ mod tests {
                 commands_per_unit,
                 margin,
             };
-            let json: serde_json::Value = serde_json::from_str(&it.json().unwrap()).unwrap();
+            let json: serde_json::Value = serde_json::from_str(&result.json().unwrap()).unwrap();
             assert_eq!(json["on"]["changes"], 9);
             assert_eq!(json["off"]["commands"], 1000);
             assert_eq!(json["off"]["cpu_seconds_per_unit"], 5e-5);
-            it.text().split_whitespace().collect::<Vec<_>>().join(" ")
+            result.text().split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let within = text(CostVerdict::Within);
         for part in [

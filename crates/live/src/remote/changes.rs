@@ -12,9 +12,9 @@ const WORD: u64 = 8;
 const SLOTS: usize = 1 << 16;
 
 /// Numbers of 7 bits a byte, the lowest first.
-struct Numbers<'a>(&'a [u8]);
+struct VariableNumbers<'a>(&'a [u8]);
 
-impl Numbers<'_> {
+impl VariableNumbers<'_> {
     fn next(&mut self) -> Option<u64> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -41,7 +41,7 @@ fn signed(number: u64) -> i64 {
 /// Change the image, which may grow to `largest` bytes.
 pub(super) fn apply(changes: &[u8], image: &File, largest: u64) -> Result<(), String> {
     let damaged = || "the server's reply is malformed".to_string();
-    let mut numbers = Numbers(changes);
+    let mut numbers = VariableNumbers(changes);
     let mut word = 0u64;
     let mut bytes = Vec::new();
     while !numbers.0.is_empty() {
@@ -84,7 +84,7 @@ fn read_or_zeros(image: &File, bytes: &mut [u8], offset: u64) -> std::io::Result
 
 /// The tick of each slot, 0 if the slot has no owner; `None`: the bytes are malformed.
 pub(super) fn slot_ticks(bytes: &[u8], tick: u64) -> Option<Vec<u64>> {
-    let mut numbers = Numbers(bytes);
+    let mut numbers = VariableNumbers(bytes);
     let mut ticks = Vec::new();
     for _ in 0..numbers.next()? {
         let slot = ticks.len().checked_add(usize::try_from(numbers.next()?).ok()?)?;

@@ -15,7 +15,7 @@ use super::args::ProfileDiffArgs;
 
 /// The output of `--json`.
 #[derive(Debug, Serialize)]
-struct Json<'c> {
+struct ProfileDiffJson<'c> {
     /// The servers of both profiles.
     servers: [&'c str; 2],
     #[serde(flatten)]
@@ -41,7 +41,7 @@ pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
     }
     let comparison = compare(&a, &b);
     if args.json {
-        return view::output::json(&Json {
+        return view::output::json(&ProfileDiffJson {
             servers: [&a.server, &b.server],
             comparison: &comparison,
         });

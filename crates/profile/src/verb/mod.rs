@@ -6,7 +6,6 @@ mod diff;
 mod output;
 mod tables;
 mod text;
-mod transactions;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,13 +13,14 @@ use std::time::Duration;
 use crate::recorder::{self, ProfileOptions, Recorded};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
+use live::server::Access;
 use live::target;
-use segment::Segment;
+use pq::Client;
+use segment::{Segment, SegmentPath};
 use view::units::duration;
 
 use args::ProfileAction;
 pub use args::ProfileArgs;
-use transactions::Transactions;
 
 /// Takes a profile, and shows or writes it.
 pub fn run(args: &ProfileArgs, color: bool) -> Result<(), Error> {
@@ -62,4 +62,32 @@ fn record(args: &ProfileArgs) -> Result<Recorded, Error> {
     let mut recorded = recorded?;
     recorded.profile.transactions = transactions.and_then(Transactions::count);
     Ok(recorded)
+}
+
+/// A session that reads the server's number of transactions.
+struct Transactions {
+    client: Client,
+    before: i64,
+}
+
+impl Transactions {
+    /// Begins to count; `None` if the server cannot be asked.
+    fn start(path: &SegmentPath) -> Option<Transactions> {
+        let access = Access::open_to_us(&Segment::open(path).ok()?)?;
+        let mut client = access.connect(None).ok()?;
+        let before = transactions(&mut client)?;
+        Some(Transactions { client, before })
+    }
+
+    /// Number of transactions since the start.
+    fn count(mut self) -> Option<u64> {
+        let now = transactions(&mut self.client)?;
+        u64::try_from(now - self.before).ok()
+    }
+}
+
+fn transactions(client: &mut Client) -> Option<i64> {
+    // Each query is a transaction of its own, so no statistics snapshot is kept from the one before.
+    let query = "/* tally */ select sum(xact_commit + xact_rollback)::int8 from pg_stat_database";
+    client.query_one(query, &[]).ok()?.get(0).ok()?
 }

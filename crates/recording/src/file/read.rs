@@ -132,11 +132,11 @@ fn physical(reader: &ColumnReader) -> Physical {
 
 /// Texts, each stored once.
 #[derive(Default)]
-struct Texts {
+struct InternedTexts {
     known: HashMap<Vec<u8>, Arc<str>>,
 }
 
-impl Texts {
+impl InternedTexts {
     fn intern(&mut self, bytes: &ByteArray) -> Arc<str> {
         if let Some(text) = self.known.get(bytes.data()) {
             return text.clone();
@@ -152,7 +152,7 @@ fn optional<T>(defined: &[i16], mut values: impl Iterator<Item = T>) -> Vec<Opti
 }
 
 fn get(reader: ColumnReader, shape: Shape, rows: usize) -> Result<Cells, ParquetError> {
-    let mut texts = Texts::default();
+    let mut texts = InternedTexts::default();
     Ok(match shape {
         Shape::Long => Cells::Long(all::<Int64Type>(reader, rows)?.values),
         Shape::Double => Cells::Double(all::<DoubleType>(reader, rows)?.values),

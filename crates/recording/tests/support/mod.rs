@@ -234,17 +234,20 @@ pub fn assert_same(a: &Frame, b: &Frame, ns: f64) {
 
 /// Checks that both have the same histograms.
 pub fn assert_same_spread(a: &Frame, b: &Frame) {
-    for it in &a.statistics {
-        let same = b.statistics.iter().find(|o| o.process == it.process && o.stat == it.stat);
+    for statistic in &a.statistics {
+        let same = b
+            .statistics
+            .iter()
+            .find(|o| o.process == statistic.process && o.stat == statistic.stat);
         let same = same.unwrap();
         let buckets = |total: &Total| total.histogram.buckets().collect::<Vec<_>>();
-        assert_eq!(buckets(&it.total), buckets(&same.total), "{}", it.stat.name);
+        assert_eq!(buckets(&statistic.total), buckets(&same.total), "{}", statistic.stat.name);
         let near = |a: Extreme, b: Extreme| match (a, b) {
             (Extreme::Of(a), Extreme::Of(b)) => a.abs_diff(b) <= 3,
             (a, b) => a == b,
         };
-        assert!(near(it.total.change.min, same.total.change.min), "{}", it.stat.name);
-        assert!(near(it.total.change.max, same.total.change.max), "{}", it.stat.name);
+        assert!(near(statistic.total.change.min, same.total.change.min), "{}", statistic.stat.name);
+        assert!(near(statistic.total.change.max, same.total.change.max), "{}", statistic.stat.name);
     }
 }
 

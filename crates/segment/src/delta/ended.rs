@@ -96,7 +96,8 @@ impl EndedOrigin {
 /// Who the sessions were that have ended, most sessions first.
 pub(super) fn origins(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Vec<EndedOrigin> {
     let before = |group: &Book| {
-        let same = |it: &&Book| (it.slot, it.generation) == (group.slot, group.generation);
+        let same =
+            |earlier: &&Book| (earlier.slot, earlier.generation) == (group.slot, group.generation);
         previous?.groups.iter().find(same).map(|group| group.sessions)
     };
     let name = |id: u32, own: &str| match own {

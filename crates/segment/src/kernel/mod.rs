@@ -97,7 +97,7 @@ struct Reading {
 
 /// Sums since the watch started.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct WatchedSums {
     cpu_account: f64,
     kernel: f64,
     busy: f64,
@@ -109,18 +109,18 @@ const MOST_LATE: f64 = 0.1;
 
 /// A share of busy time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Share {
+struct BusyShare {
     of_busy: f64,
     error: f64,
 }
 
-impl Share {
+impl BusyShare {
     fn least(self) -> f64 {
         self.of_busy - self.error
     }
 
     /// The more significant of the two shares.
-    fn better(self, samples: Option<Share>) -> Share {
+    fn better(self, samples: Option<BusyShare>) -> BusyShare {
         match samples {
             Some(samples) if self.least() <= samples.least().max(0.0) => samples,
             _ => self,
@@ -133,7 +133,7 @@ impl Share {
 pub struct Watch {
     reason: Option<String>,
     readings: HashMap<(u32, u32), Reading>,
-    sums: Sums,
+    sums: WatchedSums,
     /// Time taken by interrupts and the hypervisor before the watch started, seconds.
     taken: Option<f64>,
     sampler: Option<Sampler>,
@@ -162,7 +162,7 @@ impl Watch {
             sampler: None,
             reason: reason.map(str::to_string),
             readings: HashMap::new(),
-            sums: Sums::default(),
+            sums: WatchedSums::default(),
             taken: this_host::taken_seconds(),
         }
     }
@@ -235,8 +235,8 @@ impl Watch {
         late += taken.map_or(0.0, |(now, then)| (now - then).max(0.0) + this_host::tick_seconds());
         let exceeding = (self.sums.cpu_account - self.sums.kernel).max(0.0);
         let by_sums = match self.sums.busy > 0.0 {
-            true => Share { of_busy: exceeding / self.sums.busy, error: late / self.sums.busy },
-            false => Share { of_busy: 0.0, error: 0.0 },
+            true => BusyShare { of_busy: exceeding / self.sums.busy, error: late / self.sums.busy },
+            false => BusyShare { of_busy: 0.0, error: 0.0 },
         };
         if let Some(sampler) = &self.sampler {
             let mut state = sampler.state();
@@ -251,7 +251,7 @@ impl Watch {
                 .collect();
             view.blocked_in.sort_by_key(|b| (std::cmp::Reverse(b.samples), b.syscall));
         }
-        let by_samples = (view.samples > 0).then(|| Share {
+        let by_samples = (view.samples > 0).then(|| BusyShare {
             of_busy: view.samples_unexplained as f64 / view.samples as f64,
             error: half_width(view.samples_unexplained, view.samples),
         });
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn sums_that_the_kernel_may_be_late_with_say_less_than_samples_without_a_hit() {
-        let share = |of_busy, error| Share { of_busy, error };
+        let share = |of_busy, error| BusyShare { of_busy, error };
         let no_hit = share(0.0, 0.03);
         assert_eq!(share(0.06, 0.06).better(Some(no_hit)), no_hit);
         // Processes blocked at points that the samples missed.

@@ -66,13 +66,13 @@ struct OperationSum {
 
 /// Sums of the operations on the files of a relation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sums {
+struct RelationSums {
     of: [OperationSum; RELATION_OPERATIONS],
     failed: u64,
 }
 
-impl Sums {
-    fn decode(bytes: &[u8], sums: usize, failed: usize) -> Sums {
+impl RelationSums {
+    fn decode(bytes: &[u8], sums: usize, failed: usize) -> RelationSums {
         let sum = |n: usize| {
             let at = sums + n * file_sums::SIZE;
             OperationSum {
@@ -82,10 +82,10 @@ impl Sums {
                 max: u64_at(bytes, at + file_sums::MAX),
             }
         };
-        Sums { of: std::array::from_fn(sum), failed: u64_at(bytes, failed) }
+        RelationSums { of: std::array::from_fn(sum), failed: u64_at(bytes, failed) }
     }
 
-    fn add(&mut self, other: &Sums) {
+    fn add(&mut self, other: &RelationSums) {
         for (sum, more) in self.of.iter_mut().zip(other.of) {
             sum.count = sum.count.saturating_add(more.count);
             sum.bytes = sum.bytes.saturating_add(more.bytes);
@@ -96,12 +96,12 @@ impl Sums {
     }
 
     /// Whether these sums can be `earlier` plus more operations.
-    fn continues(&self, earlier: &Sums) -> bool {
+    fn continues(&self, earlier: &RelationSums) -> bool {
         self.of.iter().zip(earlier.of).all(|(now, then)| now.count >= then.count)
     }
 
     /// The growth since `earlier`; the longest is 0 if it is unknown.
-    fn since(&self, earlier: &Sums) -> Sums {
+    fn since(&self, earlier: &RelationSums) -> RelationSums {
         let mut sums = *self;
         for (sum, then) in sums.of.iter_mut().zip(earlier.of) {
             let grown = sum.max > then.max;
@@ -126,7 +126,7 @@ impl Sums {
 /// All relations of a segment at nearly one instant.
 #[derive(Debug, Clone)]
 pub struct Relations {
-    sums: HashMap<RelationKey, Sums>,
+    sums: HashMap<RelationKey, RelationSums>,
     resets: u32,
     second: f64,
     capacity: u32,
@@ -197,11 +197,11 @@ impl Relations {
     /// A relation that is no longer in the table counts among the others, with all its operations.
     pub fn since(&self, earlier: Option<&Relations>) -> Vec<RelationRow> {
         let earlier = earlier.filter(|earlier| earlier.resets == self.resets);
-        let mut moved = Sums::default();
-        let then = |key: &RelationKey| -> Sums {
+        let mut moved = RelationSums::default();
+        let then = |key: &RelationKey| -> RelationSums {
             earlier.and_then(|e| e.sums.get(key)).copied().unwrap_or_default()
         };
-        let goes_on = |key: &RelationKey, then: &Sums| {
+        let goes_on = |key: &RelationKey, then: &RelationSums| {
             self.sums.get(key).is_some_and(|now| now.continues(then))
         };
         for (key, then) in earlier.iter().flat_map(|e| &e.sums) {
@@ -214,7 +214,7 @@ impl Relations {
             if key.is_others() {
                 then.add(&moved);
             } else if !now.continues(&then) {
-                then = Sums::default();
+                then = RelationSums::default();
             }
             (key, now.since(&then))
         });
@@ -226,7 +226,7 @@ impl Relations {
         rows
     }
 
-    fn row(&self, key: &RelationKey, sums: &Sums) -> RelationRow {
+    fn row(&self, key: &RelationKey, sums: &RelationSums) -> RelationRow {
         let timing = |n: usize| {
             let sum = &sums.of[n];
             RelationTiming {
@@ -261,8 +261,8 @@ impl Relations {
 mod tests {
     use super::*;
 
-    fn sums(count: u64, max: u64) -> Sums {
-        let mut sums = Sums::default();
+    fn sums(count: u64, max: u64) -> RelationSums {
+        let mut sums = RelationSums::default();
         sums.of[0] = OperationSum { count, bytes: 8192 * count, ticks: 10 * count, max };
         sums
     }
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn each_figure_of_each_operation_is_the_growth_of_its_own() {
         let all = |by: u64| {
-            let mut sums = Sums { failed: 9 * by, ..Sums::default() };
+            let mut sums = RelationSums { failed: 9 * by, ..RelationSums::default() };
             for (n, sum) in (1..).zip(&mut sums.of) {
                 *sum = OperationSum {
                     count: n * by,
@@ -341,10 +341,14 @@ mod tests {
         let row = &rows[0];
         assert_eq!((rows.len(), row.failed, row.seconds), (1, 27, 0.5 * 100.0 * 3.0 * 15.0));
         assert_eq!((row.temporary, row.database_id, row.fork), (true, Some(5), Some("main")));
-        for (n, it) in (1..).zip([row.read, row.write, row.extend, row.sync, row.truncate]) {
+        for (n, operations) in (1..).zip([row.read, row.write, row.extend, row.sync, row.truncate])
+        {
             let n64 = n as f64;
-            assert_eq!((it.count, it.bytes), (3 * n, 30 * n));
-            assert_eq!((it.seconds, it.max_seconds), (150.0 * n64, Some(2000.0 * n64)));
+            assert_eq!((operations.count, operations.bytes), (3 * n, 30 * n));
+            assert_eq!(
+                (operations.seconds, operations.max_seconds),
+                (150.0 * n64, Some(2000.0 * n64))
+            );
         }
         let shared = RelationKey { database: 0, backend: 0, ..key };
         let row = &of(shared, all(1)).since(None)[0];

@@ -6,7 +6,7 @@
 //! the local entries, then the shared entry. If `flushes` is unchanged and no local entry was being
 //! flushed, each sum was in exactly one of the two. Other entries are read again.
 
-use super::{RelationKey, Relations, Sums};
+use super::{RelationKey, RelationSums, Relations};
 use crate::error::Error;
 use crate::header::RelationRegions;
 use crate::layout::{
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Local entries of the slots, by entry of the table.
 #[derive(Default)]
 struct LocalRelations {
-    sums: HashMap<u32, Sums>,
+    sums: HashMap<u32, RelationSums>,
     /// Entries into which a local entry is being flushed.
     leaving: Vec<u32>,
 }
@@ -40,7 +40,7 @@ impl LocalRelations {
         match u32_at(local, local_relation::STATE) {
             local_state::FREE => {}
             local_state::USED => {
-                let sums = Sums::decode(local, local_relation::OF, local_relation::FAILED);
+                let sums = RelationSums::decode(local, local_relation::OF, local_relation::FAILED);
                 self.sums.entry(entry).or_default().add(&sums);
             }
             _ => self.leaving.push(entry),
@@ -123,7 +123,7 @@ impl Segment {
                     u32_at(bytes, relation::STATE),
                     relation_state::USED | relation_state::UNLINKED
                 );
-                let sums = Sums::decode(bytes, relation::OF, relation::FAILED);
+                let sums = RelationSums::decode(bytes, relation::OF, relation::FAILED);
                 entries.push((number, used.then_some((key, sums))));
             }
         })?;

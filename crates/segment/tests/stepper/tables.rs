@@ -402,15 +402,15 @@ const BLOCKED: Subject = Subject {
     strides: STRIDES,
     reader: |_, _| {
         Box::new(|segment| {
-            for it in segment.blocked().map_err(|error| error.to_string())? {
-                let n = it.lock.fields[0];
+            for wait in segment.blocked().map_err(|error| error.to_string())? {
+                let n = wait.lock.fields[0];
                 let pids = [100 + n as i32, 200 + n as i32];
-                if it.lock.fields != [n; 3]
-                    || it.blockers != pids
-                    || it.count != 2
+                if wait.lock.fields != [n; 3]
+                    || wait.blockers != pids
+                    || wait.count != 2
                     || !(1..=2).contains(&n)
                 {
-                    return Err(format!("half of one wait and half of another: {it:?}"));
+                    return Err(format!("half of one wait and half of another: {wait:?}"));
                 }
             }
             Ok(TableWitness { counted: 0..=u64::MAX, torn: false })

@@ -236,13 +236,13 @@ impl Witness {
         self.rising.hold(snapshot.resets, &mut frame);
         let mut held = 0;
         let mut totals = HashMap::new();
-        for it in &frame.statistics {
-            let name = name_of(&it.process, &it.stat);
-            if it.stat.kind == StatKind::Account {
-                held += it.total.change.total;
-                totals.insert(name.clone(), it.total.change.total);
+        for statistic in &frame.statistics {
+            let name = name_of(&statistic.process, &statistic.stat);
+            if statistic.stat.kind == StatKind::Account {
+                held += statistic.total.change.total;
+                totals.insert(name.clone(), statistic.total.change.total);
             }
-            let count = it.total.change.count;
+            let count = statistic.total.change.count;
             let before = self.counts.get(&name).copied().unwrap_or(0);
             // A pending record may count twice in a book that was read during an update.
             if count < before {

@@ -47,12 +47,12 @@ pub struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, it: &Interval) {
-        self.length_ns += it.length_ns;
-        self.wall_ns += it.cpu.iter().sum::<u64>();
-        self.commands += it.handle.len() as u64;
-        self.cpu_events += it.cpu.len() as u64;
-        self.handle_ns += it.handle.iter().sum::<u64>();
+    fn add(&mut self, interval: &Interval) {
+        self.length_ns += interval.length_ns;
+        self.wall_ns += interval.cpu.iter().sum::<u64>();
+        self.commands += interval.handle.len() as u64;
+        self.cpu_events += interval.cpu.len() as u64;
+        self.handle_ns += interval.handle.iter().sum::<u64>();
         self.members += 1;
     }
 }

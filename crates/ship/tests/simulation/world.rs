@@ -262,8 +262,8 @@ impl World<'_> {
                 Ok(())
             }
             _ => match self.recorder.take() {
-                Some(it) if merges => it.writer.close().map(drop),
-                Some(it) => it.writer.pause().map(drop),
+                Some(recorder) if merges => recorder.writer.close().map(drop),
+                Some(recorder) => recorder.writer.pause().map(drop),
                 None => Ok(()),
             },
         };

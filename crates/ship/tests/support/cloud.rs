@@ -37,7 +37,7 @@ fn conditional_writes(scheme: &str, proxy: &Proxy) {
 fn faults(scheme: &str, proxy: &Proxy) {
     let folder = tempfile::tempdir().unwrap();
     let url = &format!("{scheme}://bucket/a/b");
-    let mut it = Shipment::new(&folder.path().join("spool"), url, MIDNIGHT + 3300 * SECOND);
+    let mut shipment = Shipment::new(&folder.path().join("spool"), url, MIDNIGHT + 3300 * SECOND);
     let all = [
         Fault::Status(500),
         Fault::Status(503),
@@ -58,33 +58,33 @@ fn faults(scheme: &str, proxy: &Proxy) {
         }
     };
     for round in 0..3 {
-        it.maker.seconds(130);
-        it.next_minute();
+        shipment.maker.seconds(130);
+        shipment.next_minute();
         // In each round, requests meet different faults.
         let mut faults: Vec<Fault> = all.iter().cycle().take(40).copied().collect();
         faults.rotate_left(round * 2);
         proxy.set(&faults);
-        ship(&mut it);
+        ship(&mut shipment);
         proxy.set(&[]);
-        ship(&mut it);
+        ship(&mut shipment);
         let (frames, sum) = read(url);
         // The last second is in the journal.
         assert_eq!(frames, 131 * (round + 1) - 1, "round {round}");
         assert!(sum.is_some());
     }
     assert!(failures.get() > 20, "{failures:?}");
-    let sum = it.maker.sum.clone().unwrap();
-    it.next_minute();
-    ship(&mut it);
+    let sum = shipment.maker.sum.clone().unwrap();
+    shipment.next_minute();
+    ship(&mut shipment);
     let (_, found) = read(url);
     assert_same(&sum, &found.unwrap(), 9.0);
-    it.pass.grace = Duration::ZERO;
+    shipment.pass.grace = Duration::ZERO;
     proxy.set(&all);
-    ship(&mut it);
-    ship(&mut it);
-    assert_eq!(superseded(it.pass.bucket()), 0);
+    ship(&mut shipment);
+    ship(&mut shipment);
+    assert_eq!(superseded(shipment.pass.bucket()), 0);
     let before = proxy.requests();
-    ship(&mut it);
+    ship(&mut shipment);
     assert_eq!(proxy.requests() - before, 1, "with nothing to send, only the owner is read");
 }
 

@@ -28,7 +28,11 @@ fn arguments(words: &[String]) -> Option<&[String]> {
             "sudo" | "nice" => after,
             "taskset" => after.get(2..)?,
             "ssh" => after.get(1..)?,
-            it if it.split_once('=').is_some_and(|(name, _)| name.chars().all(is_name)) => after,
+            setting
+                if setting.split_once('=').is_some_and(|(name, _)| name.chars().all(is_name)) =>
+            {
+                after
+            }
             _ => return None,
         };
     }

@@ -44,7 +44,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
 }
 
 /// The lines that are no code.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     let mut after_blank = true;
     text.lines().enumerate().filter(move |(_, line)| {

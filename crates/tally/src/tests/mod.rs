@@ -4,3 +4,4 @@
 #[cfg(feature = "full")]
 mod documented;
 mod links;
+mod map;

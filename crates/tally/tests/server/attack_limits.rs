@@ -10,10 +10,6 @@ use std::process::Command;
 use crate::support::slow_disk::rerun_in_mount_namespace;
 use scratch::{Cluster, Load};
 
-fn pid(client: &mut postgres::Client) -> i32 {
-    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
-}
-
 /// PIDs of the sessions that have a slot, according to the view.
 fn seen(client: &mut postgres::Client) -> Vec<i32> {
     let rows = client.query("select pid from tally.sessions", &[]).unwrap();
@@ -45,7 +41,7 @@ fn sessions_without_a_slot_cost_little_and_get_the_next_free_one() {
     support::create_views(&cluster);
     let mut first: Vec<_> = (0..SLOTS).map(|_| cluster.connect().unwrap()).collect();
     let mut late: Vec<_> = (0..3).map(|_| cluster.connect().unwrap()).collect();
-    let late_pids: Vec<i32> = late.iter_mut().map(pid).collect();
+    let late_pids: Vec<i32> = late.iter_mut().map(support::pid_of).collect();
     let now_seen = seen(&mut first[0]);
     assert_eq!(now_seen.len(), SLOTS as usize, "{now_seen:?}");
     assert!(late_pids.iter().all(|pid| !now_seen.contains(pid)));

@@ -370,10 +370,6 @@ fn no_session_waits(victim: &Victim, work: impl FnOnce() -> Vec<i32>) {
     }
 }
 
-fn pid_of(client: &mut Client) -> i32 {
-    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
-}
-
 /// According to the segment, a stopped process holds the merge lock.
 #[test]
 fn a_stopped_holder_of_the_merge_lock_delays_no_session() {
@@ -382,7 +378,7 @@ fn a_stopped_holder_of_the_merge_lock_delays_no_session() {
     victim.put(MERGE_LOCK_BOOT_NS, &boot_ns().to_ne_bytes());
     victim.put(MERGE_LOCK, &holder.id().to_ne_bytes());
     no_session_waits(&victim, || {
-        (0..40).map(|_| pid_of(&mut victim.cluster.connect().unwrap())).collect()
+        (0..40).map(|_| support::pid_of(&mut victim.cluster.connect().unwrap())).collect()
     });
     holder.kill().unwrap();
     holder.wait().unwrap();
@@ -411,7 +407,7 @@ fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_co
         }
     };
     let mut stay: Vec<_> = (0..SESSIONS).map(|_| victim.cluster.connect().unwrap()).collect();
-    let mut pids: Vec<_> = stay.iter_mut().map(pid_of).collect();
+    let mut pids: Vec<_> = stay.iter_mut().map(support::pid_of).collect();
     let mut holder = holder();
     let (sets, shape) = (victim.word(SETS), victim.word(SETS + 8));
     let (count, stride) = (shape & 0xFFFF_FFFF, shape >> 32);
@@ -425,7 +421,7 @@ fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_co
             // The statements that the ended sessions leave must fit into the one slot that they all use.
             if session < 2 {
                 let mut ends = victim.cluster.connect().unwrap();
-                pids.push(pid_of(&mut ends));
+                pids.push(support::pid_of(&mut ends));
                 execute(&mut ends, session);
             }
         }

@@ -315,8 +315,8 @@ fn a_waiter_whose_statement_is_not_known_yet_is_shown_with_its_own_text_never_wi
         shown = blocking(&cluster);
         let behind = shown["roots"][0]["blocks"].as_array().cloned().unwrap_or_default();
         let text = |value: &Value| value["query"].as_str().unwrap_or_default().to_string();
-        for it in &behind {
-            assert!(!text(it).starts_with("update"), "{it:#}");
+        for session in &behind {
+            assert!(!text(session).starts_with("update"), "{session:#}");
         }
         behind.iter().filter(|session| !text(session).is_empty()).count() == 3
     });

@@ -40,7 +40,7 @@ struct Session {
 impl Session {
     fn start(cluster: &Cluster) -> Session {
         let mut client = cluster.config().connect(NoTls).unwrap();
-        let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut client);
         let (orders, incoming) = channel::<String>();
         let busy = Arc::new(AtomicBool::new(false));
         let done = Arc::clone(&busy);
@@ -161,12 +161,12 @@ fn ours(segment: &mut Segment) -> (Graph, BTreeMap<i32, u16>) {
     let sessions = Interval::between(segment, None, &snapshot).sessions;
     let (mut graph, mut more) = (Graph::new(), BTreeMap::new());
     let waiting = Waiting::from_sessions(&sessions);
-    for it in &blocked {
-        let Some(row) = waiting.row(it) else { continue };
+    for wait in &blocked {
+        let Some(row) = waiting.row(wait) else { continue };
         let pid = row.leader_pid.unwrap_or(row.pid);
-        graph.entry(pid).or_default().extend(it.blockers.iter().copied());
-        if usize::from(it.count) > it.blockers.len() {
-            more.insert(pid, it.count);
+        graph.entry(pid).or_default().extend(wait.blockers.iter().copied());
+        if usize::from(wait.count) > wait.blockers.len() {
+            more.insert(pid, wait.count);
         }
     }
     (graph, more)
@@ -323,12 +323,12 @@ fn compare(wanted: u64, seed: u64) -> Seen {
         let blocked: Vec<Blocked> = segment.blocked().unwrap();
         let members: BTreeSet<i32> =
             graphs.iter().flat_map(|graph| &graph.all).map(|session| session.pid).collect();
-        for it in blocked
+        for wait in blocked
             .iter()
             .filter(|session| our.0.contains_key(&session.pid) || !members.contains(&session.pid))
         {
-            *seen.kinds.entry(it.lock.kind).or_default() += 1;
-            seen.workers += usize::from(!members.contains(&it.pid));
+            *seen.kinds.entry(wait.lock.kind).or_default() += 1;
+            seen.workers += usize::from(!members.contains(&wait.pid));
         }
         let lock_of = |pid: &i32| {
             blocked.iter().find(|session| session.pid == *pid).map(|session| &session.lock)

@@ -216,7 +216,7 @@ fn client_activity_before_during_and_after_a_checkpoint_is_counted_to_the_comman
     };
     let begun = Instant::now();
     let idle = |client: &mut Client, segment: &mut Segment| {
-        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(client);
         eventually("the session waits for its client", || {
             let snapshot = segment.snapshot(None).unwrap();
             let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();

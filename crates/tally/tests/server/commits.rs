@@ -160,7 +160,7 @@ fn with_a_leader_held(
     followers: i64,
 ) -> Option<Figures> {
     let mut leader = cluster.connect().unwrap();
-    let pid: i32 = leader.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut leader);
     let mut others: Vec<Client> = (0..followers).map(|_| cluster.connect().unwrap()).collect();
     for session in others.iter_mut().chain([&mut leader]) {
         // Its catalogs have been read, and nothing is left to prune. Its commit is counted before the next

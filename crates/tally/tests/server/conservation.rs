@@ -143,7 +143,7 @@ fn row_lock_wait(cluster: &Cluster) {
     let mut holder = cluster.connect().unwrap();
     let mut blocked = cluster.connect().unwrap();
     holder.batch_execute("create table locked (n int); insert into locked values (1)").unwrap();
-    let pid: i32 = blocked.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut blocked);
     holder.batch_execute("begin; update locked set n = 2").unwrap();
     let waited = |snapshot: &Snapshot| {
         let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();

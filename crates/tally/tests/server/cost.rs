@@ -50,7 +50,7 @@ fn under_load<T>(cluster: &Cluster, what: impl FnOnce() -> T) -> T {
 fn every_command_is_counted_at_every_level() {
     let cluster = shared();
     let mut client = cluster.connect().unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let segment = Segment::open(&segment(&cluster)).unwrap();
     let probes = segment.probes().unwrap();
     let counter = probes.iter().find(|probe| probe.name == "messages").unwrap().index;

@@ -104,14 +104,14 @@ fn a_server_that_cannot_fork_while_it_recovers_keeps_its_segment() {
     let inode = || std::fs::metadata(&path).map(|segment| segment.ino());
     let inode_before = inode().unwrap();
     let is_measured = |client: &mut postgres::Client| {
-        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(client);
         let claims = Segment::open(&path).unwrap().claims().unwrap();
         claims.iter().any(|claim| claim.pid == pid)
     };
     for (when, measured) in [("1", true), ("1..3", false)] {
         let postmaster = i32::try_from(cluster.postmaster_pid().unwrap()).unwrap();
         let mut client = cluster.connect().unwrap();
-        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut client);
         let Some(strace) = support::strace::Strace::fail("clone", when, postmaster) else { return };
         let before: Vec<u32> = cluster.processes().iter().map(|process| process.pid).collect();
         cluster.kill9(u32::try_from(pid).unwrap()).unwrap();

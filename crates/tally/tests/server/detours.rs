@@ -13,10 +13,6 @@ use postgres::Client;
 use scratch::{Binaries, Cluster};
 use segment::{set_level, Level, ProbeState, Segment, Snapshot};
 
-fn pid(client: &mut Client) -> i32 {
-    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
-}
-
 /// Lets a process open no more files, or as many as its hard limit allows. Runs as the server's user,
 /// who has permission.
 fn limit_files(cluster: &Cluster, pid: i32, files: bool) {
@@ -61,7 +57,7 @@ fn waits_for_a_command(path: &Path, pid: i32) -> bool {
 fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     let path = support::segment(cluster);
     let mut client = cluster.connect().unwrap();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     let locks = || counted(&path, pid, |name| name.starts_with("lwlock::"));
     // The client may receive the response before the session has recorded everything.
     let mut work = || {
@@ -171,7 +167,7 @@ fn any_number_of_functions_can_be_probed_in_successive_lists() {
         return;
     }
     let (_cluster, path, mut client) = with_views();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     let names = probeable(&mut client);
     assert_eq!(names.len(), 1300);
     client.batch_execute("set pg_tally.functions = 'int4div'").unwrap();
@@ -195,7 +191,7 @@ fn calls_return_through_their_stubs_even_if_the_list_has_changed() {
         return;
     }
     let (_cluster, path, mut client) = with_views();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     let names = probeable(&mut client);
     let lists: Vec<String> = names.chunks(CHUNK).map(|chunk| chunk.join(",")).collect();
     client
@@ -251,7 +247,7 @@ fn wait_events_of_extensions_have_the_names_that_the_extensions_gave_them() {
     for cluster in [support::shared(), support::sessions()] {
         let path = support::segment(&cluster);
         let mut client = cluster.connect().unwrap();
-        let pid = pid(&mut client);
+        let pid = support::pid_of(&mut client);
         wait_for_another_session(&cluster, &mut client, pid);
         let waits = |part: &str| counted(&path, pid, |name| name.contains(part));
         if support::major() < 17 {
@@ -284,7 +280,7 @@ fn release_all_contains_a_copy() -> bool {
     let cluster = support::sessions();
     let path = support::segment(&cluster);
     let mut client = cluster.connect().unwrap();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     let calls = |function: &str| {
         counted(&path, pid, |name| name.starts_with(&format!("function::{function}::inclusive::")))
             as i64
@@ -315,7 +311,7 @@ fn locks_whose_releases_are_not_seen_are_not_counted_and_status_says_why() {
     let path = support::segment(&cluster);
     let segment = Segment::open(&path).unwrap();
     let mut client = cluster.connect().unwrap();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     let locks = || counted(&path, pid, |name| name.starts_with("lwlock::"));
     fail_under_a_lock(&mut client);
     let reason = || {
@@ -344,7 +340,7 @@ fn locks_whose_releases_are_not_seen_are_not_counted_and_status_says_why() {
     fail_under_a_lock(&mut client);
     assert_eq!(locks(), then);
     let mut other = cluster.connect().unwrap();
-    let others = self::pid(&mut other);
+    let others = support::pid_of(&mut other);
     fail_under_a_lock(&mut other);
     fail_under_a_lock(&mut other);
     assert_eq!(counted(&path, others, |name| name.starts_with("lwlock::")), 0);
@@ -376,7 +372,7 @@ fn locks_whose_acquisitions_are_not_seen_are_not_counted_and_status_says_why() {
     );
     let path = support::segment(&cluster);
     let mut client = cluster.connect().unwrap();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     eventually("releases without acquisitions are noticed", || {
         client.batch_execute("select count(*) from pg_class").unwrap();
         left_out(&path, "detour LWLockRelease").is_some()
@@ -404,7 +400,7 @@ fn phases_are_guessed_where_the_main_loop_does_not_call_the_redirected_function(
     );
     let path = support::segment(&cluster);
     let mut client = cluster.connect().unwrap();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     // A message that arrives before the session waits for it is not seen.
     for _ in 0..5 {
         eventually("the session waits", || waits_for_a_command(&path, pid));
@@ -423,7 +419,7 @@ fn phases_are_guessed_where_the_main_loop_does_not_call_the_redirected_function(
     assert!(text.contains(REASON), "{text}");
     // Another session guesses as well, and does not warn once more.
     let mut other = cluster.connect().unwrap();
-    let others = self::pid(&mut other);
+    let others = support::pid_of(&mut other);
     eventually("it waits", || waits_for_a_command(&path, others));
     other.batch_execute("select pg_sleep(0.01)").unwrap();
     eventually("its wait is recorded", || {
@@ -479,7 +475,7 @@ fn exceptions_and_jumps_pass_functions_that_are_timed() {
     let Some(_folder) = with_functions_that_are_left(&cluster) else { return };
     let path = support::segment(&cluster);
     let mut client = cluster.connect().unwrap();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     // The library is loaded by the first call.
     let sums =
         "select sum(left_by_exception(n)), sum(left_by_jump(n)) from generate_series(1, 100) n";
@@ -504,7 +500,7 @@ fn coroutines_return_as_ever_where_their_functions_are_timed() {
     let path = support::segment(&cluster);
     for stack in ["coroutine_on_the_heap", "coroutine_on_the_stack"] {
         let mut client = cluster.connect().unwrap();
-        let pid = pid(&mut client);
+        let pid = support::pid_of(&mut client);
         for functions in ["", "left_yields,left_resumes"] {
             client.batch_execute(&format!("set pg_tally.functions = '{functions}'")).unwrap();
             for _ in 0..3 {

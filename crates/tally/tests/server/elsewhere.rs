@@ -48,12 +48,12 @@ impl Elsewhere {
             .stderr(log)
             .spawn()
             .unwrap();
-        let mut it = Elsewhere { cluster, server };
+        let mut elsewhere = Elsewhere { cluster, server };
         eventually("the server elsewhere starts", || {
-            assert_eq!(it.server.try_wait().unwrap(), None, "{}", it.cluster.log());
-            it.cluster.psql("select 1").is_ok()
+            assert_eq!(elsewhere.server.try_wait().unwrap(), None, "{}", elsewhere.cluster.log());
+            elsewhere.cluster.psql("select 1").is_ok()
         });
-        Some(it)
+        Some(elsewhere)
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::mpsc::{channel, Receiver};
 use std::time::{Duration, Instant};
 
 use crate::maker::{Maker, Shape, Who, ACCOUNT, EVENTS};
+use crate::support::json_reference::{assert_documented, documented, section};
 use crate::support::{eventually, line_of};
 use postgres::Client;
 use rustix::process::{kill_process, Pid, Signal};
@@ -194,22 +195,12 @@ fn happened_since(begin_ns: u64, row: &Value) {
 fn every_field_is_documented() {
     let (_folder, path, maker) = segment();
     maker.event(1, 3, "waited");
-    let document = include_str!("../../../../docs/reference-json.md");
-    let begin = document.find("# The JSON of `tally events`").unwrap();
-    let document = &document[begin..];
-    let document = &document[..document[1..].find("\n# ").unwrap() + 1];
+    let document = section("The JSON of `tally events`");
     let row = &json(&[], &path)[0];
     let written: Vec<&String> = row.as_object().unwrap().keys().collect();
-    for field in &written {
-        assert!(
-            document.contains(&format!("`{field}`")),
-            "{field} is not in docs/reference-json.md"
-        );
-    }
-    for line in document.lines().filter(|line| line.starts_with("| `")) {
-        for name in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
-            assert!(written.iter().any(|w| *w == name), "{name} is documented and not written");
-        }
+    assert_documented(document, &written);
+    for name in documented(document, "") {
+        assert!(written.iter().any(|w| *w == name), "{name} is documented and not written");
     }
 }
 
@@ -406,10 +397,6 @@ fn server_with_a_small_ring() -> Cluster {
     )
 }
 
-fn pid(client: &mut Client) -> i32 {
-    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
-}
-
 /// A session that has locked a table.
 fn locked(cluster: &Cluster) -> Client {
     let mut holder = cluster.connect().unwrap();
@@ -426,7 +413,7 @@ fn time_out_on_lock(cluster: &Cluster, times: u32) -> i32 {
     for _ in 0..times {
         waiter.batch_execute("select from t").unwrap_err();
     }
-    pid(&mut waiter)
+    support::pid_of(&mut waiter)
 }
 
 /// A session waits for the table until `reported` has seen it, and is cancelled then.
@@ -457,7 +444,7 @@ fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
     let began = realtime_ns();
     let mut holder = locked(&cluster);
     let mut waiter = cluster.connect().unwrap();
-    let (holder_pid, own) = (pid(&mut holder), pid(&mut waiter));
+    let (holder_pid, own) = (support::pid_of(&mut holder), support::pid_of(&mut waiter));
     // The server wakes its sleepers after deadlock_timeout, so there are slow waits as well.
     let next_blocked = || loop {
         let row = follower.row();
@@ -504,7 +491,7 @@ fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
     follower.reports("the server was restarted");
     let _holder = locked(&cluster);
     let mut waiter = cluster.connect().unwrap();
-    let again = pid(&mut waiter);
+    let again = support::pid_of(&mut waiter);
     assert_eq!(wait_until(&mut waiter, next_blocked)["pid"], again);
     follower.interrupt();
 }

@@ -15,6 +15,7 @@ use crate::support::fleet::{
     ask, engines, fleet, number, programs, recent_us, session, spark, text, upload_as, Engine,
     Fleet, Row, HOSTS, RECORDINGS,
 };
+use crate::support::json_reference::{assert_documented, PAGE};
 use crate::support::synthetic::{Dice, FakeServer};
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, output, tally};
@@ -38,11 +39,13 @@ fn load(recording: &Recording, range: Range) -> Figures {
     let sum = recording.sum(range).unwrap();
     let seconds = sum.clock.seconds(sum.ticks);
     let mut figures = Figures::new();
-    for it in &sum.statistics {
-        if it.stat.kind == StatKind::Account && !segment::interval::is_idle(&it.stat) {
-            let figure = figures.entry(canonical(it.stat.activity()).to_string()).or_default();
-            figure[0] += sum.clock.seconds(it.total.change.total);
-            figure[1] += it.total.change.count as f64 / seconds;
+    for statistic in &sum.statistics {
+        if statistic.stat.kind == StatKind::Account && !segment::interval::is_idle(&statistic.stat)
+        {
+            let figure =
+                figures.entry(canonical(statistic.stat.activity()).to_string()).or_default();
+            figure[0] += sum.clock.seconds(statistic.total.change.total);
+            figure[1] += statistic.total.change.count as f64 / seconds;
         }
     }
     figures
@@ -52,21 +55,21 @@ fn load(recording: &Recording, range: Range) -> Figures {
 fn statements(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, Histogram, f64)> {
     let mut sums = BTreeMap::new();
     let Some(whole) = recording.statements(range).unwrap() else { return sums };
-    for it in whole
+    for statement in whole
         .statements()
         .iter()
         .filter(|statement| statement.key.toplevel && statement.calls() > 0)
     {
-        let Some(text) = &it.text else { continue };
+        let Some(text) = &statement.text else { continue };
         if text.shown.starts_with("/* tally */") {
             continue;
         }
         let sum: &mut (u64, f64, Histogram, f64) = sums
             .entry(comparable_fingerprint(&text.shown))
             .or_insert_with(|| (0, 0.0, Histogram::new(), 0.0));
-        sum.0 += it.calls();
-        sum.1 += it.exec().seconds;
-        sum.2.merge(it.histogram());
+        sum.0 += statement.calls();
+        sum.1 += statement.exec().seconds;
+        sum.2.merge(statement.histogram());
         sum.3 = whole.clock().ticks_per_second();
     }
     sums
@@ -83,12 +86,12 @@ fn waits(recording: &Recording, range: Range) -> BTreeMap<String, (u64, f64, His
     };
     let rate = sum.clock.ticks_per_second;
     let mut waits = BTreeMap::new();
-    for it in sum.statistics.iter().filter(|statistic| is_wait(&statistic.stat)) {
+    for statistic in sum.statistics.iter().filter(|statistic| is_wait(&statistic.stat)) {
         let wait: &mut (u64, f64, Histogram, f64) = waits
-            .entry(canonical(it.stat.activity()).to_string())
+            .entry(canonical(statistic.stat.activity()).to_string())
             .or_insert_with(|| (0, 0.0, Histogram::new(), rate));
-        wait.0 += it.total.change.count;
-        wait.1 += sum.clock.seconds(it.total.change.total);
+        wait.0 += statistic.total.change.count;
+        wait.1 += sum.clock.seconds(statistic.total.change.total);
     }
     for (activity, wait) in &mut waits {
         let wanted = |series: &Series| {
@@ -604,10 +607,8 @@ fn the_doctor_names_hosts_that_it_cannot_diagnose() {
     // The keys are documented.
     let answer = output(&mut doctor(&["--since", "-2h", "--json"]));
     let answer: Value = serde_json::from_str(&answer).unwrap();
-    let document = include_str!("../../../../docs/reference-json.md");
-    let keys = |object: &Value| object.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    for key in keys(&answer).into_iter().chain(keys(&answer["hosts"][0])) {
-        assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
+    for object in [&answer, &answer["hosts"][0]] {
+        assert_documented(PAGE, object.as_object().unwrap().keys());
     }
 }
 

@@ -113,7 +113,7 @@ fn load(cluster: &Cluster) -> RunningPgbench {
 /// returned: while it is recorded, it is idle in its transaction.
 fn hold(cluster: &Cluster, waiters: usize, time: Duration) -> (Held, Client) {
     let (mut holder, mut witness) = (session(cluster, "forgetful"), session(cluster, "witness"));
-    let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut holder);
     holder.batch_execute("begin; lock table orders").unwrap();
     let mut seen = || {
         let sql = "select count(*), min(pg_blocking_pids(pid))::int[], \

@@ -102,7 +102,7 @@ fn function_call_counts_equal_those_of_uprobes() {
            on a.bid = b.tid where exists (select from pgbench_history h where h.bid = a.bid);\n";
     let pgbench = gate::pgbench(&cluster, SESSIONS, &script);
     let mut failing = cluster.connect().unwrap();
-    let failing_pid: i32 = failing.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let failing_pid = support::pid_of(&mut failing);
 
     let mut pids = gate.assembled(SESSIONS as usize);
     pids.push(failing_pid);

@@ -4,6 +4,7 @@
 use crate::support;
 
 use crate::maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER};
+use crate::support::json_reference::{assert_documented, PAGE};
 use crate::support::paused::between_readings;
 use crate::support::{complaint, eventually, output, tally};
 use segment::clock::monotonic_ns;
@@ -75,13 +76,7 @@ fn the_tree_and_json_show_callers() {
     assert_eq!(json["functions"][0]["name"], "XLogFlush");
     assert_eq!(json["functions"][0]["phase"], "sync");
     assert_eq!(json["edges"][0]["callee"], "issue_xlog_fsync");
-    let document = include_str!("../../../../docs/reference-json.md");
-    for (field, _) in json.as_object().unwrap() {
-        assert!(
-            document.contains(&format!("`{field}`")),
-            "{field} is not in docs/reference-json.md"
-        );
-    }
+    assert_documented(PAGE, json.as_object().unwrap().keys());
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn sessions_beyond_the_slots_run_uninstrumented_and_are_counted() {
     drop(clients);
     support::eventually("slots are free again", || open(&cluster).population().unwrap() < 10);
     let mut client = cluster.connect().unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     assert!(snapshot(&cluster).books.iter().any(|book| book.pid == pid), "no slot for a new one");
 }
 
@@ -323,7 +323,7 @@ fn two_servers_on_one_machine_keep_two_segments() {
         snapshot(cluster).books.iter().map(|book| book.pid).collect()
     };
     let mut client = one.connect().unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     assert!(pids(&one).contains(&pid));
     assert!(!pids(&other).contains(&pid));
 }
@@ -348,7 +348,7 @@ fn an_unprivileged_role_sees_of_others_what_pg_stat_activity_shows() {
     cluster.psql("grant pg_read_all_stats to reader").unwrap();
     let mut other = cluster.connect().unwrap();
     other.batch_execute("set application_name = 'secret plans'; select 1").unwrap();
-    let pid: i32 = other.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut other);
     let sees = |role: &str| -> (Option<String>, Option<String>) {
         let mut client = cluster.config().user(role).connect(postgres::NoTls).unwrap();
         let row = client
@@ -394,7 +394,7 @@ fn with_the_level_off_only_the_time_off_is_counted() {
 fn a_change_of_level_takes_effect_in_existing_sessions() {
     let cluster = support::shared();
     let mut client = cluster.connect().unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let mut step = |setting: &str| {
         cluster.append_config(&format!("pg_tally.level = {setting}\n")).unwrap();
         cluster.reload().unwrap();
@@ -434,7 +434,7 @@ fn load_instruments_an_existing_session() {
     client.batch_execute("load 'pg_tally'").unwrap();
     client.batch_execute("select pg_sleep(0.05)").unwrap();
     client.batch_execute("select 1").unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let snapshot = snapshot(&cluster);
     let pids: Vec<i32> = snapshot.books.iter().map(|book| book.pid).collect();
     assert_eq!(pids, [pid]);
@@ -453,13 +453,13 @@ fn session_preload_instruments_new_sessions_only() {
     let mut new = None;
     support::eventually("a new session is instrumented", || {
         let mut client = cluster.connect().unwrap();
-        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut client);
         new = Some(client);
         support::segment(&cluster).exists()
             && snapshot(&cluster).books.iter().any(|book| book.pid == pid)
     });
     old.batch_execute("select pg_sleep(0.01)").unwrap();
-    let old_pid: i32 = old.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let old_pid = support::pid_of(&mut old);
     let snapshot = snapshot(&cluster);
     assert!(snapshot.books.iter().all(|book| book.pid != old_pid));
     assert_conserved(&snapshot);

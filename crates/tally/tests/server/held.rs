@@ -7,20 +7,17 @@
 //! message and pass.
 
 use crate::support;
+use crate::support::rest::{account, book};
 use crate::support::strace::Strace;
 use crate::support::{eventually, output, tally};
 use postgres::{Client, NoTls};
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
 use segment::book::Hold;
-use segment::{Book, EventKind, Segment, Snapshot};
+use segment::{EventKind, Segment, Snapshot};
 use serde_json::Value;
 
 const LOCK: &str = "WALWrite";
-
-fn book(snapshot: &Snapshot, pid: i32) -> &Book {
-    snapshot.books.iter().find(|book| book.pid == pid).unwrap()
-}
 
 /// Number and ticks of the lock's times, in all phases and modes: "held", "wait", "acquire".
 fn sum(snapshot: &Snapshot, pid: i32, part: &str) -> (u64, u64) {
@@ -29,10 +26,6 @@ fn sum(snapshot: &Snapshot, pid: i32, part: &str) -> (u64, u64) {
         snapshot.directory.get(head.stat).is_some_and(|stat| stat.name.starts_with(&begin))
     });
     heads.fold((0, 0), |sum, head| (sum.0 + head.count, sum.1 + head.total))
-}
-
-fn pid_of(client: &mut Client) -> i32 {
-    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
 /// A server for sessions that commit.
@@ -48,12 +41,6 @@ fn start() -> Cluster {
     cluster
 }
 
-/// The current activity of the session.
-fn account(snapshot: &Snapshot, pid: i32) -> Option<&str> {
-    let id = book(snapshot, pid).run()?;
-    snapshot.directory.get(id).map(|stat| stat.name.as_str())
-}
-
 /// A session that holds the lock.
 struct Holder {
     pid: i32,
@@ -67,7 +54,7 @@ struct Holder {
 fn idle_session(cluster: &Cluster, segment: &mut Segment) -> (Client, i32) {
     let mut session = cluster.config().connect(NoTls).unwrap();
     session.batch_execute("insert into t values (1)").unwrap();
-    let pid = pid_of(&mut session);
+    let pid = support::pid_of(&mut session);
     eventually("it waits for its client", || {
         let snapshot = segment.snapshot(None).unwrap();
         account(&snapshot, pid).is_some_and(|name| name.ends_with("wait::Client:ClientRead"))

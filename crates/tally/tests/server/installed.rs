@@ -9,7 +9,7 @@ use scratch::Cluster;
 
 /// The library files that a process has mapped, from /proc.
 fn libraries(client: &mut Client) -> Vec<String> {
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(client);
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mut found: Vec<String> = maps
         .lines()

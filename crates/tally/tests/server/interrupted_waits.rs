@@ -6,11 +6,13 @@
 //! No time is bounded: the account of the wait has all the time since the wait was first seen, minus the growth
 //! of the process's other accounts.
 
+use crate::support;
+use crate::support::rest::book;
 use crate::support::{create_views, eventually, plain, segment, start};
 use postgres::{Client, NoTls};
 use scratch::Cluster;
 use segment::book::Head;
-use segment::{Book, Interval, Payload, Segment, Snapshot};
+use segment::{Interval, Payload, Segment, Snapshot};
 
 const WAKES: usize = 4;
 
@@ -30,12 +32,8 @@ fn server() -> Cluster {
 
 fn session(cluster: &Cluster) -> (Client, i32) {
     let mut client = cluster.config().connect(NoTls).unwrap();
-    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     (client, pid)
-}
-
-fn book(snapshot: &Snapshot, pid: i32) -> &Book {
-    snapshot.books.iter().find(|book| book.pid == pid).unwrap()
 }
 
 /// The account of this activity.
@@ -127,7 +125,7 @@ fn is_one_wait(
         .into_iter()
         .filter(|event| event.pid == pid)
         .filter_map(|event| match event.payload {
-            Some(Payload::Slow(it)) if it.operation == activity => Some(it.seconds),
+            Some(Payload::Slow(slow)) if slow.operation == activity => Some(slow.seconds),
             _ => None,
         })
         .collect();

@@ -29,7 +29,7 @@ fn parallel_workers_have_rows_of_their_own_or_are_counted_with_their_leader() {
              set enable_nestloop = on; set enable_hashjoin = off; set enable_mergejoin = off",
         )
         .unwrap();
-    let leader: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let leader = support::pid_of(&mut client);
     let cancel = client.cancel_token();
     let query = std::thread::spawn(move || {
         let forever = "select count(*) from numbers a, numbers b where a.n + b.n = 0";

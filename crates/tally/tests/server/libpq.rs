@@ -194,24 +194,24 @@ fn assert_calls(measured: &Measured, connections: u64, executions: u64) {
 #[test]
 fn calls_of_threads_are_counted_and_their_time_is_that_of_what_libpq_does() {
     program("threads", 200, |place, _| {
-        let it = place.only();
-        assert_calls(&it, 8, 1600);
-        assert_eq!(it.0["program"].as_str().unwrap().split('_').next(), Some("program"));
-        assert!(it.0["java"].as_str().unwrap().starts_with("libpq 1"), "{:#}", it.0);
+        let client = place.only();
+        assert_calls(&client, 8, 1600);
+        assert_eq!(client.0["program"].as_str().unwrap().split('_').next(), Some("program"));
+        assert!(client.0["java"].as_str().unwrap().starts_with("libpq 1"), "{:#}", client.0);
         // An execution sends once, and waits at least once for its answer.
-        assert!(it.calls("send") >= 1600 && it.calls("recv") >= 1600);
+        assert!(client.calls("send") >= 1600 && client.calls("recv") >= 1600);
         let inner: f64 =
-            ["send", "recv", "poll"].iter().map(|name| it.seconds(name, "inclusive")).sum();
+            ["send", "recv", "poll"].iter().map(|name| client.seconds(name, "inclusive")).sum();
         let callees: f64 = ["PQexec", "PQconnectdb", "PQfinish"]
             .iter()
-            .map(|name| it.seconds(name, "callees_seconds"))
+            .map(|name| client.seconds(name, "callees_seconds"))
             .sum();
         assert!((inner / callees - 1.0).abs() < 1e-6, "{inner} s, {callees} s");
         // The ledger has the same time: nothing is lost, and nothing is counted twice.
-        let rows = it.0["methods"].as_array().unwrap();
+        let rows = client.0["methods"].as_array().unwrap();
         let exclusive: f64 =
             rows.iter().map(|row| row["exclusive_seconds"].as_f64().unwrap()).sum();
-        let busy = it.0["busy_seconds"].as_f64().unwrap();
+        let busy = client.0["busy_seconds"].as_f64().unwrap();
         assert!((exclusive / busy - 1.0).abs() < 1e-6, "{exclusive} s, {busy} s");
     });
 }
@@ -221,9 +221,9 @@ fn each_process_has_its_own_segment_after_a_fork() {
     program("fork", 50, |place, printed| {
         let segments = place.segments();
         assert_eq!(segments.len(), 3);
-        for it in segments {
-            assert_calls(&it, 1, 50);
-            assert!(printed.contains(&format!("process {}\n", it.0["pid"])), "{printed}");
+        for client in segments {
+            assert_calls(&client, 1, 50);
+            assert!(printed.contains(&format!("process {}\n", client.0["pid"])), "{printed}");
         }
     });
 }
@@ -245,9 +245,9 @@ fn a_forked_child_does_not_replace_the_file_that_its_parent_was_given() {
         let text = output(tally().args(["methods", "--json"]).arg(path));
         Measured(serde_json::from_str(&text).unwrap())
     };
-    let it = measured(&segment);
-    assert_calls(&it, 1, 50);
-    assert_eq!(it.0["pid"].to_string(), parent);
+    let client = measured(&segment);
+    assert_calls(&client, 1, 50);
+    assert_eq!(client.0["pid"].to_string(), parent);
     let children: Vec<PathBuf> = std::fs::read_dir(place.0.path())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -255,20 +255,20 @@ fn a_forked_child_does_not_replace_the_file_that_its_parent_was_given() {
         .collect();
     assert_eq!(children.len(), 2, "{children:?}");
     for child in children {
-        let it = measured(&child);
-        assert_calls(&it, 1, 50);
-        assert!(child.display().to_string().ends_with(&format!("given.{}", it.0["pid"])));
+        let client = measured(&child);
+        assert_calls(&client, 1, 50);
+        assert!(child.display().to_string().ends_with(&format!("given.{}", client.0["pid"])));
     }
 }
 
 #[test]
 fn a_call_that_never_returns_does_not_disturb_those_that_follow() {
     program("jump", 50, |place, _| {
-        let it = place.only();
-        assert_eq!(it.calls("PQexec"), 50, "20 more never returned");
-        assert_eq!(it.calls("PQconnectdb"), 21);
+        let client = place.only();
+        assert_eq!(client.calls("PQexec"), 50, "20 more never returned");
+        assert_eq!(client.calls("PQconnectdb"), 21);
         let (inclusive, callees) =
-            (it.seconds("PQexec", "inclusive"), it.seconds("PQexec", "callees_seconds"));
+            (client.seconds("PQexec", "inclusive"), client.seconds("PQexec", "callees_seconds"));
         assert!(callees <= inclusive && inclusive < 60.0, "{callees} s of {inclusive} s");
     });
 }
@@ -276,28 +276,28 @@ fn a_call_that_never_returns_does_not_disturb_those_that_follow() {
 #[test]
 fn a_call_within_another_counts_and_its_time_is_not_there_twice() {
     program("nested", 50, |place, _| {
-        let it = place.only();
-        assert_calls(&it, 2, 100);
-        assert_eq!(it.row("PQexec")["inclusive"]["count"], 100);
-        let rows = it.0["methods"].as_array().unwrap();
+        let client = place.only();
+        assert_calls(&client, 2, 100);
+        assert_eq!(client.row("PQexec")["inclusive"]["count"], 100);
+        let rows = client.0["methods"].as_array().unwrap();
         let exclusive: f64 =
             rows.iter().map(|row| row["exclusive_seconds"].as_f64().unwrap()).sum();
-        let busy = it.0["busy_seconds"].as_f64().unwrap();
+        let busy = client.0["busy_seconds"].as_f64().unwrap();
         assert!((exclusive / busy - 1.0).abs() < 1e-6, "{exclusive} s, {busy} s");
-        assert!(it.seconds("PQexec", "inclusive") <= busy);
+        assert!(client.seconds("PQexec", "inclusive") <= busy);
     });
 }
 
 /// How many calls happened in signal handlers, and how many of them were counted.
 fn in_handlers(place: &Segments, printed: &str) -> (u64, u64) {
-    let it = place.only();
+    let client = place.only();
     let number = |name: &str| -> u64 {
         let line = printed.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap().trim().parse().unwrap()
     };
     let (handled, rounds) = (number("handled"), number("rounds"));
-    assert_eq!((it.calls("PQconnectdb"), it.calls("PQexec")), (rounds + 1, 200 * rounds));
-    let cancelled = it.calls("PQcancel");
+    assert_eq!((client.calls("PQconnectdb"), client.calls("PQexec")), (rounds + 1, 200 * rounds));
+    let cancelled = client.calls("PQcancel");
     // A signal that interrupts the measuring itself is not measured.
     assert!(0 < cancelled && cancelled <= handled, "{cancelled} of {handled}");
     (handled, cancelled)
@@ -388,8 +388,11 @@ fn connections_that_are_refused_are_counted() {
     let place = Segments::new();
     let mut command = place.client(&cluster, &built("program"), false);
     succeed(command.args(["refused", "50", "host=/nowhere"]));
-    let it = place.only();
-    assert_eq!((it.calls("PQconnectdb"), it.calls("PQfinish"), it.calls("send")), (50, 50, 0));
+    let client = place.only();
+    assert_eq!(
+        (client.calls("PQconnectdb"), client.calls("PQfinish"), client.calls("send")),
+        (50, 50, 0)
+    );
 }
 
 #[test]
@@ -411,9 +414,9 @@ fn pgbench_makes_the_calls_that_the_server_sees() {
         command.args(["-S", "-n", "-c", "4", "-j", "4", "-t", "500", "-M", protocol]);
         let printed = String::from_utf8(succeed(&mut command).stdout).unwrap();
         assert!(printed.contains("2000/2000"), "{printed}");
-        let it = place.only();
-        assert_eq!(it.calls(function), logged(&cluster, begins) - before, "{protocol}");
-        assert_eq!(it.calls(function), 2000, "{protocol}");
+        let client = place.only();
+        assert_eq!(client.calls(function), logged(&cluster, begins) - before, "{protocol}");
+        assert_eq!(client.calls(function), 2000, "{protocol}");
     }
 }
 
@@ -443,11 +446,11 @@ fn psql_can_be_interrupted_and_its_shell_commands_are_none_of_its_calls() {
     assert_eq!(status.code(), Some(1));
     assert!(String::from_utf8_lossy(&ended.stderr).contains("due to user request"), "{ended:?}");
     assert!(String::from_utf8_lossy(&ended.stdout).contains("of the shell"), "{ended:?}");
-    let it = place.only();
-    assert_eq!((it.calls("PQcancel"), it.number("PQcancel", "thrown")), (1, 0));
+    let client = place.only();
+    assert_eq!((client.calls("PQcancel"), client.number("PQcancel", "thrown")), (1, 0));
     let failed: u64 =
-        ["PQexec", "PQgetResult"].iter().map(|it_is| it.number(it_is, "thrown")).sum();
-    assert_eq!(failed, 1, "{:#}", it.0);
+        ["PQexec", "PQgetResult"].iter().map(|it_is| client.number(it_is, "thrown")).sum();
+    assert_eq!(failed, 1, "{:#}", client.0);
 }
 
 #[test]
@@ -467,21 +470,21 @@ fn bytes_are_those_of_the_socket() {
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     let text = std::fs::read_to_string(&calls).unwrap();
     std::fs::remove_file(&calls).unwrap();
-    let it = place.only();
+    let client = place.only();
     for (call, function) in [("sendto(", "send"), ("recvfrom(", "recv")] {
         let lines: Vec<&str> = text.lines().filter(|line| line.contains(call)).collect();
         let bytes: u64 = lines
             .iter()
             .filter_map(|line| line.rsplit_once("= ")?.1.split(' ').next()?.parse::<u64>().ok())
             .sum();
-        assert_eq!(it.calls(function), lines.len() as u64, "{text}");
-        assert_eq!(it.number(function, "bytes"), bytes, "{text}");
+        assert_eq!(client.calls(function), lines.len() as u64, "{text}");
+        assert_eq!(client.number(function, "bytes"), bytes, "{text}");
     }
-    assert!(it.number("recv", "bytes") > 1_000_000);
-    let of_calls = it.0["methods"].as_array().unwrap().iter();
+    assert!(client.number("recv", "bytes") > 1_000_000);
+    let of_calls = client.0["methods"].as_array().unwrap().iter();
     let of_calls = of_calls.filter(|row| row["method"].as_str().unwrap().starts_with("PQ"));
     let sum: u64 = of_calls.map(|row| row["bytes"].as_u64().unwrap()).sum();
-    assert_eq!(sum, it.number("send", "bytes") + it.number("recv", "bytes"));
+    assert_eq!(sum, client.number("send", "bytes") + client.number("recv", "bytes"));
 }
 
 /// For psycopg2: processes, threads, and a libpq that nothing else in the process can see.
@@ -533,8 +536,8 @@ fn psycopg2_is_measured_in_each_process() {
 
 #[test]
 fn a_process_without_a_segment_is_explained() {
-    let it = complaint(tally().args(["methods", &std::process::id().to_string()]), 1);
-    assert!(it.contains("LD_PRELOAD=libtally_pq.so"), "{it}");
+    let message = complaint(tally().args(["methods", &std::process::id().to_string()]), 1);
+    assert!(message.contains("LD_PRELOAD=libtally_pq.so"), "{message}");
     if !ready() {
         return;
     }
@@ -545,8 +548,8 @@ fn a_process_without_a_segment_is_explained() {
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         maps.contains("libtally_pq.so")
     });
-    let it = complaint(tally().args(["methods", &pid]), 1);
+    let message = complaint(tally().args(["methods", &pid]), 1);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(it.contains("has seen no libpq call"), "{it}");
+    assert!(message.contains("has seen no libpq call"), "{message}");
 }

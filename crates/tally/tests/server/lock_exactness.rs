@@ -216,7 +216,7 @@ fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
     let mut gate = Gate::new(&cluster);
     let pgbench = gate::pgbench(&cluster, SESSIONS, &gate::tpcb());
     let mut failing = cluster.connect().unwrap();
-    let failing_pid: i32 = failing.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let failing_pid = support::pid_of(&mut failing);
 
     let mut pids = gate.assembled(SESSIONS as usize);
     pids.push(failing_pid);

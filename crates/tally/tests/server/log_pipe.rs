@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A log collector that stops: processes wait for its pipe, and their wait has a name.
 
+use crate::support;
 use crate::support::stopped::Stopped;
 use crate::support::{create_views, eventually, plain, start};
 use postgres::NoTls;
@@ -17,7 +18,7 @@ fn a_session_that_waits_for_the_log_collector_is_shown_with_what_it_waits_for() 
     create_views(&cluster);
     let mut admin = cluster.connect().unwrap();
     let mut talker = cluster.config().connect(NoTls).unwrap();
-    let pid: i32 = talker.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut talker);
     let logger: i32 = admin
         .query_one("select pid from tally.sessions where kind = 'logger'", &[])
         .unwrap()

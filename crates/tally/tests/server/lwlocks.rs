@@ -192,7 +192,7 @@ fn check_locks(cluster: &scratch::Cluster) {
     let mut client = cluster.connect().unwrap();
     client.batch_execute("create table t (n int)").unwrap();
     output(tally().args(["level", "locks", &target]));
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let mut holder = cluster.connect().unwrap();
     holder.batch_execute("begin; lock table t in access exclusive mode").unwrap();
     let began = Instant::now();

@@ -67,7 +67,7 @@ impl Assistant {
     }
 }
 
-fn block_on<O>(future: impl Future<Output = O>) -> O {
+fn block_on<O>(future: impl std::future::Future<Output = O>) -> O {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::java::{all, java, row};
+use crate::support::json_reference::{assert_documented, PAGE};
 use crate::support::{complaint, output, tally};
 use serde_json::Value;
 
@@ -133,13 +134,7 @@ fn times_of_edges_are_those_that_the_program_reads_around_and_within_its_calls()
     assert_eq!(callees.matches("Abc.a()").count(), 2, "{callees}");
     assert!(text("--callers").contains("(application)"));
     assert_eq!(text("--callees").matches("Abc.b()").count(), 2);
-    let document = include_str!("../../../../docs/reference-json.md");
-    for field in json["edges"][0].as_object().unwrap().keys() {
-        assert!(
-            document.contains(&format!("`{field}`")),
-            "{field} is not in docs/reference-json.md"
-        );
-    }
+    assert_documented(PAGE, json["edges"][0].as_object().unwrap().keys());
     let complaint = complaint(tally().args(["methods", "--callers=D.d"]).arg(abc.segment()), 1);
     assert!(complaint.contains("no method \"D.d\" has completed a call"), "{complaint}");
     abc.end();

@@ -40,7 +40,7 @@ struct Standby {
 }
 
 impl Standby {
-    fn of(primary: &Cluster) -> Standby {
+    fn start(primary: &Cluster) -> Standby {
         let folder = folder(primary);
         let data = folder.path().join("data");
         base_backup(primary, &data);
@@ -106,14 +106,15 @@ fn a_base_backup_has_none_of_our_files() {
 #[test]
 fn a_standby_is_recorded_over_its_promotion() {
     let primary = shared();
-    let standby = Standby::of(&primary);
+    let standby = Standby::start(&primary);
     // Two servers of one machine with the same settings: each has a segment of its own.
     assert!(standby.segment.exists());
     assert_ne!(standby.segment, segment(&primary));
     let output = tempfile::tempdir().unwrap();
     let directory = output.path().join("recording");
     let more = ["--interval", "100ms", "--detail", "500ms"];
-    let recorder = Recorder::of(standby.segment.as_os_str(), primary.user(), &directory, &more);
+    let recorder =
+        Recorder::start_as(standby.segment.as_os_str(), primary.user(), &directory, &more);
     recorder.wait_for(3);
     let before = recorder.frames();
     let mut client = standby.connect();
@@ -151,7 +152,7 @@ fn a_remote_recorder_holds_up_no_drop_database() {
     let directory = output.path().join("recording");
     let target = server.full_string("watcher");
     let more = ["--interval", "100ms"];
-    let recorder = Recorder::of(OsStr::new(&target), "nobody", &directory, &more);
+    let recorder = Recorder::start_as(OsStr::new(&target), "nobody", &directory, &more);
     recorder.wait_for(2);
     let ours = "select string_agg(distinct datname, ' ') from pg_stat_activity \
                 where application_name = 'tally' and usename = 'watcher'";

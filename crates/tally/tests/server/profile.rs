@@ -8,23 +8,15 @@ use std::process::{Command as Program, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support;
+use crate::support::json_reference;
 use crate::support::verify::{Claim, Trial};
 use crate::support::{
     complaint, eventually, output, plain, segment, shared, start, tally, while_working, Load,
 };
 use flate2::read::GzDecoder;
-use scratch::{Cluster, StopMode};
+use scratch::StopMode;
 use serde_json::Value;
-
-/// One session that executes this repeatedly; a failed connection at the end does not count.
-fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync + 'c {
-    move |stop| {
-        let mut client = cluster.connect().unwrap();
-        while !stop.load(Ordering::Relaxed) {
-            client.batch_execute(sql).unwrap();
-        }
-    }
-}
 
 /// One C function of the server, for about half a second.
 const FUNCTION: &str = "/* function */ select count(hashtext(t.x)) from \
@@ -87,7 +79,7 @@ fn a_profile_has_the_same_samples_in_every_format_and_exact_times_of_accounts() 
     let folder = tempfile::tempdir().unwrap();
     let mut holder = cluster.connect().unwrap();
     holder.batch_execute("select pg_advisory_lock(1)").unwrap();
-    let function = again(&cluster, FUNCTION);
+    let function = support::again(&cluster, FUNCTION);
     let waits = |_: &AtomicBool| {
         cluster.connect().unwrap().batch_execute("select pg_advisory_xact_lock(1)").unwrap();
     };
@@ -155,11 +147,11 @@ fn cpu_time_and_waits() -> Trial {
     let cluster = shared();
     let mut holder = cluster.connect().unwrap();
     holder.batch_execute("select pg_advisory_lock(1)").unwrap();
-    let (function, libc) = (again(&cluster, FUNCTION), again(&cluster, LIBC));
-    let (tiny, lock) = (again(&cluster, TINY), again(&cluster, LOCK));
+    let (function, libc) = (support::again(&cluster, FUNCTION), support::again(&cluster, LIBC));
+    let (tiny, lock) = (support::again(&cluster, TINY), support::again(&cluster, LOCK));
     let file = cluster.data_dir().join("profiled");
     std::fs::write(&file, vec![0; FILE]).unwrap();
-    let kernel = again(&cluster, KERNEL);
+    let kernel = support::again(&cluster, KERNEL);
     // Processes that end while they are sampled.
     let connections = |stop: &AtomicBool| {
         while !stop.load(Ordering::Relaxed) {
@@ -225,16 +217,10 @@ fn cpu_time_and_waits() -> Trial {
 
 /// Every key of the JSON is in docs/reference-json.md.
 fn assert_documented(profile: &Value) {
-    let document = include_str!("../../../../docs/reference-json.md");
     let lists = ["ledger", "statements", "processes", "symbols", "stacks", "sessions"];
     let objects = [profile, &profile["quality"]];
     for object in objects.into_iter().chain(lists.iter().map(|list| &profile[*list][0])) {
-        for field in object.as_object().unwrap().keys() {
-            assert!(
-                document.contains(&format!("`{field}`")),
-                "{field} is not in docs/reference-json.md"
-            );
-        }
+        json_reference::assert_documented(json_reference::PAGE, object.as_object().unwrap().keys());
     }
 }
 
@@ -310,8 +296,8 @@ fn shares_of_functions() -> Trial {
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("perf.data");
-    let (function, libc) = (again(&cluster, FUNCTION), again(&cluster, LIBC));
-    let tiny = again(&cluster, TINY);
+    let (function, libc) = (support::again(&cluster, FUNCTION), support::again(&cluster, LIBC));
+    let tiny = support::again(&cluster, TINY);
     let load: [&Load; 3] = [&function, &libc, &tiny];
     let (profile, pids) = while_working(&load, || {
         std::thread::sleep(Duration::from_millis(500));

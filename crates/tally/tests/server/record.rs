@@ -98,10 +98,10 @@ fn open(directory: &Path) -> Recording {
 /// as "starting".
 fn of_clients(frame: &Frame) -> HashMap<String, (u64, f64, u64)> {
     let mut all = HashMap::<String, (u64, f64, u64)>::new();
-    for it in &frame.statistics {
-        if matches!(&*it.process, "client backend" | "starting") {
-            let change = &it.total.change;
-            let sum = all.entry(it.stat.name.clone()).or_default();
+    for statistic in &frame.statistics {
+        if matches!(&*statistic.process, "client backend" | "starting") {
+            let change = &statistic.total.change;
+            let sum = all.entry(statistic.stat.name.clone()).or_default();
             sum.0 += change.count;
             sum.1 += frame.clock.seconds(change.total) * 1e9;
             sum.2 += change.amount;
@@ -652,10 +652,11 @@ fn assert_reads_the_same(read: &Value, sum: &Frame) {
     assert_eq!(read["statistics"], read["pandas"]);
     let rows = read["statistics"].as_array().unwrap();
     assert_eq!(rows.len(), sum.statistics.len());
-    for it in &sum.statistics {
-        let same = |row: &&Value| row[0] == *it.process && row[1] == it.stat.name.as_str();
+    for statistic in &sum.statistics {
+        let same =
+            |row: &&Value| row[0] == *statistic.process && row[1] == statistic.stat.name.as_str();
         let row = rows.iter().find(same).unwrap();
-        let change = &it.total.change;
+        let change = &statistic.total.change;
         assert_eq!(row[4].as_u64(), Some(change.count), "{row}");
         assert_eq!(row[6].as_u64(), Some(change.amount), "{row}");
         assert_eq!(row[7].as_u64(), Some(change.follows), "{row}");

@@ -34,8 +34,8 @@ fn relations_have_names_if_the_user_may_connect() {
     let mut client = cluster.connect().unwrap();
     let of_pgbench =
         named.iter().filter(|relation| relation["name"].as_str().unwrap().starts_with("pgbench_"));
-    for it in of_pgbench {
-        let (name, node) = (it["name"].as_str().unwrap(), it["relfilenode"].as_u64().unwrap());
+    for row in of_pgbench {
+        let (name, node) = (row["name"].as_str().unwrap(), row["relfilenode"].as_u64().unwrap());
         let row = client.query_one("select pg_relation_filenode($1::text::regclass)", &[&name]);
         assert_eq!(u64::from(row.unwrap().get::<_, u32>(0)), node, "{name}");
     }

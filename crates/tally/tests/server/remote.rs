@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A segment that its server transfers through a connection: the figures are those of the file.
 
+use crate::support;
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -196,7 +197,7 @@ fn what_cannot_be_read_whole_is_known_as_such() {
     // A session that ends passes its statements to the table.
     server.cluster.connect().unwrap().batch_execute("select 1").unwrap();
     let mut client = server.cluster.connect().unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let path = segment(&server.cluster);
     let mut local = Segment::open(&path).unwrap();
     let mut remote = place(&server, "watcher").open().unwrap();

@@ -218,7 +218,7 @@ fn no_output_and_no_file_has_a_secret_of_any_statement() {
     let at = |name: &str| folder.path().join(name);
     let mut observer = cluster.connect().unwrap();
     let mut client = cluster.connect().unwrap();
-    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get::<_, i32>(0);
+    let pid = support::pid_of(&mut client);
 
     let receiver = Scripted::start("/v1/", &[]);
     let mut serving = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));

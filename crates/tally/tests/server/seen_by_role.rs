@@ -98,7 +98,7 @@ impl Others {
 
     /// The slot of the session that ends.
     fn slot(&mut self) -> usize {
-        let pid = pid_of(self.own.as_mut().unwrap());
+        let pid = support::pid_of(self.own.as_mut().unwrap());
         let mut segment = segment::Segment::open(&support::segment(&self.cluster)).unwrap();
         let books = segment.snapshot(None).unwrap().books;
         books.iter().find(|book| book.pid == pid).unwrap().slot as usize
@@ -123,7 +123,7 @@ impl Others {
 
     /// Returns when its slot is free.
     fn end(&mut self, mut client: Client) {
-        let pid = pid_of(&mut client);
+        let pid = support::pid_of(&mut client);
         drop(client);
         let sql = "select count(*) from tally.session_rows() where pid = $1";
         eventually("the session's slot is free", || {
@@ -153,7 +153,7 @@ impl Reader {
     /// `None` if no process can be stopped here.
     fn start(others: &Others) -> Option<Reader> {
         let mut client = connect(&others.cluster, "poor", "reader");
-        let stepped = Stepped::attach(pid_of(&mut client), "pg_tally.so")?;
+        let stepped = Stepped::attach(support::pid_of(&mut client), "pg_tally.so")?;
         let image = tempfile::tempfile().unwrap();
         let identity_of_other = others.identity_of_other;
         Some(Reader { client, stepped, identity_of_other, image, mark: 0 })
@@ -304,10 +304,6 @@ fn connect_other(port: u16) -> Client {
     config.application_name(SECRET).connect(NoTls).unwrap()
 }
 
-fn pid_of(client: &mut Client) -> i32 {
-    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
-}
-
 /// The parts of a file that are not holes, and their positions.
 fn extents(file: &File) -> Vec<(u64, Vec<u8>)> {
     let seek = |at: i64, whence| {
@@ -421,7 +417,9 @@ fn no_row_has_the_text_of_another_roles_statement() {
 fn nothing_is_sent_of_a_statement_that_is_being_entered() {
     let Some((mut others, mut reader)) = started() else { return };
     let mut other = others.other.take().unwrap();
-    let Some(mut writer) = Stepped::attach(pid_of(&mut other), "pg_tally.so") else { return };
+    let Some(mut writer) = Stepped::attach(support::pid_of(&mut other), "pg_tally.so") else {
+        return;
+    };
     let writes = ["tally_statement_insert", "tally_statement_remove", "tally_text_store"];
     let functions = writer.functions(|function| writes.contains(&&*function.name));
     let mut instructions = BTreeSet::new();

@@ -139,7 +139,7 @@ fn no_counter_falls_when_time_moves_to_another_account() {
     let cluster = serve::quiet();
     let serving = Serving::start(&cluster, &[]);
     let mut client = cluster.connect().unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let Some(slow) = Strace::delay("recvfrom", Duration::from_secs(3), pid) else { return };
     let idle = "pgtally_time_seconds_total{process=\"client backend\",phase=\"idle\",activity=\"cpu\",class=\"cpu\"}";
     let first = field(&serving.metrics(), idle);
@@ -617,7 +617,7 @@ fn the_page_begins_with_the_session_that_others_wait_for() {
     });
     let mut config = cluster.config();
     let mut root = config.application_name("forgetful").connect(postgres::NoTls).unwrap();
-    let pid: i32 = root.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut root);
     root.batch_execute("begin; update orders set v = 1").unwrap();
     let mut waiter = cluster.connect().unwrap();
     let waiter = std::thread::spawn(move || waiter.batch_execute("update orders set v = 2"));
@@ -654,12 +654,12 @@ fn a_session_is_traced_where_that_is_allowed_and_its_page_has_what_it_did() {
     let serving = Serving::start(&cluster, &["--allow-trace"]);
     let mut client =
         cluster.config().application_name("</td>traced").connect(postgres::NoTls).unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     // Where tally has sessions of its own, as a recorder through a connection has, the others are still there.
     let mut config = cluster.config();
     let mut own =
         config.application_name(segment::own::APPLICATION).connect(postgres::NoTls).unwrap();
-    let own_pid: i32 = own.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let own_pid = support::pid_of(&mut own);
     let list = serving.get("/trace").unwrap();
     assert!(!list.contains(&format!("trace?pid={own_pid}\"")), "{list}");
     assert!(list.contains(&format!("<a href=\"trace?pid={pid}\">{pid}</a>")), "{list}");

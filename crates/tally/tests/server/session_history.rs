@@ -94,14 +94,14 @@ impl Held {
         };
         for row in rows.iter().filter(compared) {
             let blockers = row.blockers.iter().copied().collect();
-            let it = (row.application.to_string(), row.state.to_string(), blockers);
-            let before = recorded.entry(row.time_us).or_default().insert(row.pid, it);
+            let session = (row.application.to_string(), row.state.to_string(), blockers);
+            let before = recorded.entry(row.time_us).or_default().insert(row.pid, session);
             assert_eq!(before, None, "one row for each session and interval");
         }
         // The first one may have ended before that time, and the next one have started before.
         assert!(recorded.len() as u64 >= LONG - 1, "{recorded:#?}");
-        for (time_us, it) in recorded {
-            assert_eq!(it, self.seen, "at {time_us}");
+        for (time_us, sessions) in recorded {
+            assert_eq!(sessions, self.seen, "at {time_us}");
         }
     }
 }

@@ -22,10 +22,6 @@ fn session(cluster: &Cluster, user: &str, options: &str) -> Client {
     cluster.config().user(user).options(options).connect(NoTls).unwrap()
 }
 
-fn pid(client: &mut Client) -> i32 {
-    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
-}
-
 /// Inodes and paths of the segments that a process has mapped, from /proc.
 fn mapped(pid: i32) -> Vec<(u64, String)> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
@@ -45,12 +41,6 @@ fn inode(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().ino()
 }
 
-/// A value in `tally.status`.
-fn status(client: &mut Client, name: &str) -> String {
-    let row = client.query_opt("select value from tally.status where name = $1", &[&name]);
-    row.unwrap().and_then(|row| row.get::<_, Option<String>>(0)).unwrap_or_default()
-}
-
 fn live(path: &Path) -> Vec<i32> {
     let snapshot = Segment::open(path).unwrap().snapshot(Default::default()).unwrap();
     snapshot.books.iter().map(|book| book.pid).collect()
@@ -62,7 +52,7 @@ fn no_client_determines_the_segments_settings() {
     alice(&cluster);
     let path = segment(&cluster);
     let mut resident = cluster.connect().unwrap();
-    let resident_pid = pid(&mut resident);
+    let resident_pid = support::pid_of(&mut resident);
     let before = std::fs::metadata(&path).unwrap();
     let elsewhere = cluster.dir().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
@@ -78,7 +68,7 @@ fn no_client_determines_the_segments_settings() {
     ] {
         for user in ["alice", "postgres"] {
             let mut client = session(&cluster, user, &format!("-c pg_tally.{setting}"));
-            let own = pid(&mut client);
+            let own = support::pid_of(&mut client);
             for pid in [own, resident_pid] {
                 let name = path.display().to_string();
                 assert_eq!(mapped(pid), [(before.ino(), name)], "{user}, {setting}");
@@ -128,7 +118,7 @@ fn the_first_session_makes_the_segment_as_configured_whatever_its_client_sets() 
                 std::fs::remove_file(&path).unwrap();
             }
             let mut client = session(&cluster, "alice", "-c pg_tally.max_events=16");
-            assert_eq!(mapped(pid(&mut client))[0].0, inode(&path));
+            assert_eq!(mapped(support::pid_of(&mut client))[0].0, inode(&path));
             Segment::open(&path).unwrap().event_capacity() == 48
         });
     }
@@ -164,11 +154,11 @@ fn superuser_settings_follow_the_servers_rules() {
     support::create_views(&cluster);
     let options = "-c pg_tally.statements=none -c pg_tally.functions=";
     let mut client = session(&cluster, "alice", options);
-    assert_eq!(status(&mut client, "statements"), "all");
+    assert_eq!(support::status_of(&mut client, "statements"), "all");
     let functions = client.query_one("show pg_tally.functions", &[]).unwrap();
     assert_eq!(functions.get::<_, String>(0), "XLogFlush");
     let mut client = session(&cluster, "postgres", options);
-    assert_eq!(status(&mut client, "statements"), "none");
+    assert_eq!(support::status_of(&mut client, "statements"), "none");
     let functions = client.query_one("show pg_tally.functions", &[]).unwrap();
     assert_eq!(functions.get::<_, String>(0), "");
 }
@@ -178,7 +168,7 @@ fn new_capacities_apply_after_a_restart_and_no_session_loses_the_segment() {
     let mut cluster = sessions();
     let path = segment(&cluster);
     let mut old = cluster.connect().unwrap();
-    let (old_pid, first) = (pid(&mut old), inode(&path));
+    let (old_pid, first) = (support::pid_of(&mut old), inode(&path));
     cluster.append_config("pg_tally.max_events = 16\npg_tally.max_statements = 0\n").unwrap();
     cluster.reload().unwrap();
     support::eventually("the server has read its files", || {
@@ -187,13 +177,13 @@ fn new_capacities_apply_after_a_restart_and_no_session_loses_the_segment() {
     let mut new = cluster.connect().unwrap();
     new.batch_execute("select 1; create table t (n int); select count(*) from t").unwrap();
     assert_eq!(inode(&path), first);
-    assert_eq!((mapped(old_pid)[0].0, mapped(pid(&mut new))[0].0), (first, first));
+    assert_eq!((mapped(old_pid)[0].0, mapped(support::pid_of(&mut new))[0].0), (first, first));
     // The last session that used the setting may be about to end.
     support::eventually("only these two are there", || live(&path).len() == 2);
     drop((old, new));
     cluster.restart().unwrap();
     let mut new = cluster.connect().unwrap();
-    assert_eq!(mapped(pid(&mut new))[0].0, inode(&path));
+    assert_eq!(mapped(support::pid_of(&mut new))[0].0, inode(&path));
     assert_eq!(Segment::open(&path).unwrap().event_capacity(), 16);
 }
 
@@ -205,24 +195,24 @@ fn reading_the_views_instruments_no_session() {
     let path = segment(&cluster);
     for user in ["alice", "postgres"] {
         let mut client = session(&cluster, user, "");
-        assert_eq!(status(&mut client, "active"), "no");
-        assert!(status(&mut client, "reason").contains("no session of this server"));
+        assert_eq!(support::status_of(&mut client, "active"), "no");
+        assert!(support::status_of(&mut client, "reason").contains("no session of this server"));
         let error = client.query("select * from tally.ledger", &[]).unwrap_err();
         assert!(error.as_db_error().unwrap().message().contains("not active"), "{error:?}");
-        assert!(mapped(pid(&mut client)).is_empty());
+        assert!(mapped(support::pid_of(&mut client)).is_empty());
     }
     assert!(!path.exists());
 
     // With one session instrumented, others see it, and have no slot themselves.
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
-    let loader_pid = pid(&mut loader);
+    let loader_pid = support::pid_of(&mut loader);
     let mut looker = session(&cluster, "alice", "");
     let mut see = |loader: i32| {
-        assert_eq!(status(&mut looker, "active"), "yes");
-        let text = status(&mut looker, "this session");
+        assert_eq!(support::status_of(&mut looker, "active"), "yes");
+        let text = support::status_of(&mut looker, "this session");
         assert!(text.starts_with("not instrumented: neither session_preload"), "{text}");
-        assert_eq!(status(&mut looker, "slots").split(' ').next(), Some("1"));
+        assert_eq!(support::status_of(&mut looker, "slots").split(' ').next(), Some("1"));
         let rows = looker.query("select pid from tally.sessions", &[]).unwrap();
         assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i32>>(), [loader]);
         assert!(!looker.query("select * from tally.ledger", &[]).unwrap().is_empty());
@@ -234,18 +224,18 @@ fn reading_the_views_instruments_no_session() {
     support::eventually("the segment is removed", || !path.exists());
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
-    see(pid(&mut loader));
+    see(support::pid_of(&mut loader));
     let mut reader = cluster.connect().unwrap();
     reader.batch_execute("select tally.reset()").unwrap();
-    assert_eq!(status(&mut reader, "resets"), "1");
+    assert_eq!(support::status_of(&mut reader, "resets"), "1");
     assert_eq!(live(&path).len(), 1);
 
     // A session that has read the views may still load the library if it is permitted to.
     let error = looker.batch_execute("load 'pg_tally'").unwrap_err();
     assert!(error.as_db_error().unwrap().message().contains("not allowed"), "{error:?}");
     reader.batch_execute("load 'pg_tally'").unwrap();
-    assert_eq!(status(&mut reader, "this session"), "instrumented");
-    assert!(live(&path).contains(&pid(&mut reader)));
+    assert_eq!(support::status_of(&mut reader, "this session"), "instrumented");
+    assert!(live(&path).contains(&support::pid_of(&mut reader)));
 }
 
 #[test]
@@ -256,14 +246,14 @@ fn a_reader_of_a_truncated_segment_reports_it_from_then_on() {
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
     let mut looker = cluster.connect().unwrap();
-    let looker_pid = pid(&mut looker);
-    assert_eq!(status(&mut looker, "active"), "yes");
+    let looker_pid = support::pid_of(&mut looker);
+    assert_eq!(support::status_of(&mut looker, "active"), "yes");
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
     // The first reading after the truncation shows nothing or fails.
     let _ = looker.query("select * from tally.sessions", &[]);
-    assert_eq!(status(&mut looker, "active"), "no");
-    assert!(status(&mut looker, "reason").contains("could not open the segment"));
-    assert_eq!(pid(&mut looker), looker_pid);
+    assert_eq!(support::status_of(&mut looker, "active"), "no");
+    assert!(support::status_of(&mut looker, "reason").contains("could not open the segment"));
+    assert_eq!(support::pid_of(&mut looker), looker_pid);
 }
 
 /// Runs a count with parallel workers.
@@ -289,7 +279,7 @@ fn parallel_workers_follow_their_leader() {
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
     let mut looker = cluster.connect().unwrap();
-    assert!(status(&mut looker, "this session").starts_with("not instrumented"));
+    assert!(support::status_of(&mut looker, "this session").starts_with("not instrumented"));
     assert!(count_in_parallel(&mut looker) > 0);
     assert_eq!(looker.query_one(workers, &[]).unwrap().get::<_, i64>(0), 0);
     assert!(count_in_parallel(&mut loader) > 0);

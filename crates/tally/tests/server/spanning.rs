@@ -80,7 +80,7 @@ fn a_slow_wait_is_reported_once_and_in_full_whatever_changes_during_it_or_after(
     for (name, change) in CHANGES {
         for after in [false, true] {
             let mut waiter = cluster.connect().unwrap();
-            let pid: i32 = waiter.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+            let pid = support::pid_of(&mut waiter);
             holder.batch_execute("begin; lock table t; select pg_advisory_lock(1)").unwrap();
             let began = Instant::now();
             // Works after the lock until it gets an advisory lock, without any other wait.

@@ -27,7 +27,7 @@ fn each_can_be_interrupted() {
     let cluster = support::shared();
     support::create_views(&cluster);
     let mut client = cluster.connect().unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let all = calls(&mut client);
     assert!(all.len() > 10, "{all:?}");
     client.batch_execute("checkpoint").unwrap();
@@ -106,7 +106,7 @@ fn a_remote_reading_takes_what_it_sends() {
     client.batch_execute("create role poor login").unwrap();
     for role in ["poor", "postgres"] {
         let mut client = cluster.config().user(role).connect(NoTls).unwrap();
-        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut client);
         let before = private_bytes(pid);
         client.query("select from tally.segment_changes()", &[]).unwrap();
         let taken = private_bytes(pid) - before;

@@ -3,6 +3,7 @@
 //! sleeps at a gate within the statement, or between two statements: the time that the kernel has counted
 //! meanwhile bounds that of the statement.
 
+use crate::support;
 use postgres::Client;
 use scratch::{Cluster, StopMode};
 use serde_json::Value;
@@ -40,10 +41,6 @@ fn server(settings: &[(&str, &str)]) -> Cluster {
         end $$";
     cluster.connect().unwrap().batch_execute(sql).unwrap();
     cluster
-}
-
-fn pid(client: &mut Client) -> i32 {
-    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
 /// Runs `sql` in that session, a call of work(). Returns the CPU seconds of the process that does the work: on
@@ -88,7 +85,7 @@ fn the_cpu_time_of_a_statement_is_what_the_kernel_counts_in_it() {
     let cluster = server(&[("pg_tally.statements", "all"), ("pg_tally.statements_cpu", "on")]);
     let mut observer = cluster.connect().unwrap();
     let mut client = cluster.connect().unwrap();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     client.batch_execute("prepare prepared(int) as select work($1) as prepared").unwrap();
     for (sql, query) in [
         ("select work(200000)", "select work($1)"),
@@ -136,7 +133,7 @@ fn the_cpu_time_of_a_parallel_worker_is_its_leaders_statements() {
     let cluster = server(&[("pg_tally.statements_cpu", "on"), (forced, "on")]);
     let mut observer = cluster.connect().unwrap();
     let mut client = cluster.connect().unwrap();
-    let pid = pid(&mut client);
+    let pid = support::pid_of(&mut client);
     observer.batch_execute("select tally.reset()").unwrap();
     let before = cpu_asleep(pid);
     let (_, at_second) = run(&cluster, &mut client, "select work(200000) from one");

@@ -31,11 +31,6 @@ fn texts(client: &mut Client, sql: &str) -> Vec<String> {
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-fn status(client: &mut Client, name: &str) -> String {
-    let sql = "select coalesce(value, '') from tally.status where name = $1";
-    client.query_one(sql, &[&name]).unwrap().get(0)
-}
-
 #[test]
 fn the_columns_of_pg_stat_statements_are_all_there_and_those_of_15_come_first() {
     if !has_module("pg_stat_statements") {
@@ -360,7 +355,7 @@ fn a_role_sees_only_its_own_texts_and_ids() {
 fn a_session_shows_its_current_statement_and_where_its_time_went_so_far() {
     let database = Profile::Preloaded.database();
     let (mut client, mut worker) = (database.connect(), database.connect());
-    let pid: i32 = worker.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut worker);
     let busy = "select count(*) filter (where i > 0) from generate_series(1, 300000) i, \
                 pg_advisory_xact_lock(1)";
     worker.batch_execute("set work_mem = '64MB'").unwrap();
@@ -475,7 +470,7 @@ fn a_utility_statement_is_shown_while_it_runs_for_the_first_time() {
     for sql in &cases {
         let mut worker = database.connect();
         worker.batch_execute("set pg_tally.statements_planning = off").unwrap();
-        let pid: i32 = worker.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut worker);
         std::thread::scope(|scope| {
             let mut holder = database.connect();
             holder
@@ -621,23 +616,25 @@ fn the_status_shows_how_many_statements_are_kept_and_whether_they_have_ids() {
     );
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();
-    assert_eq!(status(&mut client, "statements"), "top");
-    assert!(status(&mut client, "query ids").starts_with("off: compute_query_id is off"));
+    assert_eq!(support::status_of(&mut client, "statements"), "top");
+    assert!(
+        support::status_of(&mut client, "query ids").starts_with("off: compute_query_id is off")
+    );
     client.batch_execute("set compute_query_id = on; set pg_tally.statements = 'all'").unwrap();
-    assert_eq!(status(&mut client, "query ids"), "computed");
-    assert_eq!(status(&mut client, "statements"), "all");
-    assert_eq!(status(&mut client, "statements evicted"), "0");
+    assert_eq!(support::status_of(&mut client, "query ids"), "computed");
+    assert_eq!(support::status_of(&mut client, "statements"), "all");
+    assert_eq!(support::status_of(&mut client, "statements evicted"), "0");
     for i in 0..400 {
         client.batch_execute(&format!("select {}", support::distinct(i))).unwrap();
     }
-    let evicted: u32 = status(&mut client, "statements evicted").parse().unwrap();
-    let kept = status(&mut client, "statements kept");
+    let evicted: u32 = support::status_of(&mut client, "statements evicted").parse().unwrap();
+    let kept = support::status_of(&mut client, "statements kept");
     let (kept, limit) = kept.split_once(" of ").unwrap();
     let (kept, limit): (u32, u32) = (kept.parse().unwrap(), limit.parse().unwrap());
     assert!(kept <= limit && limit < 200, "{kept} of {limit}");
     assert!(evicted >= 400 - limit && kept > 80, "{evicted} evicted, {kept} kept");
     for name in ["statement counts dropped", "statements lost", "statement texts cut"] {
-        assert_eq!(status(&mut client, name), "0", "{name}");
+        assert_eq!(support::status_of(&mut client, name), "0", "{name}");
     }
 }
 
@@ -666,7 +663,7 @@ fn statements_of_sessions_are_shown_where_only_sessions_are_instrumented() {
     let mut client = database.connect();
     let sql = "select calls from tally.statements where query = 'select $1 as done'";
     eventually("the ended session's statement is there", || number(&mut client, sql) == 1.0);
-    assert_eq!(status(&mut client, "statements"), "top");
+    assert_eq!(support::status_of(&mut client, "statements"), "top");
     let own = "select count(*) from tally.sessions where query like '%tally.sessions%' \
                and pid = pg_backend_pid()";
     assert_eq!(number(&mut client, own), 1.0);

@@ -48,11 +48,6 @@ fn shown(client: &mut Client, part: &str) -> Shown {
     all.remove(0)
 }
 
-fn status(client: &mut Client, name: &str) -> String {
-    let sql = "select value from tally.status where name = $1";
-    client.query_one(sql, &[&name]).unwrap_or_else(|error| panic!("{name}: {error}")).get(0)
-}
-
 /// Seconds of all statements, and of those without an id.
 fn statement_seconds(client: &mut Client) -> (f64, f64) {
     let sql = "select coalesce(sum(seconds), 0),
@@ -288,7 +283,7 @@ fn without_query_ids_the_time_adds_up_and_the_status_shows_why() {
     let run = cluster.pgbench().clients(4).transactions(100).protocol("extended");
     assert_eq!(run.run().unwrap().transactions, 400);
     client.batch_execute("do $$ begin perform count(*) from pgbench_accounts; end $$").unwrap();
-    let message = status(&mut client, "query ids");
+    let message = support::status_of(&mut client, "query ids");
     assert!(message.contains("compute_query_id"), "{message}");
     let count = "select count(*) from tally.statements where calls > 0";
     assert_eq!(client.query_one(count, &[]).unwrap().get::<_, i64>(0), 0);
@@ -305,7 +300,7 @@ fn without_query_ids_the_time_adds_up_and_the_status_shows_why() {
     client.batch_execute("set compute_query_id = on").unwrap();
     client.batch_execute("select 1 as named_now").unwrap();
     assert_eq!(shown(&mut client, "named_now").calls, 1);
-    assert!(status(&mut client, "query ids").starts_with("computed"));
+    assert!(support::status_of(&mut client, "query ids").starts_with("computed"));
 }
 
 #[test]
@@ -319,7 +314,7 @@ fn with_max_statements_zero_the_server_works_and_the_views_are_empty() {
         assert_eq!(client.query_one(&sql, &[]).unwrap().get::<_, i64>(0), 0, "{view}");
     }
     client.batch_execute("select tally.reset(); select * from tally.sessions").unwrap();
-    assert!(!status(&mut client, "statements").is_empty());
+    assert!(!support::status_of(&mut client, "statements").is_empty());
 }
 
 /// Runs sessions with many different statements each; returns when all have ended.
@@ -362,14 +357,15 @@ fn a_full_table_evicts_while_sessions_run_and_one_resets() {
             }
         });
         // Without a reset most of these have to go.
-        let evicted =
-            |client: &mut Client| -> u64 { status(client, "statements evicted").parse().unwrap() };
+        let evicted = |client: &mut Client| -> u64 {
+            support::status_of(client, "statements evicted").parse().unwrap()
+        };
         let before = evicted(&mut client);
         many_statements(&cluster, 1, 1000);
         let after = evicted(&mut client);
         println!("limit {most}: {before} evicted, and {} of 1000", after - before);
         assert!(after - before > 500, "{} evicted of 1000", after - before);
-        assert_eq!(status(&mut client, "statements lost"), "0");
+        assert_eq!(support::status_of(&mut client, "statements lost"), "0");
 
         // It still counts exactly.
         client.batch_execute("select tally.reset()").unwrap();
@@ -410,7 +406,7 @@ fn statements_that_run_now_and_then_outlive_a_flood_of_those_that_run_once() {
     };
     let ids: Vec<i64> = {
         let mut session = cluster.connect().unwrap();
-        let pid: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut session);
         HOT.map(|number| {
             session.batch_execute(&distinct_statement(number, 1)).unwrap();
             let id = "select query_id from pg_stat_activity where pid = $1";
@@ -500,14 +496,14 @@ fn a_session_killed_among_flushes_leaves_no_lock_held() {
             client.batch_execute("select 1 as after_the_kill").unwrap();
         }
         assert_eq!(shown(&mut client, "after_the_kill").calls, 50, "kill {kill}");
-        assert_eq!(status(&mut client, "statement counts dropped"), "0", "kill {kill}");
+        assert_eq!(support::status_of(&mut client, "statement counts dropped"), "0", "kill {kill}");
     }
     assert!(!cluster.log().contains("PANIC"), "{}", cluster.log_tail(50));
 }
 
 /// Kilobytes of private memory of a session.
 fn memory(client: &mut Client) -> u64 {
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(client);
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
@@ -591,10 +587,10 @@ fn a_reset_that_waits_for_locks_can_be_cancelled() {
     for reset in ["tally.reset(10)", "tally.reset(10, minmax_only => true)"] {
         let mut observer = cluster.connect().unwrap();
         let dropped = |observer: &mut Client| -> u64 {
-            status(observer, "statement counts dropped").parse().unwrap()
+            support::status_of(observer, "statement counts dropped").parse().unwrap()
         };
         let mut session = cluster.connect().unwrap();
-        let pid: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut session);
         let before = dropped(&mut observer);
         let locked = LockedSets::new(&cluster);
         let error = std::thread::scope(|scope| {

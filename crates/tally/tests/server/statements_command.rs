@@ -4,6 +4,7 @@
 use crate::support;
 use std::time::{Duration, Instant};
 
+use crate::support::json_reference::{assert_documented, documented, fields, section};
 use crate::support::{complaint, eventually, output, plain, shared, start, tally};
 use scratch::{Cluster, Load};
 use serde_json::Value;
@@ -35,17 +36,6 @@ fn sum<'j>(values: impl IntoIterator<Item = &'j Value>, field: &str) -> f64 {
 
 fn near(a: f64, b: f64, what: &str) {
     assert!((a - b).abs() <= 1e-9 + 1e-6 * b.abs(), "{what}: {a} {b}");
-}
-
-fn fields(value: &Value, into: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => map.iter().for_each(|(key, value)| {
-            into.push(key.clone());
-            fields(value, into);
-        }),
-        Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
-        _ => {}
-    }
 }
 
 /// A session that is executing a statement until it is released.
@@ -139,27 +129,14 @@ fn a_load_is_shown_statement_by_statement() {
     assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
 
     // The documented fields are exactly those that exist.
-    let document = include_str!("../../../../docs/reference-json.md");
-    let begin = document.find("# The JSON of `tally statements`").unwrap();
-    let document = &document[begin..];
-    let document = &document[..document.find("\n# ").unwrap()];
-    let mut written = Vec::new();
+    let document = section("The JSON of `tally statements`");
     let waiter = Waiter::new(&cluster);
-    fields(&json(&cluster, &[]), &mut written);
+    let written = fields([&json(&cluster, &[])]);
     waiter.release();
-    for field in &written {
-        assert!(
-            document.contains(&format!("`{field}`")),
-            "{field} is not in docs/reference-json.md"
-        );
-    }
+    assert_documented(document, &written);
     // The tests `sampled::` see what only samples have.
-    let of_samples = |line: &&str| line.contains("| only in ");
-    let lines = document.lines().filter(|line| line.starts_with("| `"));
-    for line in lines.filter(|line| !of_samples(line)) {
-        for name in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
-            assert!(written.iter().any(|w| w == name), "{name} is documented and not written");
-        }
+    for name in documented(document, "| only in ") {
+        assert!(written.contains(name), "{name} is documented and not written");
     }
 
     let id = update["queryid"].as_str().unwrap();

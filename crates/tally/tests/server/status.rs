@@ -2,6 +2,7 @@
 //! `tally status` and `tally ls` of live servers.
 
 use crate::support;
+use crate::support::json_reference::{assert_documented, fields, PAGE};
 use crate::support::shared_server::Profile;
 use crate::support::{output, plain, segment, sessions, shared, start, tally};
 use scratch::StopMode;
@@ -123,39 +124,17 @@ fn a_segment_in_another_directory_is_found_through_the_servers_mappings() {
     assert!(listed.contains(cluster.data_dir().to_str().unwrap()), "{listed}");
 }
 
-/// The names of all fields, at any depth.
-fn fields(value: &serde_json::Value, found: &mut std::collections::BTreeSet<String>) {
-    match value {
-        serde_json::Value::Object(object) => {
-            for (name, value) in object {
-                found.insert(name.clone());
-                fields(value, found);
-            }
-        }
-        serde_json::Value::Array(array) => array.iter().for_each(|value| fields(value, found)),
-        _ => {}
-    }
-}
-
 #[test]
 fn every_field_of_the_json_is_documented() {
-    let document = include_str!("../../../../docs/reference-json.md");
     let cluster = Profile::Sessions.server();
     let session = cluster.connect().unwrap();
-    let mut found = std::collections::BTreeSet::new();
     for args in [&["ls", "--json"][..], &["status", "--json"], &["top", "--once", "--json"]] {
         let mut command = tally();
         command.args(args);
         if args[0] != "ls" {
             command.arg(segment(cluster));
         }
-        fields(&json(&output(&mut command)), &mut found);
-    }
-    for name in found {
-        assert!(
-            document.contains(&format!("`{name}`")),
-            "docs/reference-json.md does not name `{name}`"
-        );
+        assert_documented(PAGE, fields([&json(&output(&mut command))]));
     }
     drop(session);
 }

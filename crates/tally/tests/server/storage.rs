@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::json_reference::{assert_documented, fields, PAGE};
 use crate::support::programs;
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, eventually, output, tally};
@@ -218,18 +219,6 @@ fn sum(lines: &[Value], field: &str) -> u64 {
     samples.map(|line| line[field].as_u64().unwrap()).sum()
 }
 
-/// The fields of objects, all levels.
-fn fields(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Object(object) => object.iter().for_each(|(key, value)| {
-            found.push(key.clone());
-            fields(value, found);
-        }),
-        Value::Array(all) => all.iter().for_each(|value| fields(value, found)),
-        _ => {}
-    }
-}
-
 /// A program `fio` that runs the real one under strace; its calls are in files whose names start with `calls`.
 /// None if strace may not trace.
 fn traced_fio(workspace: &Workspace) -> Option<std::ffi::OsString> {
@@ -292,15 +281,7 @@ fn operations_are_those_that_strace_counts_and_victims_are_reported() {
     assert!(hung["failure"].as_str().unwrap().contains("its limit"), "{hung}");
 
     // Every field is documented, and the texts are escaped.
-    let document = include_str!("../../../../docs/reference-json.md");
-    let mut all = Vec::new();
-    fields(&answer, &mut all);
-    for field in all {
-        assert!(
-            document.contains(&format!("`{field}`")),
-            "{field} is not in docs/reference-json.md"
-        );
-    }
+    assert_documented(PAGE, fields([&answer]));
     let page = std::fs::read_to_string(workspace.path("out/report.html")).unwrap();
     assert!(page.contains("Small &lt;b&gt;") && page.contains("<svg") && !page.contains("<b>"));
 

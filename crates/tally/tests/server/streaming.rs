@@ -79,7 +79,7 @@ fn a_stream_is_neither_a_command_nor_a_statement_nor_client_activity() {
     ]));
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let mut work = Timed { client, pid: pid as u32, commands: 0, longest: 0.0, all: 0.0 };
     work.execute("create table t (n int)");
     work.execute("select pg_create_logical_replication_slot('s', 'test_decoding')");

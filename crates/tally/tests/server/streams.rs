@@ -22,7 +22,7 @@ fn only_what_fills_a_streams_buffer_is_a_wait() {
     let trace = Strace::start("read", &[postmaster]);
     let mut session = cluster.connect().unwrap();
     session.simple_query("select 1").unwrap();
-    let pid: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut session);
     let gained = calls() - before;
     // At least one system call for each file where that can be seen, of some 3,000 library calls.
     assert!((1..100).contains(&gained), "{gained} reads of streams in a session's beginning");

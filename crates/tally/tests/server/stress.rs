@@ -403,7 +403,7 @@ fn under_stress(changes: u64, seed: u64) -> String {
         let (accounts, lived) = (book.accounted(&snapshot.directory), book.now - book.born);
         assert_eq!(accounts, lived, "pid {} ({})", book.pid, book.identity.kind);
     }
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     let of = |begin: &str| -> u64 {
         let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
         let heads = book.heads.iter().filter(|head| {

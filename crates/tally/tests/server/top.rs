@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally top` as text and JSON, on segments that the test writes.
 
-use std::collections::BTreeSet;
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use crate::maker::{Maker, Who, ACCOUNT, TIMER};
+use crate::support::json_reference::{assert_documented, documented, fields, PAGE};
 use crate::support::top::Top;
 use crate::support::{eventually, line_of};
 use crate::waiting::{segment, SHAPE};
@@ -23,18 +23,6 @@ fn top(args: &[&str], path: &PathBuf) -> Command {
 
 fn run(args: &[&str], path: &PathBuf) -> Output {
     top(args, path).output().unwrap()
-}
-
-/// Collects the names of all fields.
-fn fields(value: &Value, into: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(map) => map.iter().for_each(|(key, value)| {
-            into.insert(key.clone());
-            fields(value, into);
-        }),
-        Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
-        _ => {}
-    }
 }
 
 #[test]
@@ -70,30 +58,15 @@ fn intervals_as_json_are_as_documented() {
     maker.event(1, 4, "sync: 7.020 s: pg_xact/000C");
     maker.event(2, 5, "checkpoint ends: reason=time total=1.5 file=base/5/1");
     maker.event(3, 5, "checkpoint begins: reason=request");
-    let written = |intervals: &[Value]| {
-        let mut names = BTreeSet::new();
-        intervals.iter().for_each(|interval| fields(interval, &mut names));
-        names
-    };
     // The fields in the document's section on intervals are exactly those that exist.
-    let document = include_str!("../../../../docs/reference-json.md");
-    let document = &document[..document.find("# The JSON of `tally statements`").unwrap()];
-    let is_of_samples = |line: &str| line.contains("[samples](any-server.md)");
-    let rows = document.lines().filter(|line| line.starts_with("| `") && !is_of_samples(line));
-    let documented: Vec<&str> = rows
-        .flat_map(|line| line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2))
-        .collect();
+    let (document, _) = PAGE.split_once("# The JSON of `tally statements`").unwrap();
+    let documented = documented(document, "[samples](any-server.md)");
     eventually("all documented fields are written", || {
         intervals.push(top.interval());
-        let written = written(&intervals);
+        let written = fields(&intervals);
         documented.iter().all(|name| written.contains(*name))
     });
-    for field in written(&intervals) {
-        assert!(
-            document.contains(&format!("`{field}`")),
-            "{field} is not in docs/reference-json.md"
-        );
-    }
+    assert_documented(document, fields(&intervals));
 
     let number = |value: &Value| value.as_f64().unwrap();
     for interval in &intervals {

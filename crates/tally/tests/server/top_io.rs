@@ -4,9 +4,9 @@
 
 use crate::support;
 use crate::support::eventually;
+use crate::support::json_reference::{assert_documented, fields, PAGE};
 use crate::support::top::Top;
 use segment::clock::realtime_ns;
-use std::collections::BTreeSet;
 
 use scratch::Cluster;
 use serde_json::Value;
@@ -85,15 +85,8 @@ fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
     intervals.push(top.interval());
     drop(top);
 
-    let mut all = BTreeSet::new();
-    intervals.iter().for_each(|interval| fields(interval, &mut all));
-    let document = include_str!("../../../../docs/reference-json.md");
-    for field in &all {
-        assert!(
-            document.contains(&format!("`{field}`")),
-            "{field} is not in docs/reference-json.md"
-        );
-    }
+    let all = fields(&intervals);
+    assert_documented(PAGE, &all);
 
     let total = |list: &str, wanted: &[(&str, &str)], name: &str| -> f64 {
         intervals.iter().map(|interval| sum(&rows_where(interval, list, wanted), name)).sum()
@@ -229,16 +222,4 @@ fn text_of(segment: &std::path::Path) {
     assert!(text.contains("] Lock:transactionid: "), "{text}");
     assert!(text.contains("the server's processes read"), "{text}");
     assert!(!text.contains("Ledger"), "{text}");
-}
-
-/// Collects the names of all fields.
-fn fields(value: &Value, into: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(map) => map.iter().for_each(|(key, value)| {
-            into.insert(key.clone());
-            fields(value, into);
-        }),
-        Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
-        _ => {}
-    }
 }

@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::json_reference::{assert_documented, section};
 use crate::support::strace::{Call, Strace};
 use crate::support::verify::{Claim, Trial};
 use crate::support::{complaint, eventually, segment, start, tally};
@@ -797,17 +798,11 @@ fn a_page_has_the_lines_and_every_key_of_them_is_documented() {
     let trace: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
     let lines = trace["lines"].as_array().unwrap();
     assert_eq!(trace["left_out"], 0);
-    let document = include_str!("../../../../docs/reference-json.md");
-    let document = document.split("# The JSON of `tally trace`").nth(1).unwrap();
-    let document = document.split("\n# ").next().unwrap();
+    let document = section("The JSON of `tally trace`");
     let accounts = lines_about(lines, "sums")[0]["accounts"].as_array().unwrap();
-    for field in lines.iter().chain(accounts).flat_map(|line| line.as_object().unwrap().keys()) {
-        assert!(
-            document.contains(&format!("`{field}`")),
-            "{field} is not in docs/reference-json.md"
-        );
-    }
-    for what in [
+    let objects = lines.iter().chain(accounts).map(|line| line.as_object().unwrap());
+    assert_documented(document, objects.flat_map(|object| object.keys()));
+    let kinds = [
         "message",
         "statement",
         "begin",
@@ -818,9 +813,10 @@ fn a_page_has_the_lines_and_every_key_of_them_is_documented() {
         "node",
         "node end",
         "context",
-    ] {
+    ];
+    assert_documented(document, kinds);
+    for what in kinds {
         assert!(!lines_about(lines, what).is_empty(), "{what}");
-        assert!(document.contains(&format!("`{what}`")), "{what} is not in docs/reference-json.md");
     }
     assert!(page.contains("ACTIVITY") && page.contains("PLAN NODE"), "the sums are missing");
 }

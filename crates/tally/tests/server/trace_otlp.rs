@@ -25,7 +25,7 @@ fn server() -> Cluster {
 
 fn session(cluster: &Cluster) -> (Client, i32) {
     let mut client = cluster.connect().unwrap();
-    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut client);
     (client, pid)
 }
 

@@ -2,6 +2,7 @@
 //! A traced session whose trace is ended from outside, at any point of its own code: it responds, the server
 //! stays up, everything that it wrote until then is complete, and it can be traced again.
 
+use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -62,7 +63,7 @@ impl Session {
                       create table b as select i from a; analyze";
         cluster.psql(tables).unwrap();
         let mut client = cluster.config().connect(NoTls).unwrap();
-        let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut client);
         // The one-time work of a session is done.
         client.simple_query(STATEMENTS).unwrap();
         let path = segment_of(&cluster);

@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A directory that the server's user can read.
 fn folder() -> tempfile::TempDir {
@@ -111,15 +110,6 @@ fn by_perf(data: &Path, pid: i32, files: &[&str]) -> HashMap<Vec<String>, f64> {
     found
 }
 
-fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync + 'c {
-    move |stop| {
-        let mut client = cluster.connect().unwrap();
-        while !stop.load(Ordering::Relaxed) {
-            client.batch_execute(sql).unwrap();
-        }
-    }
-}
-
 /// From the comparison through libc's sort to the server's start.
 const WHOLE: [&str; 7] =
     ["burn_compare", "", "burn_middle", "burn_sort", "PostgresMain", "main", ""];
@@ -134,8 +124,8 @@ fn compares(stack: &[String]) -> bool {
 fn while_sorting<T>(cluster: &Cluster, folder: &Path, check: impl FnOnce(i32) -> T) -> T {
     declare(cluster, "named", &built(folder, "named.so", &[]));
     declare(cluster, "stripped", &built(folder, "stripped.so", &["-s"]));
-    let named = again(cluster, "/* named */ select named(100)");
-    let stripped = again(cluster, "/* stripped */ select stripped(100)");
+    let named = support::again(cluster, "/* named */ select named(100)");
+    let stripped = support::again(cluster, "/* stripped */ select stripped(100)");
     while_working(&[&named as &Load, &stripped], || {
         let sql = "select pid from pg_stat_activity where query like '/* named */%'";
         let mut client = cluster.connect().unwrap();
@@ -291,7 +281,7 @@ fn missing_permission_is_reported_with_its_setting() {
     if paranoid != 2 {
         return;
     }
-    let load = again(&cluster, "select count(*) from generate_series(1, 100000)");
+    let load = support::again(&cluster, "select count(*) from generate_series(1, 100000)");
     let own = ["profile", "--seconds", "1", "--hertz", "199"];
     let output = while_working(&[&load], || {
         support::eventually("the load runs", || !cluster.backend_pids().unwrap().is_empty());

@@ -43,7 +43,7 @@ fn a_wait_is_in_the_phase_of_the_message_that_waits() {
     {
         client.batch_execute("select pg_advisory_lock(34)").unwrap();
         let mut other = database.connect();
-        let pid: i32 = other.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        let pid = support::pid_of(&mut other);
         let call = format!("select {function}()");
         let waiting = std::thread::spawn(move || match phase {
             "simple query" => other.batch_execute(&call),
@@ -67,7 +67,7 @@ fn a_wait_is_in_the_phase_of_the_message_that_waits() {
 fn a_name_that_the_last_message_set_is_seen_while_the_session_is_idle() {
     let database = Profile::Preloaded.database();
     let mut other = database.connect();
-    let pid: i32 = other.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut other);
     let mut client = database.connect();
     let mut shown = |name: &str, kind: &str| {
         other.batch_execute(&format!("set application_name = '{name}'")).unwrap();
@@ -113,14 +113,14 @@ fn a_client_that_calls_itself_tally_is_a_client_unless_its_role_sees_everything(
     let mut sessions = Vec::new();
     for (user, application, table, own) in cases {
         let mut session = connect(user, application);
-        let pid = session.query_one("select pg_backend_pid()", &[]).unwrap().get::<_, i32>(0);
+        let pid = support::pid_of(&mut session);
         let text = format!("select count(*) as whose from {table}");
         session.batch_execute(&format!("/* tally */ /* tally */{text}")).unwrap();
         sessions.push((session, pid, text, own));
     }
     // A superuser's session that works for another role, as a pool's.
     let mut pool = cluster.connect().unwrap();
-    let pid = pool.query_one("select pg_backend_pid()", &[]).unwrap().get::<_, i32>(0);
+    let pid = support::pid_of(&mut pool);
     pool.batch_execute("set role stranger").unwrap();
     pool.batch_execute("set application_name = 'tally'").unwrap();
     pool.batch_execute("/* tally */ select count(*) as whose_of_pool from pg_class").unwrap();

@@ -213,7 +213,7 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
         let _ = session.batch_execute(update);
     };
     let mut busy = cluster.connect().unwrap();
-    let pid: i32 = busy.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = support::pid_of(&mut busy);
     let busy = Mutex::new(busy);
     let works = |stop: &AtomicBool| {
         let mut busy = busy.lock().unwrap();

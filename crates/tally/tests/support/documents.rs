@@ -91,8 +91,8 @@ pub fn blocks(text: &str) -> Vec<Block> {
                 .collect();
             let text = text.join("\n");
             let kind = match &text {
-                it if is_sql(it) => Kind::Sql,
-                it if is_shell(it) => Kind::Commands,
+                text if is_sql(text) => Kind::Sql,
+                text if is_shell(text) => Kind::Commands,
                 _ => Kind::Other,
             };
             found.push(Block { line: begin + 1, kind, text });
@@ -185,7 +185,7 @@ pub fn words(text: &str) -> Option<Vec<Vec<String>>> {
                 loop {
                     match rest.next()? {
                         '\'' => break,
-                        it => word.push(it),
+                        other => word.push(other),
                     }
                 }
             }
@@ -195,7 +195,7 @@ pub fn words(text: &str) -> Option<Vec<Vec<String>>> {
                     match rest.next()? {
                         '"' => break,
                         '\\' => word.push(rest.next()?),
-                        it => word.push(it),
+                        other => word.push(other),
                     }
                 }
             }

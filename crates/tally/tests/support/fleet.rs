@@ -11,6 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::fixtures::{self, Fixture};
+use super::json_reference::{assert_documented, PAGE};
 use super::spark::Spark;
 use super::{output, python, tally};
 
@@ -167,10 +168,7 @@ impl Engine {
 /// The rows of a result of `tally fleet ask --json`.
 pub fn rows(answer: &str) -> Vec<Row> {
     let answer: Value = serde_json::from_str(answer).unwrap();
-    let document = include_str!("../../../../docs/reference-json.md");
-    for key in answer.as_object().unwrap().keys() {
-        assert!(document.contains(&format!("`{key}`")), "{key} is not in docs/reference-json.md");
-    }
+    assert_documented(PAGE, answer.as_object().unwrap().keys());
     rows_of(&answer["table"])
 }
 

@@ -18,6 +18,7 @@ pub mod fleet;
 pub mod gate;
 pub mod installation;
 pub mod java;
+pub mod json_reference;
 pub mod lazy;
 pub mod otlp;
 pub mod owned;
@@ -134,6 +135,16 @@ pub fn while_working<T>(load: &[&Load], what: impl FnOnce() -> T) -> T {
     })
 }
 
+/// One session that executes this repeatedly.
+pub fn again<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Sync + 'c {
+    move |stop| {
+        let mut client = cluster.connect().unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            client.batch_execute(sql).unwrap();
+        }
+    }
+}
+
 /// Starts a server. Its segment is removed with it, however the test ends.
 pub fn start(builder: Builder) -> Cluster {
     let mut cluster = builder.create().unwrap();
@@ -151,6 +162,17 @@ pub fn shared() -> Cluster {
 /// A server with the extension in every session.
 pub fn sessions() -> Cluster {
     start(plain().setting("session_preload_libraries", "pg_tally"))
+}
+
+/// The process of a session.
+pub fn pid_of(client: &mut postgres::Client) -> i32 {
+    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
+}
+
+/// A value in `tally.status`; empty if there is none.
+pub fn status_of(client: &mut postgres::Client, name: &str) -> String {
+    let sql = "select coalesce(max(value), '') from tally.status where name = $1";
+    client.query_one(sql, &[&name]).unwrap().get(0)
 }
 
 /// The path of a cluster's segment.

@@ -20,11 +20,11 @@ pub struct Recorder {
 
 impl Recorder {
     pub fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Recorder {
-        Recorder::of(segment(cluster).as_os_str(), cluster.user(), directory, more)
+        Recorder::start_as(segment(cluster).as_os_str(), cluster.user(), directory, more)
     }
 
     /// Records `target`, as this user unless it names one.
-    pub fn of(target: &OsStr, user: &str, directory: &Path, more: &[&str]) -> Recorder {
+    pub fn start_as(target: &OsStr, user: &str, directory: &Path, more: &[&str]) -> Recorder {
         let child = Command::new(env!("CARGO_BIN_EXE_tally"))
             // With this, it queries the server for names even if the tests run as root.
             .env("PGUSER", user)

@@ -4,7 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use segment::{Segment, Snapshot};
+use segment::{Book, Segment, Snapshot};
+
+/// The book of a process.
+pub fn book(snapshot: &Snapshot, pid: i32) -> &Book {
+    snapshot.books.iter().find(|book| book.pid == pid).unwrap()
+}
 
 /// The account to which a process's time is charged.
 pub fn account(snapshot: &Snapshot, pid: i32) -> Option<&str> {

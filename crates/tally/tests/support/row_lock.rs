@@ -27,6 +27,6 @@ pub fn server() -> Cluster {
 pub fn session(cluster: &Cluster, application: &str) -> (Client, i32) {
     let mut config = cluster.config();
     let mut client = config.application_name(application).connect(NoTls).unwrap();
-    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid = super::pid_of(&mut client);
     (client, pid)
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The contents of a pane: a table, or a page of several tables.
+//! The contents of a pane: a table, a page of several tables, or diagnoses, which are text that scrolls.
 
 use std::ops::Range;
 
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 
 use crate::screen::{of_heading, Screen};
+use crate::text::watched;
 use crate::trend;
 use terminal::{heading, line, Viewport};
 use view::escape::wrap_text;
-use view::statements::Section;
-use view::table::{fit, wrap, Column, Layout, Table, Unit};
+use view::table::{fit, wrap, Column, Layout, PaneSection, Table, Unit};
 
 /// Minimum width of a history; free space makes it wider.
 const MIN_WIDTH: usize = 10;
@@ -104,7 +104,7 @@ fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect,
 }
 
 /// Draws a page of several tables. The cursor is the first visible line.
-pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], area: Rect) {
+pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[PaneSection], area: Rect) {
     let width = usize::from(area.width);
     let mut lines = Vec::new();
     for section in page {
@@ -146,7 +146,7 @@ fn continued(line: &str, width: usize) -> Vec<String> {
 }
 
 /// A section of a page.
-fn section_lines(screen: &Screen, section: &Section, width: usize) -> Vec<Line<'static>> {
+fn section_lines(screen: &Screen, section: &PaneSection, width: usize) -> Vec<Line<'static>> {
     let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
     let mut lines = vec![Line::styled(fit(&section.title, width, false), title)];
     let text = section.lines.iter().flat_map(|line| wrap(line, width));
@@ -166,4 +166,25 @@ fn empty(screen: &Screen) -> &'static str {
     } else {
         "no row matches the filter; Esc removes it"
     }
+}
+
+/// Draws the diagnoses. The cursor is the first visible line.
+pub fn diagnoses(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let Some(answer) = screen.answer() else { return };
+    let width = usize::from(area.width);
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let good = screen.look().styled(Color::Green, bold);
+    let bad = screen.look().styled(Color::Red, bold);
+    let mut lines: Vec<Line<'_>> =
+        wrap(&watched(&answer), width).into_iter().map(Line::raw).collect();
+    lines.push(Line::raw(""));
+    let strong = if answer.healthy == Some(true) { good } else { bad };
+    lines.extend(answer.lines(width).into_iter().map(|line| match line.strong {
+        true => Line::styled(line.text, strong),
+        false => Line::raw(line.text),
+    }));
+    screen.page = usize::from(area.height);
+    screen.cursor = screen.cursor.min(lines.len().saturating_sub(screen.page));
+    let shown: Vec<Line<'_>> = lines.into_iter().skip(screen.cursor).take(screen.page).collect();
+    frame.render_widget(Paragraph::new(shown), area);
 }

@@ -5,7 +5,6 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::styled;
 use crate::screen::{Play, Screen};
 use crate::views::PANES;
 use crate::{moment, trend};
@@ -23,7 +22,7 @@ const TALL: u16 = 30;
 const WIDEST: usize = 60;
 
 fn loud(screen: &Screen) -> Style {
-    styled(screen, Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
+    screen.look().styled(Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
 }
 
 /// The lines, most important first, because a low screen cuts off the last ones.
@@ -45,7 +44,7 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
         return lines;
     };
     if let Some(blocked) = reading.blocking.as_ref().and_then(Forest::headline) {
-        let style = styled(screen, Color::Red, Style::new().add_modifier(Modifier::BOLD));
+        let style = screen.look().styled(Color::Red, Style::new().add_modifier(Modifier::BOLD));
         lines.extend(wrap(&blocked, width).into_iter().map(|text| Line::styled(text, style)));
     }
     let (warnings, plain): (Vec<_>, Vec<_>) = headline::lines(&reading.interval)
@@ -128,7 +127,7 @@ fn history<'a>(screen: &Screen, width: usize) -> Line<'a> {
     let blanks = std::iter::repeat_n(None, width.saturating_sub(classes.len()));
     for (level, class) in spark.chars().zip(blanks.chain(classes)) {
         let color = class.map_or(Color::Reset, class_color);
-        line.push_span(Span::styled(level.to_string(), styled(screen, color, Style::new())));
+        line.push_span(Span::styled(level.to_string(), screen.look().styled(color, Style::new())));
     }
     line.push_span(format!(
         " max {}  commands/s {} max {}",

@@ -2,10 +2,8 @@
 //! Draws the full-screen view from its state, and records in the state what was drawn where.
 
 mod body;
-mod diagnoses;
 mod foot;
 mod head;
-mod style;
 
 use ratatui::layout::{Constraint, Layout};
 use ratatui::widgets::Paragraph;
@@ -17,7 +15,6 @@ use super::help::HELP;
 use super::mouse::Spots;
 use super::screen::{Mode, Screen};
 use super::View;
-use style::styled;
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
@@ -41,7 +38,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     frame.render_widget(Paragraph::new(names), tabs);
     match screen.sections() {
         _ if screen.trace.is_some() => body::trace(frame, screen, body),
-        _ if screen.view() == View::Diagnoses => diagnoses::draw(frame, screen, body),
+        _ if screen.view() == View::Diagnoses => body::diagnoses(frame, screen, body),
         Some(page) => body::sections(frame, screen, &page, body),
         None => body::table(frame, screen, body),
     }

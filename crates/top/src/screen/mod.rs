@@ -28,8 +28,8 @@ use live::follower::Step;
 use terminal::Look;
 use view::rows::{Open, RowOptions};
 use view::session::{page as session_page, SessionId};
-use view::statements::{page, Section};
-use view::table::{speaks_utf8, Table};
+use view::statements::page;
+use view::table::{speaks_utf8, PaneSection, Table};
 use view::Reading;
 
 pub use crate::orders::of_heading;
@@ -199,12 +199,12 @@ impl Screen {
     }
 
     /// The section below the table.
-    pub fn below(&self) -> Option<Section> {
+    pub fn below(&self) -> Option<PaneSection> {
         views::below(self.view(), self.reading()?, &self.wish())
     }
 
     /// The page that replaces the table, if any.
-    pub fn sections(&self) -> Option<Vec<Section>> {
+    pub fn sections(&self) -> Option<Vec<PaneSection>> {
         let reading = self.reading()?;
         match (self.statement, self.session) {
             (Some(key), _) => self.statement_page(&key),
@@ -214,7 +214,7 @@ impl Screen {
     }
 
     /// The figures of a statement in the interval or, if it was not active, since the last reset.
-    fn statement_page(&self, key: &StatementKey) -> Option<Vec<Section>> {
+    fn statement_page(&self, key: &StatementKey) -> Option<Vec<PaneSection>> {
         let statements = self.reading()?.statements.as_ref()?;
         let whole = statements.whole(key);
         Some(page(statements, statements.row(key), whole.as_ref()))

@@ -5,21 +5,48 @@
 //! pgtally's levels, [`verify`] checks these estimates on a scratch server, [`render`] prints the result.
 //! docs/clock.md explains the method.
 
-mod args;
 mod forecast;
-mod outcome;
 mod render;
 mod verify;
 
 use std::io::Write;
+use std::time::Duration;
 
+use clap::Args;
+use command::interval;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use error::Error;
+use render::ClockTest;
 use verify::{EstimateVerdict, Verified};
 
-pub use args::ClockArgs;
-use outcome::ClockTest;
+/// Arguments of `tally clock`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Needs no server and no privileges. It keeps one or two CPUs busy at a time. With many CPUs it takes \
+longer than --seconds, because every pair is compared.
+
+--verify measures the estimates on a scratch server, which takes about 40 s more.
+
+Exit status: 0 fit (the clocks are reliable), 1 unfit or failure, 2 usage error.
+
+Examples:
+  tally clock
+  tally clock --seconds 30
+  tally clock --verify
+  tally clock --json | jq '.sources[] | [.name, .loop_cost.typical_seconds]'
+  taskset -c 0,1 tally clock        test only these CPUs")]
+pub struct ClockArgs {
+    /// How long to test: seconds, or with a unit (500ms, 1min)
+    #[arg(long, short, value_name = "TIME", default_value = "3", value_parser = interval)]
+    pub seconds: Duration,
+    /// Also check the estimated cost of timing on a scratch server
+    #[arg(long)]
+    pub verify: bool,
+    /// Print JSON (docs/clock.md)
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Tests the clocks and prints the result.
 pub fn run(args: &ClockArgs) -> Result<(), Error> {

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The result as text.
+//! The result, as text and as JSON.
 
 use std::io::{self, Write};
 
 use ::clock::report::{ClockReport, Pair};
 use ::clock::{GapSum, Report};
+use serde::Serialize;
 
 use super::forecast::Forecast;
 use super::verify::{Check, EstimateVerdict, Verified};
-use super::ClockTest;
 use view::table::Table;
 use view::units::{duration, maybe_duration, whole};
+
+/// The result, as `--json` prints it.
+#[derive(Serialize)]
+pub(super) struct ClockTest {
+    #[serde(flatten)]
+    pub(super) report: Report,
+    pub(super) forecasts: Vec<Forecast>,
+    pub(super) verified: Option<Verified>,
+}
 
 /// Maximum number of CPU pairs to list.
 const PAIRS_SHOWN: usize = 10;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally status`: shows what is measured, what is not, and whether any data is missing.
 
-mod args;
 mod model;
 mod render;
 
 use std::time::Duration;
 
+use clap::Args;
+use command::ConnectionFlags;
 use segment::kernel::KernelView;
 use segment::{Event, EventKind, Interval, Parts, Producer, Segment};
 
@@ -17,8 +18,25 @@ use live::target::{self, SegmentSource};
 use view::events::When;
 use view::statements::TableRow;
 
-pub use args::StatusArgs;
 use model::{EventRow, File, Mode, ProcessRow, Processes, RelationTable, Slots, Status};
+
+/// Arguments of `tally status`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tally status
+  tally status /var/lib/postgresql/15/main
+  tally status --json | jq .witness.unexplained_share")]
+pub struct StatusArgs {
+    /// Segment, data directory or connection string
+    pub target: Option<String>,
+    /// Connection options
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
+    /// Print JSON (docs/reference-json.md)
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Length of the interval that is compared with the kernel's figures.
 const WITNESS: Duration = Duration::from_secs(1);

@@ -5,7 +5,6 @@
 //! Figures are raw: seconds, bytes, counts; times are seconds since 1970.
 
 mod chart;
-mod cost;
 mod ranking;
 mod trace;
 
@@ -16,7 +15,6 @@ pub use chart::{
     Axes, Axis, AxisName, Bar, Chart, ChartKind, Gap, Heatmap, Mark, PairOfBars, Pairs, Reference,
     Series, Side,
 };
-pub use cost::Cost;
 pub use ranking::{Ranking, RankingRow};
 pub use trace::Trace;
 
@@ -311,4 +309,13 @@ impl Document {
                 && s.note.is_none())
         });
     }
+}
+
+/// The overhead of a level, as measured by `tally cost`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Cost {
+    /// CPU time added to a transaction, in percent.
+    pub percent: f64,
+    /// Half-width of the 95 % confidence interval, percentage points.
+    pub half_width: f64,
 }

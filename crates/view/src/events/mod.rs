@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Events of a segment or a recording, as text and as JSON.
 
-mod recorded;
 mod row;
 mod when;
 

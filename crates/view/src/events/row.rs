@@ -2,6 +2,7 @@
 //! One event, with its time and process, as text and as JSON.
 
 use jiff::tz::TimeZone;
+use recording::EventRow;
 use segment::book::Identity;
 use segment::{owner_at, Event, EventKind, Payload, Segment};
 use serde::{Serialize, Serializer};
@@ -108,6 +109,24 @@ fn tint(kind: EventKind) -> &'static str {
         EventKind::Blocked => "\x1b[35m",
         EventKind::Checkpoint => "\x1b[36m",
         EventKind::Note | EventKind::Other(_) => "",
+    }
+}
+
+impl From<EventRow> for Row {
+    fn from(row: EventRow) -> Row {
+        let kind = EventKind::from(&*row.kind);
+        Row {
+            number: row.number,
+            time: Some(row.time_us as f64 * 1e-6),
+            pid: i32::try_from(row.pid).unwrap_or(0),
+            process: row.process.map(|kind| kind.to_string()),
+            database: row.database.map(|name| name.to_string()),
+            user: row.user.map(|name| name.to_string()),
+            kind,
+            text: row.text.to_string(),
+            payload: Payload::of_text(kind, &row.text),
+            lost: row.lost,
+        }
     }
 }
 

@@ -80,8 +80,8 @@ impl Checkpoints {
             _ => {
                 if let Some(ended) = self.ended.as_mut().filter(|ended| ended.pid == pid) {
                     ended.checkpoint.add(payload);
-                    if let Payload::Clients(it) = payload {
-                        ended.clients = (it.clients, time);
+                    if let Payload::Clients(clients) = payload {
+                        ended.clients = (clients.clients, time);
                     }
                 }
             }

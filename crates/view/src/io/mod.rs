@@ -106,8 +106,8 @@ mod tests {
     fn checkpoint(number: u64, text: &str, clients: ClientTotals) -> Row {
         let mut row = row(number, 4210, EventKind::Checkpoint, text);
         match row.payload.as_mut() {
-            Some(Payload::Started(it)) => it.clients = Some(clients),
-            Some(Payload::Clients(it)) => it.clients = Some(clients),
+            Some(Payload::Started(started)) => started.clients = Some(clients),
+            Some(Payload::Clients(ended)) => ended.clients = Some(clients),
             other => panic!("{other:?}"),
         }
         row

@@ -6,13 +6,16 @@ use segment::interval::Interval;
 use super::{checkpoint_text, commits, devices, files, processes, recorded, relations, wal, Io};
 use crate::events::Row;
 use crate::rows::{accepts, RowOptions};
-use crate::statements::Section;
+use crate::table::PaneSection;
 use crate::units::duration;
 
 /// All sections; `io` is `None` until it has been read.
-pub fn page(interval: &Interval, io: Option<&Io>, wish: &RowOptions) -> Vec<Section> {
-    let section =
-        |title: &str, lines: Vec<String>, table| Section { title: title.to_string(), lines, table };
+pub fn page(interval: &Interval, io: Option<&Io>, wish: &RowOptions) -> Vec<PaneSection> {
+    let section = |title: &str, lines: Vec<String>, table| PaneSection {
+        title: title.to_string(),
+        lines,
+        table,
+    };
     let files = files::files(interval, wish);
     let nothing = match files.rows.is_empty() {
         true if wish.filter.is_empty() => vec!["no operation ended in this interval".to_string()],
@@ -45,9 +48,11 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &RowOptions) -> Vec<Sect
     };
     sections.push(section("Checkpoints", checkpoint_text::lines(io, interval), None));
     match &io.recorded {
-        Some(it) => {
-            sections.push(section("Devices", recorded::notes(it), recorded::table(it, wish)))
-        }
+        Some(storage) => sections.push(section(
+            "Devices",
+            recorded::notes(storage),
+            recorded::table(storage, wish),
+        )),
         None => sections.push(section("Devices", devices::notes(io), devices::table(io, wish))),
     }
     if let Some(table) = processes::table(io, interval, wish) {

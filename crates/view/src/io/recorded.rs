@@ -214,10 +214,13 @@ mod tests {
             flush_ns: Some(7_000_000_000),
             ..DeviceRow::default()
         };
-        let it = Device::from_row(&sum);
-        assert_eq!((it.reads, it.read_bytes, it.read_seconds), (2.0, 3.0, Some(0.25)));
-        assert_eq!((it.writes, it.written_bytes, it.write_seconds), (5.0, 6.0, Some(0.0)));
-        assert_eq!((it.flushes, it.flush_seconds), (Some(7.0), Some(0.25)));
+        let device = Device::from_row(&sum);
+        assert_eq!((device.reads, device.read_bytes, device.read_seconds), (2.0, 3.0, Some(0.25)));
+        assert_eq!(
+            (device.writes, device.written_bytes, device.write_seconds),
+            (5.0, 6.0, Some(0.0))
+        );
+        assert_eq!((device.flushes, device.flush_seconds), (Some(7.0), Some(0.25)));
         let sum = ServerIoRow {
             interval_ns: 2_000_000_000,
             processes: 9,

@@ -84,27 +84,27 @@ pub(super) fn add_unfinished(
 ) {
     let mut known: HashMap<StatementKey, usize> =
         rows.iter().enumerate().map(|(at, row)| (row.key, at)).collect();
-    for it in in_progress(earlier, later) {
-        let key = match it.holder {
+    for running in in_progress(earlier, later) {
+        let key = match running.holder {
             Holder::Statement(key) => key,
             Holder::Message(message) => key_of(message),
         };
-        let split = it.flight.split(it.reading.directory());
-        if !it.is_later {
+        let split = running.flight.split(running.reading.directory());
+        if !running.is_later {
             if let Some(&at) = known.get(&key) {
                 change(&mut rows[at], split, -1.0);
             }
             continue;
         }
         let at = *known.entry(key).or_insert_with(|| {
-            rows.push(match it.holder {
+            rows.push(match running.holder {
                 Holder::Statement(key) => StatementFigures::unfinished(key, later),
                 Holder::Message(message) => StatementFigures::unnamed(key, message, later),
             });
             rows.len() - 1
         });
         rows[at].running += 1;
-        if !it.flight.key.is_identified() {
+        if !running.flight.key.is_identified() {
             let seconds = split.accounts.iter().map(|part| part.seconds);
             rows[at].unnamed_seconds += seconds.fold(0.0, |sum, s| sum + s);
         }

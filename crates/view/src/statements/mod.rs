@@ -11,7 +11,6 @@ mod page;
 mod pane;
 mod plans;
 mod row;
-mod section;
 mod split;
 
 use std::collections::HashMap;
@@ -25,7 +24,7 @@ pub use fields::FIELDS;
 pub use flood::Flood;
 pub use histogram::Bucket;
 pub use model::{SessionCalls, StatementsTable, TableRow};
-pub use page::{page, Section};
+pub use page::page;
 pub use pane::{beginning, note, one_line, ordered, own, statements, table, with_whole_texts};
 pub use plans::PlanRow;
 pub use row::{Moments, Quantiles, SecondsSource, StatementFigures};

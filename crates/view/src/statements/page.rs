@@ -4,10 +4,9 @@
 use segment::statements::WaitClass;
 
 use super::histogram::drawing;
-pub use super::section::Section;
 use super::{StatementFigures, StatementsTable};
 use crate::rows::{left, right, texts};
-use crate::table::{Row, Table, Tone};
+use crate::table::{PaneSection, Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, whole};
 
 /// The page of a statement: for the interval, since the last reset, or both. Sections that appear once cover the
@@ -16,7 +15,7 @@ pub fn page(
     statements: &StatementsTable,
     interval: Option<&StatementFigures>,
     whole: Option<&StatementFigures>,
-) -> Vec<Section> {
+) -> Vec<PaneSection> {
     let Some(known) = interval.or(whole) else { return Vec::new() };
     let in_interval = statements.interval_seconds.map_or_else(
         || "since the last reset".to_string(),
@@ -29,13 +28,13 @@ pub fn page(
         (Some(only), None) => vec![(&in_interval, only)],
         (None, _) => vec![(&since, known)],
     };
-    sections.push(Section {
+    sections.push(PaneSection {
         title: "Figures".to_string(),
         lines: seen(statements.time, whole.unwrap_or(known)),
         table: Some(figures(&spans, &WORK)),
     });
     if spans.iter().any(|(_, row)| row.execution.count > 0) {
-        sections.push(Section {
+        sections.push(PaneSection {
             title: "Per execution".to_string(),
             lines: Vec::new(),
             table: Some(figures(&spans, &TIMES)),
@@ -44,7 +43,7 @@ pub fn page(
     let times = whole.unwrap_or(known);
     let when = if whole.is_some() { &since } else { &in_interval };
     if !times.histogram.is_empty() {
-        sections.push(Section {
+        sections.push(PaneSection {
             title: format!("Execution times {when}"),
             lines: Vec::new(),
             table: Some(drawing(&times.histogram, times.seconds_per_tick)),
@@ -52,7 +51,7 @@ pub fn page(
     }
     let when = if interval.is_some() { &in_interval } else { &since };
     if known.seconds > 0.0 {
-        sections.push(Section {
+        sections.push(PaneSection {
             title: format!("Where its time went {when}"),
             lines: vec![classes(known)],
             table: Some(activities(known)),
@@ -61,7 +60,7 @@ pub fn page(
     sections.extend(statements.plans_of(&known.key).map(|plan| plan.section(statements.time)));
     let blocks = blocks(known);
     if !blocks.rows.is_empty() {
-        sections.push(Section {
+        sections.push(PaneSection {
             title: format!("Blocks of 8 kB {when}"),
             lines: Vec::new(),
             table: Some(blocks),
@@ -69,12 +68,16 @@ pub fn page(
     }
     let more = more(known);
     if !more.is_empty() {
-        sections.push(Section { title: format!("Other figures {when}"), lines: more, table: None });
+        sections.push(PaneSection {
+            title: format!("Other figures {when}"),
+            lines: more,
+            table: None,
+        });
     }
     sections
 }
 
-fn text(row: &StatementFigures) -> Section {
+fn text(row: &StatementFigures) -> PaneSection {
     let id = row.queryid.map_or_else(|| "not identified".to_string(), |id| id.to_string());
     let application = row.application.name();
     let application = application.map_or(String::new(), |name| format!(", application {name}"));
@@ -93,7 +96,7 @@ fn text(row: &StatementFigures) -> Section {
                 .to_string(),
         );
     }
-    Section {
+    PaneSection {
         title: format!(
             "Statement {id}, database {}, user {}{application}{level}",
             row.database, row.user
@@ -359,7 +362,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    fn drawn(sections: &[Section]) -> String {
+    fn drawn(sections: &[PaneSection]) -> String {
         let mut text = String::new();
         for section in sections {
             text.push_str(&format!("== {}\n", section.title));

@@ -5,8 +5,8 @@ use recording::RecordedPlan;
 use segment::{Application, Plan, Segment, StatementKey};
 use serde::Serialize;
 
-use super::Section;
 use crate::json_id::id;
+use crate::table::PaneSection;
 use crate::units::{count, duration, whole};
 
 /// A plan of a statement, from the executions that were recorded: the slow ones, and the second one of each
@@ -138,14 +138,14 @@ impl PlanRow {
 
     /// Its figures and its nodes, for a document.
     pub fn details(&self, now: f64) -> (String, String) {
-        let Section { title, lines, .. } = self.section(now);
+        let PaneSection { title, lines, .. } = self.section(now);
         let mut lines = lines.into_iter();
         let figures = lines.next().unwrap_or_default();
         (format!("{title}: {figures}"), lines.collect::<Vec<_>>().join("\n"))
     }
 
     /// Its section in a page: its figures, then its nodes.
-    pub(super) fn section(&self, now: f64) -> Section {
+    pub(super) fn section(&self, now: f64) -> PaneSection {
         let ago = |then: f64| duration((now - then).max(0.0));
         let times = if self.noted == 1 { "execution" } else { "executions" };
         let mut lines = vec![format!(
@@ -161,7 +161,7 @@ impl PlanRow {
         if self.cut {
             lines.push("... truncated".to_string());
         }
-        Section { title: format!("Plan {}", self.planid), lines, table: None }
+        PaneSection { title: format!("Plan {}", self.planid), lines, table: None }
     }
 }
 
@@ -235,11 +235,11 @@ mod tests {
     }
 
     fn recorded(last_us: i64) -> RecordedPlan {
-        let mut it = RecordedPlan { text: Default::default(), sums: Default::default() };
-        (it.sums.noted, it.sums.exec_ns, it.sums.exec_max_ns, it.sums.rows) =
+        let mut plan = RecordedPlan { text: Default::default(), sums: Default::default() };
+        (plan.sums.noted, plan.sums.exec_ns, plan.sums.exec_max_ns, plan.sums.rows) =
             (4, 2_000_000_000, 900_000_000, 10);
-        (it.text.first_us, it.sums.last_us) = (1_000_000, last_us);
-        it
+        (plan.text.first_us, plan.sums.last_us) = (1_000_000, last_us);
+        plan
     }
 
     #[test]

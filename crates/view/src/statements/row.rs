@@ -213,29 +213,29 @@ impl StatementFigures {
 
     /// The figures of one reading, or of the difference of two.
     pub(super) fn from_statement(
-        it: &Statement,
+        statement: &Statement,
         source: &segment::StatementsReading,
     ) -> StatementFigures {
-        let activities = ActivityRow::all(it.split(source.directory()));
+        let activities = ActivityRow::all(statement.split(source.directory()));
         StatementFigures {
-            calls: it.calls(),
-            seconds: it.seconds(),
+            calls: statement.calls(),
+            seconds: statement.seconds(),
             split: Split::from_activities(&activities),
             activities,
-            execution: it.exec().into(),
+            execution: statement.exec().into(),
             quantiles: Quantiles {
-                p50_seconds: it.quantile(0.50),
-                p90_seconds: it.quantile(0.90),
-                p95_seconds: it.quantile(0.95),
-                p99_seconds: it.quantile(0.99),
-                p999_seconds: it.quantile(0.999),
+                p50_seconds: statement.quantile(0.50),
+                p90_seconds: statement.quantile(0.90),
+                p95_seconds: statement.quantile(0.95),
+                p99_seconds: statement.quantile(0.99),
+                p999_seconds: statement.quantile(0.999),
             },
-            planning: it.plan().into(),
-            counters: it.counters(),
-            first_seen: it.first_seen(),
-            last_seen: it.last_seen(),
-            histogram: Bucket::all(it.histogram(), source.clock()),
-            ..StatementFigures::empty(it.key, it.text.as_ref(), source)
+            planning: statement.plan().into(),
+            counters: statement.counters(),
+            first_seen: statement.first_seen(),
+            last_seen: statement.last_seen(),
+            histogram: Bucket::all(statement.histogram(), source.clock()),
+            ..StatementFigures::empty(statement.key, statement.text.as_ref(), source)
         }
     }
 

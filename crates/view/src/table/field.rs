@@ -132,27 +132,7 @@ const fn is_key<R>(fields: &[Field<R>], bytes: &[u8], begin: usize, end: usize) 
 
 /// Fields by their keys, as in "seconds, per_second:5", each with its priority for dropping it if space is short.
 /// In a pane, a key may have a title that differs from its field's: "seconds=TIME:5". A key that no field has
-/// does not compile:
-///
-/// ```compile_fail,E0080
-/// use view::{choose, table::{field::Field, Unit}};
-/// const FIELDS: &[Field<f64>] = &[Field::new("seconds", "Time", Unit::Seconds, |row, _| (*row).into())];
-/// choose!(FIELDS, "second");
-/// ```
-///
-/// nor does an invalid priority:
-///
-/// ```compile_fail,E0080
-/// # use view::{choose, table::{field::Field, Unit}};
-/// # const FIELDS: &[Field<f64>] = &[Field::new("seconds", "Time", Unit::Seconds, |row, _| (*row).into())];
-/// choose!(FIELDS, "seconds:x");
-/// ```
-///
-/// ```
-/// # use view::{choose, table::{field::{Field, Picked}, Unit}};
-/// # const FIELDS: &[Field<f64>] = &[Field::new("seconds", "Time", Unit::Seconds, |row, _| (*row).into())];
-/// assert_eq!(Picked::of_pane(choose!(FIELDS, "seconds=TOTAL:5")).columns[0].title, "TOTAL");
-/// ```
+/// does not compile, nor does a priority that is no number.
 #[macro_export]
 macro_rules! choose {
     ($fields:expr, $keys:expr) => {
@@ -246,4 +226,37 @@ pub fn rate(n: u64, seconds: f64) -> Cell {
 /// Seconds, or another quantity, per second.
 pub fn per(n: f64, seconds: f64) -> Cell {
     (n / seconds.max(1e-9)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choose;
+
+    const FIELDS: &[Field<f64>] =
+        &[Field::new("seconds", "Time", Unit::Seconds, |row, _| (*row).into())];
+
+    #[test]
+    fn a_key_has_its_title_or_another_one() {
+        let titles = |choice| Picked::of_pane(choice).columns.remove(0).title.to_string();
+        assert_eq!(titles(choose!(FIELDS, "seconds")), "TIME");
+        assert_eq!(titles(choose!(FIELDS, "seconds=TOTAL:5")), "TOTAL");
+    }
+
+    #[test]
+    fn keys_without_a_field_and_invalid_priorities_do_not_compile() {
+        for keys in [
+            "second",
+            "secondss",
+            "seconds, s",
+            "seconds:x",
+            "seconds:",
+            "seconds:0",
+            "seconds:256",
+        ] {
+            // `choose!` has the compiler do this.
+            let refused = std::panic::catch_unwind(|| Choice::new(FIELDS, keys)).is_err();
+            assert!(refused, "{keys}");
+        }
+    }
 }

@@ -270,6 +270,17 @@ impl Serialize for Table {
     }
 }
 
+/// A part of a pane's page; the renderer wraps the lines and lays out the table.
+#[derive(Debug)]
+pub struct PaneSection {
+    /// Its title.
+    pub title: String,
+    /// Paragraphs.
+    pub lines: Vec<String>,
+    /// A table, if any.
+    pub table: Option<Table>,
+}
+
 /// Encodes a value for the query string of a URL.
 pub fn encoded(value: &str) -> String {
     let letter = |byte: u8| match byte {

@@ -35,12 +35,12 @@ pub struct WaitRow {
 }
 
 #[derive(Default)]
-struct Side {
+struct WaitSums {
     seconds: f64,
     by: BTreeMap<(String, String), f64>,
 }
 
-impl Side {
+impl WaitSums {
     fn add(&mut self, frame: &Frame) {
         self.seconds += frame.clock.seconds(frame.ticks);
         for statistic in &frame.statistics {
@@ -59,7 +59,7 @@ impl Side {
 
 /// Rows of all arms with a server, largest growth first.
 pub fn waits(folder: &Path, courses: &[CellCourse]) -> Result<Vec<WaitRow>, Error> {
-    let mut sides: BTreeMap<String, (Side, Side)> = BTreeMap::new();
+    let mut sides: BTreeMap<String, (WaitSums, WaitSums)> = BTreeMap::new();
     for course in courses {
         let path = server_recording(folder, &course.arm, course.block);
         if !path.exists() {

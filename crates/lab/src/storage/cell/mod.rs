@@ -79,7 +79,7 @@ pub fn measure(task: Task<'_>) -> Result<CellEnd, Error> {
     };
     let mut log = Log::begin(task.folder, task.name, task.block)?;
     log.add(&CellEvent::Begin { arm: task.name.into(), block: task.block, time: now() })?;
-    let mut cell = Cell { task, log, place: &place, limiter, victims: None };
+    let mut cell = CellRun { task, log, place: &place, limiter, victims: None };
     let result = cell.measure();
     let stopped = task.stop.load(Ordering::Relaxed);
     let early = match &result {
@@ -95,7 +95,7 @@ pub fn measure(task: Task<'_>) -> Result<CellEnd, Error> {
     }
 }
 
-struct Cell<'a> {
+struct CellRun<'a> {
     task: Task<'a>,
     log: Log,
     place: &'a ArmDirectory,
@@ -103,7 +103,7 @@ struct Cell<'a> {
     victims: Option<Victims<'a>>,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> CellRun<'a> {
     fn stopped(&self) -> bool {
         self.task.stop.load(Ordering::Relaxed)
     }
@@ -164,7 +164,7 @@ impl<'a> Cell<'a> {
             Some(load) => Some(Engine::start(load, &files, self.longest())?),
             None => None,
         };
-        let mut background = Watched {
+        let mut background = WatchedBackground {
             devices: Devices::resolve(&System::live(), self.place.path(), None),
             before: None,
             load: load.as_ref(),
@@ -257,7 +257,7 @@ impl<'a> Cell<'a> {
         Ok(())
     }
 
-    fn with_background(&mut self, background: &mut Watched<'_>) -> Result<(), Error> {
+    fn with_background(&mut self, background: &mut WatchedBackground<'_>) -> Result<(), Error> {
         let study = self.task.study;
         let (warm_up, most) = match background.load {
             Some(load) => (load.warm_up, load.warm_up_max.0.as_secs_f64()),
@@ -354,7 +354,11 @@ impl<'a> Cell<'a> {
     }
 
     /// Restarts fio when more operations are owed than the study allows to be made up.
-    fn drop_owed(&mut self, background: &mut Watched<'_>, work: &Work) -> Result<(), Error> {
+    fn drop_owed(
+        &mut self,
+        background: &mut WatchedBackground<'_>,
+        work: &Work,
+    ) -> Result<(), Error> {
         let Some(load) = background.load.filter(|load| load.owed == Owed::Dropped) else {
             return Ok(());
         };
@@ -397,7 +401,7 @@ impl<'a> Cell<'a> {
 }
 
 /// The background and all that is observed with it.
-struct Watched<'a> {
+struct WatchedBackground<'a> {
     devices: Devices,
     before: Option<Reading>,
     load: Option<&'a Background>,
@@ -407,7 +411,7 @@ struct Watched<'a> {
     files: &'a Path,
 }
 
-impl Watched<'_> {
+impl WatchedBackground<'_> {
     fn sample(&mut self, work: &Work) -> LoadSample {
         let reading = Reading::of_devices(&self.devices);
         let device = self.before.replace(reading.clone()).and_then(|before| {

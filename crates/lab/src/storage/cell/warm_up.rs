@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn a_full_cache_is_noticed() {
         let full = |s: usize| {
-            let mut it = sample(s, 100, 1e-3, 0);
-            it.memory.free = if s < 12 { 50 } else { 4 };
-            it
+            let mut sampled = sample(s, 100, 1e-3, 0);
+            sampled.memory.free = if s < 12 { 50 } else { 4 };
+            sampled
         };
         let (second, why) = ended(WarmUp::CacheFull, full).unwrap();
         assert_eq!(second, 12);

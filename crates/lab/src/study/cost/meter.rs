@@ -35,7 +35,7 @@ struct Backend {
 
 /// Counters of one backend.
 #[derive(Debug, Clone, Copy)]
-struct Totals {
+struct BackendCounters {
     cpu_ns: u64,
     dispatches: u64,
     commands: u64,
@@ -46,7 +46,7 @@ struct Totals {
 /// Counters of all measured backends, in the meter's order; `None` for one that has ended.
 pub struct BackendReading {
     at: Instant,
-    totals: Vec<Option<Totals>>,
+    totals: Vec<Option<BackendCounters>>,
 }
 
 /// The measured backends of one segment.
@@ -147,7 +147,7 @@ impl BackendMeter {
                         CostOf::Statements => self.segment.statement_changes(backend.slot)?,
                         CostOf::Outside => 0,
                     };
-                    Some(Totals { cpu_ns, dispatches, commands: counters.calls, seq })
+                    Some(BackendCounters { cpu_ns, dispatches, commands: counters.calls, seq })
                 }
             });
         }
@@ -195,7 +195,7 @@ mod tests {
         let totals = totals
             .iter()
             .map(|t| {
-                t.map(|(cpu_ns, dispatches, commands, seq)| Totals {
+                t.map(|(cpu_ns, dispatches, commands, seq)| BackendCounters {
                     cpu_ns,
                     dispatches,
                     commands,
