@@ -421,7 +421,7 @@ typedef struct tally_header			/* 4096 bytes */
 	uint64_t	relations_lost;		/* 1360: local entries of relations that a process was flushing when it died */
 	uint64_t	refused_memory;		/* 1368: processes refused a slot because the file system had no space */
 	uint64_t	overflow_plans;		/* 1376: plans for which the table had no space */
-	/* 1384: how often the statements of a session could not be told from those of others by its application */
+	/* 1384: number of times that the statements of a session could not be counted separately for its application */
 	uint64_t	overflow_applications;
 	uint32_t	applications;		/* 1392: names of applications in the directory */
 	unsigned char pad9[12];

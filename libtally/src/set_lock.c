@@ -120,7 +120,7 @@ try_for(tally_segment *segment, uint32_t number, tally_holder *me)
 		if (!take_over(segment, number, me))
 			return false;
 	}
-	/* one that has died keeps no other set's either */
+	/* it was released, or its holder has died and keeps no other set's lock: spin the next time, too */
 	me->kept_by = 0;
 	return true;
 }

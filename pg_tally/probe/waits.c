@@ -178,7 +178,7 @@ check_state(void)
 		walsender_stream_check();
 }
 
-/* Work needed at each wait keeps tally.special set. Work needed once has set it already. */
+/* Keeps tally.special set while each wait needs extra work. Whatever needs it only once sets it itself. */
 static inline void
 choose_special(void)
 {

@@ -123,7 +123,7 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 	result = tally_read_local_statement(r->segment, slot, index, &copy);
 	if (result == TALLY_READ_ABSENT || !viewer_sees_statement(&r->viewer, copy.key.user_id, result))
 	{
-		/* its content may stay: who is free does not count */
+		/* its content may stay: a free entry does not count */
 		known.state = 0;
 		remote_put(r, offset, &known, LOCAL_HEAD);
 		return;

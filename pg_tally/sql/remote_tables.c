@@ -154,7 +154,7 @@ put_local(void *data, uint32 slot, uint32 index, const tally_local_relation *cop
 
 	if (copy == NULL)
 	{
-		/* its content may stay: who is free does not count */
+		/* its content may stay: a free entry does not count */
 		remote_known(r, offset, &put, LOCAL_HEAD);
 		put.state = TALLY_LOCAL_FREE;
 		remote_put(r, offset, &put, LOCAL_HEAD);

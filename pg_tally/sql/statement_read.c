@@ -250,7 +250,7 @@ read_slot(reading *r, uint32 slot)
 
 /* ---------------------------------------------------------------- the table */
 
-/* The text of the entry of which `copy` is a copy, which may be made again; none if it changes throughout. */
+/* The text of the entry that `copy` was copied from. May copy the entry again; no text if it keeps changing. */
 static void
 read_text(tally_segment *segment, const tally_statement_key *key, tally_statement_copy *copy,
 		  statement_text *text)

@@ -362,7 +362,7 @@ by_name(const void *name, const void *column)
 	return strcmp(name, ((const statement_column *) column)->name);
 }
 
-/* The columns that are asked for, in their order. NULL: one that is not known, of later objects, or here. */
+/* The requested columns, in their order. NULL: a column of later SQL objects, or one that this server cannot fill. */
 static void
 find_columns(TupleDesc wanted, const statement_column **columns)
 {

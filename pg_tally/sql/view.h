@@ -150,7 +150,7 @@ extern bool viewer_sees_statement(const viewer *v, Oid user, tally_read_result c
 
 /* The segment of this session, or an error that says why there is none. */
 extern tally_segment *views_segment(void);
-/* The same, or NULL and why (if that is asked for). */
+/* The same, or NULL and, unless `reason` is NULL, why. */
 extern tally_segment *views_any_segment(const char **reason);
 /* When that tick was. */
 extern TimestampTz views_time(const tally_segment *segment, uint64 tick);

@@ -47,7 +47,7 @@ walk_slot(tally_segment *segment, const viewer *v, uint32 slot)
 	return walk_range(segment, v, OWNERS_LIVE, slot, slot < segment->cold.slots ? 1 : 0);
 }
 
-/* Copy the entry. False: nobody owns it who is wanted. */
+/* Copy the entry. False: it has no owner of the wanted kind. */
 static bool
 read_owner(owner_walk *w)
 {

@@ -106,8 +106,9 @@ extern bool walk_cache_again(cache_walk *w);
  */
 extern void walk_note_flushes(tally_segment *segment, uint64 **flushes);
 /*
- * Names each local entry, as tally_log_item has it, that is in the entries of a copied set already. Its process may not have
- * released it yet, however long ago it was flushed, so the whole log counts. False: more was flushed since `noted` than it has.
+ * Calls `flushed` for each local entry, encoded as by tally_log_item, whose counts a copied set already contains. Its process may
+ * not have released it yet, however long ago it was flushed, so the whole log counts. False: there were more flushes since `noted`
+ * than the log has entries.
  */
 extern bool walk_flushed(const tally_set *set, uint64 noted, void (*flushed) (void *data, uint64 item), void *data);
 

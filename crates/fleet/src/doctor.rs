@@ -141,7 +141,7 @@ fn by_rule(hosts: &[HostDiagnoses], span: &str, width: usize, color: bool) -> St
     problems.sort_by(|(_, a), (_, b)| b.weight.total_cmp(&a.weight));
     let all = hosts.len();
     let healthy = hosts.iter().filter(|host| host.found.healthy == Some(true)).count();
-    let mut out = format!("{healthy} of {all} hosts are healthy, {span}\n");
+    let mut out = format!("Healthy hosts: {healthy} of {all}, {span}\n");
     let mut group = |heading: &str, found: &[(&HostDiagnoses, &Diagnosis)]| {
         let mut names: Vec<String> = found.iter().map(|(host, _)| host.name()).collect();
         names.dedup();

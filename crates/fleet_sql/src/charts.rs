@@ -146,7 +146,7 @@ mod tests {
     fn a_step_without_a_part_in_the_window_is_left_out() {
         let window = |from, to| Window::new(from, to, Only::default()).unwrap();
         let course = |window: &Window, answer: &str| CHARTS[1].course(window, answer).unwrap();
-        // The end belongs to the window, so that no step begins with it.
+        // The window includes its end, so no step begins there.
         assert_eq!(course(&window(100_000, 102_000), "").time, [100.0, 101.0]);
         let answer = r#"[{"time":99,"series":"a","cpu":0.1},{"time":102,"series":"a","cpu":0.2},
             {"time":101,"series":"a","cpu":0.3}]"#;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Measured figures: `docs/figures.toml` has each once. The tables of the page of results are made from it, and every page
 //! that quotes a figure gets its present value. A quotation is a link: `[+1.11 % ± 0.08](results.md#waits-select)`, of a goal
-//! `[+0.6 %](results.md#waits-select-goal)`.
+//! `[+0.6 %](results.md#waits-select-goal)`, of the day of a run, by its first figure,
+//! `[2026-11-24](results.md#waits-select-date)`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -42,6 +43,8 @@ struct Group {
 struct Run {
     machine: String,
     date: String,
+    /// Of pgtally, where it was another one than the present.
+    version: Option<String>,
     command: String,
     figures: Vec<Figure>,
 }
@@ -80,6 +83,21 @@ struct InstructionRow {
     arm: Option<String>,
     #[serde(default)]
     cells: Vec<String>,
+}
+
+impl Run {
+    /// The name of its first figure.
+    fn first(&self) -> &str {
+        self.figures.first().map_or("", |figure| figure.name.as_str())
+    }
+
+    /// The day, and the version of pgtally if it is not the present one.
+    fn day(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{}, version {version}", self.date),
+            None => self.date.clone(),
+        }
+    }
 }
 
 impl Figure {
@@ -151,13 +169,19 @@ impl Figures {
         self.all().find(|figure| figure.name == name)
     }
 
+    /// The day of the run that begins with this figure.
+    fn find_day(&self, first: &str) -> Option<String> {
+        let mut runs = self.groups.iter().flat_map(|group| &group.runs);
+        runs.find(|run| run.first() == first).map(Run::day)
+    }
+
     fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         for figure in self.all() {
             let name = &figure.name;
-            if !names.insert(name) || name.ends_with("-goal") {
+            if !names.insert(name) || name.ends_with("-goal") || name.ends_with("-date") {
                 return Err(format!(
-                    "{name}: another figure has this name, or it is that of a goal"
+                    "{name}: another figure has this name, or it is that of a goal or date"
                 ));
             }
             if figure.found.is_empty() || figure.goal.is_some() != figure.met.is_some() {
@@ -169,6 +193,9 @@ impl Figures {
         for run in self.groups.iter().flat_map(|group| &group.runs) {
             if !self.machines.contains_key(&run.machine) {
                 return Err(format!("there is no machine {}", run.machine));
+            }
+            if run.figures.is_empty() {
+                return Err(format!("{}: a run without figures", run.command));
             }
         }
         Ok(())
@@ -201,7 +228,15 @@ impl Figures {
                 target.split_once('#').filter(|(file, _)| file.ends_with(PAGE)).map(|(_, id)| id);
             let goal = name.and_then(|id| Some((self.find(id.strip_suffix("-goal")?)?, true)));
             let quoted = goal.or_else(|| Some((self.find(name?)?, false)));
+            let day = name.and_then(|id| self.find_day(id.strip_suffix("-date")?));
             let (text, from) = match (quoted, before.rfind('[')) {
+                (None, Some(open)) if day.is_some() => {
+                    let present = &before[open + 1..];
+                    let is_same =
+                        present.split_whitespace().eq(day.iter().flat_map(|day| day.split(' ')));
+                    let text = if is_same { present.to_string() } else { day.unwrap_or_default() };
+                    (text, &before[..=open])
+                }
                 (Some((figure, is_goal)), Some(open)) => {
                     let full = match is_goal {
                         true => figure
@@ -336,8 +371,13 @@ impl Group {
                 Some((command, rest)) => (command, format!(" ({rest})")),
                 None => (run.command.as_str(), String::new()),
             };
-            let _ =
-                writeln!(out, "- run {number}: {}, {}: `{command}`{remark}", run.machine, run.date);
+            let _ = writeln!(
+                out,
+                "- run {number}: {}, <a id=\"{}-date\"></a>{}: `{command}`{remark}",
+                run.machine,
+                run.first(),
+                run.day()
+            );
         }
         out
     }
@@ -372,6 +412,7 @@ mod tests {
         [[group.run]]
         machine = "here"
         date = "2026-11-24"
+        version = "0.1.0"
         command = "tally cost"
         figures = [
             { name = "one", what = "of one", found = "+1.11 %", half_width = "0.08", brief = "about 1 %", goal = "+0.6 %", met = "no" },
@@ -398,7 +439,7 @@ mod tests {
              | <a id=\"one\"></a>of one | +1.11 % ± 0.08 | <a id=\"one-goal\"></a>+0.6 % | **no** | 1 |\n\
              | <a id=\"two\"></a>of two | 1,234 | | | 1 |\n\
              | <a id=\"half\"></a>of that | 50.0 % | | | 1 |\n\
-             \n- run 1: here, 2026-11-24: `tally cost`\n"
+             \n- run 1: here, <a id=\"one-date\"></a>2026-11-24, version 0.1.0: `tally cost`\n"
         );
         assert_eq!(
             tables["instructions"],
@@ -414,8 +455,14 @@ mod tests {
             requoted("It takes [+9.9 %](docs/results.md#one), goal [+0.1 %](results.md#one-goal)."),
             "It takes [+1.11 % ± 0.08](docs/results.md#one), goal [+0.6 %](results.md#one-goal)."
         );
+        assert_eq!(
+            requoted("On [2026-01-01](docs/results.md#one-date)."),
+            "On [2026-11-24, version 0.1.0](docs/results.md#one-date)."
+        );
         for kept in [
             "[+1.11 %\n± 0.08](results.md#one)",
+            "[2026-01-01](results.md#two-date)",
+            "[2026-11-24,\nversion 0.1.0](results.md#one-date)",
             "[about 1 %](results.md#one)",
             "[+1.11 %](results.md#one)",
             "[other](results.md#other) [page](other.md#one) [x](y.md)",
@@ -450,6 +497,7 @@ mod tests {
         let read =
             |from: &str, to: &str| Figures::read(&TEXT.replace(from, to), BASELINE).unwrap_err();
         assert!(read("\"two\"", "\"one\"").contains("another figure"));
+        assert!(read("\"two\"", "\"two-date\"").contains("goal or date"));
         assert!(read(", met = \"no\"", "").contains("`met` is, too"));
         assert!(read("machine = \"here\"", "machine = \"there\"").contains("no machine there"));
         assert!(read("select off library\", per", "select on library\", per").contains("baseline"));

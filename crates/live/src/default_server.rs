@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The server that is meant where neither the user nor the environment names one: psql's on this machine.
+//! The default server, if neither the user nor the environment names one: the one on this machine that psql would connect to.
 //!
-//! libpq alone would connect to port 5432. Debian's psql looks for the clusters first: PGCLUSTER names one, else it is the
-//! only one, else that on port 5432. Here the sockets say which servers run, since only root and the server's user may
-//! read every configuration. A server on another port that psql would not choose is named, not chosen.
+//! libpq alone would connect to port 5432. Debian's psql looks for clusters first: the one that PGCLUSTER names, else the only
+//! one, else the one on port 5432. This module finds the running servers by their sockets, since only root and the server's
+//! user may read every configuration. If psql would not choose a server on another port, the message names it.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};

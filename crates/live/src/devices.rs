@@ -31,7 +31,7 @@ pub struct DeviceWatch {
 }
 
 impl DeviceWatch {
-    /// Starts the thread for a segment's server. Devices are resolved again every `anew`, because
+    /// Starts the thread for a segment's server. Devices are resolved again at each interval `anew`, because
     /// tablespaces come and go.
     pub fn start(segment: &Segment, anew: Duration) -> Result<DeviceWatch, String> {
         if segment.remote().is_some() {

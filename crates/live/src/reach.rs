@@ -16,7 +16,7 @@ pub(crate) enum Reach {
     File(SegmentPath),
     /// Through the connection.
     Connection,
-    /// The server does not load pg_tally, as far as this role is told.
+    /// The server does not load pg_tally, as far as this role can see.
     Nothing {
         /// Its data directory, if it runs on this machine and has no segment.
         data: Option<PathBuf>,
@@ -47,7 +47,7 @@ impl Reach {
     }
 }
 
-/// Whether the server loads the library by itself, as far as this role is told, or our session has it, which defines
+/// Whether the server loads the library (as far as this role can see), or our session has loaded it and so defined its
 /// settings, or its database has the views.
 fn loads_library(client: &mut Client) -> Result<bool, Error> {
     const LISTS: &str = "/* tally */ select exists (select from pg_settings where name in \

@@ -334,8 +334,8 @@ fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
     Some(Vacuum { tables, holders, conditions: found })
 }
 
-/// The table as it was this long ago. Whoever holds rows back was asked for earlier: on a busy machine, a transaction older than
-/// the last vacuum would seem to be younger.
+/// The table as it was this long ago, when the holders of snapshots were queried. Otherwise, on a busy machine, a transaction older
+/// than the last vacuum would seem to be younger.
 fn as_of(table: Table, ago: Duration) -> Table {
     let vacuumed = table.vacuumed_seconds_ago.map(|age| (age - ago.as_secs_f64()).max(0.0));
     Table { vacuumed_seconds_ago: vacuumed, ..table }

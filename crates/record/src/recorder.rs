@@ -49,7 +49,7 @@ pub struct Recorder<'a> {
     level: Option<Level>,
     /// Whether the last run was sampled.
     sampled: Option<bool>,
-    /// The boot of the server's machine.
+    /// Boot ID of the server's machine.
     boot: String,
     /// End of the last interval.
     end: Option<Edge>,

@@ -46,7 +46,7 @@ pub struct ShippingArgs {
 pub struct Destination {
     /// The directory of the recording.
     pub directory: PathBuf,
-    /// Shipping, if the recording is shipped.
+    /// Where and how to ship it; `None`: it stays local.
     pub shipping: Option<Shipping>,
 }
 

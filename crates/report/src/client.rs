@@ -4,6 +4,7 @@
 
 use stats::{explained, likeness, Explained, Likeness};
 use view::document::{Chart, Finding, Series, Unit, Weight};
+use view::measured::Measured;
 use view::units::{percent, two};
 
 use super::charts::{line, lines, values};
@@ -160,10 +161,9 @@ fn cause(pauses: &[f64], reading: &[f64]) -> Option<(Likeness, Explained)> {
 
 fn explains(reading: &[f64], alike: Likeness, part: Explained) -> String {
     format!(
-        ". The pauses explain {} % ±{} of the time for which the server's sessions wait for their clients, {} \
+        ". The pauses explain {} of the time for which the server's sessions wait for their clients, {} \
          sessions on average (correlation {}; {} % of time-shifted series reach it by chance)",
-        percent(part.share.min(1.0)),
-        percent(part.half_width),
+        Measured::new(part.share.min(1.0), part.half_width).share(),
         two(average(reading)),
         two(alike.r),
         percent(alike.chance)

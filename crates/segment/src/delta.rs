@@ -36,7 +36,7 @@ pub struct SessionDelta<'a> {
     pub idle: Option<Histogram>,
 }
 
-/// Waits between transactions from which on a session's are kept apart.
+/// Number of waits between transactions from which on those of a session are kept separately.
 const MANY_WAITS: u64 = 90;
 
 /// The changes between two snapshots.

@@ -66,13 +66,13 @@ pub struct SessionRow {
     pub holding: Vec<HoldingRow>,
     /// Its accounts that changed, longest first.
     pub accounts: Vec<SessionAccount>,
-    /// How its waits for the client between transactions are spread; `None`: there were few, or it is not known.
+    /// Distribution of its waits for the client between transactions; `None` if there were few, or it is unknown.
     #[serde(skip)]
     pub pauses: Option<Pauses>,
 }
 
-/// How a session's waits for its client between transactions are spread: a client that sends commands in bursts makes short
-/// waits and long ones, and few between.
+/// Distribution of a session's waits for its client between transactions. A client that sends commands in bursts makes short
+/// and long waits, and few in between.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Pauses {
     /// Waits below [`Pauses::SHORT`]: a round trip, and what the client does with a reply.

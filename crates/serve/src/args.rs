@@ -110,7 +110,7 @@ pub struct AlertFlags {
     /// With --alert: how often to report a problem that lasts; Alertmanager has its own setting
     #[arg(long, value_name = "TIME", default_value = "1h", requires = "alert", value_parser = alert_repeat)]
     pub alert_repeat: Duration,
-    /// With --alert: do not report the rules in this file, one a line ("all": none), optionally with a time until when
+    /// With --alert: do not report the rules that this file lists, one per line ("all": every rule), optionally with an end time
     #[arg(long, value_name = "FILE", requires = "alert")]
     pub alert_silence: Option<PathBuf>,
 }

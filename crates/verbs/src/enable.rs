@@ -105,7 +105,7 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
 
 /// When the configuration was loaded, in seconds since 1970: in a new session, when the postmaster did so.
 const LOADED: &str = "select extract(epoch from pg_conf_load_time())::text";
-/// How often, and how long apart, the server is asked whether it has reloaded. A pool's old sessions never say so.
+/// Number of queries whether the server has reloaded, and the time between them. Old sessions of a pool never report it.
 const TRIES: u32 = 40;
 const POLL: Duration = Duration::from_millis(50);
 

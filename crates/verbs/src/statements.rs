@@ -136,7 +136,7 @@ fn read(segment: &mut Segment, args: &StatementsArgs) -> Result<Option<Statement
     Ok(later.map(|later| StatementsTable::between(Some(&first), &later)))
 }
 
-/// Says that no statement ran while samples were taken, which is no failure.
+/// Reports that no statement ran while samples were taken, which is not an error.
 fn idle(all: &StatementsTable) -> Result<(), Error> {
     Ok(writeln!(view::escape::stdout(), "{}", statements::note(Some(all)).unwrap_or_default())?)
 }

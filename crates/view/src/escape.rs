@@ -171,8 +171,46 @@ pub fn wrap_text(text: &str, width: Option<usize>) -> Cow<'_, str> {
     }
 }
 
-/// A line in several, if it is longer than `width`: they end at blanks, and continue below the first one's beginning,
-/// indented by two more. Colours take no space. JSON and addresses stay whole, so that they can be copied.
+/// The words of a line, each with the blank after it. A figure stays together with its unit and its half-width, as in
+/// "40 us ± 15", unless that is wider than `width`: a reader must not take the half of a line for the figure.
+pub fn words(line: &str, width: usize) -> Vec<&str> {
+    let words: Vec<&str> = line.split_inclusive(' ').collect();
+    let plain = |at: usize| without_colors(words[at].trim_end_matches(' '));
+    let is_number = |at: usize| {
+        plain(at).trim_start_matches(['(', '~', '+', '-']).starts_with(|c: char| c.is_ascii_digit())
+    };
+    let is_half_width = |at: usize| {
+        at > 0
+            && at + 1 < words.len()
+            && plain(at) == "±"
+            && is_number(at + 1)
+            && !plain(at - 1).is_empty()
+    };
+    let mut all = Vec::with_capacity(words.len());
+    // The first word that is not in `all` yet, and where it begins.
+    let (mut next, mut begin) = (0, 0);
+    for at in (0..words.len()).filter(|&at| is_half_width(at)) {
+        let figure =
+            if !is_number(at - 1) && at > 1 && is_number(at - 2) { at - 2 } else { at - 1 };
+        let length =
+            |from: usize, to: usize| words[from..=to].iter().map(|word| word.len()).sum::<usize>();
+        if figure < next {
+            continue;
+        }
+        let from = begin + words[next..figure].iter().map(|word| word.len()).sum::<usize>();
+        let whole = &line[from..from + length(figure, at + 1)];
+        if shown_length(whole.trim_end_matches(' ')) <= width {
+            all.extend(&words[next..figure]);
+            all.push(whole);
+            (next, begin) = (at + 2, from + whole.len());
+        }
+    }
+    all.extend(&words[next..]);
+    all
+}
+
+/// A line in several, if it is longer than `width`: they end between [`words`], and continue below the first one's
+/// beginning, indented by two more. Colours take no space. JSON and addresses stay whole, so that they can be copied.
 fn wrap_line(line: &str, width: usize) -> Cow<'_, str> {
     let (line_text, end) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
     let is_json = line_text.starts_with(['{', '[']) && line_text.ends_with(['}', ']']);
@@ -184,7 +222,7 @@ fn wrap_line(line: &str, width: usize) -> Cow<'_, str> {
     let mut out = String::with_capacity(line.len() + 16);
     // Columns of the current line, and whether a word is in it.
     let (mut at, mut has_word) = (0, false);
-    for piece in line_text.split_inclusive(' ') {
+    for piece in words(line_text, width - indent) {
         let word = piece.trim_end_matches(' ');
         let length = shown_length(word);
         if has_word && at + length > width {
@@ -246,13 +284,20 @@ const LONGEST_NAME: usize = 20;
 
 /// Characters without colours.
 fn shown_length(text: &str) -> usize {
+    without_colors(text).chars().count()
+}
+
+fn without_colors(text: &str) -> Cow<'_, str> {
     let mut rest = text;
-    let mut length = 0;
+    let mut kept = String::new();
     while let Some((at, of)) = first_color(rest) {
-        length += rest[..at].chars().count();
+        kept.push_str(&rest[..at]);
         rest = &rest[at + of..];
     }
-    length + rest.chars().count()
+    if rest.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(kept + rest)
 }
 
 /// The same, preceded by the target that the user specified.
@@ -462,6 +507,41 @@ mod tests {
         let coloured = "\x1b[1mone\x1b[0m two three four five";
         assert_eq!(wrapped(coloured), "\x1b[1mone\x1b[0m two three four\n  five");
         assert_eq!(wrap_text("one two", None), "one two");
+    }
+
+    #[test]
+    fn a_half_width_stays_with_its_figure() {
+        let figures = [
+            "40 us ± 15",
+            "+1.11 % ± 0.08",
+            "7.90 ± 0.10",
+            "(20.1 % ± 3.0,",
+            "~0.25 ± 0.12",
+            "\x1b[1m40 us ± 15\x1b[0m",
+        ];
+        for figure in figures {
+            let line =
+                format!("B takes {figure} more per command than A, ± is half of an interval.");
+            let length = shown_length(figure);
+            for width in 0..100 {
+                let lines = wrap_text(&line, Some(width)).into_owned();
+                let other = crate::table::wrap(&without_colors(&line), width);
+                let plain = without_colors(figure);
+                // The continuation is indented by two.
+                if width >= length + 2 {
+                    assert!(lines.contains(figure), "{width}: {lines}");
+                }
+                if width >= length {
+                    assert!(other.iter().any(|line| line.contains(&*plain)), "{width}: {other:?}");
+                }
+                let fits = |line: &str| shown_length(line) <= width.max(1) || width < 3;
+                assert!(lines.lines().all(fits), "{width}: {lines}");
+                assert!(other.iter().all(|line| fits(line)), "{width}: {other:?}");
+            }
+        }
+        let divided = ["a ", "± ", "b"];
+        assert_eq!(words("a ± b", 80), divided);
+        assert_eq!(words("1 s ± 2 ± 3  x", 80), ["1 s ± 2 ", "± ", "3 ", " ", "x"]);
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub struct KnownTable<'c> {
     pub name: &'c str,
     /// Its size, blocks.
     pub blocks: f64,
-    /// The table of which it is a partition.
+    /// The partitioned table that it belongs to.
     pub parent: Option<&'c str>,
     /// Whether the server is a standby.
     pub standby: bool,
@@ -152,7 +152,7 @@ struct PlanNode<'p> {
     children: Vec<usize>,
 }
 
-/// What divides the rows of a node below Gather: two workers, and the leader in part (get_parallel_divisor, costsize.c).
+/// Divisor of the planned rows of a node below Gather: two workers and a part of the leader (get_parallel_divisor, costsize.c).
 const PROCESSES: f64 = 2.4;
 
 impl<'p> PlanNode<'p> {
@@ -222,7 +222,7 @@ fn end_of(text: &str, end: char) -> usize {
     text.len()
 }
 
-/// The items of a list, of which commas in quotes are a part.
+/// The items of a list. A comma in quotes is part of its item.
 fn items(mut list: &str) -> Vec<&str> {
     let mut all = Vec::new();
     while !list.is_empty() {

@@ -37,7 +37,7 @@ pub struct Holder {
     pub database: Option<String>,
 }
 
-/// What a [`Condition`] is about. Its fields mean what is said here; those that are not named have no meaning.
+/// The subject of a [`Condition`], with the meaning of its fields; fields that are not mentioned have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConditionKind {
     /// A replication slot: `state` "physical", "logical, inactive"; `bytes` of WAL that it retains; `count` bytes free on the
@@ -62,19 +62,19 @@ pub enum ConditionKind {
     Statistics,
     /// A setting of the server: `name` and `state` are its name and value, `bytes` what it amounts to.
     Setting,
-    /// A sequence of which each nextval() takes a number from its page: `state` is the table that owns it, or empty, `count` the
+    /// A sequence with `CACHE 1`, whose page each nextval() changes: `state` is the table that owns it, or empty, `count` the
     /// number of times since the earlier reading.
     Sequence,
     /// A process of the server that a signal has stopped: `name` is its role or title, `count` its pid.
     Stopped,
     /// A table that a noted plan reads as a whole for some of its rows: `name` as SQL needs it, with the schema; `count` is its
-    /// OID, `bytes` its size; `state` says of which table it is a partition, and whether the server is a standby.
+    /// OID, `bytes` its size; `state` names its partitioned table, and says whether the server is a standby.
     Table,
     /// A column of such a table by which the plan looks for rows: `name` as SQL needs it, `state` its table, `count` the number
     /// of its values (0: not known), `bytes` the rows in which it is null.
     Column,
     /// An index of such a table: `name` with the schema, `state` "public.t (a, b)", then ", invalid", ", partial", and its method
-    /// if it is no B-tree.
+    /// unless it is a B-tree.
     Index,
     /// A foreign key of such a table: `state` is "public.t (a, b) references public.u".
     ForeignKey,

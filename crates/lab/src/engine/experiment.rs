@@ -23,9 +23,9 @@ pub trait Experiment: Debug {
     const KIND: &'static str;
     /// Names and texts of the built-in studies, in the order of lists.
     const BUILT_IN: &'static [(&'static str, &'static str)];
-    /// What `show` does, as its help says it.
+    /// Help of `show`.
     const SHOWS: &'static str;
-    /// What `report` does, as its help says it.
+    /// Help of `report`.
     const REPORTS: &'static str;
     /// Arguments of `run`.
     type RunArgs: clap::Args + Debug;

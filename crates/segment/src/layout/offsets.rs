@@ -576,7 +576,7 @@ pub mod header {
     pub const REFUSED_MEMORY: usize = 1368;
     /// u64: plans for which the table had no space
     pub const OVERFLOW_PLANS: usize = 1376;
-    /// u64: how often the statements of a session could not be told from those of others by its application
+    /// u64: number of times that the statements of a session could not be counted separately for its application
     pub const OVERFLOW_APPLICATIONS: usize = 1384;
     /// u32: names of applications in the directory
     pub const APPLICATIONS: usize = 1392;

@@ -22,7 +22,7 @@ use super::figures::{InFlight, Statement};
 use super::key::StatementKey;
 use crate::statement_text::Text;
 
-/// Calls from which on a statement in a session's cache is kept by session, too.
+/// Number of calls from which on the figures of a session's cached statement are also kept by session.
 const OFTEN: u64 = 30;
 
 /// The origin of a segment's statements.

@@ -543,7 +543,7 @@ fn the_doctor_says_the_same_of_a_fleet_as_a_report_of_each_recording() {
     let is_healthy = |host: &&Value| host["healthy"] == true;
     let healthy = hosts.iter().filter(is_healthy).count();
     let text = doctor(&[]);
-    let begin = format!("{healthy} of {} hosts are healthy", hosts.len());
+    let begin = format!("Healthy hosts: {healthy} of {},", hosts.len());
     assert!(healthy > 0 && text.starts_with(&begin), "{text}");
     // In the text, a sentence may be divided between lines.
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -596,7 +596,7 @@ fn the_doctor_names_hosts_that_it_cannot_diagnose() {
         doctor
     };
     let text = output(&mut doctor(&["--since", "-2h"]));
-    assert!(text.starts_with("1 of 2 hosts are healthy"), "{text}");
+    assert!(text.starts_with("Healthy hosts: 1 of 2,"), "{text}");
     assert!(text.contains("locks: 1 of 2 hosts") && text.contains("  blocked/"), "{text}");
     assert!(text.contains("Evidence and what to do: add --cluster and --host"), "{text}");
     // Another time range, in which nothing was recorded; and a host that does not exist.

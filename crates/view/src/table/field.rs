@@ -197,12 +197,12 @@ impl<R> Picked<R> {
         Table { rows, ..Table::new(id, title, self.columns) }
     }
 
-    /// Its columns after others.
+    /// Other columns, followed by its own.
     pub fn columns_after(&self, others: impl IntoIterator<Item = Column>) -> Vec<Column> {
         others.into_iter().chain(self.columns.iter().cloned()).collect()
     }
 
-    /// The cells of a row after others.
+    /// Other cells, followed by those of a row.
     pub fn cells_after(
         &self,
         others: impl IntoIterator<Item = Cell>,

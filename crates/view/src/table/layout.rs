@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Row, Table};
-use crate::escape::{terminal_width, visible};
+use crate::escape::{terminal_width, visible, words};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -287,12 +287,12 @@ impl Table {
     }
 }
 
-/// Wraps `text` into lines of at most `width` characters, at blanks if possible.
+/// Wraps `text` into lines of at most `width` characters, between [`words`] if possible.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
-    for word in visible(text).split(' ') {
-        let mut word: Vec<char> = word.chars().collect();
+    for word in words(&visible(text), width) {
+        let mut word: Vec<char> = word.strip_suffix(' ').unwrap_or(word).chars().collect();
         let last = lines.last_mut().map_or(0, |l| l.chars().count());
         if last > 0 && last + 1 + word.len() > width {
             lines.push(String::new());
