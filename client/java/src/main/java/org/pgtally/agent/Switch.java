@@ -44,7 +44,7 @@ public final class Switch {
         OwnTime own = WarmUp.run(options);
         segment = new Segment(options.file, options.threads, options.statistics,
                 new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
-                        "Java " + System.getProperty("java.version")));
+                        "Java " + System.getProperty("java.version"), options.keep));
         segment.note(false, "timing adds about " + Math.round(own.method) + " ns to each call of a timed method (measured at start)");
         Session session = options.session(segment, METHODS, own);
         if (options.edges) {
@@ -75,6 +75,7 @@ public final class Switch {
 
     /** Polls the JVM's counters, and merges ended threads, as long as this segment is in use. */
     private static void sweep(Segment mine, Pauses pauses) {
+        mine.removeLeft();
         try {
             for (int poll = 1; !Thread.interrupted(); poll++) {
                 Thread.sleep(Pauses.POLL_MS);
