@@ -25,6 +25,8 @@ import java.util.regex.Pattern;
  * holds must be free. crates/live, ended_clients, does the same for {@code tally}.
  */
 final class LeftSegment {
+    /** The first bytes of a segment. */
+    static final byte[] MAGIC = "TALLYSEG".getBytes(StandardCharsets.US_ASCII);
     /** A client's segment; that of the warm-up comes before it. */
     private static final Pattern NAME = Pattern.compile("pg_tally\\.(?:java|libpq)\\.([0-9]{1,9})(?:\\.warm)?");
     /** In the mode of a directory: others may write, and may remove only their own files. */
@@ -74,7 +76,7 @@ final class LeftSegment {
             BasicFileAttributes found =
                     Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
             key = found.fileKey();
-            if (!found.isRegularFile() || SegmentFile.isOwn(key)
+            if (!found.isRegularFile() || OwnFiles.contains(key)
                     || !Files.getOwner(path, LinkOption.NOFOLLOW_LINKS).equals(owner)) {
                 return;
             }
@@ -85,8 +87,8 @@ final class LeftSegment {
                 LinkOption.NOFOLLOW_LINKS)) {
             ByteBuffer head = ByteBuffer.allocate(Layout.HEADER_SIZE).order(ByteOrder.nativeOrder());
             if (left.read(head, 0) == Layout.HEADER_SIZE
-                    && Arrays.equals(head.array(), 0, SegmentFile.MAGIC.length, SegmentFile.MAGIC, 0, SegmentFile.MAGIC.length)
-                    && isToGo.test(head) && left.tryLock(0, 1, false) != null && key.equals(SegmentFile.keyOf(path))) {
+                    && Arrays.equals(head.array(), 0, MAGIC.length, MAGIC, 0, MAGIC.length)
+                    && isToGo.test(head) && left.tryLock(0, 1, false) != null && key.equals(OwnFiles.keyOf(path))) {
                 Files.deleteIfExists(path);
             }
         }

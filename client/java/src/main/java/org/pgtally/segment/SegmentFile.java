@@ -6,18 +6,14 @@ import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.BitSet;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -39,9 +35,6 @@ final class SegmentFile {
     private static final int RING_SIZE = Layout.TRACE_SIZE + Layout.TRACE_RECORDS * Layout.TRACE_RECORD_SIZE;
     /** A quarter of the file system, but at most this, is kept free for others. */
     private static final long HEADROOM_MAX = 256L << 20;
-    static final byte[] MAGIC = "TALLYSEG".getBytes(StandardCharsets.US_ASCII);
-    /** Files of this process, which it must not open again. */
-    private static final Set<Object> OWN = ConcurrentHashMap.newKeySet();
 
     final Path path;
     final int slots;
@@ -124,10 +117,10 @@ final class SegmentFile {
         Files.createFile(temporary,
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
         RandomAccessFile file = null;
-        Object key = keyOf(temporary);
+        Object key = OwnFiles.keyOf(temporary);
         try {
             file = new RandomAccessFile(temporary.toFile(), "rw");
-            OWN.add(key);
+            OwnFiles.add(key);
             if (file.getChannel().tryLock(0, 1, false) == null) {
                 throw new IOException(temporary + " is locked by another process");
             }
@@ -135,8 +128,8 @@ final class SegmentFile {
             created.fillHeader(isTransient);
             fill.fill(created);
             // The magic last: until then the file is none.
-            for (int i = 0; i < MAGIC.length; i++) {
-                created.head.put(i, MAGIC[i]);
+            for (int i = 0; i < LeftSegment.MAGIC.length; i++) {
+                created.head.put(i, LeftSegment.MAGIC[i]);
             }
             LeftSegment.replace(path, kind, Files.getOwner(temporary));
             // Unlike a renaming, this replaces nothing.
@@ -147,7 +140,7 @@ final class SegmentFile {
             if (file != null) {
                 file.close();
             }
-            OWN.remove(key);
+            OwnFiles.remove(key);
             Files.deleteIfExists(temporary);
             if (e instanceof FileAlreadyExistsException) {
                 throw new IOException(path + " exists and is not the segment of an ended process; choose another file or"
@@ -155,16 +148,6 @@ final class SegmentFile {
             }
             throw e;
         }
-    }
-
-    /** Whether this process writes the file; then it must not open it again. */
-    static boolean isOwn(Object key) {
-        return OWN.contains(key);
-    }
-
-    /** Identifies the file of this name. */
-    static Object keyOf(Path path) throws IOException {
-        return Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS).fileKey();
     }
 
     /** On a file system that is not in memory, every written page would go to disk sooner or later. */
@@ -260,13 +243,13 @@ final class SegmentFile {
     /** Removes the file, unless its name now belongs to another file. Mappings stay until they are no longer used. */
     void remove() {
         try {
-            if (key.equals(keyOf(path))) {
+            if (key.equals(OwnFiles.keyOf(path))) {
                 Files.deleteIfExists(path);
             }
         } catch (IOException e) {
             // It has no name any more.
         }
-        OWN.remove(key);
+        OwnFiles.remove(key);
         try {
             file.close();
         } catch (IOException e) {
