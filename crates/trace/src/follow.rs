@@ -20,7 +20,7 @@ const RENEW: Duration = Duration::from_secs(1);
 /// How often to read the ledger for comparison.
 const COMPARE: Duration = Duration::from_millis(200);
 /// Rings that wait for further sessions; all others are left to other traces. A session that finds none is traced a little
-/// later.
+/// later. Rings that sessions have taken stay with the trace.
 const SPARE: usize = 2;
 /// Rings for parallel workers of one process.
 const WORKERS: u32 = 4;
@@ -49,7 +49,8 @@ pub fn follow(
     let mut context = Context { origin, origin_realtime_ns, segment, names: Names::default() };
     let sampler = args.nodes.then(|| Sampler::start(&context.segment)).transpose()?;
     let pid = chosen.pid;
-    let mut trace = Trace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0 };
+    let mut trace =
+        Trace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0, refused: None };
     let outcome = trace.watch(&mut context, &mut switch, stop);
     switch.stop();
     trace.poll(&mut context, false, false)?;
@@ -122,6 +123,8 @@ struct Trace<'a> {
     done: Vec<Story>,
     /// Units passed on.
     passed: u64,
+    /// When no further ring was free.
+    refused: Option<Instant>,
 }
 
 impl Trace<'_> {
@@ -222,14 +225,16 @@ impl Trace<'_> {
 
     /// Arms rings for further sessions in place of those that sessions have taken.
     fn arm_more(&mut self, switch: &mut TraceSwitch) -> Result<(), Error> {
-        if self.pid.is_some() {
+        if self.pid.is_some() || self.refused.is_some_and(|at| at.elapsed() < RENEW) {
             return Ok(());
         }
         let taken = self.rings.iter().filter(|ring| ring.story.is_some()).count();
         let missing = missing(self.args.sessions, taken, self.rings.len() - taken);
         if missing > 0 {
-            // None may be free: then the next ones that this trace or another one gives back.
-            self.rings.extend(rings(switch.arm(&request(self.args, None), missing)?));
+            let readers = switch.arm(&request(self.args, None), missing)?;
+            // Until another trace gives one back.
+            self.refused = ((readers.len() as u32) < missing).then(Instant::now);
+            self.rings.extend(rings(readers));
         }
         Ok(())
     }
