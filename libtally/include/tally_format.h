@@ -48,6 +48,11 @@
 #define TALLY_PEND_OPEN 0x80000000u
 /* in flags of the header: all processes of the server write here, not only its sessions */
 #define TALLY_SEGMENT_SERVER 1u
+/*
+ * in flags of the header: the segment is of one process, and of no use to others once that has ended, so they may remove
+ * it
+ */
+#define TALLY_SEGMENT_TRANSIENT 2u
 #define TALLY_PAUSE_STATEMENTS 1u	/* in pause of the header: statements are not counted */
 #define TALLY_PAUSE_SAVING 2u		/* in pause of the header: statements are not saved for the server's next start */
 #define TALLY_CHECKPOINT_SPACES 25	/* number of tablespaces that a checkpoint event lists */
@@ -326,7 +331,11 @@ typedef struct tally_header			/* 4096 bytes */
 	uint32_t	hist_buckets;		/* 20: TALLY_HIST_BUCKETS */
 	uint64_t	segment_size;		/* 24: size of the file in bytes */
 	uint32_t	clock_kind;			/* 32: tally_clock_kind */
-	uint32_t	flags;				/* 36: bit 0: all processes of a server write here, not only its sessions */
+	/*
+	 * 36: bit 0: all processes of a server write here, not only its sessions; bit 1: others may remove the file once the
+	 * process server_pid has ended
+	 */
+	uint32_t	flags;
 	uint64_t	clock_tick0;		/* 40: an instant, in ticks ... */
 	uint64_t	clock_ns0;			/* 48: ... and in ns by CLOCK_MONOTONIC */
 	uint64_t	created_realtime_ns; /* 56: the same instant, in ns since 1970 */
@@ -357,7 +366,14 @@ typedef struct tally_header			/* 4096 bytes */
 	tally_region texts;				/* 776 */
 	tally_region caches;			/* 792 */
 	uint64_t	system_id;			/* 808: system identifier of the cluster that the figures belong to, 0: none */
-	unsigned char pad1[88];
+
+	/* A client's process. */
+	/*
+	 * 816: start of the process server_pid, in clock ticks since boot as in its /proc/PID/stat, because PIDs are reused; 0:
+	 * unknown
+	 */
+	uint64_t	process_started;
+	unsigned char pad1[80];
 
 	/* Files (tally_files.h), plans, traces. The regions are empty if the segment keeps none. */
 	tally_region unsynced;			/* 904: files with unsynced writes; count 0: not tracked */
@@ -1165,6 +1181,7 @@ TALLY_ASSERT(offsetof(tally_header, statements) == 760);
 TALLY_ASSERT(offsetof(tally_header, texts) == 776);
 TALLY_ASSERT(offsetof(tally_header, caches) == 792);
 TALLY_ASSERT(offsetof(tally_header, system_id) == 808);
+TALLY_ASSERT(offsetof(tally_header, process_started) == 816);
 TALLY_ASSERT(offsetof(tally_header, unsynced) == 904);
 TALLY_ASSERT(offsetof(tally_header, relations) == 920);
 TALLY_ASSERT(offsetof(tally_header, local_relations) == 936);

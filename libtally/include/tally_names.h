@@ -40,6 +40,9 @@
 #define TALLY_STAT_EDGE "edge::"	/* edge::CALLER::CALLEE: a call from one timed function to another */
 #define TALLY_STAT_POOL_WAIT "call::pool::wait"	/* a wait for a connection from a pool */
 #define TALLY_STAT_POOL_FAILED "call::pool::failed"	/* a wait for a connection from a pool that ended with an exception */
+#define TALLY_STAT_CONNECTIONS_OPEN "connections::open"	/* a client's open connections; a sample, about once a second */
+#define TALLY_STAT_CONNECTIONS_BORROWED "connections::borrowed"	/* those that pools have handed out; the maximum is exact */
+#define TALLY_STAT_CONNECTIONS_UNUSED "connections::unused"	/* those of them that have executed nothing for long */
 #define TALLY_STAT_CALL "call::"	/* call::FIGURE::ID: an execution of a client's statement; figures that are no times are values */
 #define TALLY_STAT_COLLECTION "gc::"	/* gc::COLLECTOR: a garbage collection */
 #define TALLY_STAT_COLLECTION_STOP "stop::garbage collection"	/* a pause of a virtual machine for garbage collection, in whole; counted at its end */
@@ -64,7 +67,7 @@
 #define TALLY_STAT_CALL_FETCH "fetch"	/* a further call for rows of a cursor, data of a COPY, or types of parameters */
 #define TALLY_STAT_CALL_WAIT "wait"	/* in reads and writes of the socket */
 #define TALLY_STAT_CALL_DECODE "decode"	/* decoding values */
-#define TALLY_STAT_CALL_ROWS "rows"	/* rows received */
+#define TALLY_STAT_CALL_ROWS "rows"	/* rows received; rows of a COPY, which count at its end */
 #define TALLY_STAT_CALL_MESSAGES "messages"	/* messages sent */
 #define TALLY_STAT_CALL_TRIPS "trips"	/* round trips */
 #define TALLY_STAT_CALL_FAILED "failed"	/* an execution that ended with an exception */

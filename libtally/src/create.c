@@ -69,6 +69,8 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	header->statements_since_ns = header->created_realtime_ns;
 	header->extremes_resets = 1;
 	header->flags = options->flags;
+	if (options->flags & TALLY_SEGMENT_TRANSIENT)
+		header->process_started = tally_process_started((int32_t) options->server_pid);
 	header->level_word = (uint32_t) options->level;
 	header->reset_tick = header->clock_tick0;
 	if (header->clock_kind == TALLY_CLOCK_VIRTUAL)

@@ -173,6 +173,7 @@ tally_relax(void)
 /* process.c */
 extern bool tally_process_ended(int32_t pid, uint64_t since_boot_ns);
 extern bool tally_process_runs(int32_t pid);
+extern uint64_t tally_process_started(int32_t pid);
 extern uint64_t tally_pid_namespace(void);
 extern int	tally_boot_id(char *to, size_t size);
 extern uint64_t tally_boot_ns(void);

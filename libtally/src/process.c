@@ -20,7 +20,7 @@ typedef struct process_status
 {
 	char		state;
 	uint64_t	threads;
-	uint64_t	start_boot_ns;
+	uint64_t	start_ticks;		/* clock ticks since boot */
 } process_status;
 
 /* "/proc/PID/stat" */
@@ -73,8 +73,26 @@ read_status(int32_t pid, process_status *status)
 		if (field + 1 == 20)
 			status->threads = strtoull(at, NULL, 10);
 	}
-	status->start_boot_ns = strtoull(at, NULL, 10) * (1000000000u / (uint64_t) sysconf(_SC_CLK_TCK));
+	status->start_ticks = strtoull(at, NULL, 10);
 	return true;
+}
+
+static uint64_t
+start_boot_ns(const process_status *status)
+{
+	return status->start_ticks * (1000000000u / (uint64_t) sysconf(_SC_CLK_TCK));
+}
+
+/* When the process started, clock ticks since boot; 0 if unknown. */
+uint64_t
+tally_process_started(int32_t pid)
+{
+	process_status status;
+	int			saved = errno;
+	uint64_t	ticks = pid > 0 && read_status(pid, &status) ? status.start_ticks : 0;
+
+	errno = saved;
+	return ticks;
 }
 
 /* since_boot_ns: CLOCK_BOOTTIME at which the process was alive; 0 if unknown. */
@@ -91,7 +109,7 @@ tally_process_ended(int32_t pid, uint64_t since_boot_ns)
 		ended = true;
 	else if (read_status(pid, &status))
 		ended = ((status.state == 'Z' || status.state == 'X') && status.threads <= 1) ||
-			(since_boot_ns != 0 && status.start_boot_ns > since_boot_ns + TALLY_START_SLACK_NS);
+			(since_boot_ns != 0 && start_boot_ns(&status) > since_boot_ns + TALLY_START_SLACK_NS);
 	errno = saved;
 	return ended;
 }

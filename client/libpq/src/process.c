@@ -5,9 +5,9 @@
  *
  * The first call of libpq creates the segment, so a program that never calls libpq has none. After a fork, a child has no
  * slot and creates its own segment. The file is removed when the process ends; if it is killed, calls _exit, or executes
- * another program, the file stays. Readers see that its process has ended, and the next program that creates a segment
- * with that name removes it. A file is removed only if it belongs to this library and its process has ended, according to
- * a lock. Pids are no criterion, because containers that share a directory may have equal pids.
+ * another program, the file stays. Readers see that its process has ended, and remove it (crates/segment, ended_clients);
+ * so does the next program that creates a segment with that name. Here, a file is removed only if it belongs to this
+ * library and its process has ended, according to a lock. Pids are no criterion, because containers that share a directory may have equal pids.
  *
  * Concurrency contract: `state` says who creates the segment; the others wait for that, for a limited time. The segment
  * does not change until a fork.
@@ -298,6 +298,7 @@ make(const pq_library *library)
 	options.producer = PRODUCER PQ_VERSION;
 	options.server = server;
 	options.server_pid = (uint32_t) getpid();
+	options.flags = keep ? 0 : TALLY_SEGMENT_TRANSIENT;
 	remove_left();
 	/* the name belongs to another file, so the process is not measured */
 	if (tally_create(path, &options, false, &segment) != 0)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use error::Error;
-use segment::calls::{self, CallRow, PoolWaits};
+use segment::calls::{self, CallRow, ClientConnections, UnusedConnection};
 use segment::interval::Timing;
 use segment::Interval;
 use serde::Serialize;
@@ -55,8 +55,9 @@ pub struct CallsArgs {
 struct CallsJson<'i> {
     #[serde(flatten)]
     head: &'i ClientHead<'i>,
-    pool_wait: Option<Timing>,
-    pool_failed: Option<Timing>,
+    #[serde(flatten)]
+    connections: &'i ClientConnections,
+    unused: &'i [UnusedConnection],
     calls: Vec<CallJson<'i>>,
     findings: Vec<String>,
 }
@@ -77,18 +78,20 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
     let measured = args.client.measure()?;
     let (segment, interval) = (&measured.segment, &measured.interval);
     let head = ClientHead::from_measured(&measured);
-    let (rows, pool) = calls::rows(&interval.statistics, &segment.call_texts()?);
+    let (rows, connections) = calls::rows(&interval.statistics, &segment.call_texts()?);
+    let unused = calls::unused_connections(&interval.sessions);
+    let findings = findings(&rows).into_iter().chain(unused.iter().map(unused_text));
     if args.client.json {
         return view::output::json(&CallsJson {
             head: &head,
-            pool_wait: pool.all,
-            pool_failed: pool.failed,
+            connections: &connections,
+            unused: &unused,
             calls: args.sort.sorted(&rows).into_iter().map(call).collect(),
-            findings: findings(&rows),
+            findings: findings.collect(),
         });
     }
     let mut out = view::escape::stdout();
-    for line in head.lines(&done(interval, &rows, pool)) {
+    for line in head.lines(&done(interval, &rows, &connections)) {
         writeln!(out, "{line}")?;
     }
     if rows.is_empty() {
@@ -101,10 +104,11 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
                  calls of libpq"
             }
         };
-        return Ok(writeln!(out, "{hint}")?);
+        writeln!(out, "{hint}")?;
+    } else {
+        out.write_all(table(&rows, args.sort, args.top).for_stdout().as_bytes())?;
     }
-    out.write_all(table(&rows, args.sort, args.top).for_stdout().as_bytes())?;
-    for finding in findings(&rows) {
+    for finding in findings {
         writeln!(out, "{finding}")?;
     }
     Ok(())
@@ -138,14 +142,14 @@ fn call(row: &CallRow) -> CallJson<'_> {
     CallJson { elapsed_seconds, driver_seconds, row }
 }
 
-fn done(interval: &Interval, rows: &[CallRow], pool: PoolWaits) -> String {
+fn done(interval: &Interval, rows: &[CallRow], connections: &ClientConnections) -> String {
     let sum = |figure: fn(&CallRow) -> f64| duration(rows.iter().map(figure).sum());
     let executions: u64 = rows.iter().map(|row| row.execute.count).sum();
-    let failed = pool.failed.map_or(String::new(), |failed| {
+    let failed = connections.pool_failed.map_or(String::new(), |failed| {
         let mean = duration(failed.seconds / failed.count as f64);
         format!(" ({} failed, after {mean} on average)", failed.count)
     });
-    let pool = pool.all.map_or(String::new(), |wait| {
+    let pool = connections.pool_wait.map_or(String::new(), |wait| {
         format!("; {} waits for a pooled connection {}{failed}", wait.count, duration(wait.seconds))
     });
     let handled: u64 = rows.iter().map(|row| row.prepare.count + row.close.count).sum();
@@ -157,12 +161,73 @@ fn done(interval: &Interval, rows: &[CallRow], pool: PoolWaits) -> String {
     };
     format!(
         "{executions} executions of {} statements in {:.1} s took {}: waiting for the \
-         server {}, driver {}, decoding {}{prepared}{pool}",
+         server {}, driver {}, decoding {}{prepared}{pool}{}",
         rows.len(),
         interval.interval_seconds,
         sum(CallRow::elapsed_seconds),
         sum(|row| row.wait_seconds),
         sum(CallRow::driver_seconds),
         sum(|row| row.decode_seconds),
+        sizes(connections),
     )
+}
+
+/// A line on the number of connections.
+fn sizes(connections: &ClientConnections) -> String {
+    let Some(open) = connections.open_connections else { return String::new() };
+    let borrowed = connections.borrowed_connections.map_or(String::new(), |borrowed| {
+        match connections.pool_wait {
+            Some(_) => format!(
+                "; {:.1} of them borrowed from a pool, at most {} at once",
+                borrowed.mean, borrowed.max
+            ),
+            None => String::new(),
+        }
+    });
+    format!(
+        "\n{:.1} connections open on average, at most {}, each a session on the server{borrowed}",
+        open.mean, open.max
+    )
+}
+
+/// A finding on a connection that is not used.
+fn unused_text(connection: &UnusedConnection) -> String {
+    let UnusedConnection { pool, thread, server, seconds } = connection;
+    format!(
+        "borrowed from pool {pool} and not used for {}, {server}: thread {thread} has not returned it; tally events has \
+         where the thread was",
+        duration(*seconds)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segment::calls::SampledNumber;
+
+    #[test]
+    fn a_clients_connections_are_compared_with_those_in_use() {
+        let of = |mean, max| Some(SampledNumber { mean, max });
+        let mut connections = ClientConnections::default();
+        assert_eq!(sizes(&connections), "");
+        connections.open_connections = of(9.5, 10);
+        connections.borrowed_connections = of(1.25, 3);
+        let open = "\n9.5 connections open on average, at most 10, each a session on the server";
+        assert_eq!(sizes(&connections), open);
+        connections.pool_wait = Some(Timing::default());
+        let all = format!("{open}; 1.2 of them borrowed from a pool, at most 3 at once");
+        assert_eq!(sizes(&connections), all);
+    }
+
+    #[test]
+    fn a_connection_that_is_not_used_is_named_with_pool_thread_and_server() {
+        let text = unused_text(&UnusedConnection {
+            pool: "shop".into(),
+            thread: "http-7".into(),
+            server: "server process 4711".into(),
+            seconds: 61.0,
+        });
+        assert!(text.starts_with("borrowed from pool shop and not used for 61"), "{text}");
+        assert!(text.contains("server process 4711: thread http-7 has not"), "{text}");
+    }
 }

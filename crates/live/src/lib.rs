@@ -9,6 +9,7 @@ pub mod coverage;
 mod default_server;
 pub mod device_rows;
 pub mod devices;
+pub mod ended_clients;
 pub mod extension;
 pub mod follower;
 pub mod hangup;

@@ -14,6 +14,7 @@ use segment::segment_path::{client_of, name_of as named};
 use segment::{Level, Segment, SegmentPath, ToSegmentPath};
 
 use crate::default_server;
+use crate::ended_clients;
 pub use crate::local_server::{segment_path_in, DEFAULT_FOLDER};
 use crate::postmaster_file::PostmasterFile;
 use crate::reach::Reach;
@@ -218,6 +219,7 @@ pub fn open_client(target: Option<&str>) -> Result<Segment, Error> {
     if target.is_some() {
         return open(target);
     }
+    ended_clients::remove(Path::new(DEFAULT_FOLDER));
     let mut running: Vec<(PathBuf, Segment)> = clients_in(Path::new(DEFAULT_FOLDER))
         .into_iter()
         .filter_map(|found| Some((found.path, found.segment.ok()?)))

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::interval::StatisticRow;
 use crate::layout::stat_kind;
 use crate::segment::Segment;
+use crate::sessions::SessionRow;
 use crate::stat_names;
 use crate::timing::Timing;
 use serde::Serialize;
@@ -20,6 +21,11 @@ const EMPTY: &str = "cbf29ce484222325";
 
 /// The texts of statements, by id.
 pub type CallTexts = HashMap<String, String>;
+
+/// Whether a statement's text is that of a COPY.
+pub fn is_copy(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case("copy"))
+}
 
 /// The executions of one statement.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -38,7 +44,7 @@ pub struct CallRow {
     pub wait_seconds: f64,
     /// Time in methods of the result, not including fetches.
     pub decode_seconds: f64,
-    /// Rows received.
+    /// Rows received; rows of a COPY, which count at its end.
     pub rows: u64,
     /// Maximum number of rows received at once.
     pub max_rows: u64,
@@ -86,6 +92,11 @@ impl CallRow {
         (self.execute.seconds + self.fetch.seconds - self.wait_seconds).max(0.0)
     }
 
+    /// Whether it copies rows, which are not in the client's memory at once.
+    pub fn is_copy(&self) -> bool {
+        is_copy(&self.text)
+    }
+
     fn add(&mut self, figure: &str, of: &StatisticRow) {
         let (total, max) = (of.total as u64, of.max.unwrap_or(0.0) as u64);
         match figure {
@@ -128,28 +139,90 @@ fn timing(of: &StatisticRow) -> Timing {
     }
 }
 
-/// Requests for a connection from a pool.
-#[derive(Debug, Clone, Default)]
-pub struct PoolWaits {
-    /// All of them; `None`: there was no pool, or it is not known.
-    pub all: Option<Timing>,
-    /// Those that ended with an exception: there was no connection in time, or a new one could not be opened.
-    pub failed: Option<Timing>,
+/// A number that the agent samples about once a second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SampledNumber {
+    /// Mean of the samples.
+    pub mean: f64,
+    /// Maximum since measuring began.
+    pub max: u64,
 }
 
-/// The statements in an interval's statistics, ordered by id, and the waits for a connection from a pool.
-pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, PoolWaits) {
+impl SampledNumber {
+    fn from_row(of: &StatisticRow) -> Option<SampledNumber> {
+        let mean = of.total / of.count as f64;
+        (of.count > 0).then(|| SampledNumber { mean, max: of.max.unwrap_or(0.0) as u64 })
+    }
+}
+
+/// A client's connections, and its waits for one from a pool.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ClientConnections {
+    /// Requests to a pool; `None`: there was no pool, or it is not known.
+    pub pool_wait: Option<Timing>,
+    /// Those that ended with an exception: there was no connection in time, or a new one could not be opened.
+    pub pool_failed: Option<Timing>,
+    /// Open connections, each a session on the server; `None`: there was none, or the agent is older.
+    pub open_connections: Option<SampledNumber>,
+    /// Those that pools have handed out; the maximum is exact.
+    pub borrowed_connections: Option<SampledNumber>,
+    /// Those of them that execute nothing for a long time.
+    pub unused_connections: Option<SampledNumber>,
+}
+
+/// A connection that a pool has handed out, and that has executed nothing for a long time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnusedConnection {
+    /// The pool's name, or its class.
+    pub pool: String,
+    /// The thread that borrowed it.
+    pub thread: String,
+    /// "server process 4711"
+    pub server: String,
+    /// Time since its last statement, or since it was borrowed.
+    pub seconds: f64,
+}
+
+/// The kind of their slots (client/java, Connections).
+const UNUSED: &str = "pooled connection";
+
+/// The connections that are borrowed and unused at the end of an interval, longest first.
+pub fn unused_connections(sessions: &[SessionRow]) -> Vec<UnusedConnection> {
+    let mut unused: Vec<UnusedConnection> = sessions
+        .iter()
+        .filter(|session| session.kind == UNUSED && session.state != "dead")
+        .map(|session| UnusedConnection {
+            pool: session.database.clone().unwrap_or_default(),
+            thread: session.application.clone(),
+            server: session.user.clone().unwrap_or_default(),
+            seconds: session.age_seconds.unwrap_or(0.0),
+        })
+        .collect();
+    unused.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    unused
+}
+
+/// The statements in an interval's statistics, ordered by id, and the client's connections.
+pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, ClientConnections) {
     let mut rows: BTreeMap<&str, CallRow> = BTreeMap::new();
-    let mut pool = PoolWaits::default();
+    let mut connections = ClientConnections::default();
     for of in statistics {
-        if of.name == stat_names::POOL_WAIT {
-            pool.all = Some(timing(of));
-        } else if of.name == stat_names::POOL_FAILED {
-            pool.failed = Some(timing(of)).filter(|failed| failed.count > 0);
-        } else if let Some((figure, id)) =
-            of.name.strip_prefix(stat_names::CALL).and_then(|tags| tags.split_once("::"))
-        {
-            rows.entry(id).or_default().add(figure, of);
+        let sampled = || SampledNumber::from_row(of);
+        match &*of.name {
+            stat_names::POOL_WAIT => connections.pool_wait = Some(timing(of)),
+            stat_names::POOL_FAILED => {
+                connections.pool_failed = Some(timing(of)).filter(|failed| failed.count > 0);
+            }
+            stat_names::CONNECTIONS_OPEN => connections.open_connections = sampled(),
+            stat_names::CONNECTIONS_BORROWED => connections.borrowed_connections = sampled(),
+            stat_names::CONNECTIONS_UNUSED => connections.unused_connections = sampled(),
+            name => {
+                let tags =
+                    name.strip_prefix(stat_names::CALL).and_then(|tags| tags.split_once("::"));
+                if let Some((figure, id)) = tags {
+                    rows.entry(id).or_default().add(figure, of);
+                }
+            }
         }
     }
     let named = rows.into_iter().map(|(id, row)| {
@@ -160,7 +233,7 @@ pub fn rows(statistics: &[StatisticRow], texts: &CallTexts) -> (Vec<CallRow>, Po
         };
         CallRow { id: id.to_string(), text, ..row }
     });
-    (named.collect(), pool)
+    (named.collect(), connections)
 }
 
 impl Segment {
@@ -218,9 +291,11 @@ mod tests {
             statistic("call::unfetched::a1", 2, 70.0),
             statistic("call::execute::cbf29ce484222325", 1, 1.0),
             statistic("gc::G1", 1, 1.0),
+            StatisticRow { max: Some(4.0), ..statistic("connections::open", 10, 25.0) },
+            statistic("connections::borrowed", 0, 0.0),
         ];
         let texts = CallTexts::from([("a1".to_string(), "select ?".to_string())]);
-        let (rows, pool) = rows(&statistics, &texts);
+        let (rows, connections) = rows(&statistics, &texts);
         assert_eq!(
             rows.iter().map(|row| &*row.id).collect::<Vec<_>>(),
             ["a1", "cbf29ce484222325", "others"]
@@ -230,6 +305,9 @@ mod tests {
         assert_eq!((&*rows[0].text, rows[0].rows, rows[0].execute.count), ("select ?", 40, 4));
         assert_eq!((rows[0].bytes_received, rows[0].prepare.count), (4000, 3));
         assert_eq!((rows[0].elapsed_seconds(), rows[0].driver_seconds()), (3.25, 0.5));
-        assert_eq!((pool.all.unwrap().count, pool.failed.unwrap().count), (3, 1));
+        let waits = [connections.pool_wait, connections.pool_failed];
+        assert_eq!(waits.map(|wait| wait.unwrap().count), [3, 1]);
+        let open = connections.open_connections.unwrap();
+        assert_eq!((open.mean, open.max, connections.borrowed_connections), (2.5, 4, None));
     }
 }

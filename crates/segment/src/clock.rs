@@ -196,23 +196,29 @@ impl Clock {
 
     /// Read the second pair again.
     pub fn measure(&mut self) {
-        if self.moment.is_some() {
+        if self.moment.is_some() || self.kind.count().is_none() {
             return;
         }
+        let (tick, ns) = self.beside(monotonic_ns);
+        self.set_pair(tick, ns);
+    }
+
+    /// A tick, and the time of day at that tick, ns since 1970.
+    pub fn time_of_day(&self) -> (u64, u64) {
+        self.beside(realtime_ns)
+    }
+
+    /// A tick, and another clock's reading at that tick.
+    fn beside(&self, other: fn() -> u64) -> (u64, u64) {
         // Each attempt reads a tick between two readings of the other clock; the tightest attempt is used.
-        let mut best: Option<(u64, u64, u64)> = None;
-        for _ in 0..5 {
-            let before = monotonic_ns();
-            let Some(tick) = self.kind.count() else { return };
-            let after = monotonic_ns();
-            let width = after.saturating_sub(before);
-            if best.is_none_or(|(w, ..)| width < w) {
-                best = Some((width, tick, before + width / 2));
-            }
-        }
-        if let Some((_, tick, ns)) = best {
-            self.set_pair(tick, ns);
-        }
+        let attempt = |_| {
+            let before = other();
+            let tick = self.now();
+            let width = other().saturating_sub(before);
+            (width, tick, before + width / 2)
+        };
+        let best = (0..5).map(attempt).min_by_key(|(width, ..)| *width);
+        best.map_or_else(|| (self.now(), other()), |(_, tick, ns)| (tick, ns))
     }
 
     /// Set the second pair, which determines the length of a tick.

@@ -44,6 +44,10 @@ pub struct Header {
     pub socket_dir: String,
     /// Whether all processes of the server write here, not only its sessions.
     pub all_processes: bool,
+    /// Whether others may remove the file once the process `server_pid` has ended.
+    pub transient: bool,
+    /// When that process started, clock ticks since boot; 0 if unknown.
+    pub process_started: u64,
 }
 
 /// The regions of the file, checked against its size.
@@ -261,7 +265,9 @@ pub(crate) fn parse_header(
             server_pid: u32_at(head, header::SERVER_PID),
             server_port: u32_at(head, header::SERVER_PORT),
             socket_dir: text_at(head, header::SOCKET_DIR, header::SOCKET_DIR_BYTES),
-            all_processes: u32_at(head, header::FLAGS) & 1 != 0,
+            all_processes: u32_at(head, header::FLAGS) & layout::SEGMENT_SERVER != 0,
+            transient: u32_at(head, header::FLAGS) & layout::SEGMENT_TRANSIENT != 0,
+            process_started: u64_at(head, header::PROCESS_STARTED),
         },
         regions,
     ))

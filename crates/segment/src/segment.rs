@@ -133,7 +133,8 @@ impl Segment {
         Segment::attach(file, path, Some(remote))
     }
 
-    pub(crate) fn from_file(file: File, segment_path: SegmentPath) -> Result<Segment, Error> {
+    /// The same for the file at that path, which has been opened.
+    pub fn from_file(file: File, segment_path: SegmentPath) -> Result<Segment, Error> {
         Segment::attach(file, segment_path, None)
     }
 
@@ -337,7 +338,7 @@ impl Segment {
             return Some(true);
         }
         let pid = i32::try_from(self.server_pid().ok()?).ok().filter(|&p| p > 0)?;
-        self.pids_known.then(|| this_host::runs(pid))
+        self.pids_known.then(|| this_host::runs_since(pid, self.header.process_started))
     }
 
     /// Whether a different server process uses the file than when it was opened.

@@ -67,6 +67,12 @@ pub const EDGE: &str = "edge::";
 pub const POOL_WAIT: &str = "call::pool::wait";
 /// a wait for a connection from a pool that ended with an exception
 pub const POOL_FAILED: &str = "call::pool::failed";
+/// a client's open connections; a sample, about once a second
+pub const CONNECTIONS_OPEN: &str = "connections::open";
+/// those that pools have handed out; the maximum is exact
+pub const CONNECTIONS_BORROWED: &str = "connections::borrowed";
+/// those of them that have executed nothing for long
+pub const CONNECTIONS_UNUSED: &str = "connections::unused";
 /// call::FIGURE::ID: an execution of a client's statement; figures that are no times are values
 pub const CALL: &str = "call::";
 /// gc::COLLECTOR: a garbage collection
@@ -115,7 +121,7 @@ pub const CALL_FETCH: &str = "fetch";
 pub const CALL_WAIT: &str = "wait";
 /// decoding values
 pub const CALL_DECODE: &str = "decode";
-/// rows received
+/// rows received; rows of a COPY, which count at its end
 pub const CALL_ROWS: &str = "rows";
 /// messages sent
 pub const CALL_MESSAGES: &str = "messages";

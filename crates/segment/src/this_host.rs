@@ -25,8 +25,16 @@ pub fn exists(pid: i32) -> bool {
 
 /// Whether a process with this PID runs, of any user. A zombie exists, but does not run.
 pub fn runs(pid: i32) -> bool {
+    runs_since(pid, 0)
+}
+
+/// Whether the process runs that had this PID and started then, clock ticks since boot; 0: unknown, so any process with the
+/// PID is taken for it.
+pub fn runs_since(pid: i32, started_ticks: u64) -> bool {
     match std::fs::read(format!("/proc/{pid}/stat")).ok().and_then(|text| Stat::parse(&text)) {
-        Some(stat) => stat.is_alive(),
+        Some(stat) => {
+            stat.is_alive() && (started_ticks == 0 || stat.started_ticks == started_ticks)
+        }
         None => exists(pid),
     }
 }
@@ -129,6 +137,9 @@ mod tests {
         assert!(is_same(pid, crate::clock::boottime_ns()));
         assert!(!is_same(pid, 1));
         assert!(!exists(0) && !exists(-1));
+        let started =
+            Stat::parse(&std::fs::read("/proc/self/stat").unwrap()).unwrap().started_ticks;
+        assert!(runs_since(pid, started) && runs_since(pid, 0) && !runs_since(pid, started + 1));
         // A kernel tick may lie between the start of the process and its start time in /proc.
         let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
         let started = started_ns(&Stat::parse(&text).unwrap()).unwrap();

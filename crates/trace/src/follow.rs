@@ -19,6 +19,9 @@ const NAP: Duration = Duration::from_millis(10);
 const RENEW: Duration = Duration::from_secs(1);
 /// How often to read the ledger for comparison.
 const COMPARE: Duration = Duration::from_millis(200);
+/// Rings that wait for further sessions; all others are left to other traces. A session that finds none is traced a little
+/// later. Rings that sessions have taken stay with the trace.
+const SPARE: usize = 2;
 /// Rings for parallel workers of one process.
 const WORKERS: u32 = 4;
 /// When to report that a process is inactive.
@@ -42,15 +45,12 @@ pub fn follow(
     ready(&segment, chosen)?;
     let mut switch = TraceSwitch::open(&segment)?;
     let rings = arm(&mut switch, args, chosen.pid)?;
-    let mut context = Context {
-        origin: segment.clock().now(),
-        origin_realtime_ns: segment::clock::realtime_ns(),
-        segment,
-        names: Names::default(),
-    };
+    let (origin, origin_realtime_ns) = segment.clock().time_of_day();
+    let mut context = Context { origin, origin_realtime_ns, segment, names: Names::default() };
     let sampler = args.nodes.then(|| Sampler::start(&context.segment)).transpose()?;
     let pid = chosen.pid;
-    let mut trace = RunningTrace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0 };
+    let mut trace =
+        RunningTrace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0, refused: None };
     let outcome = trace.watch(&mut context, &mut switch, stop);
     switch.stop();
     trace.poll(&mut context, false, false)?;
@@ -73,17 +73,32 @@ fn has_slot(segment: &Segment, pid: i32) -> Result<bool, Error> {
     Ok(segment.slot_of(pid)?.is_some())
 }
 
-fn arm(switch: &mut TraceSwitch, args: &TraceArgs, pid: Option<i32>) -> Result<Vec<Ring>, Error> {
+/// The request for the chosen process, or for sessions with the chosen names.
+fn request(args: &TraceArgs, pid: Option<i32>) -> TraceRequest {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let request = TraceRequest {
+    TraceRequest {
         pid,
         workers: false,
         nodes: args.nodes,
         application: text(&args.application),
         user: text(&args.user),
         database: text(&args.database),
-    };
-    let most = if pid.is_some() { 1 } else { args.sessions };
+    }
+}
+
+/// Rings to arm for sessions if so many are taken and so many wait.
+fn missing(sessions: u32, taken: usize, waiting: usize) -> u32 {
+    let most = (sessions as usize).saturating_sub(taken).min(SPARE);
+    most.saturating_sub(waiting) as u32
+}
+
+fn rings(readers: Vec<TraceReader>) -> impl Iterator<Item = Ring> {
+    readers.into_iter().map(|reader| Ring { reader, story: None, over: false })
+}
+
+fn arm(switch: &mut TraceSwitch, args: &TraceArgs, pid: Option<i32>) -> Result<Vec<Ring>, Error> {
+    let request = request(args, pid);
+    let most = if pid.is_some() { 1 } else { missing(args.sessions, 0, 0) };
     let mut readers = switch.arm(&request, most)?;
     if readers.is_empty() {
         return Err(Error::Failed(format!(
@@ -94,7 +109,7 @@ fn arm(switch: &mut TraceSwitch, args: &TraceArgs, pid: Option<i32>) -> Result<V
     if pid.is_some() {
         readers.extend(switch.arm(&TraceRequest { workers: true, ..request }, WORKERS)?);
     }
-    Ok(readers.into_iter().map(|reader| Ring { reader, story: None, over: false }).collect())
+    Ok(rings(readers).collect())
 }
 
 struct RunningTrace<'a> {
@@ -108,6 +123,8 @@ struct RunningTrace<'a> {
     done: Vec<Story>,
     /// Units passed on.
     passed: u64,
+    /// When no further ring was free.
+    refused: Option<Instant>,
 }
 
 impl RunningTrace<'_> {
@@ -149,6 +166,7 @@ impl RunningTrace<'_> {
                 }
             }
             self.again(context, switch)?;
+            self.arm_more(switch)?;
             if self.pid.is_some() && self.done.iter().any(|story| Some(story.who.pid) == self.pid) {
                 return Ok(());
             }
@@ -202,6 +220,22 @@ impl RunningTrace<'_> {
             }
         }
         self.rings = kept;
+        Ok(())
+    }
+
+    /// Arms rings for further sessions in place of those that sessions have taken.
+    fn arm_more(&mut self, switch: &mut TraceSwitch) -> Result<(), Error> {
+        if self.pid.is_some() || self.refused.is_some_and(|at| at.elapsed() < RENEW) {
+            return Ok(());
+        }
+        let taken = self.rings.iter().filter(|ring| ring.story.is_some()).count();
+        let missing = missing(self.args.sessions, taken, self.rings.len() - taken);
+        if missing > 0 {
+            let readers = switch.arm(&request(self.args, None), missing)?;
+            // Until another trace gives one back.
+            self.refused = ((readers.len() as u32) < missing).then(Instant::now);
+            self.rings.extend(rings(readers));
+        }
         Ok(())
     }
 
@@ -307,5 +341,23 @@ impl RunningTrace<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_rings_wait_until_all_sessions_are_traced() {
+        assert_eq!(
+            [missing(8, 0, 0), missing(8, 0, 1), missing(8, 0, 2), missing(8, 0, 3)],
+            [2, 1, 0, 0]
+        );
+        assert_eq!(
+            [missing(8, 6, 0), missing(8, 7, 0), missing(8, 8, 0), missing(8, 9, 0)],
+            [2, 1, 0, 0]
+        );
+        assert_eq!(missing(1, 0, 0), 1);
     }
 }

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use error::Error;
+use segment::calls::is_copy;
 use segment::{Clock, Traced};
 use serde::Serialize;
 use view::statements::beginning;
@@ -100,6 +101,38 @@ struct JoinedCallJson<'a> {
     server_query: Option<&'a str>,
 }
 
+/// The calls of a COPY, which are one line of text: its start, each part of its data, and its end. Only the first one has
+/// messages with ordinals.
+#[derive(Debug)]
+struct CopyLine {
+    /// Start of the line.
+    begins: String,
+    /// Ordinal of its last message.
+    ordinal: u64,
+    statement: String,
+    parts: Parts,
+    rows: u64,
+    /// Its messages.
+    kinds: String,
+}
+
+impl CopyLine {
+    /// Whether the call, whose first message has this ordinal, goes on with this COPY.
+    fn goes_on(&self, call: &ClientCall, ordinal: u64) -> bool {
+        call.messages == 0 && ordinal == self.ordinal && call.id == self.statement
+    }
+
+    fn add(&mut self, parts: &Parts, rows: u32) {
+        self.parts.add(parts);
+        self.rows += u64::from(rows);
+    }
+
+    fn text(&self) -> String {
+        let CopyLine { begins, parts, rows, kinds, .. } = self;
+        format!("{begins}, {rows} rows: {} ({kinds})", in_words(parts, 1))
+    }
+}
+
 /// The last line.
 #[derive(Debug, Serialize)]
 struct End<'a> {
@@ -171,6 +204,8 @@ pub struct Join {
     servers: HashMap<i32, TracedProcess>,
     pending: VecDeque<(Instant, ClientCall)>,
     sums: HashMap<String, StatementCalls>,
+    /// COPYs whose line is not printed yet, by process.
+    copies: HashMap<i32, CopyLine>,
     joined: u64,
     unjoined: Unjoined,
 }
@@ -194,6 +229,7 @@ impl Join {
             servers: HashMap::new(),
             pending: VecDeque::new(),
             sums: HashMap::new(),
+            copies: HashMap::new(),
             joined: 0,
             unjoined: Unjoined::default(),
         }
@@ -261,7 +297,9 @@ impl Join {
         let (begin, end) = call.call.span;
         let sum = self.sums.entry(call.id.clone()).or_default();
         sum.text.clone_from(&call.text);
-        sum.count += 1;
+        // The parts of a COPY are one call.
+        let goes_on = call.messages == 0 && is_copy(&call.text);
+        sum.count += u64::from(!goes_on || sum.count == 0);
         sum.parts.add(&parts);
         self.joined += 1;
         let (origin, realtime) = self.origin.unwrap_or_default();
@@ -292,18 +330,26 @@ impl Join {
         if self.json {
             serde_json::to_writer(&mut self.out, &line)?;
             writeln!(self.out)?;
+        } else if let Some(copy) =
+            self.copies.get_mut(&call.pid).filter(|copy| copy.goes_on(call, last))
+        {
+            copy.add(&parts, call.rows);
         } else {
+            if let Some(copy) = self.copies.remove(&call.pid) {
+                writeln!(self.out, "{}", copy.text())?;
+            }
             let at = realtime.saturating_add_signed(line.ns);
-            writeln!(
-                self.out,
-                "{} process {} {}{}: {} ({})",
-                super::sink::time_of_day(at),
-                call.pid,
-                beginning(&call.text, QUOTED),
-                if call.fetches { ", fetch" } else { "" },
-                in_words(&parts, 1),
-                line.messages.join(" ")
-            )?;
+            let text = beginning(&call.text, QUOTED);
+            let begins = format!("{} process {} {text}", super::sink::time_of_day(at), call.pid);
+            let kinds = line.messages.join(" ");
+            if is_copy(&call.text) {
+                let (statement, rows) = (call.id.clone(), u64::from(call.rows));
+                let copy = CopyLine { begins, ordinal: last, statement, parts, rows, kinds };
+                self.copies.insert(call.pid, copy);
+            } else {
+                let fetch = if call.fetches { ", fetch" } else { "" };
+                writeln!(self.out, "{begins}{fetch}: {} ({kinds})", in_words(&parts, 1))?;
+            }
         }
         // Calls of a connection arrive in order; COPY data belongs to the message before.
         server.messages = server.messages.split_off(&first.min(last));
@@ -311,6 +357,9 @@ impl Join {
     }
 
     fn finish_text(&mut self) -> Result<(), Error> {
+        for copy in std::mem::take(&mut self.copies).into_values() {
+            writeln!(self.out, "{}", copy.text())?;
+        }
         let mut sums: Vec<&StatementCalls> = self.sums.values().collect();
         sums.sort_by_key(|sum| (std::cmp::Reverse(sum.parts.sum()), sum.text.clone()));
         for sum in sums {
@@ -332,7 +381,7 @@ impl Join {
         let unjoined = &self.unjoined;
         writeln!(self.out, "{} calls joined with the server's messages", self.joined)?;
         for (count, why) in [
-            (unjoined.not_counted, "on connections whose messages were not all counted"),
+            (unjoined.not_counted, "on connections older than the agent, or used while it was off, so that their messages are not all counted"),
             (unjoined.before, "from before the trace of their process began"),
             (unjoined.lost, "whose messages the server's trace lost"),
             (unjoined.elsewhere, "whose messages were handled at another time (is there a pooler in between?)"),
@@ -466,6 +515,39 @@ impl Sink for Join {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_calls_of_a_copy_are_one_line() {
+        let call = |first, messages, text: &str| ClientCall {
+            first: Some(first),
+            messages,
+            id: text.into(),
+            text: text.into(),
+            ..ClientCall::default()
+        };
+        let parts = |server| Parts { server, ..Parts::default() };
+        let mut copy = CopyLine {
+            begins: "12:00:00 process 1 copy t from stdin".into(),
+            ordinal: 7,
+            statement: "copy t from stdin".into(),
+            parts: parts(1_000_000),
+            rows: 0,
+            kinds: "Query".into(),
+        };
+        let part = call(8, 0, "copy t from stdin");
+        let (_, last) = ordinals(&part).unwrap();
+        assert!(copy.goes_on(&part, last) && !copy.goes_on(&part, last + 1));
+        let next = call(8, 1, "copy t from stdin");
+        assert!(!copy.goes_on(&next, ordinals(&next).unwrap().1), "another COPY has a message");
+        copy.add(&parts(2_000_000), 5);
+        let text = copy.text();
+        assert!(
+            text.starts_with("12:00:00 process 1 copy t from stdin, 5 rows: 3.000 ms"),
+            "{text}"
+        );
+        assert!(text.ends_with("(Query)"), "{text}");
+        assert!(is_copy("COPY t to stdout") && !is_copy("select copy") && !is_copy(""));
+    }
 
     #[test]
     fn a_call_without_messages_belongs_to_the_one_before_and_sums_become_means() {

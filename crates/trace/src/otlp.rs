@@ -293,13 +293,50 @@ fn of_statement(
     let query = context.names.statement(&mut context.segment, id)?;
     let Some(query) = query else { return Ok(format!("{message} {}", visible(database))) };
     attributes.push(text("db.query.text", &visible(query)));
-    let word: String = query.chars().take_while(char::is_ascii_alphabetic).collect();
-    if word.is_empty() {
+    let command = operation(query);
+    if command.is_empty() {
         return Ok(format!("{message} {}", visible(database)));
     }
-    let command = word.to_uppercase();
     attributes.push(text("db.operation.name", &command));
     Ok(format!("{command} {}", visible(database)))
+}
+
+/// The first word of a statement, after comments and parentheses, in upper case.
+fn operation(query: &str) -> String {
+    let mut rest = query;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+        rest = if rest.starts_with("--") {
+            rest.split_once('\n').map_or("", |(_, after)| after)
+        } else if rest.starts_with("/*") {
+            after_comment(rest)
+        } else {
+            let word = rest.chars().take_while(char::is_ascii_alphabetic);
+            return word.map(|letter| letter.to_ascii_uppercase()).collect();
+        };
+    }
+}
+
+/// The text after the comment with which it begins; comments may be nested.
+fn after_comment(text: &str) -> &str {
+    let mut depth = 0u32;
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        if rest.starts_with(b"/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with(b"*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return &text[at..];
+            }
+        } else {
+            at += 1;
+        }
+    }
+    ""
 }
 
 /// Adds the attributes of a part. Returns the span's name, and whether the part failed.
@@ -346,4 +383,24 @@ fn of_part(
         }
         _ => ("other".to_string(), false),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_the_first_word_after_comments() {
+        for (query, expected) in [
+            ("select 1", "SELECT"),
+            ("/* a /* nested */ one */ -- and\n\t(insert into t", "INSERT"),
+            ("--only a comment", ""),
+            ("/* without an end", ""),
+            ("/**/delete from t", "DELETE"),
+            ("/* \u{e4} */update t", "UPDATE"),
+            ("$1", ""),
+        ] {
+            assert_eq!(operation(query), expected, "{query}");
+        }
+    }
 }

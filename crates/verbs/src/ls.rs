@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use clap::Args;
 use error::Error;
+use live::ended_clients;
 use live::target::{self, SegmentCandidate, DEFAULT_FOLDER};
 use std::path::PathBuf;
 use view::table::Table;
@@ -57,13 +58,14 @@ struct Readable {
 
 /// Lists the segments.
 pub fn run(args: &LsArgs) -> Result<(), Error> {
-    let mut rows = Vec::new();
+    let (mut rows, mut removed) = (Vec::new(), Vec::new());
     let default = Path::new(DEFAULT_FOLDER);
     for folder in std::iter::once(default).chain(args.directory.iter().map(PathBuf::as_path)) {
         if folder != default {
             std::fs::read_dir(folder)
                 .map_err(|error| Error::Failed(format!("{}: {error}", folder.display())))?;
         }
+        removed.extend(ended_clients::remove(folder));
         let found = target::in_folder(folder).into_iter().chain(target::clients_in(folder));
         rows.extend(found.map(SegmentRow::from_candidate));
     }
@@ -71,6 +73,9 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
         return view::output::json(&rows);
     }
     let mut out = view::escape::stdout();
+    for path in &removed {
+        writeln!(out, "removed {}: its process was killed", path.display())?;
+    }
     if rows.is_empty() {
         return Ok(writeln!(
             out,

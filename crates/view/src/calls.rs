@@ -153,7 +153,7 @@ pub fn findings(rows: &[CallRow]) -> Vec<String> {
                 whole(row.max_rows),
                 quoted(&row.text)
             ));
-        } else if row.max_rows >= MANY_ROWS {
+        } else if row.max_rows >= MANY_ROWS && !row.is_copy() {
             findings.push(format!(
                 "{} rows at once in the client's memory; with autocommit off, setFetchSize fetches them in \
                  parts: {}",
@@ -190,6 +190,7 @@ mod tests {
         let found = findings(&[row("a", 10_000, 0), row("b", 1, 11)]);
         assert!(found[0].contains("setFetchSize") && found[0].ends_with(": a"), "{found:?}");
         assert!(found[1].contains("11 times in a transaction;") && found[1].ends_with(": b"));
+        assert!(findings(&[row("COPY t to stdout", 10_000, 0)]).is_empty(), "row by row");
         let going_on = CallRow { repeating_transactions: 0, ..row("c", 1, 30) };
         assert!(findings(&[going_on])[0].contains("30 times in a transaction;"));
         let several = CallRow { repeating_transactions: 3, max_repeated: 12, ..row("c", 1, 33) };

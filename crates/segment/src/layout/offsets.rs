@@ -37,6 +37,8 @@ pub const CHUNK_BUCKETS: usize = 2688;
 pub const PEND_OPEN: u32 = 2147483648;
 /// in `flags` of the header: all processes of the server write here, not only its sessions
 pub const SEGMENT_SERVER: u32 = 1;
+/// in `flags` of the header: the segment is of one process, and of no use to others once that has ended, so they may remove it
+pub const SEGMENT_TRANSIENT: u32 = 2;
 /// in `pause` of the header: statements are not counted
 pub const PAUSE_STATEMENTS: u32 = 1;
 /// in `pause` of the header: statements are not saved for the server's next start
@@ -432,7 +434,7 @@ pub mod header {
     pub const SEGMENT_SIZE: usize = 24;
     /// u32: [`crate::layout::clock_kind`]
     pub const CLOCK_KIND: usize = 32;
-    /// u32: bit 0: all processes of a server write here, not only its sessions
+    /// u32: bit 0: all processes of a server write here, not only its sessions; bit 1: others may remove the file once the process `server_pid` has ended
     pub const FLAGS: usize = 36;
     /// u64: an instant, in ticks ...
     pub const CLOCK_TICK0: usize = 40;
@@ -496,6 +498,8 @@ pub mod header {
     pub const CACHES: usize = 792;
     /// u64: system identifier of the cluster that the figures belong to, 0: none
     pub const SYSTEM_ID: usize = 808;
+    /// u64: start of the process `server_pid`, in clock ticks since boot as in its `/proc/PID/stat`, because PIDs are reused; 0: unknown
+    pub const PROCESS_STARTED: usize = 816;
     /// [`crate::layout::region`]: files with unsynced writes; count 0: not tracked
     pub const UNSYNCED: usize = 904;
     /// [`crate::layout::region`]: count 0: the segment keeps no relations

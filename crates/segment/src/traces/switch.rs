@@ -115,7 +115,9 @@ impl TraceSwitch {
                 self.armed.push(armed);
             }
         }
-        self.announce();
+        if !readers.is_empty() {
+            self.announce();
+        }
         Ok(readers)
     }
 

@@ -112,6 +112,9 @@ fn executions_and_messages_agree_with_proxies_and_the_server() {
         let cursor = row(&json, "select * from generate_series(1, ?)");
         assert_eq!([&cursor["rows"], &cursor["fetch"]["count"]], [25 * rounds, 2 * rounds]);
         assert_eq!([&cursor["round_trips"], &cursor["max_rows"]], [3 * rounds, 10]);
+        let copied = ["copy t from stdin", "copy (select 1) to stdout"];
+        let copied = copied.map(|text| row(&json, text)["rows"].as_u64());
+        assert_eq!(copied, [Some(2 * rounds), Some(rounds)], "{json:#}");
         let batch = row(&json, "insert into t values (?)");
         assert_eq!([&batch["batches"], &batch["batched"]], [rounds, 3 * rounds]);
         assert_eq!(row(&json, "select 1/0")["failed"], rounds);
@@ -203,6 +206,40 @@ fn statements_that_are_repeated_by_mistake_are_named_and_no_others() {
         client.child.wait().unwrap();
         let status = output(tally().arg("status").arg(client.segment()));
         assert!(status.contains("the process has ended; this is its last state"), "{status}");
+    }
+}
+
+#[test]
+fn a_borrowed_connection_that_is_not_used_is_named_until_it_is_returned() {
+    let Some(java) = java() else { return };
+    let (_cluster, port) = support::on_loopback(support::plain());
+    let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
+    for java in [java.clone(), Java { old_driver: true, ..java }] {
+        let mut client =
+            java.start("threads=16,unused=1", &["org.pgtally.test.Unused", &url, "postgres"]);
+        let mut unused = Value::Null;
+        eventually("it is named", || {
+            unused = client.calls()["unused"].take();
+            unused.as_array().unwrap().len() == 1
+        });
+        assert_eq!([&unused[0]["pool"], &unused[0]["thread"]], ["shop", "forgetful"]);
+        assert!(unused[0]["server"].as_str().unwrap().starts_with("server process "), "{unused}");
+        assert!(unused[0]["seconds"].as_f64() >= Some(1.0), "{unused}");
+        let text = output(tally().arg("calls").arg(client.segment()));
+        assert!(text.contains("borrowed from pool shop and not used for "), "{text}");
+        // Where the thread was at that time.
+        let events = output(tally().arg("events").arg(client.segment()));
+        assert!(events.contains("org.pgtally.test.Unused.keep"), "{events}");
+        // The pool opens its connections one after the other.
+        let mut json = Value::Null;
+        eventually("all connections are open", || {
+            json = client.calls();
+            json["open_connections"]["max"] == 3
+        });
+        assert_eq!(json["borrowed_connections"]["max"], 2, "{json:#}");
+        client.finish();
+        eventually("it is returned", || client.calls()["unused"].as_array().unwrap().is_empty());
+        client.end();
     }
 }
 

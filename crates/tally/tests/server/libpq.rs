@@ -349,6 +349,18 @@ fn a_killed_program_leaves_what_it_did() {
     let status = command.args(["killed", "50", ""]).status().unwrap();
     assert!(!status.success());
     assert_calls(&place.only(), 1, 50);
+    // It was to be kept.
+    let list = || output(tally().args(["ls", "--directory"]).arg(place.0.path()));
+    list();
+    assert_eq!(place.segments().len(), 1);
+    let options = format!("directory={}", place.0.path().display());
+    let mut command = place.client(cluster, &built("program"), false);
+    let status = command.args(["killed", "50", ""]).env("PGTALLY_LIBPQ", options).status().unwrap();
+    assert!(!status.success());
+    assert_eq!(place.segments().len(), 2);
+    let text = list();
+    assert!(text.contains("its process was killed"), "{text}");
+    assert_eq!(place.segments().len(), 1);
 }
 
 #[test]

@@ -4,9 +4,11 @@
 
 use crate::support;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use crate::support::java::{agent, all, java, row, CodeReader, Running};
-use crate::support::{complaint, output, tally};
+use crate::support::{complaint, eventually, output, tally};
+use segment::layout::header;
 use serde_json::Value;
 
 /// From the original study: milliseconds of a round, excluding the methods that are called.
@@ -295,5 +297,83 @@ fn the_segment_of_a_killed_process_can_be_read() {
     for (choice, option) in [(&["--sort", "cpu"][..], "cpu=on"), (&["--callees"], "edges=on")] {
         let complaint = complaint(tally().arg("methods").args(choice).arg(abc.segment()), 1);
         assert!(complaint.contains(option), "{complaint}");
+    }
+}
+
+/// Writes the segment of a client as if it were that of another process.
+fn put(folder: &Path, segment: &[u8], pid: u32, started: u64) -> PathBuf {
+    let path = folder.join(format!("pg_tally.java.{pid}"));
+    let mut bytes = segment.to_vec();
+    bytes[header::SERVER_PID..][..4].copy_from_slice(&pid.to_ne_bytes());
+    bytes[header::PROCESS_STARTED..][..8].copy_from_slice(&started.to_ne_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn segments_of_killed_processes_are_removed_by_the_next_agent_and_by_tally_and_no_others() {
+    let Some(java) = java() else { return };
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let start = |more: &str| {
+        let options =
+            format!("threads=2,statistics=64,directory={}{more}", folder.path().display());
+        let with = format!("-javaagent:{}={options}", agent().display());
+        let place = tempfile::tempdir().unwrap();
+        let mut abc = java.spawn(&[&with], &["org.pgtally.test.Abc", "0"], place);
+        abc.until("ready");
+        let path = folder.path().join(format!("pg_tally.java.{}", abc.child.id()));
+        assert!(path.exists());
+        (abc, path)
+    };
+    let killed = |more: &str| {
+        let (mut abc, path) = start(more);
+        abc.child.kill().unwrap();
+        abc.child.wait().unwrap();
+        path
+    };
+    let kept = killed(",keep=on");
+    let left = killed("");
+    let segment = std::fs::read(&left).unwrap();
+    let (mut abc, path) = start("");
+    eventually("the next agent removes it", || !left.exists());
+    let ls = || output(tally().args(["ls", "--directory"]).arg(folder.path()));
+    ls();
+    assert!(kept.exists() && path.exists());
+    abc.finish();
+    abc.end();
+    // PIDs are reused: a process is identified by its start, too. This one runs.
+    let own = std::process::id();
+    let started = process::Proc::default().stat(own).unwrap().started_ticks;
+    let reused = put(folder.path(), &segment, own, started);
+    ls();
+    assert!(reused.exists());
+    put(folder.path(), &segment, own, started + 1);
+    let text = ls();
+    assert!(!reused.exists() && text.contains(&format!("removed {}", reused.display())), "{text}");
+    // No process has this PID: only the lock shows that the writer runs, perhaps where it has another PID.
+    let nobody = 0x3fff_fffe;
+    let locked = put(folder.path(), &segment, nobody, started);
+    let writer = std::fs::File::options().write(true).open(&locked).unwrap();
+    rustix::fs::fcntl_lock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    ls();
+    assert!(locked.exists());
+    drop(writer);
+    ls();
+    assert!(!locked.exists());
+    // A file with another process's PID in its name.
+    let renamed = folder.path().join("pg_tally.java.1");
+    std::fs::rename(put(folder.path(), &segment, nobody, started), &renamed).unwrap();
+    ls();
+    assert!(renamed.exists());
+    if rustix::process::geteuid().is_root() {
+        // Another user's, who may not even enter the directory, and then may.
+        let other = put(folder.path(), &segment, nobody, started);
+        std::os::unix::fs::chown(&other, Some(65_534), Some(65_534)).unwrap();
+        ls();
+        assert!(other.exists());
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+        std::fs::set_permissions(folder.path(), mode).unwrap();
+        ls();
+        assert!(!other.exists());
     }
 }

@@ -872,3 +872,34 @@ fn a_user_who_may_not_write_the_segment_learns_why() {
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("no permission") && error.contains("as root"), "{error}");
 }
+
+#[test]
+fn traces_that_wait_for_sessions_leave_rings_to_others_and_take_them_when_sessions_come() {
+    let cluster = server();
+    let word = || {
+        let mut bytes = [0; 8];
+        let file = File::open(segment(&cluster)).unwrap();
+        file.read_exact_at(&mut bytes, TRACES_ARMED).unwrap();
+        u64::from_ne_bytes(bytes).count_ones()
+    };
+    // There are 16 rings, and each of these traces may take 8.
+    let waiting: Vec<Tracer> =
+        (0..5).map(|_| Tracer::start(&cluster, &["--application", "nobody"])).collect();
+    eventually("they wait", || word() == 10);
+    let tracer = Tracer::start(&cluster, &["--application", "traced", "--json"]);
+    eventually("it waits, too", || word() == 12);
+    let mut sessions: Vec<(Client, i32)> = (0..4).map(|_| session(&cluster)).collect();
+    eventually("all sessions are traced", || {
+        for (client, _) in &mut sessions {
+            client.batch_execute("select 1").unwrap();
+        }
+        let text = tracer.text();
+        sessions.iter().all(|(_, pid)| {
+            text.lines().any(|line| {
+                let line: Value = serde_json::from_str(line).unwrap_or_default();
+                line["what"] == "trace" && line["pid"] == *pid
+            })
+        })
+    });
+    drop(waiting);
+}

@@ -36,7 +36,7 @@ fn traced(
     pid: i32,
     arguments: &[&str],
     certificate: &Path,
-    act: impl Fn(&mut Client),
+    mut act: impl FnMut(&mut Client),
 ) {
     // The text of a statement can be read after its first execution.
     act(client);
@@ -72,6 +72,16 @@ fn named<'s>(spans: &'s [Value], query: &str) -> Vec<&'s Value> {
 
 fn length(span: &Value) -> f64 {
     number(&span["endTimeUnixNano"]) - number(&span["startTimeUnixNano"])
+}
+
+/// How far the time of day may be from that of the server's clock in a short trace, ns: their rates differ by some
+/// millionths.
+const CLOCKS: f64 = 1e6;
+
+/// Now, ns since 1970.
+fn time_of_day() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_nanos() as f64
 }
 
 fn within<'s>(spans: &'s [Value], above: &Value) -> Vec<&'s Value> {
@@ -113,11 +123,15 @@ fn statements_are_in_the_traces_of_their_client_and_their_waits_within_them() {
         )
         .unwrap();
     let (url, certificate) = (collector.url(), collector.certificate());
+    // When the client's own span would begin and end.
+    let mut slept = [0.0; 2];
     traced(&cluster, &mut client, pid, &["--otlp", &url], &certificate, |client| {
         let commented = |span: &str, sql: &str| {
             format!("{sql} /*route='%2Fpay',traceparent='00-{TRACE}-{span}-01'*/")
         };
+        let began = time_of_day();
         client.batch_execute(&commented("00f067aa0ba902b7", "select pg_sleep(0.02)")).unwrap();
+        slept = [began, time_of_day()];
         client.batch_execute("begin").unwrap();
         client.batch_execute("insert into t values (0)").unwrap();
         client.batch_execute(&commented("00f067aa0ba902b8", "delete from t where i = 0")).unwrap();
@@ -159,6 +173,9 @@ fn statements_are_in_the_traces_of_their_client_and_their_waits_within_them() {
     );
     assert_eq!(sleep["name"], "SELECT postgres");
     assert!(length(&sleep) >= 20e6);
+    // The server's span lies within the client's, as far as the two clocks are known to agree.
+    let span = ["startTimeUnixNano", "endTimeUnixNano"].map(|key| number(&sleep[key]));
+    assert!(slept[0] - CLOCKS <= span[0] && span[1] <= slept[1] + CLOCKS, "{span:?} {slept:?}");
     for (key, value) in [
         ("db.system.name", "postgresql"),
         ("db.namespace", "postgres"),

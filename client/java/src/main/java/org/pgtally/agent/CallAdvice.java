@@ -107,8 +107,10 @@ final class CallAdvice {
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter Object call, @Advice.Thrown Throwable thrown) {
+        static void exit(@Advice.Enter Object call, @Advice.Argument(value = 0, typing = Typing.DYNAMIC) Object operation,
+                @Advice.Thrown Throwable thrown) {
             Calls.sent(false);
+            Calls.copied(call, operation);
             Calls.ended(call, thrown);
         }
     }
@@ -335,10 +337,32 @@ final class CallAdvice {
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter long since, @Advice.Return(typing = Typing.DYNAMIC) Object connection,
-                @Advice.Thrown Throwable thrown) {
+        static void exit(@Advice.Enter long since, @Advice.This(typing = Typing.DYNAMIC) Object pool,
+                @Advice.Return(typing = Typing.DYNAMIC) Object connection, @Advice.Thrown Throwable thrown) {
             Calls.waitedForPool(since, thrown);
-            Calls.borrowed(connection);
+            Calls.borrowed(pool, connection);
+        }
+    }
+
+    /** A connection is returned to its pool. */
+    static final class Return {
+        private Return() {
+        }
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static void enter(@Advice.This(typing = Typing.DYNAMIC) Object connection) {
+            Calls.returned(connection);
+        }
+    }
+
+    /** A pool takes back an object that has the connection. */
+    static final class TakeBack {
+        private TakeBack() {
+        }
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static void enter(@Advice.Argument(value = 0, typing = Typing.DYNAMIC) Object connection) {
+            Calls.returned(connection);
         }
     }
 }

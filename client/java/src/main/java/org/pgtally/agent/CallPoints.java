@@ -108,6 +108,12 @@ final class CallPoints {
                 "com.mchange.v2.c3p0.impl.AbstractPoolBackedDataSource")) {
             add(points, pool, CallAdvice.Pool.class, "getConnection");
         }
+        for (String connection : List.of("com.zaxxer.hikari.pool.ProxyConnection", "org.apache.commons.dbcp2.PoolableConnection",
+                "io.agroal.pool.wrapper.ConnectionWrapper", "com.mchange.v2.c3p0.impl.NewProxyConnection")) {
+            points.add(new Point(connection, "close", CallAdvice.Return.class,
+                    it -> it.getName().equals("close") && it.getParameters().isEmpty()));
+        }
+        add(points, "org.apache.tomcat.jdbc.pool.ConnectionPool", CallAdvice.TakeBack.class, "returnConnection");
         return List.copyOf(points);
     }
 

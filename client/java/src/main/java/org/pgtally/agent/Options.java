@@ -11,8 +11,9 @@ import org.pgtally.segment.Segment;
 
 /** The agent's options: {@code key=value} pairs separated by commas. */
 final class Options {
-    private static final String KNOWN = "methods, calls, cpu, edges, histograms, threads, statistics, directory, file, keep";
+    private static final String KNOWN = "methods, calls, cpu, edges, histograms, unused, threads, statistics, directory, file, keep";
     private static final int MOST_THREADS = 4096;
+    private static final int DAY = 24 * 60 * 60;
     private static final int MOST_STATISTICS = 4096;
 
     /** The driver's methods that may wait for the server, and the connection pool: a few calls for each statement. */
@@ -56,6 +57,8 @@ final class Options {
     boolean cpu;
     boolean edges;
     boolean histograms = true;
+    /** Connections that are borrowed and unused for so many seconds are named; 0: none is. */
+    int unused = 30;
     int threads = 256;
     int statistics = MOST_STATISTICS;
     Path file = defaultFile(Path.of("/dev/shm"));
@@ -106,6 +109,9 @@ final class Options {
             break;
         case "keep":
             keep = flag(key, value);
+            break;
+        case "unused":
+            unused = number(key, value, 0, DAY);
             break;
         case "threads":
             threads = number(key, value, 1, MOST_THREADS);

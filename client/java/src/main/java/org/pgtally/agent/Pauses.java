@@ -82,13 +82,7 @@ final class Pauses {
 
     /** Charges the time since the last call. Called by one thread. */
     void poll() {
-        boolean on = segment.follow(book);
-        if (on == (book.running() == Segment.OFF)) {
-            book.begin();
-            book.run(on ? Segment.IDLE : Segment.OFF, System.nanoTime());
-            book.publish();
-        }
-        read(!on);
+        read(!segment.followIdle(book));
     }
 
     /**

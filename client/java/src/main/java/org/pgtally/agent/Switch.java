@@ -3,6 +3,7 @@ package org.pgtally.agent;
 
 import java.io.IOException;
 import java.lang.instrument.Instrumentation;
+import org.pgtally.probe.Connections;
 import org.pgtally.probe.Methods;
 import org.pgtally.probe.OwnTime;
 import org.pgtally.probe.Probe;
@@ -44,7 +45,7 @@ public final class Switch {
         OwnTime own = WarmUp.run(options);
         segment = new Segment(options.file, options.threads, options.statistics,
                 new Segment.About(System.getProperty("sun.java.command", "java"), "pgtally-agent " + version,
-                        "Java " + System.getProperty("java.version")));
+                        "Java " + System.getProperty("java.version"), options.keep));
         segment.note(false, "timing adds about " + Math.round(own.method) + " ns to each call of a timed method (measured at start)");
         Session session = options.session(segment, METHODS, own);
         if (options.edges) {
@@ -57,7 +58,8 @@ public final class Switch {
         if (pauses != null) {
             session.collecting(pauses::collecting);
         }
-        sweeper = new Thread(() -> sweep(segment, pauses), "pgtally");
+        Connections connections = options.calls ? new Connections(segment, options.unused) : null;
+        sweeper = new Thread(() -> sweep(segment, pauses, connections), "pgtally");
         sweeper.setDaemon(true);
         sweeper.start();
         Segment made = segment;
@@ -73,8 +75,9 @@ public final class Switch {
         }
     }
 
-    /** Polls the JVM's counters, and merges ended threads, as long as this segment is in use. */
-    private static void sweep(Segment mine, Pauses pauses) {
+    /** Polls the JVM's counters, samples connections, and merges ended threads, as long as this segment is in use. */
+    private static void sweep(Segment mine, Pauses pauses, Connections connections) {
+        mine.removeLeft();
         try {
             for (int poll = 1; !Thread.interrupted(); poll++) {
                 Thread.sleep(Pauses.POLL_MS);
@@ -83,6 +86,9 @@ public final class Switch {
                 }
                 if (poll % POLLS_A_SWEEP == 0) {
                     mine.sweep();
+                    if (connections != null) {
+                        connections.sample();
+                    }
                 }
             }
         } catch (InterruptedException e) {

@@ -36,7 +36,7 @@ final class CallThread {
     private long waited;
     private int messages;
     private int trips;
-    private int rows;
+    private long rows;
     /** The fetch size that the driver ignores; 0: none. */
     private int ignoredFetchSize;
     private int savepoints;
@@ -119,6 +119,7 @@ final class CallThread {
         copies = true;
         if (sql != null) {
             wire.copied = statement;
+            wire.copyCounted = false;
         } else {
             statement = wire.copied;
         }
@@ -156,6 +157,7 @@ final class CallThread {
         bytesReceived = 0;
         sentSince = false;
         wire = there;
+        there.begins();
         traced = session.segment.ring.isArmed();
         sent = 0;
         sentBefore = there.sent;
@@ -170,12 +172,13 @@ final class CallThread {
         long now = System.nanoTime();
         Wire there = wire;
         wire = null;
+        there.ended(now);
         long elapsed = now - begin;
         wireTime += elapsed;
         if (traced) {
             session.segment.ring.call(executes ? CallRing.EXECUTE : CallRing.FETCH, begin, elapsed, thrown,
                     statement == null ? -1 : statement.statistic, there.pid, there.whole ? sentBefore + 1 : 0,
-                    sent, rows, session.collecting() - collectingBefore);
+                    sent, (int) Math.min(rows, Integer.MAX_VALUE), session.collecting() - collectingBefore);
         }
         if (statement == null) {
             return;
@@ -319,6 +322,15 @@ final class CallThread {
 
     void row() {
         rows++;
+    }
+
+    /** The COPY has so many rows; negative: that is not known yet. */
+    void copied(long all) {
+        Wire there = wire;
+        if (all >= 0 && there != null && !there.copyCounted) {
+            there.copyCounted = true;
+            rows += all;
+        }
     }
 
     /** The driver receives all rows of this call at once, although it has been told to fetch so many at a time. */

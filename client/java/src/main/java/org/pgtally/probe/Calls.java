@@ -78,6 +78,13 @@ public final class Calls {
         return thread != null && thread.beginsCopy(executor, sql) ? thread : null;
     }
 
+    /** A part of a COPY is over, of the driver's object for it. */
+    public static void copied(Object call, Object operation) {
+        if (call != null) {
+            ((CallThread) call).copied(CopyRows.of(operation));
+        }
+    }
+
     /** The call has ended. */
     public static void ended(Object call, Throwable thrown) {
         if (call != null) {
@@ -208,10 +215,17 @@ public final class Calls {
         }
     }
 
-    /** A pool has handed out this connection, an object of its own or the driver's. */
-    public static void borrowed(Object connection) {
-        if (Probe.isOn()) {
-            Wires.borrowed(connection);
+    /** A pool has handed out this connection, an object of its own or the driver's; null if it has not. */
+    public static void borrowed(Object pool, Object connection) {
+        if (connection != null && Probe.isOn()) {
+            Wires.borrowed(pool, connection);
+        }
+    }
+
+    /** A connection, or the pool's object that has it, is returned to its pool. */
+    public static void returned(Object connection) {
+        if (connection != null && Probe.isOn()) {
+            Wires.returned(connection);
         }
     }
 }

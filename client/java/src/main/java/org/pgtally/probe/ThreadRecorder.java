@@ -56,13 +56,6 @@ final class ThreadRecorder extends CallStack {
 
     @Override
     boolean follow() {
-        boolean on = session.segment.follow(book);
-        int running = book.running();
-        if (on == (running == Segment.OFF)) {
-            book.begin();
-            book.run(on ? Segment.IDLE : Segment.OFF, System.nanoTime());
-            book.publish();
-        }
-        return on;
+        return session.segment.followIdle(book);
     }
 }

@@ -27,8 +27,10 @@ final class Wire {
     volatile boolean whole;
     /** Number of messages sent, without COPY data. Written while the driver has locked the connection. */
     long sent;
-    /** The COPY in progress. */
+    /** The COPY in progress, or the last one. */
     volatile SqlText copied;
+    /** Whether its rows have been counted. */
+    volatile boolean copyCounted;
 
     /** Savepoints of the transaction that the driver has set by itself. */
     private int savepoints;
@@ -40,6 +42,13 @@ final class Wire {
     /** Set by the thread that gets the connection from a pool, before it uses it. */
     private volatile boolean borrowed;
     private boolean pooled;
+    /** The pool that handed it out last, an object of the application. */
+    private WeakReference<Object> pool = new WeakReference<>(null);
+    /** Null while it is in its pool, and without one. */
+    private volatile Borrow borrow;
+    /** Whether a call is in progress, and when the last one ended. Other threads may see that late. */
+    private boolean inCall;
+    private long used;
 
     /** The executions of a statement in a run. */
     static final class Repetition {
@@ -61,9 +70,44 @@ final class Wire {
         this.whole = whole;
     }
 
-    /** A pool has handed it out. */
-    void borrowed() {
+    /** This pool has handed it out to the calling thread. */
+    void borrowed(Object by) {
         borrowed = true;
+        if (pool.get() != by) {
+            pool = new WeakReference<>(by);
+        }
+        borrow = new Borrow(Thread.currentThread(), System.nanoTime());
+    }
+
+    /** It is about to be returned to its pool. */
+    void returned() {
+        borrow = null;
+    }
+
+    /** How it was handed out; null if it was not, or has been returned. */
+    Borrow borrow() {
+        return borrow;
+    }
+
+    /** The pool that handed it out last; null if there was none, or the application has dropped it. */
+    Object pool() {
+        return pool.get();
+    }
+
+    /** A call begins. */
+    void begins() {
+        inCall = true;
+    }
+
+    /** It has ended. */
+    void ended(long now) {
+        used = now;
+        inCall = false;
+    }
+
+    /** When it was last used, or borrowed; {@code now} during a call. */
+    long lastUse(Borrow borrowed, long now) {
+        return inCall ? now : Math.max(used, borrowed.since);
     }
 
     /**

@@ -113,6 +113,15 @@ public final class Book {
         words.put(at + 2, words.get(at + 2) + value * (weight - 1));
     }
 
+    /** Adds a sample of a number that rises and falls, and was at most {@code most} since the sample before. */
+    public void addSampled(int index, long value, long most) {
+        addPlain(index, value);
+        int at = HEADS + index * HEAD;
+        if (most > words.get(at + 4)) {
+            words.put(at + 4, most);
+        }
+    }
+
     /**
      * Adds to an event that is not over yet.
      *

@@ -35,6 +35,18 @@ final class Host {
         }
     }
 
+    /** When a process started, in clock ticks since boot; 0 if there is none with this pid, it has ended, or that is unknown. */
+    static long started(long pid) {
+        String text = read("/proc/" + pid + "/stat");
+        // The name in parentheses may contain anything. The next field is the 3rd.
+        String[] fields = text.substring(text.lastIndexOf(')') + 1).trim().split(" ");
+        try {
+            return fields[0].equals("Z") || fields[0].equals("X") ? 0 : Long.parseLong(fields[19]);
+        } catch (RuntimeException e) {
+            return 0;
+        }
+    }
+
     /** Nanoseconds since boot, with a resolution of 10 ms. Java cannot read CLOCK_BOOTTIME. */
     static long bootNs() {
         String text = read("/proc/uptime");

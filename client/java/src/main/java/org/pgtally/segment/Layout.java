@@ -22,6 +22,7 @@ final class Layout {
     static final int CHUNK_BUCKETS = 2688;
     static final int PEND_OPEN = 0x80000000;
     static final int SEGMENT_SERVER = 1;
+    static final int SEGMENT_TRANSIENT = 2;
     static final int PAUSE_STATEMENTS = 1;
     static final int PAUSE_SAVING = 2;
     static final int CHECKPOINT_SPACES = 25;
@@ -126,6 +127,7 @@ final class Layout {
     static final int HEADER_TEXTS = 776;
     static final int HEADER_CACHES = 792;
     static final int HEADER_SYSTEM_ID = 808;
+    static final int HEADER_PROCESS_STARTED = 816;
     static final int HEADER_UNSYNCED = 904;
     static final int HEADER_RELATIONS = 920;
     static final int HEADER_LOCAL_RELATIONS = 936;

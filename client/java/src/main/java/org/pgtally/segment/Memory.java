@@ -56,6 +56,17 @@ final class Memory {
         return (long) LONGS.getAndAdd(memory, at, more);
     }
 
+    /** The text in so many bytes, up to its terminator. */
+    static String text(ByteBuffer memory, int at, int size) {
+        byte[] bytes = new byte[size];
+        int length = 0;
+        while (length < size && memory.get(at + length) != 0) {
+            bytes[length] = memory.get(at + length);
+            length++;
+        }
+        return new String(bytes, 0, length, StandardCharsets.UTF_8);
+    }
+
     /** A text, truncated to {@code size} bytes including its terminator, and padded with zeros. */
     static void putText(ByteBuffer memory, int at, int size, String text) {
         byte[] bytes = text.getBytes(StandardCharsets.UTF_8);

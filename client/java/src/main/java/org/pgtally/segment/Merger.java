@@ -150,11 +150,7 @@ final class Merger {
     }
 
     private static String kindOf(ByteBuffer head, int entry) {
-        StringBuilder kind = new StringBuilder();
-        for (int i = 0; i < 64 && head.get(entry + Layout.ENTRY_KIND + i) != 0; i++) {
-            kind.append((char) head.get(entry + Layout.ENTRY_KIND + i));
-        }
-        return kind.toString();
+        return Memory.text(head, entry + Layout.ENTRY_KIND, Layout.ENTRY_KIND_BYTES);
     }
 
     private Book open(int group, String kind) throws IOException {

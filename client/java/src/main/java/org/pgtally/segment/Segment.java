@@ -3,6 +3,8 @@ package org.pgtally.segment;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,12 +36,20 @@ public final class Segment {
         public final String producer;
         /** The virtual machine. */
         public final String server;
+        /** Whether the file is to be kept, even if the process is killed. */
+        public final boolean kept;
 
-        /** These texts, which are truncated if they are too long. */
+        /** These texts, which are truncated if they are too long. The file is of no use once the process has ended. */
         public About(String host, String producer, String server) {
+            this(host, producer, server, false);
+        }
+
+        /** The same for a file that may be kept. */
+        public About(String host, String producer, String server, boolean kept) {
             this.host = host;
             this.producer = producer;
             this.server = server;
+            this.kept = kept;
         }
     }
 
@@ -51,7 +61,7 @@ public final class Segment {
      * @throws IOException if it cannot be created; nothing is left behind
      */
     public Segment(Path path, int slots, int statistics, About about) throws IOException {
-        file = SegmentFile.create(path, about.producer.split("[ /]", 2)[0], slots, GROUPS, statistics, it -> {
+        file = SegmentFile.create(path, about.producer.split("[ /]", 2)[0], !about.kept, slots, GROUPS, statistics, it -> {
             Memory.putText(it.head, Layout.HEADER_HOST, Layout.HEADER_HOST_BYTES, about.host);
             Memory.putText(it.head, Layout.HEADER_PRODUCER, Layout.HEADER_PRODUCER_BYTES, about.producer);
             Memory.putText(it.head, Layout.HEADER_SERVER, Layout.HEADER_SERVER_BYTES, about.server);
@@ -84,6 +94,22 @@ public final class Segment {
     /** Index, in every book, of the account for time at level off. */
     public static final int OFF = 2;
 
+    /** The texts by which readers know the owner of a slot. */
+    public static final class Identity {
+        private final String kind;
+        private final String database;
+        private final String user;
+        private final String application;
+
+        /** These texts, which are truncated if they are too long. */
+        public Identity(String kind, String database, String user, String application) {
+            this.kind = kind;
+            this.database = database;
+            this.user = user;
+            this.application = application;
+        }
+    }
+
     /**
      * Claims a slot for a thread. Its account {@link #IDLE} runs.
      *
@@ -91,7 +117,12 @@ public final class Segment {
      * @param number the kernel's id of the thread
      * @return null if there is no space
      */
-    public synchronized Book claim(String kind, Thread owner, int number, String name) {
+    public Book claim(String kind, Thread owner, int number, String name) {
+        return claim(new Identity(kind, "", System.getProperty("user.name", ""), name), owner, number, System.nanoTime());
+    }
+
+    /** The same; {@code since} is when the owner began to be what its identity says. */
+    public synchronized Book claim(Identity identity, Thread owner, int number, long since) {
         int slot = free();
         if (slot == Layout.NONE && sweep() > 0) {
             slot = free();
@@ -110,14 +141,14 @@ public final class Segment {
         head.putInt(at + Layout.ENTRY_GENERATION, generation);
         int seq = head.getInt(at + Layout.ENTRY_IDENTITY_SEQ) | 1;
         Memory.putInt(head, at + Layout.ENTRY_IDENTITY_SEQ, seq);
-        Memory.putText(head, at + Layout.ENTRY_KIND, Layout.ENTRY_KIND_BYTES, kind);
-        Memory.putText(head, at + Layout.ENTRY_DATABASE, Layout.ENTRY_DATABASE_BYTES, "");
-        Memory.putText(head, at + Layout.ENTRY_USER, Layout.ENTRY_USER_BYTES, System.getProperty("user.name", ""));
-        Memory.putText(head, at + Layout.ENTRY_APPLICATION, Layout.ENTRY_APPLICATION_BYTES, name);
+        Memory.putText(head, at + Layout.ENTRY_KIND, Layout.ENTRY_KIND_BYTES, identity.kind);
+        Memory.putText(head, at + Layout.ENTRY_DATABASE, Layout.ENTRY_DATABASE_BYTES, identity.database);
+        Memory.putText(head, at + Layout.ENTRY_USER, Layout.ENTRY_USER_BYTES, identity.user);
+        Memory.putText(head, at + Layout.ENTRY_APPLICATION, Layout.ENTRY_APPLICATION_BYTES, identity.application);
         Memory.putInt(head, at + Layout.ENTRY_IDENTITY_SEQ, seq + 1);
         Book book = new Book(file, slot, generation, owner);
         long now = System.nanoTime();
-        head.putLong(at + Layout.ENTRY_CLAIMED_TICK, now);
+        head.putLong(at + Layout.ENTRY_CLAIMED_TICK, Math.min(since, now));
         try {
             book.open(now, levelWord(), false);
         } catch (IOException e) {
@@ -133,6 +164,13 @@ public final class Segment {
         Memory.putInt(head, at, Layout.SLOT_STATE_LIVE);
         live.add(book);
         return book;
+    }
+
+    /** Merges a slot whose owner is no thread; the caller is its only writer. */
+    public synchronized void release(Book book) {
+        if (live.remove(book)) {
+            merger.merge(book);
+        }
     }
 
     private int free() {
@@ -177,6 +215,17 @@ public final class Segment {
     /** Lets the book follow the level word; returns whether anything is measured. */
     public boolean follow(Book book) {
         return book.follow(levelWord());
+    }
+
+    /** The same for a book in which {@link #IDLE} runs unless it says otherwise, and {@link #OFF} while nothing is measured. */
+    public boolean followIdle(Book book) {
+        boolean on = follow(book);
+        if (on == (book.running() == OFF)) {
+            book.begin();
+            book.run(on ? IDLE : OFF, System.nanoTime());
+            book.publish();
+        }
+        return on;
     }
 
     /** The hash of a name, from which readers find its entry in the directory (FORMAT.md, section 3). */
@@ -249,6 +298,15 @@ public final class Segment {
     /** The process ends: readers take the time of this call as the end of everything. */
     public void end() {
         file.head.putLong(Layout.HEADER_ENDED_TICK, System.nanoTime());
+    }
+
+    /** Removes the segments that killed processes of this user have left in the same directory. */
+    public void removeLeft() {
+        try {
+            LeftSegment.sweep(file.path.toAbsolutePath().getParent(), Files.getOwner(file.path, LinkOption.NOFOLLOW_LINKS));
+        } catch (IOException e) {
+            // They stay.
+        }
     }
 
     /** Removes the file. */

@@ -6,22 +6,14 @@ import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.nio.file.attribute.UserPrincipal;
-import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -32,7 +24,7 @@ import java.util.concurrent.TimeUnit;
  * here instead of an error in the middle of the application.
  *
  * <p>The first byte is locked as long as the process writes the file. Another process replaces a file only if it is a segment of
- * the same kind and user, and not locked. Pids are no criterion, because containers that share a directory may have equal pids.
+ * the same kind and user, and not locked ({@link LeftSegment}). Pids are no criterion, because containers that share a directory may have equal pids.
  * The kernel releases the lock when the process closes any descriptor of the file, so it is never opened again here.
  */
 final class SegmentFile {
@@ -43,9 +35,6 @@ final class SegmentFile {
     private static final int RING_SIZE = Layout.TRACE_SIZE + Layout.TRACE_RECORDS * Layout.TRACE_RECORD_SIZE;
     /** A quarter of the file system, but at most this, is kept free for others. */
     private static final long HEADROOM_MAX = 256L << 20;
-    private static final byte[] MAGIC = "TALLYSEG".getBytes(StandardCharsets.US_ASCII);
-    /** Files of this process, which it must not open again. */
-    private static final Set<Object> OWN = ConcurrentHashMap.newKeySet();
 
     final Path path;
     final int slots;
@@ -119,29 +108,30 @@ final class SegmentFile {
      * an ended process is replaced; any other file stays.
      *
      * @param kind prefix of the names of producers whose files may be replaced
+     * @param isTransient whether others may remove the file once this process has ended
      */
-    static SegmentFile create(Path path, String kind, int slots, int groups, int statistics, Filling fill)
+    static SegmentFile create(Path path, String kind, boolean isTransient, int slots, int groups, int statistics, Filling fill)
             throws IOException {
         requireMemory(path.toAbsolutePath().getParent());
         Path temporary = path.resolveSibling(path.getFileName() + ".new." + UUID.randomUUID());
         Files.createFile(temporary,
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
         RandomAccessFile file = null;
-        Object key = keyOf(temporary);
+        Object key = OwnFiles.keyOf(temporary);
         try {
             file = new RandomAccessFile(temporary.toFile(), "rw");
-            OWN.add(key);
+            OwnFiles.add(key);
             if (file.getChannel().tryLock(0, 1, false) == null) {
                 throw new IOException(temporary + " is locked by another process");
             }
             SegmentFile created = new SegmentFile(path, file, key, slots, groups, statistics);
-            created.fillHeader();
+            created.fillHeader(isTransient);
             fill.fill(created);
             // The magic last: until then the file is none.
-            for (int i = 0; i < MAGIC.length; i++) {
-                created.head.put(i, MAGIC[i]);
+            for (int i = 0; i < LeftSegment.MAGIC.length; i++) {
+                created.head.put(i, LeftSegment.MAGIC[i]);
             }
-            removeLeft(path, kind, Files.getOwner(temporary));
+            LeftSegment.replace(path, kind, Files.getOwner(temporary));
             // Unlike a renaming, this replaces nothing.
             Files.createLink(path, temporary);
             Files.delete(temporary);
@@ -150,7 +140,7 @@ final class SegmentFile {
             if (file != null) {
                 file.close();
             }
-            OWN.remove(key);
+            OwnFiles.remove(key);
             Files.deleteIfExists(temporary);
             if (e instanceof FileAlreadyExistsException) {
                 throw new IOException(path + " exists and is not the segment of an ended process; choose another file or"
@@ -158,43 +148,6 @@ final class SegmentFile {
             }
             throw e;
         }
-    }
-
-    private static Object keyOf(Path path) throws IOException {
-        return Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS).fileKey();
-    }
-
-    /** Removes the segment left by an ended process of this kind and user. */
-    private static void removeLeft(Path path, String kind, UserPrincipal owner) throws IOException {
-        Object key;
-        try {
-            BasicFileAttributes found =
-                    Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-            key = found.fileKey();
-            if (!found.isRegularFile() || OWN.contains(key)
-                    || !Files.getOwner(path, LinkOption.NOFOLLOW_LINKS).equals(owner)) {
-                return;
-            }
-        } catch (NoSuchFileException e) {
-            return;
-        }
-        try (FileChannel left = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE,
-                LinkOption.NOFOLLOW_LINKS)) {
-            if (isOfKind(left, kind) && left.tryLock(0, 1, false) != null && key.equals(keyOf(path))) {
-                Files.deleteIfExists(path);
-            }
-        }
-    }
-
-    private static boolean isOfKind(FileChannel left, String kind) throws IOException {
-        ByteBuffer head = ByteBuffer.allocate(Layout.HEADER_SIZE);
-        byte[] name = kind.getBytes(StandardCharsets.UTF_8);
-        if (left.read(head, 0) != Layout.HEADER_SIZE) {
-            return false;
-        }
-        byte[] found = head.array();
-        return Arrays.equals(found, 0, MAGIC.length, MAGIC, 0, MAGIC.length) && Arrays.equals(found,
-                Layout.HEADER_PRODUCER, Layout.HEADER_PRODUCER + name.length, name, 0, name.length);
     }
 
     /** On a file system that is not in memory, every written page would go to disk sooner or later. */
@@ -210,7 +163,7 @@ final class SegmentFile {
         void fill(SegmentFile file) throws IOException;
     }
 
-    private void fillHeader() {
+    private void fillHeader(boolean isTransient) {
         head.putInt(Layout.HEADER_BYTE_ORDER, Layout.BYTE_ORDER);
         head.putInt(Layout.HEADER_VERSION, Layout.FORMAT_VERSION);
         head.putInt(Layout.HEADER_HEADER_SIZE, Layout.HEADER_SIZE);
@@ -237,6 +190,8 @@ final class SegmentFile {
         region(Layout.HEADER_BOOKS, booksAt, slots + groups, stride);
         region(Layout.HEADER_TRACES, ringAt, 1, RING_SIZE);
         head.putInt(Layout.HEADER_SERVER_PID, (int) ProcessHandle.current().pid());
+        head.putInt(Layout.HEADER_FLAGS, isTransient ? Layout.SEGMENT_TRANSIENT : 0);
+        head.putLong(Layout.HEADER_PROCESS_STARTED, Host.started(ProcessHandle.current().pid()));
         head.putInt(Layout.HEADER_LEVEL_WORD, 1);
     }
 
@@ -288,13 +243,13 @@ final class SegmentFile {
     /** Removes the file, unless its name now belongs to another file. Mappings stay until they are no longer used. */
     void remove() {
         try {
-            if (key.equals(keyOf(path))) {
+            if (key.equals(OwnFiles.keyOf(path))) {
                 Files.deleteIfExists(path);
             }
         } catch (IOException e) {
             // It has no name any more.
         }
-        OWN.remove(key);
+        OwnFiles.remove(key);
         try {
             file.close();
         } catch (IOException e) {

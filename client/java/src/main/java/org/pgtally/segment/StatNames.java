@@ -70,6 +70,12 @@ public final class StatNames {
     public static final String POOL_WAIT = "call::pool::wait";
     /** a wait for a connection from a pool that ended with an exception */
     public static final String POOL_FAILED = "call::pool::failed";
+    /** a client's open connections; a sample, about once a second */
+    public static final String CONNECTIONS_OPEN = "connections::open";
+    /** those that pools have handed out; the maximum is exact */
+    public static final String CONNECTIONS_BORROWED = "connections::borrowed";
+    /** those of them that have executed nothing for long */
+    public static final String CONNECTIONS_UNUSED = "connections::unused";
     /** call::FIGURE::ID: an execution of a client's statement; figures that are no times are values */
     public static final String CALL = "call::";
     /** gc::COLLECTOR: a garbage collection */
@@ -118,7 +124,7 @@ public final class StatNames {
     public static final String CALL_WAIT = "wait";
     /** decoding values */
     public static final String CALL_DECODE = "decode";
-    /** rows received */
+    /** rows received; rows of a COPY, which count at its end */
     public static final String CALL_ROWS = "rows";
     /** messages sent */
     public static final String CALL_MESSAGES = "messages";

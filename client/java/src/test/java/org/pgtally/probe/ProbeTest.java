@@ -237,7 +237,7 @@ final class ProbeTest {
         }
 
         Repeats borrowed() {
-            wire.borrowed();
+            wire.borrowed(this);
             return this;
         }
 
