@@ -87,6 +87,7 @@ mod secrets;
 mod seen_by_role;
 mod serve;
 mod serve_crowd;
+mod serve_tls;
 mod session_history;
 mod settings;
 mod ship;
