@@ -36,6 +36,7 @@ mod scan;
 mod series;
 mod session_history;
 mod statement;
+mod statement_history;
 mod statements;
 mod statistics;
 mod store;
@@ -67,10 +68,11 @@ pub use retention::RetentionPolicy;
 pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
     step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextRow,
+    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextKey, TextRow,
 };
 pub use series::Series;
 pub use session_history::SessionHistoryRow;
+pub use statement_history::StatementHistory;
 pub use statements::{StatementSeries, StatementTexts};
 pub use statistics::{HistogramRow, StatRow};
 pub use store::{file_name_of_host, Compaction, DataFile, GRADES, SHIP};

@@ -6,6 +6,7 @@
 
 mod chart;
 mod cost;
+mod history;
 mod ranking;
 mod trace;
 
@@ -17,6 +18,7 @@ pub use chart::{
     Series, Side,
 };
 pub use cost::Cost;
+pub use history::{ClassTimes, Histories, PlanTimes, StatementHistory};
 pub use ranking::{Ranking, RankingRow};
 pub use trace::Trace;
 
@@ -54,6 +56,9 @@ pub struct Document {
     /// What took the most time, over time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
+    /// What the statements with the most time did over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histories: Option<Histories>,
     /// The time axes of the charts.
     pub axes: Axes,
     /// Whether the times of the axes are seconds since the start of each side of a comparison.
@@ -181,6 +186,9 @@ pub struct Finding {
     /// The evidence, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
+    /// The statement that it is about, as in [`Details::statement`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
 }
 
 /// What to do about a problem.
