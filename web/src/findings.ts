@@ -3,6 +3,7 @@
 import { copyButton } from "./copy";
 import { element } from "./dom";
 import type { Finding, Report } from "./model";
+import { addressOf } from "./statement/known";
 
 /** Adds a button to each command that the page shows. */
 export function addCopyButtons(): void {
@@ -33,6 +34,7 @@ export function rewriteFindings(report: Report, before: Report | null): void {
         verdict.textContent = report.verdict.text;
         verdict.className = report.verdict.weight;
     }
+    rewriteAdvice(report);
     const list = document.querySelector("#findings > ul");
     if (!list || (before && JSON.stringify(before.findings) === JSON.stringify(report.findings))) return;
     const open = new Set<string>();
@@ -42,8 +44,17 @@ export function rewriteFindings(report: Report, before: Report | null): void {
     addCopyButtons();
 }
 
+/** What to do about the worst problem. */
+function rewriteAdvice({ findings }: Report): void {
+    const advice = document.querySelector<HTMLElement>("#advice");
+    const remedy = findings.find((one) => one.weight === "warning" && one.remedy !== undefined)?.remedy;
+    if (!advice) return;
+    advice.hidden = remedy === undefined;
+    if (remedy) advice.replaceChildren(element("b", {}, "What to do: "), remedy.text);
+}
+
 function item(finding: Finding, titles: ReadonlyMap<string, string>, open: ReadonlySet<string>): HTMLElement {
-    const { section, weight, text, remedy, details } = finding;
+    const { section, weight, text, remedy, details, statement } = finding;
     const title = titles.get(section);
     const link = title === undefined ? null : element("a", { href: `#${section}` }, title);
     const advice =
@@ -66,5 +77,10 @@ function item(finding: Finding, titles: ReadonlyMap<string, string>, open: Reado
                   element("summary", {}, "Evidence"),
                   element("ul", {}, ...details.map((detail) => element("li", {}, detail))),
               );
-    return element("li", { class: weight }, link, " ", element("span", { class: "what" }, text), advice, ...commands, evidence);
+    const page =
+        statement === undefined
+            ? null
+            : element("a", { class: "statement-link", href: addressOf(statement) }, "The statement");
+    const what = element("span", { class: "what" }, text);
+    return element("li", { class: weight }, link, " ", what, page, advice, ...commands, evidence);
 }

@@ -35,6 +35,8 @@ export interface Report {
     readonly findings: readonly Finding[];
     /** What took the most time, over time. */
     readonly rankings?: readonly Ranking[];
+    /** What the statements with the most time did over time. */
+    readonly histories?: Histories;
     readonly texts: readonly Plain[];
     /** A trace of sessions. */
     readonly trace?: Trace;
@@ -48,6 +50,8 @@ export interface Finding {
     readonly remedy?: Remedy;
     /** The evidence. */
     readonly details?: readonly string[];
+    /** The key of the statement that it is about. */
+    readonly statement?: string;
 }
 
 export type Weight = "note" | "warning";
@@ -68,7 +72,34 @@ export interface Ranking {
     readonly rows: readonly {
         readonly name: string;
         readonly class: ActivityClass | null;
+        /** The key of the statement. */
+        readonly statement?: string;
         readonly seconds: readonly number[];
+    }[];
+}
+
+/** Statements over time, most time first. */
+export interface Histories {
+    readonly axis: Axis;
+    readonly statements: readonly StatementHistory[];
+}
+
+/** A statement over time: a value for each point of the axis. */
+export interface StatementHistory {
+    readonly statement: string;
+    readonly calls: readonly number[];
+    /** Total time of these executions. */
+    readonly exec_seconds: readonly number[];
+    /** null if none ended. */
+    readonly p99_seconds: readonly (number | null)[];
+    /** All its time in the server. */
+    readonly classes: readonly { readonly class: ActivityClass; readonly seconds: readonly number[] }[];
+    /** Its plans, those first noted first, and the executions that were noted, if these are known. */
+    readonly plans?: readonly {
+        readonly plan: string;
+        readonly first: number;
+        readonly last: number;
+        readonly noted?: readonly number[];
     }[];
 }
 
@@ -108,6 +139,8 @@ export interface Chart {
     readonly axis: string;
     readonly unit: Unit;
     readonly reference: { readonly name: string; readonly value: number } | null;
+    /** Whether the axis weights its values so that they can be averaged; without it, the unit decides. The command does not write it. */
+    readonly averaged?: boolean;
     readonly series: readonly Series[];
 }
 
@@ -218,4 +251,6 @@ export interface Detail {
     ])[];
     /** Its plans, most recently used first. */
     readonly plans: readonly (readonly [figures: string, nodes: string])[];
+    /** The key of the statement, of all applications together, which names its page. */
+    readonly statement?: string;
 }

@@ -12,9 +12,12 @@ import { addCopyButtons, unfoldForPrint } from "./findings";
 import { reload, rewrite } from "./live";
 import { LiveState } from "./live-state";
 import type { ActivityClass } from "./look/palette";
+import { applyPatterns } from "./look/patterns";
 import { current, followTheme } from "./look/theme";
 import type { Report } from "./model";
 import { Rankings } from "./rankings";
+import { keysByText } from "./statement/known";
+import { StatementPage } from "./statement/page";
 import { Grid } from "./tables/grid";
 import { toolbar } from "./toolbar";
 import { View, type Range } from "./view";
@@ -62,6 +65,8 @@ export class Page {
     private readonly grids = new Map<string, Grid>();
     private readonly rankings: Rankings | null;
     private readonly live: LiveState | null;
+    private readonly statement: StatementPage;
+    private keys: ReadonlyMap<string, string>;
     /** The newest report of a paused page. */
     private waiting: Report | null = null;
 
@@ -71,6 +76,7 @@ export class Page {
         const step = (times[1] ?? 1) - (times[0] ?? 0);
         this.view = new View(wholeOf(report), step, report.elapsed ? "elapsed" : "local", current());
         followTheme(this.view);
+        applyPatterns();
         const outline = outlineOf(report);
         this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
         const overTime = report.charts.length > 0 || report.heatmaps.length > 0;
@@ -82,6 +88,7 @@ export class Page {
         unfoldForPrint();
         // Draw tables at once, because they become shorter; charts, whose size is fixed, when they become visible.
         const classes = classesOf(report);
+        this.keys = keysByText(report);
         this.forEachHost("table[data-table]", "table", (host, id) => this.drawTable(host, id, classes));
         this.forEachHost("figure.chart", "chart", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawChart));
@@ -91,6 +98,7 @@ export class Page {
         this.forEachHost("figure.heatmap", "heatmap", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawHeat));
         });
+        this.statement = new StatementPage(report, this.view, classes);
     }
 
     private resume(): void {
@@ -119,7 +127,7 @@ export class Page {
     private drawTable(host: HTMLElement, id: string, classes: ReadonlyMap<string, ActivityClass>): void {
         const table = this.report.tables.find((one) => one.id === id);
         if (table && host instanceof HTMLTableElement) {
-            this.grids.set(id, new Grid(host, table, this.view, classes));
+            this.grids.set(id, new Grid(host, table, this.view, classes, () => this.keys));
         }
     }
 
@@ -131,6 +139,7 @@ export class Page {
         }
         const before = this.report;
         this.report = report;
+        this.keys = keysByText(report);
         this.rankings?.update(report);
         if (this.live) this.live.shows(report.made.time, wholeOf(report));
         else this.view.grow(wholeOf(report));
@@ -142,6 +151,7 @@ export class Page {
             this.drawings.delete(host);
             this.draw(host, id, draw);
         }
+        this.statement.update(report);
         this.view.dataChanged();
         for (const table of report.tables) this.grids.get(table.id)?.update(table);
         if (!rewrite(report, before)) reload(this.view.zoomed);

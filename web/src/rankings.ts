@@ -8,6 +8,7 @@ import { copyButton } from "./copy";
 import { element } from "./dom";
 import type { ActivityClass } from "./look/palette";
 import type { Axis, Report } from "./model";
+import { addressOf } from "./statement/known";
 import { duration, figure, percent } from "./units";
 import type { Range, View } from "./view";
 
@@ -17,6 +18,7 @@ const SHOWN = 8;
 interface Row {
     readonly name: string;
     readonly class: ActivityClass | null;
+    readonly statement?: string | undefined;
     /** Seconds in each point. */
     readonly seconds: readonly number[];
 }
@@ -33,6 +35,7 @@ export interface List {
 export interface Sum {
     readonly name: string;
     readonly class: ActivityClass | null;
+    readonly statement?: string | undefined;
     readonly seconds: number;
 }
 
@@ -60,6 +63,10 @@ export function listsOf(report: Report): List[] {
     return lists;
 }
 
+/** A name, with a link to the statement's page. */
+const linked = (name: string, statement: string | undefined): HTMLElement | string =>
+    statement === undefined ? name : element("a", { href: addressOf(statement) }, name);
+
 function ofTable(report: Report, section: string, id: string, name: string): List | null {
     const table = report.tables.find((one) => one.id === id);
     if (!table) return null;
@@ -69,13 +76,14 @@ function ofTable(report: Report, section: string, id: string, name: string): Lis
     const rows = table.rows.map((row, i) => ({
         name: String(row[names] ?? ""),
         class: table.classes?.[i] ?? null,
+        statement: table.details?.[i]?.statement,
         seconds: [Number(row[times] ?? 0)],
     }));
     return { id: section, section, title: table.title, axis: null, rows };
 }
 
 /** The points whose middle is in a range; `to` is exclusive. */
-function pointsOf({ time }: Axis, end: number, range: Range): [from: number, to: number] {
+export function pointsOf({ time }: Axis, end: number, range: Range): [from: number, to: number] {
     const middle = (i: number): number => ((time[i] ?? end) + (time[i + 1] ?? end)) / 2;
     let from = 0;
     while (from < time.length && middle(from) < range.from) from++;
@@ -92,7 +100,7 @@ export function sumsOf({ axis, rows }: List, end: number, range: Range): { sums:
         for (let i = from; i < to; i++) sum += seconds[i] ?? 0;
         return sum;
     };
-    const sums = rows.map((row) => ({ name: row.name, class: row.class, seconds: total(row.seconds) }));
+    const sums = rows.map(({ name, class: kind, statement, seconds }) => ({ name, class: kind, statement, seconds: total(seconds) }));
     sums.sort((a, b) => b.seconds - a.seconds);
     return { sums: sums.filter(({ seconds }) => seconds > 0), measured: axis ? total(axis.seconds) : null };
 }
@@ -161,14 +169,14 @@ export class Rankings {
         const { sums, measured } = sumsOf(list, this.view.whole.to, this.view.range);
         const all = sums.reduce((sum, { seconds }) => sum + seconds, 0);
         const most = sums[0]?.seconds ?? 0;
-        const rows = sums.slice(0, SHOWN).map(({ name, class: kind, seconds }) => {
+        const rows = sums.slice(0, SHOWN).map(({ name, class: kind, statement, seconds }) => {
             const bar = element("i", { class: kind ? `of-${kind}` : "of-none" });
             bar.style.width = `${(most > 0 ? seconds / most : 0) * 100}%`;
             const first = measured === null ? duration(seconds) : figure(seconds / Math.max(measured, 1e-9), "sessions");
             return element(
                 "tr",
                 {},
-                element("th", { scope: "row", title: name }, element("span", {}, name), bar),
+                element("th", { scope: "row", title: name }, element("span", {}, linked(name, statement)), bar),
                 element("td", { class: "num" }, first),
                 element("td", { class: "num" }, percent(all > 0 ? seconds / all : 0)),
             );

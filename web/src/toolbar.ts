@@ -2,6 +2,7 @@
 /** The bar at the top of the page: the range in view, the brush, zone and theme. */
 import { clock, date, elapsed, offset, offsetSeconds, seconds, type Zone } from "./clock";
 import { button, element } from "./dom";
+import { patternsAreOn, turnPatterns } from "./look/patterns";
 import { chosen, turn, type Themed } from "./look/theme";
 import { duration } from "./units";
 import type { View } from "./view";
@@ -67,6 +68,18 @@ export function themeButton(view: Themed): HTMLElement {
     return it;
 }
 
+/** Redraws everything, as a change of theme does. */
+function patternsButton(view: View): HTMLElement {
+    const toggle = button("Patterns", "Tell classes of waits apart by patterns, too", () => {
+        turnPatterns();
+        write();
+        view.setTheme(view.theme);
+    });
+    const write = (): void => toggle.setAttribute("aria-pressed", String(patternsAreOn()));
+    write();
+    return toggle;
+}
+
 /** A page without charts over time has no range. */
 export function toolbar(
     view: View,
@@ -85,6 +98,7 @@ export function toolbar(
             live,
             overTime ? allButton(view) : null,
             view.zone === "elapsed" ? null : zoneButton(view),
+            overTime && view.zone !== "elapsed" ? patternsButton(view) : null,
             themeButton(view),
         ),
     );

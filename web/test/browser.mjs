@@ -40,15 +40,15 @@ export async function startBrowser() {
     const browser = await chromium.launch({ executablePath: chromiumPath(), args, timeout: PATIENCE_MS });
     let pages = 0;
 
-    async function open(report, options = {}, body = undefined) {
+    async function open(report, options = {}, body = undefined, fragment = "") {
         const file = join(folder, `${pages++}.html`);
         await writeFile(file, fill(await readFile(template, "utf8"), report, body));
-        return visit(pathToFileURL(file).href, options);
+        return visit(pathToFileURL(file).href + fragment, options);
     }
 
     /** Opens the page at an address; blocks requests outside of its path. */
     async function visit(address, options = {}) {
-        const below = address.split("?")[0];
+        const below = address.split(/[?#]/)[0];
         const context = await browser.newContext({
             viewport: { width: 1280, height: 900 },
             deviceScaleFactor: 1,

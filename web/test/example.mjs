@@ -28,6 +28,43 @@ const ACTIVITIES = [
 export const valueAt = (series, point) =>
     Number((3 / (series + 1) + 0.5 * Math.sin(point / 7 + series) ** 2).toFixed(4));
 
+/** The key of a statement. */
+export const statementKey = (i) => `${i - 20}.16384.10`;
+
+/** The calls of statement `i` in point `point`; none in every tenth. */
+export const callsAt = (i, point) => (point % 10 === 9 ? 0 : 100 - i + 30 * (point % 7));
+
+/** Statements in points of ten: half a millisecond per call on the CPU, and a lock from three quarters on; a new plan at that time. */
+function histories(axis, statements) {
+    const points = Array.from({ length: Math.ceil(axis.time.length / 10) }, (_, i) => i * 10);
+    const time = points.map((i) => axis.time[i]);
+    const seconds = points.map((i) => axis.seconds.slice(i, i + 10).reduce((a, b) => a + b, 0));
+    const late = Math.floor(points.length * 0.75);
+    const rows = Array.from({ length: Math.min(statements, 10) }, (_, i) => {
+        const calls = seconds.map((measured, point) => (measured > 0 ? callsAt(i, point) : 0));
+        const lock = calls.map((n, point) => (point < late ? 0 : n * 0.001));
+        const cpu = calls.map((n) => n * 0.0005);
+        const plan = (id, from, to) => ({
+            plan: String(id),
+            first: time[from],
+            last: time[to - 1],
+            noted: calls.map((n, point) => (n > 0 && point >= from && point < to ? 1 : 0)),
+        });
+        return {
+            statement: statementKey(i),
+            calls,
+            exec_seconds: calls.map((n, point) => cpu[point] + lock[point]),
+            p99_seconds: calls.map((n, point) => (n > 0 ? (point < late ? 0.001 : 0.004) : null)),
+            classes: [
+                { class: "cpu", seconds: cpu },
+                { class: "lock", seconds: lock },
+            ],
+            ...(i === 0 ? { plans: [plan(71, 0, late), plan(72, late, points.length)] } : {}),
+        };
+    });
+    return { axis: { time, seconds }, statements: rows };
+}
+
 const column = (key, title, unit, help = null) => ({ key, title, unit, help });
 
 /** Statements and sessions over time, in points of ten; the last statement has time only at the end. */
@@ -49,7 +86,7 @@ function rankings(axis) {
             title: "Statements",
             axis: coarse,
             rows: [
-                ...rows(coarse, statements, 0.5),
+                ...rows(coarse, statements, 0.5).map((one, n) => ({ ...one, statement: statementKey(n) })),
                 row(coarse, "SELECT late FROM t", "lock", (part) => (part < 0.75 ? 0 : 1.25)),
             ],
         },
@@ -138,12 +175,14 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
                     confidence: "certain",
                 },
                 details: ["It holds a lock on table orders.", "Its last statement: UPDATE orders SET v = $1"],
+                statement: statementKey(1),
             },
             { section: "waits", weight: "note", text: "The largest wait is IO:WALSync." },
             { section: "activity", weight: "warning", text: "Lock:transactionid changed the most over time." },
         ],
         lead: "activity",
         rankings: rankings(axes.main),
+        histories: histories(axes.main, statements),
         axes,
         charts: [
             {
@@ -227,7 +266,9 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
             mark(0.1, "checkpoint", "checkpoint: 58 s, 8183 buffers", 0.2),
             mark(0.42, "checkpoint", "checkpoint: 60 s, 8373 buffers", 0.52),
             mark(0.197, "slow", "sync of base/16384/16397 took 0.81 s"),
-            mark(0.65, "start", "the server started"),
+            mark(0.65, "server start", "the server started"),
+            mark(0.75, "plan", "new plan of UPDATE t0: Seq Scan on t0, before Index Scan on t0 using t0_pkey"),
+            mark(0.8, "level", "locks"),
         ],
         gaps: [gap],
         sections: [
@@ -385,6 +426,7 @@ function statementTable(count) {
         details: rows.map(([text, , , calls, seconds], i) => ({
             text,
             cut: false,
+            statement: statementKey(i),
             histogram: Array.from({ length: 32 }, (_, k) => [
                 1e-4 * 2 ** (k / 4 + (i % 5)),
                 1e-4 * 2 ** ((k + 1) / 4 + (i % 5)),

@@ -80,8 +80,9 @@ function section(report, it) {
 
 const finding =
     (title) =>
-    ({ section, weight, text, remedy, details }) =>
+    ({ section, weight, text, remedy, details, statement }) =>
         `<li class="${weight}"><a href="#${section}">${title(section)}</a> <span class="what">${escape(text)}</span>` +
+        (statement ? `<a class="statement-link" href="#statement-${statement}">The statement</a>` : "") +
         (remedy
             ? `<p class="remedy"><b>What to do: </b>${escape(remedy.text)} ` +
               `<span class="confidence">The cause is ${remedy.confidence}.</span></p>` +
@@ -91,6 +92,11 @@ const finding =
             ? `<details><summary>Evidence</summary><ul>${details.map((one) => `<li>${escape(one)}</li>`).join("")}</ul></details>`
             : "") +
         "</li>";
+
+function advice({ findings }) {
+    const remedy = findings.find((one) => one.weight === "warning" && one.remedy)?.remedy;
+    return `<p id="advice"${remedy ? "" : " hidden"}>${remedy ? `<b>What to do: </b>${escape(remedy.text)}` : ""}</p>`;
+}
 
 function body(report) {
     const facts = report.measured.facts.map(
@@ -103,7 +109,7 @@ function body(report) {
     return [
         `<header id="head"><h1>${escape(report.title)}</h1>` +
             (report.verdict
-                ? `<p id="verdict" class="${report.verdict.weight}">${escape(report.verdict.text)}</p>`
+                ? `<p id="verdict" class="${report.verdict.weight}">${escape(report.verdict.text)}</p>` + advice(report)
                 : "") +
             `<dl class="facts" id="facts">${facts.join("")}</dl></header>`,
         ...report.sections.filter(isLead).map((it) => section(report, it)),

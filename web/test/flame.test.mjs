@@ -8,51 +8,10 @@ import { after, before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { startBrowser } from "./browser.mjs";
 import { load } from "./load.mjs";
+import { difference, profile } from "./profiles.mjs";
 
 const { halfWidth, timeByColour, treeOf } = await load("flame/tree.ts");
 const { CLASSES, inkOn, shade } = await load("look/palette.ts");
-
-/** CPU samples at 10 Hz, so 0.1 s each, with one of the first statement; and 8 instants of sessions in 4 seconds. */
-const profile = {
-    seconds: 4,
-    hertz: 10,
-    scope: "server",
-    kernel: true,
-    quality: { instants: 8 },
-    ledger: [
-        { phase: "execute", activity: "cpu", class: "cpu", idle: false, seconds: 1 },
-        { phase: "execute", activity: "IO:DataFileRead", class: "io", idle: false, seconds: 1 },
-        { phase: "idle", activity: "Client:ClientRead", class: "client", idle: true, seconds: 1 },
-    ],
-    statements: [
-        { query_id: 7, query: "select 1" },
-        { query_id: 8, query: null },
-    ],
-    processes: [
-        { name: "postgres", server: true },
-        { name: "pgbench", server: false },
-    ],
-    symbols: [
-        { name: "main", image: "postgres" },
-        { name: "read", image: "kernel" },
-        { name: "ext4", image: "kernel [ext4]" },
-    ],
-    stacks: [
-        // Innermost first; frames without a symbol are omitted.
-        { process: 0, statement: 0, phase: "execute", activity: "cpu", frames: [1, 9, 0], samples: 1 },
-        { process: 0, statement: 1, phase: "execute", activity: "cpu", frames: [0], samples: 2 },
-        { process: 0, statement: null, phase: "", activity: "", frames: [2], samples: 4 },
-        { process: 0, statement: null, phase: "idle", activity: "Client:ClientRead", frames: [0], samples: 8 },
-        { process: 1, statement: null, phase: "", activity: "", frames: [0], samples: 16 },
-    ],
-    sessions: [
-        { statement: 0, phase: "execute", activity: "cpu", samples: 2 },
-        // On a CPU all the time.
-        { statement: 1, phase: "execute", activity: "cpu", samples: 0.4 },
-        { statement: 0, phase: "execute", activity: "IO:DataFileRead", samples: 1 },
-        { statement: null, phase: "idle", activity: "Client:ClientRead", samples: 3 },
-    ],
-};
 
 /** All nodes: path, origin, class, seconds, samples. */
 function nodes(options) {
@@ -159,12 +118,12 @@ const hexOf = (css) =>
         .join("");
 
 /** Opens the page of the profile, as the command fills it. */
-async function opened(options = {}) {
+async function opened(options = {}, shown = profile) {
     const template = await readFile(fileURLToPath(new URL("../../build/web/flame.html", import.meta.url)), "utf8");
     const parts = {
         title: "Profile of PostgreSQL",
         body: '<h1>Profile of PostgreSQL</h1><div id="flames"></div><pre>the figures</pre>',
-        data: JSON.stringify(profile).replace(/</g, "\\u003c"),
+        data: JSON.stringify(shown).replace(/</g, "\\u003c"),
     };
     const file = join(tmpdir(), `pgtally-flame-${process.pid}.html`);
     await writeFile(file, template.replace(/<!--pgtally:([a-z]+)-->/g, (_, name) => parts[name]));
@@ -260,6 +219,60 @@ test("keys move from frame to frame and zoom, and nothing moves when a frame is 
 
 test("nothing on a narrow screen is wider than it", async () => {
     const page = await opened({ viewport: { width: 390, height: 844 } });
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0);
+    await page.context().close();
+});
+
+for (const scheme of ["light", "dark"]) {
+    test(`what got slower is red and what got faster blue in the ${scheme} theme, and chance is neither`, async () => {
+        const page = await opened({ colorScheme: scheme }, difference);
+        const kind = (name) => frame(page, name).evaluate((it) => [...it.classList].find((one) => one.startsWith("of-")));
+        const found = {};
+        for (const name of ["slower", "alittle", "same", "faster", "gone", "new"]) found[name] = await kind(name);
+        assert.deepEqual(found, {
+            slower: "of-more-3",
+            alittle: "of-more-1",
+            same: "of-plain",
+            faster: "of-less-2",
+            gone: "of-less-3",
+            new: "of-more-3",
+        });
+        const luminance = (css) => {
+            const [r, g, b] = css
+                .match(/[\d.]+/g)
+                .slice(0, 3)
+                .map((v) => (css.startsWith("color(") ? Number(v) : Number(v) / 255))
+                .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        for (const name of Object.keys(found)) {
+            const [high, low] = (await colours(frame(page, name))).map(luminance).sort((a, b) => b - a);
+            assert.ok((high + 0.05) / (low + 0.05) >= 4.5, name);
+        }
+        assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });
+        await page.context().close();
+    });
+}
+
+test("a frame of a difference says both times with their errors, and whether chance explains it", async () => {
+    const page = await opened({ viewport: { width: 390, height: 844 } }, difference);
+    await frame(page, "slower").hover();
+    assert.match(
+        await page.locator(".status").innerText(),
+        /^slower \(postgres\): A 20\sms ±2\.77\sms, B 50\sms ±4\.38\sms per transaction, \+30\.0\sms, 2\.50 times as much \(95 %: 2\.00 to 3\.1[23]\); beyond chance$/,
+    );
+    await frame(page, "gone").hover();
+    assert.match(await page.locator(".status").innerText(), /−10\.0\sms; beyond chance$/);
+    await frame(page, "same").hover();
+    assert.match(await page.locator(".status").innerText(), /within chance$/);
+    // The width is the mean of both: 35 of 125.
+    const width = await frame(page, "slower").evaluate((it) => parseFloat(it.style.width));
+    assert.ok(Math.abs(width - 28) < 0.01, String(width));
+    await page.getByLabel("Group by").selectOption("function");
+    await page.getByLabel("Layout").selectOption("inverted");
+    assert.equal(await frame(page, "leaf").count(), 1);
+    await page.getByRole("searchbox").fill("leaf");
+    assert.match(await page.locator(".matches").innerText(), /^matched: 100\.0\s%$/);
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0);
     await page.context().close();
 });

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { inView, show, startBrowser, template, until } from "./browser.mjs";
-import { example } from "./example.mjs";
+import { example, statementKey } from "./example.mjs";
 import { fill } from "./fill.mjs";
 
 const reportOf = (seconds) => ({
@@ -131,6 +131,21 @@ test("the time shown stays true while the history grows, and names no length tha
     answer = reportOf(520);
     await until(async () => /11:00:00 – 11:08:40/.test(await inView(page)));
     assert.equal(await chosen(), "all");
+    assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });
+    await page.context().close();
+});
+
+test("the page of a statement stays open and follows its server", async () => {
+    answer = reportOf(60);
+    const page = await browser.visit(`http://127.0.0.1:${server.address().port}/#statement-${statementKey(0)}`);
+    const calls = page.locator('#statement-range dt:text-is("Calls") + dd');
+    await page.locator("#statement canvas").first().waitFor();
+    const before = await calls.innerText();
+    answer = reportOf(90);
+    await until(async () => /11:00:00 – 11:01:30/.test(await inView(page)));
+    await until(async () => (await calls.innerText()) !== before);
+    assert.equal(await page.locator("#statement figure canvas").count(), 3);
+    assert.ok(await page.locator("#head").isHidden());
     assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });
     await page.context().close();
 });

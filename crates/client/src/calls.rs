@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use error::Error;
 use segment::calls::{self, CallRow, ClientConnections, UnusedConnection};
-use segment::interval::Timing;
 use segment::Interval;
 use serde::Serialize;
 use view::calls::{findings, table, CallSort};

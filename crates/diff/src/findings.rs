@@ -21,7 +21,14 @@ const OTHER_WORK: f64 = 0.1;
 /// All findings.
 pub fn findings(comparison: &Comparison) -> Vec<Finding> {
     let of = |weight| {
-        move |section, text| Finding { section, weight, text, remedy: None, details: Vec::new() }
+        move |section, text| Finding {
+            section,
+            weight,
+            text,
+            remedy: None,
+            details: Vec::new(),
+            statement: None,
+        }
     };
     let (note, warning) = (of(Weight::Note), of(Weight::Warning));
     let mut found = Vec::new();

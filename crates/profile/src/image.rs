@@ -84,7 +84,8 @@ impl Image {
         self.stripped
     }
 
-    /// The function at an offset in the file. A function without a name is named by file and address.
+    /// The function at an offset in the file. A function without a name is named by file and address,
+    /// and the named function before it.
     pub fn function(&self, offset: u64, file: &str) -> String {
         let segment = self
             .segments
@@ -105,9 +106,11 @@ impl Image {
             {
                 function.name.clone()
             }
-            _ => match begin {
-                Some(begin) => format!("{file}+{begin:#x}"),
-                None => format!("{file} (no symbol)"),
+            _ => match (begin, named) {
+                // The name is only a hint where in the file it is: in the same source file, or near it.
+                (Some(begin), Some(near)) => format!("{file}+{begin:#x} (after {})", near.name),
+                (Some(begin), None) => format!("{file}+{begin:#x}"),
+                (None, _) => format!("{file} (no symbol)"),
             },
         }
     }
@@ -179,7 +182,7 @@ mod tests {
             stripped: true,
         };
         assert_eq!(image.function(0x20f, "x"), "f");
-        assert_eq!(image.function(0x250, "x"), "x+0x1240");
+        assert_eq!(image.function(0x250, "x"), "x+0x1240 (after f)");
         assert_eq!(image.function(0x9000, "x"), "x+0x9000");
     }
 
@@ -203,11 +206,11 @@ mod tests {
             (0x110, "f"),
             (0x11f, "f"),
             (0x120, "x (no symbol)"),
-            (0x130, "x+0x1130"),
+            (0x130, "x+0x1130 (after f)"),
             (0x140, "assembly"),
             (0x15f, "assembly"),
-            (0x160, "x+0x1160"),
-            (0x1ff, "x+0x1160"),
+            (0x160, "x+0x1160 (after assembly)"),
+            (0x1ff, "x+0x1160 (after assembly)"),
             (0x200, "x+0x200"),
         ] {
             assert_eq!(image.function(offset, "x"), name, "{offset:#x}");

@@ -12,6 +12,7 @@ pub mod compare;
 mod cpu_sampler;
 mod event;
 pub mod firefox;
+pub mod flame_diff;
 mod image;
 mod kernel_symbols;
 mod maps;

@@ -36,6 +36,7 @@ mod series;
 mod server_log;
 mod session_history;
 mod statement;
+mod statement_history;
 mod statements;
 mod statistics;
 mod store;
@@ -66,11 +67,12 @@ pub use relations::relation_rows;
 pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
     step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextRow,
+    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementAccountRow, TextKey, TextRow,
 };
 pub use series::Series;
 pub use server_log::{LogFileRow, LogRow};
 pub use session_history::SessionHistoryRow;
+pub use statement_history::StatementHistory;
 pub use statements::{StatementSeries, StatementTexts};
 pub use statistics::{HistogramRow, StatRow};
 pub use store::{file_name_of_host, Compaction, DataFile, GRADES, SHIP};

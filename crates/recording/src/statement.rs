@@ -6,6 +6,9 @@ use crate::rows::{RecordedStatementKey, StatementAccountRow, TextRow};
 use segment::statements::{AccountRecord, StatementRecord, Sums, Text, Times, Unit, COUNTER};
 use segment::Histogram;
 
+/// Clocks whose rates differ by less than this share are treated as having the same buckets.
+pub(crate) const NEARLY: f64 = 0.01;
+
 fn scaled(n: u64, ratio: f64) -> u64 {
     (n as f64 * ratio).round() as u64
 }

@@ -38,12 +38,9 @@ impl StatementSeries {
     }
 }
 
-/// Clocks whose rates differ by less than this share are treated as having the same buckets.
-const NEARLY: f64 = 0.01;
-
 /// Convert a row's buckets to the ticks of another clock.
 fn rebucket(row: &mut RecordedStatementRow, ratio: f64) {
-    if (ratio - 1.0).abs() < NEARLY {
+    if (ratio - 1.0).abs() < statement::NEARLY {
         return;
     }
     let histogram = statement::histogram(&row.buckets, &row.counts);
@@ -126,7 +123,7 @@ impl Recording {
         Ok(Some(reading.with_table(kept, capacity, evicted)))
     }
 
-    /// Statements of all applications together over time, in one pass. `block_of` returns the block of the details that came with an interval, from 0
+    /// Statements of all applications together over time, in one pass. `block_of` returns the block of the details that
     /// came with an interval, if they have one.
     pub fn statement_series(
         &self,

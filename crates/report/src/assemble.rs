@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 use super::findings::{findings, verdict};
 use super::material::Material;
-use super::{charts, client, cost, facts, latency, load, marks, tables, text_tables};
+use super::{charts, client, cost, facts, histories, latency, load, marks, tables, text_tables};
 use error::Error;
 use view::document::{span, Axes, Document, Fact, Made, MeasuredTime, Plain, Section, Totals};
 
@@ -70,6 +70,9 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         material.measured.host,
         span(material.measured.from, material.measured.to, zone)
     );
+    let statements = material.statements.as_ref();
+    let histories =
+        material.histories.clone().map(|histories| histories::with_plans(histories, statements));
     let mut document = Document {
         made: Made {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
@@ -112,6 +115,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         texts,
         gaps: material.gaps,
         rankings: material.rankings,
+        histories,
         ..Document::new(title)
     };
     document.tidy();

@@ -148,7 +148,14 @@ pub fn finding(material: &Material) -> Option<Finding> {
         }
     };
     let text = format!("{text}{rest}.");
-    Some(Finding { section: SECTION, weight, text, remedy: None, details: Vec::new() })
+    Some(Finding {
+        section: SECTION,
+        weight,
+        text,
+        remedy: None,
+        details: Vec::new(),
+        statement: None,
+    })
 }
 
 /// How closely the server's waits follow the pauses, and how much of them the pauses explain; `None` if it may be chance.

@@ -292,6 +292,7 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
             ),
             remedy: None,
             details: vec![kept],
+            statement: None,
         });
     }
     let note = |section, text| Finding {
@@ -300,6 +301,7 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
         text,
         remedy: None,
         details: Vec::new(),
+        statement: None,
     };
     let answered = known.iter().filter(|status| status.answer.is_some()).count();
     findings.push(note(

@@ -12,6 +12,7 @@ pub mod courses;
 mod facts;
 mod findings;
 pub mod fleet;
+pub mod histories;
 mod latency;
 mod load;
 mod marks;

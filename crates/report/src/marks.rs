@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The marks in all charts: checkpoints, slow operations, sessions that blocked others, and what the recorder noted.
+//! The marks in all charts: checkpoints, slow operations, sessions that blocked others, new plans of statements,
+//! and what the recorder noted.
 
 use segment::EventKind;
 
+use super::histories;
 use super::material::Material;
 use super::tables::checkpoints;
 use super::tables::server_log::{is_error, logged as logged_at};
@@ -72,6 +74,12 @@ pub fn marks(material: &Material) -> Vec<Mark> {
     }));
     slow.sort_by(|a, b| b.0.total_cmp(&a.0));
     marks.extend(slow.into_iter().take(SLOW).map(|(_, mark)| mark));
+    marks.extend(
+        material
+            .statements
+            .iter()
+            .flat_map(|statements| histories::plan_changes(statements, material.measured.from)),
+    );
     marks.extend(material.marks.iter().cloned());
     marks.sort_by(|a, b| a.time.total_cmp(&b.time));
     marks

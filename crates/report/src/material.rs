@@ -9,7 +9,7 @@ use segment::{Histogram, Interval, RelationRow};
 use super::measured_cost::MeasuredCost;
 use super::point::Point;
 use view::blocking::{Forest, Party};
-use view::document::{Gap, Mark, MeasuredTime, Ranking};
+use view::document::{Gap, Histories, Mark, MeasuredTime, Ranking};
 use view::events::Row;
 use view::io::Device;
 use view::statements::StatementsTable;
@@ -44,6 +44,8 @@ pub struct Material {
     pub sessions: Option<SessionHistory>,
     /// What took the most time, over time; empty if that is known only for the whole time.
     pub rankings: Vec<Ranking>,
+    /// What the statements with the most time did over time; `None` if not recorded.
+    pub histories: Option<Histories>,
     /// The points of the charts.
     pub points: Vec<Point>,
     /// Commands handled and commits of each interval.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use view::document::{Axis, Ranking, RankingRow};
 use view::statements::StatementsTable;
 
+use crate::histories::statement_key;
 use crate::tables::statements::class;
 
 /// Maximum number of rows, besides that of the others.
@@ -42,7 +43,8 @@ pub fn statements(
                 (false, None) => format!("statement {}", id.0),
             };
             let class = Some(class(row).name());
-            rows.push(RankingRow { name, class, seconds: vec![0.0; points] });
+            let statement = of.filter(|_| !row.unnamed).map(|_| statement_key(&id));
+            rows.push(RankingRow { name, class, statement, seconds: vec![0.0; points] });
             rows.len() - 1
         });
         if let Some(row) = rows.get_mut(at) {
@@ -127,7 +129,7 @@ impl SessionTimes {
                     *sum += time;
                 }
             }
-            RankingRow { name, class: None, seconds }
+            RankingRow { name, seconds, ..RankingRow::default() }
         };
         let mut rows: Vec<RankingRow> =
             sessions.into_iter().map(|(name, times)| row(name, &mut times.into_iter())).collect();

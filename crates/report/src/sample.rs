@@ -261,6 +261,7 @@ fn rankings(points: &[Point]) -> Vec<Ranking> {
     let row = |name: &str, class, from: f64, each: f64| RankingRow {
         name: name.to_string(),
         class: Some(class),
+        statement: None,
         seconds: axis
             .time
             .iter()
@@ -347,6 +348,7 @@ fn make() -> Material {
         whole,
         statements: Some(statements),
         sessions: None,
+        histories: None,
         rankings: rankings(&points),
         points,
         moments,

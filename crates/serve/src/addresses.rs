@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The addresses that `tally serve` prints at its start.
 
+use crate::access::Access;
 use crate::args::ServeArgs;
 use crate::listen::{Address, Listener};
 use error::Error;
@@ -24,33 +25,13 @@ pub(super) fn is_tcp(address: &Address) -> bool {
     matches!(address, Address::Tcp(_))
 }
 
-/// The secret that clients must send.
-#[derive(Debug)]
-pub(super) enum Token {
-    /// None is required: a Unix-domain socket, or --no-token.
-    None,
-    /// Random, printed once at the start.
-    Random(String),
-    /// From the user's file.
-    File(String),
-}
-
-impl Token {
-    pub(super) fn secret(&self) -> Option<&str> {
-        match self {
-            Token::None => None,
-            Token::Random(secret) | Token::File(secret) => Some(secret),
-        }
-    }
-}
-
 /// The address of a path; a socket has one address for all paths.
 pub(super) fn address(
     args: &ServeArgs,
     listener: Option<&Listener>,
     path: &str,
 ) -> Result<Option<String>, Error> {
-    let url = listener.map(Listener::url).transpose()?;
+    let url = listener.map(|listener| listener.url(args.tls_cert.is_some())).transpose()?;
     let path = if is_tcp(&args.listen) { path } else { "" };
     Ok(url.map(|url| url + path))
 }
@@ -59,27 +40,27 @@ pub(super) fn print_addresses(
     args: &ServeArgs,
     listener: Option<&Listener>,
     serving: Serving,
-    token: &Token,
+    access: &Access,
 ) -> Result<(), Error> {
     let mut out = view::escape::stdout();
     let url = address(args, listener, "")?;
-    let secret = match token {
-        Token::Random(secret) => format!("?token={secret}"),
+    let secret = match access {
+        Access::Printed(secret) => format!("?token={secret}"),
         _ => String::new(),
     };
     if args.json {
-        let (page, token) = (url.map(|url| url + &secret), token.secret().is_some());
+        let (page, token) = (url.map(|url| url + &secret), access.needs_token());
         serde_json::to_writer(&mut out, &Serving { page, token, ..serving })?;
         writeln!(out)?;
         return Ok(out.flush()?);
     }
-    let (once, how) = match (token, &args.listen) {
-        (Token::None, Address::Tcp(_)) => ("", "; any user on this machine can read it"),
-        (Token::None, _) => ("", "; only this user can read it"),
-        (Token::Random(_), _) => {
+    let (once, how) = match (access, &args.listen) {
+        (Access::Anybody, Address::Tcp(_)) => ("", "; any user on this machine can read it"),
+        (Access::Anybody, _) => ("", "; only this user can read it"),
+        (Access::Printed(_), _) => {
             (&*secret, ", with the header Authorization: Bearer and this token")
         }
-        (Token::File(_), _) => {
+        (Access::Listed(_), _) => {
             ("?token=...", ", with the header Authorization: Bearer and the token in the file")
         }
     };
@@ -88,6 +69,13 @@ pub(super) fn print_addresses(
     }
     if let Some(metrics) = serving.metrics {
         writeln!(out, "metrics  {metrics}{how}")?;
+    }
+    if let Access::Listed(file) = access {
+        let users = file.users();
+        let names: Vec<&str> = users.iter().filter_map(|user| user.name.as_deref()).collect();
+        if !names.is_empty() {
+            writeln!(out, "users    {}", names.join(", "))?;
+        }
     }
     for (name, what) in
         [("traces   ", serving.trace), ("sent to  ", serving.otlp), ("engine   ", serving.engine)]

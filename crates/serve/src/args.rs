@@ -24,8 +24,8 @@ link traces one session for three seconds and shows what it did, message by mess
 With --fleet, the page shows many servers, from their recordings through a query engine \
 (docs/fleet.md): sessions and CPU use of the hosts over time, and a table for each query of \
 `tally fleet queries`. The queries run at each --interval while somebody has the page open. \
-/?cluster=C and /?cluster=C&host=H show one cluster or host. A fleet has no metrics: each server has its \
-own.
+/?cluster=C and /?cluster=C&host=H show one cluster or host. /metrics has the results about the hosts as \
+gauges; each server has more metrics of its own.
 
 --otlp sends the same metrics, and events as log records, to an OpenTelemetry receiver, by OTLP \
 over HTTP. It reads OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the other variables of \
@@ -35,7 +35,7 @@ the OpenTelemetry specification (docs/opentelemetry.md).
 one begins, again while it lasts, and when it ends.
 
 The page contains statement texts, so a token is required: a random one, printed with the page's \
-URL, or the one in --token-file. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket \
+URL, or one of those in --token-file, which has a line for each user: a name and a token. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket \
 (unix:PATH) is accessible to its owner only and needs no token. Only this machine can connect unless \
 --listen names another address; then --token-file is required.
 
@@ -44,7 +44,7 @@ Examples:
   tally serve --listen 127.0.0.1:0 --history 30min /var/lib/postgresql/15/main
   tally serve --statements 20
   (umask 077; openssl rand -hex 32 > token)
-  tally serve --listen 0.0.0.0:9188 --token-file token
+  tally serve --listen 0.0.0.0:9188 --token-file token --tls-cert server.crt --tls-key server.key
   tally serve --listen unix:/run/pgtally.sock
   tally serve --otlp http://127.0.0.1:4318 --listen none
   tally serve --alert http://127.0.0.1:9093/api/v2/alerts
@@ -61,9 +61,16 @@ pub struct ServeArgs {
     /// Address to listen on, or unix:PATH; port 0 chooses a free port; with --otlp or --alert, also none
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: super::Address,
-    /// Use the token in this file instead of a random one
+    /// Use the tokens in this file instead of a random one: a single token, or NAME TOKEN in each line; read again when it
+    /// changes
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Encrypt connections with TLS, with the certificate chain in this file (PEM); read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// With --tls-cert: private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
     /// Do not require a token: any user on this machine can read the page and the metrics
     #[arg(long, conflicts_with = "token_file")]
     pub no_token: bool,

@@ -2,11 +2,12 @@
 //! Decides which requests are accepted: only methods that change nothing, only host names of this machine, and
 //! only with the token if one is required.
 
+use std::sync::Arc;
+
 use hyper::header::{HeaderMap, HeaderValue, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST};
 use hyper::{Method, StatusCode, Uri, Version};
 
-/// Minimum length of a token, so that it cannot be guessed.
-const MIN_TOKEN: usize = 16;
+use super::access::Access;
 
 /// The conditions for requests.
 #[derive(Debug, Clone)]
@@ -16,15 +17,17 @@ pub struct Gate {
     pub own_names_only: bool,
     /// The cookie that holds the token ([`cookie_name`]).
     pub cookie: String,
-    /// The required token.
-    pub token: Option<String>,
+    /// Whether browsers send the cookie only over TLS.
+    pub secure: bool,
+    /// Who may read.
+    pub access: Arc<Access>,
 }
 
 /// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GateVerdict {
-    /// Accepted.
-    Pass,
+    /// Accepted; the name of the user, if users have names.
+    Pass(Option<Arc<str>>),
     /// Redirect to `location` and set the cookie.
     Welcome {
         /// The requested path without the token.
@@ -81,10 +84,47 @@ impl Gate {
                 "only the host names localhost, 127.0.0.1 and [::1] are served",
             );
         }
-        match &self.token {
-            None => GateVerdict::Pass,
-            Some(token) => identify(token, &self.cookie, request),
+        match self.access.needs_token() {
+            false => GateVerdict::Pass(None),
+            true => self.identify(request),
         }
+    }
+
+    fn identify(&self, request: Request<'_>) -> GateVerdict {
+        let Gate { access, cookie, .. } = self;
+        let headers = request.headers;
+        let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let bearer = bearer.and_then(|value| value.split_once(' '));
+        let bearer = bearer.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+        if let Some(user) = bearer.and_then(|(_, given)| access.user(given.trim())) {
+            return GateVerdict::Pass(user.name);
+        }
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let pairs =
+            cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+        let mut given = pairs.filter(|(name, _)| name.trim() == cookie);
+        if let Some(user) = given.find_map(|(_, given)| access.user(given.trim())) {
+            return GateVerdict::Pass(user.name);
+        }
+        let query = request.uri.query().unwrap_or("");
+        let given = query.split('&').find_map(|pair| pair.strip_prefix("token="));
+        if let Some(user) = given.and_then(|given| access.user(given)) {
+            // Remove the token from the URL, so that it does not stay in the browser's history. A path that starts
+            // with two slashes would lead to another host.
+            let path = request.uri.path().trim_start_matches('/');
+            let secure = if self.secure { "; Secure" } else { "" };
+            return GateVerdict::Welcome {
+                location: format!("/{path}"),
+                cookie: format!(
+                    "{cookie}={}; Path=/; HttpOnly; SameSite=Strict{secure}",
+                    user.token
+                ),
+            };
+        }
+        GateVerdict::Refuse(
+            StatusCode::UNAUTHORIZED,
+            "a token is required: in the URL once, as ?token=..., or in the header Authorization: Bearer ...",
+        )
     }
 }
 
@@ -97,70 +137,10 @@ fn is_own(host: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-fn identify(token: &str, cookie: &str, request: Request<'_>) -> GateVerdict {
-    let headers = request.headers;
-    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let bearer = bearer.and_then(|value| value.split_once(' '));
-    if bearer.is_some_and(|(kind, value)| {
-        kind.eq_ignore_ascii_case("bearer") && same(value.trim(), token)
-    }) {
-        return GateVerdict::Pass;
-    }
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs =
-        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    if pairs.any(|(name, value)| name.trim() == cookie && same(value.trim(), token)) {
-        return GateVerdict::Pass;
-    }
-    let query = request.uri.query().unwrap_or("");
-    let given = query.split('&').find_map(|pair| pair.strip_prefix("token="));
-    if given.is_some_and(|given| same(given, token)) {
-        // Remove the token from the URL, so that it does not stay in the browser's history. A path that starts
-        // with two slashes would lead to another host.
-        let path = request.uri.path().trim_start_matches('/');
-        return GateVerdict::Welcome {
-            location: format!("/{path}"),
-            cookie: format!("{cookie}={token}; Path=/; HttpOnly; SameSite=Strict"),
-        };
-    }
-    GateVerdict::Refuse(
-        StatusCode::UNAUTHORIZED,
-        "a token is required: in the URL once, as ?token=..., or in the header Authorization: Bearer ...",
-    )
-}
-
-/// Whether two texts are equal, in a time that does not depend on where they differ.
-fn same(given: &str, token: &str) -> bool {
-    let (given, token) = (given.as_bytes(), token.as_bytes());
-    let mut differ = u8::from(given.len() != token.len());
-    for (at, byte) in token.iter().enumerate() {
-        differ |= byte ^ given.get(at).copied().unwrap_or(!byte);
-    }
-    std::hint::black_box(differ) == 0
-}
-
 /// The name of the cookie contains the port, because browsers do not separate cookies by port. Therefore one
 /// `tally serve` does not replace the cookie of another.
 pub fn cookie_name(port: u16) -> String {
     format!("pgtally_token_{port}")
-}
-
-/// A random token of 128 bits.
-pub fn random_token() -> String {
-    format!("{:032x}", rand::random::<u128>())
-}
-
-/// The token in the text of a file. It is used in headers and URLs without escaping.
-pub fn token(text: &str) -> Result<String, String> {
-    let token = text.trim();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    if token.len() < MIN_TOKEN {
-        return Err(format!("the token must have at least {MIN_TOKEN} characters"));
-    }
-    if !token.bytes().all(plain) {
-        return Err("the token may contain only letters, digits and - . _ ~".to_string());
-    }
-    Ok(token.to_string())
 }
 
 #[cfg(test)]
@@ -190,7 +170,7 @@ mod tests {
 
     fn status(verdict: &GateVerdict) -> u16 {
         match verdict {
-            GateVerdict::Pass => 200,
+            GateVerdict::Pass(_) => 200,
             GateVerdict::Welcome { .. } => 303,
             GateVerdict::Refuse(status, _) => status.as_u16(),
         }
@@ -198,7 +178,12 @@ mod tests {
 
     #[test]
     fn only_read_requests_under_a_name_of_this_machine_are_accepted() {
-        let gate = Gate { own_names_only: true, cookie: cookie_name(1), token: None };
+        let gate = Gate {
+            own_names_only: true,
+            cookie: cookie_name(1),
+            secure: false,
+            access: Arc::new(Access::Anybody),
+        };
         let get = |host| status(&ask(&gate, Method::GET, "/", &[("host", host)]));
         for host in ["localhost", "LOCALHOST:9188", "127.0.0.1:1", "[::1]", "[::1]:9188"] {
             assert_eq!(get(host), 200, "{host}");
@@ -223,18 +208,20 @@ mod tests {
     #[test]
     fn a_token_is_accepted_in_the_header_the_cookie_or_once_in_the_address() {
         let cookie = cookie_name(9188);
-        let gate = Gate { own_names_only: false, cookie, token: Some(TOKEN.to_string()) };
-        let get = |uri: &str, header: (&'static str, &str)| {
-            ask(&gate, Method::GET, uri, &[("host", "db1"), header])
+        let access = Arc::new(Access::Printed(TOKEN.to_string()));
+        let mut gate = Gate { own_names_only: false, cookie, secure: false, access };
+        let get_from = |gate: &Gate, uri: &str, header: (&'static str, &str)| {
+            ask(gate, Method::GET, uri, &[("host", "db1"), header])
         };
+        let get = |uri: &str, header| get_from(&gate, uri, header);
         let bearer = format!("bearer {TOKEN}");
         let cookie = format!("a=b; pgtally_token_9188={TOKEN}");
-        assert_eq!(get("/", ("authorization", &bearer)), GateVerdict::Pass);
-        assert_eq!(get("/", ("cookie", &cookie)), GateVerdict::Pass);
+        assert_eq!(get("/", ("authorization", &bearer)), GateVerdict::Pass(None));
+        assert_eq!(get("/", ("cookie", &cookie)), GateVerdict::Pass(None));
         let welcome = get(&format!("//evil.example/x?a=b&token={TOKEN}"), ("a", "b"));
         let GateVerdict::Welcome { location, cookie } = welcome else { panic!("{welcome:?}") };
         assert_eq!(location, "/evil.example/x");
-        assert!(cookie.contains("HttpOnly; SameSite=Strict"));
+        assert!(cookie.ends_with("HttpOnly; SameSite=Strict"));
         for header in [
             ("a", "b"),
             ("authorization", "Bearer"),
@@ -247,12 +234,9 @@ mod tests {
         ] {
             assert_eq!(status(&get("/?token=0123", header)), 401, "{header:?}");
         }
-    }
-
-    #[test]
-    fn a_token_that_is_too_short_or_does_not_fit_into_a_header_is_refused() {
-        assert_eq!(token(&format!(" {TOKEN}\n")).as_deref(), Ok(TOKEN));
-        assert!(token("short").is_err());
-        assert!(token("0123456789 abcdef; x").is_err());
+        gate.secure = true;
+        let welcome = get_from(&gate, &format!("/?token={TOKEN}"), ("a", "b"));
+        let GateVerdict::Welcome { cookie, .. } = welcome else { panic!("{welcome:?}") };
+        assert!(cookie.ends_with("; Secure"), "{cookie}");
     }
 }

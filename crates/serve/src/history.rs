@@ -9,14 +9,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use segment::statements::{StatementRecord, StatementsDelta};
+use segment::statements::{Statement, StatementRecord, StatementsDelta, WaitClass};
 use segment::{Frame, Histogram, Interval, StatementKey, StatementsReading};
 use view::HostMetrics;
 
+use report::histories::{self, statement_id, statement_key};
 use report::material::{Latency, Moment};
 use report::point::{Figures, Point};
 use report::rankings::{self, session_name, SessionTimes, StatementId};
-use view::document::{Axis, Gap, Mark, Ranking};
+use view::document::{Axis, Gap, Histories, Mark, Ranking, StatementHistory};
 use view::events::Row;
 use view::statements::StatementsTable;
 
@@ -34,6 +35,8 @@ const SLACK: f64 = 0.5;
 const MOMENT: f64 = 0.001;
 /// Maximum number of points of statements.
 const POINTS: usize = 720;
+/// Number of statements, those with the most time between two readings, whose executions are kept besides their time.
+const COUNTED: usize = 100;
 
 /// The last minutes.
 #[derive(Debug)]
@@ -82,6 +85,29 @@ struct StatementTimes {
     start: f64,
     seconds: f64,
     times: HashMap<StatementId, f64>,
+    /// The executions of those with the most time.
+    executions: HashMap<StatementId, Executions>,
+}
+
+/// Executions of a statement between two readings.
+#[derive(Debug, Default)]
+struct Executions {
+    calls: u64,
+    seconds: f64,
+    /// Seconds per tick of the histogram's values.
+    seconds_per_tick: f64,
+    histogram: Histogram,
+    classes: Vec<(WaitClass, f64)>,
+}
+
+impl Executions {
+    fn add(&mut self, statement: &Statement, reading: &StatementsReading) {
+        self.calls += statement.calls();
+        self.seconds += statement.exec().seconds;
+        self.seconds_per_tick = 1.0 / reading.clock().ticks_per_second();
+        self.histogram.merge(statement.histogram());
+        self.classes.extend(statement.split(reading.directory()).classes);
+    }
 }
 
 impl Block {
@@ -216,18 +242,28 @@ impl LiveHistory {
         let before = self.reading.replace(now.clone());
         let before = before.filter(|before| now.continues(before));
         let (Some(before), Some(block)) = (before, self.blocks.back_mut()) else { return };
+        let delta = StatementsDelta::between(&before, now);
         let mut times = HashMap::new();
-        for statement in StatementsDelta::between(&before, now).statements() {
-            let key = &statement.key;
-            let id = (key.query_id(), key.database_id, key.user_id, key.toplevel);
-            *times.entry(id).or_insert(0.0) += statement.seconds();
+        for statement in delta.statements() {
+            *times.entry(statement_id(&statement.key)).or_insert(0.0) += statement.seconds();
+        }
+        let mut most: Vec<(StatementId, f64)> =
+            times.iter().map(|(id, time)| (*id, *time)).collect();
+        most.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let mut executions: HashMap<StatementId, Executions> =
+            most.iter().take(COUNTED).map(|(id, _)| (*id, Executions::default())).collect();
+        for statement in delta.statements() {
+            if let Some(sum) = executions.get_mut(&statement_id(&statement.key)) {
+                sum.add(statement, now);
+            }
         }
         // Between two segments, nothing was measured.
         let (from, seconds) = match now.is_of_segment_of(&before) {
             true => (before.realtime_ns(), now.seconds_since(&before)),
             false => (now.realtime_ns(), 0.0),
         };
-        block.statements.push(StatementTimes { start: from as f64 * 1e-9, seconds, times });
+        let start = from as f64 * 1e-9;
+        block.statements.push(StatementTimes { start, seconds, times, executions });
     }
 
     /// Adds the times of commands to the current column of the heat map.
@@ -432,21 +468,18 @@ impl LiveHistory {
             .collect()
     }
 
+    /// The times of statements, and the gap that lasts.
+    fn silence_of_statements(&self) -> Option<StatementTimes> {
+        let (start, _) = self.silence.as_ref()?;
+        Some(StatementTimes { start: *start, ..StatementTimes::default() })
+    }
+
     fn statement_ranking(&self, all: &StatementsTable) -> Option<Ranking> {
-        let silence = self
-            .silence
-            .as_ref()
-            .map(|(start, _)| StatementTimes { start: *start, ..StatementTimes::default() });
+        let silence = self.silence_of_statements();
         let stretches: Vec<&StatementTimes> =
-            self.blocks.iter().flat_map(|block| &block.statements).chain(&silence).collect();
+            self.each(|block| &block.statements).chain(&silence).collect();
         let each = stretches.len().div_ceil(POINTS).max(1);
-        let axis = Axis {
-            time: stretches.iter().step_by(each).map(|one| one.start).collect(),
-            seconds: stretches
-                .chunks(each)
-                .map(|some| some.iter().map(|one| one.seconds).sum())
-                .collect(),
-        };
+        let axis = axis_of(&stretches, each);
         let times = |id: &StatementId| {
             let of = |some: &[&StatementTimes]| -> f64 {
                 some.iter().filter_map(|one| one.times.get(id)).sum()
@@ -456,12 +489,59 @@ impl LiveHistory {
         (!stretches.is_empty()).then(|| rankings::statements(axis, all, times))
     }
 
+    /// What the statements with the most time did over time, as far as it was read.
+    pub fn statement_histories(&self, all: &StatementsTable) -> Option<Histories> {
+        let silence = self.silence_of_statements();
+        let stretches: Vec<&StatementTimes> =
+            self.each(|block| &block.statements).chain(&silence).collect();
+        let each = stretches.len().div_ceil(histories::POINTS).max(1);
+        let axis = axis_of(&stretches, each);
+        let statements =
+            histories::most(all).iter().map(|id| history_of(id, &stretches, each)).collect();
+        (!stretches.is_empty()).then_some(Histories { axis, statements })
+    }
+
     fn each<'h, T: 'h>(
         &'h self,
         of: impl Fn(&'h Block) -> &'h Vec<T>,
     ) -> impl Iterator<Item = &'h T> {
         self.blocks.iter().flat_map(of)
     }
+}
+
+/// The times of points that consist of `each` of these.
+fn axis_of(stretches: &[&StatementTimes], each: usize) -> Axis {
+    Axis {
+        time: stretches.iter().step_by(each).map(|one| one.start).collect(),
+        seconds: stretches
+            .chunks(each)
+            .map(|some| some.iter().map(|one| one.seconds).sum())
+            .collect(),
+    }
+}
+
+/// A statement over time.
+fn history_of(id: &StatementId, stretches: &[&StatementTimes], each: usize) -> StatementHistory {
+    let mut history =
+        StatementHistory { statement: statement_key(id), ..StatementHistory::default() };
+    let mut classes = Vec::new();
+    for (at, some) in stretches.chunks(each).enumerate() {
+        let (mut calls, mut seconds, mut second) = (0, 0.0, 0.0);
+        let mut histogram = Histogram::new();
+        for executions in some.iter().filter_map(|one| one.executions.get(id)) {
+            calls += executions.calls;
+            seconds += executions.seconds;
+            second = executions.seconds_per_tick;
+            histogram.merge(&executions.histogram);
+            classes.extend(executions.classes.iter().map(|(class, time)| (*class, at, *time)));
+        }
+        history.calls.push(calls);
+        history.exec_seconds.push(seconds);
+        let p99 = histogram.quantile(0.99, 0, u64::MAX);
+        history.p99_seconds.push(p99.map(|ticks| ticks as f64 * second));
+    }
+    history.classes = histories::by_class(history.calls.len(), classes);
+    history
 }
 
 /// Everything that is kept.
@@ -498,7 +578,8 @@ fn sessions(frame: &Frame) -> Vec<(String, f64)> {
 mod tests {
     use segment::frame::ServerInfo;
     use segment::interval::{ClockInfo, SessionRow};
-    use segment::{EventKind, Level};
+    use segment::statements::{AccountRecord, Sums, Times};
+    use segment::{Application, Clock, ClockKind, EventKind, Level};
 
     use super::*;
 
@@ -549,6 +630,59 @@ mod tests {
             holding: Vec::new(),
             accounts: Vec::new(),
             pauses: None,
+        }
+    }
+
+    /// A reading in which a statement has had this many calls of 2 ms, half of the time in a lock.
+    fn reading(second: u64, calls: u64) -> Arc<StatementsReading> {
+        let mut histogram = Histogram::new();
+        histogram.add(2_000_000, calls);
+        let exec = Times { count: calls, total: 2_000_000 * calls, ..Times::default() };
+        let part = |account: &str| AccountRecord {
+            account: account.into(),
+            count: calls,
+            ticks: 1_000_000 * calls as i64,
+        };
+        let record = StatementRecord {
+            key: StatementKey {
+                id: 7,
+                database_id: 5,
+                user_id: 10,
+                toplevel: true,
+                application: Application::default(),
+            },
+            database: "orders".into(),
+            user: "app".into(),
+            text: None,
+            sums: Sums { exec, histogram, ..Sums::default() },
+            parts: vec![part("execute::cpu"), part("execute::wait::Lock:tuple")],
+        };
+        let clock = Clock::recorded(ClockKind::Monotonic, 1e9);
+        let reading = StatementsReading::of_records(second * 1_000_000_000, clock, vec![record]);
+        Arc::new(reading)
+    }
+
+    #[test]
+    fn a_statement_has_its_executions_between_any_two_readings() {
+        let mut history = LiveHistory::new(Duration::from_millis(9_990), Duration::from_secs(1));
+        for (second, calls) in [(1, 10), (2, 30), (3, 30), (4, 35)] {
+            history.push(&frame(second as f64, 1.0), None, Some(reading(second, calls)));
+        }
+        let all = history.statements(Some(&reading(4, 35))).unwrap();
+        let histories = history.statement_histories(&all).unwrap();
+        let [found] = &histories.statements[..] else { panic!("{histories:?}") };
+        assert_eq!(found.statement, "7.5.10");
+        assert_eq!(found.calls, [20, 0, 5]);
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+        for (seconds, calls) in found.exec_seconds.iter().zip(&found.calls) {
+            near(*seconds, *calls as f64 * 2e-3);
+        }
+        let p99 = &found.p99_seconds;
+        assert!(p99[1].is_none() && (p99[0].unwrap() / 2e-3 - 1.0).abs() <= 0.0625, "{p99:?}");
+        let classes: Vec<&str> = found.classes.iter().map(|one| one.class).collect();
+        assert_eq!(classes, ["cpu", "lock"]);
+        for one in &found.classes {
+            near(one.seconds.iter().sum(), 25e-3);
         }
     }
 

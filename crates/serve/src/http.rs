@@ -28,6 +28,7 @@ use super::lobby::{self, Guest, Lobby};
 use super::metrics::Form;
 use super::page::{LivePage, FIGURES};
 use super::request::{self, HttpReply, Refusal, What};
+use super::tls::Tls;
 use super::tracing::Tracing;
 use error::Error;
 
@@ -54,6 +55,7 @@ struct Service {
 pub fn serve(
     listener: Listener,
     gate: Gate,
+    tls: Option<Tls>,
     requests: Sender<request::Request>,
     tracing: Option<Tracing>,
 ) -> Result<(), Error> {
@@ -64,14 +66,16 @@ pub fn serve(
             Listener::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::TcpListener::from_std(listener)?;
-                accept(service, || async { listener.accept().await.map(|(stream, _)| stream) })
+                accept(service, tls, || async { listener.accept().await.map(|(stream, _)| stream) })
                     .await
             }
             Listener::Unix(listener, _file) => {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::UnixListener::from_std(listener)?;
-                accept(service, || async { listener.accept().await.map(|(stream, _)| stream) })
-                    .await
+                accept(service, None, || async {
+                    listener.accept().await.map(|(stream, _)| stream)
+                })
+                .await
             }
         }
     });
@@ -94,7 +98,11 @@ pub fn until_signal() -> Result<(), Error> {
     })
 }
 
-async fn accept<S, F>(service: Service, mut next: impl FnMut() -> F) -> std::io::Result<()>
+async fn accept<S, F>(
+    service: Service,
+    tls: Option<Tls>,
+    mut next: impl FnMut() -> F,
+) -> std::io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Future<Output = std::io::Result<S>>,
@@ -114,9 +122,21 @@ where
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let (guest, left) = lobby.enter();
+        let (guest, mut left) = lobby.enter();
         let (service, stopped) = (service.clone(), stopped.clone());
-        tokio::spawn(talk(stream, service, stopped, guest, left));
+        match tls.as_ref().map(Tls::acceptor) {
+            None => tokio::spawn(talk(stream, service, stopped, guest, left)),
+            Some(acceptor) => tokio::spawn(async move {
+                let encrypted = tokio::select! {
+                    encrypted = timeout(lobby::PATIENCE, acceptor.accept(stream)) => encrypted,
+                    _ = &mut left => return,
+                };
+                // It fails for a client without TLS, and for one that does not trust the certificate.
+                if let Ok(Ok(stream)) = encrypted {
+                    talk(stream, service, stopped, guest, left).await;
+                }
+            }),
+        };
     }
     // Fails if there are no connections.
     let _ = stop.send(true);
@@ -166,14 +186,19 @@ impl Service {
             headers: request.headers(),
         };
         let mut response = match self.gate.verdict(asked) {
-            GateVerdict::Pass if !guest.admit() => {
+            GateVerdict::Pass(_) if !guest.admit() => {
                 let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
                 set(&mut response, header::CONNECTION, "close");
                 response
             }
-            GateVerdict::Pass => match (request.uri().path(), &self.tracing) {
+            GateVerdict::Pass(user) => match (request.uri().path(), &self.tracing) {
                 ("/trace", Some(tracing)) if request.method() == Method::GET => {
-                    traced(tracing.page(request.uri().query().unwrap_or("")).await)
+                    let query = request.uri().query().unwrap_or("");
+                    // A trace has a cost for the traced session.
+                    if let Some(user) = user.filter(|_| !query.is_empty()) {
+                        view::escape::say(&format!("{user} traces a session: {query}"));
+                    }
+                    traced(tracing.page(query).await)
                 }
                 _ => self.answer(request.uri(), request.headers()).await,
             },

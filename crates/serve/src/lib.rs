@@ -6,6 +6,7 @@
 //! [`collector`] is the only thread that reads the server; [`http`] sends it requests. [`fleet`] answers the same
 //! requests for many servers.
 
+mod access;
 mod addresses;
 mod alert;
 mod args;
@@ -22,29 +23,32 @@ mod otlp;
 mod page;
 mod request;
 mod run;
+mod tls;
 mod tracing;
+mod watched;
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
 use std::sync::mpsc::channel;
+use std::sync::Arc;
 
 use self::otlp::Otlp;
+use access::{Access, TokenFile};
 use alert::Alerts;
 use collector::{Collector, CollectorSettings};
 use error::Error;
 use gate::Gate;
 use listen::Listener;
 use live::target::SegmentSource;
+use tls::Tls;
 use tracing::Tracing;
 
 pub use args::ServeArgs;
 
-use addresses::{address, is_tcp, print_addresses, Serving, Token};
+use addresses::{address, is_tcp, print_addresses, Serving};
 pub use listen::Address;
 
 /// Serves until a signal arrives.
 pub fn run(args: &ServeArgs) -> Result<(), Error> {
-    let token = token(args)?;
+    let door = Door::open(args)?;
     let otlp = otlp_settings(args)?;
     if otlp.is_none() && args.alerts.alert.is_none() && args.listen == Address::None {
         return Err(Error::Usage(
@@ -60,13 +64,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
         ));
     }
     match args.fleet.fleet {
-        true => self::fleet::run(args, &token),
-        false => server(args, otlp, &token),
+        true => self::fleet::run(args, door),
+        false => server(args, otlp, door),
     }
 }
 
 /// Serves one server.
-fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> Result<(), Error> {
+fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, door: Door) -> Result<(), Error> {
     let interval = args.pace()?;
     let place = args.sampling.source(args.target.as_deref())?;
     if args.allow_trace && matches!(place, SegmentSource::Samples(..)) {
@@ -85,7 +89,7 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> 
         segment: Some(place.to_string()),
         ..Serving::default()
     };
-    print_addresses(args, listener.as_ref(), serving, token)?;
+    print_addresses(args, listener.as_ref(), serving, &door.access)?;
     let settings = CollectorSettings {
         interval,
         history: args.history,
@@ -100,8 +104,8 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> 
         .spawn(move || Collector::new(place, &settings, otlp).work(&received))?;
     let served = match listener {
         Some(listener) => {
-            let gate = gate(args, &listener, token)?;
-            http::serve(listener, gate, requests, tracing)
+            let gate = door.gate(args, &listener)?;
+            http::serve(listener, gate, door.tls, requests, tracing)
         }
         None => {
             let served = http::until_signal();
@@ -119,36 +123,43 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, token: &Token) -> 
     served
 }
 
-fn gate(args: &ServeArgs, listener: &Listener, token: &Token) -> Result<Gate, Error> {
-    Ok(Gate {
-        own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
-        cookie: gate::cookie_name(listener.port()?),
-        token: token.secret().map(str::to_string),
-    })
+/// Who may read, and how connections are encrypted.
+#[derive(Debug)]
+struct Door {
+    access: Arc<Access>,
+    tls: Option<Tls>,
+}
+
+impl Door {
+    fn open(args: &ServeArgs) -> Result<Door, Error> {
+        let access = match &args.token_file {
+            Some(path) => Access::Listed(TokenFile::open(path)?),
+            None if args.no_token || !is_tcp(&args.listen) => Access::Anybody,
+            None => Access::Printed(access::random_token()),
+        };
+        let files = args.tls_cert.as_deref().zip(args.tls_key.as_deref());
+        if files.is_some() && !is_tcp(&args.listen) {
+            return Err(Error::Usage(
+                "--tls-cert requires --listen with an address and a port".into(),
+            ));
+        }
+        let tls = files.map(|(certificate, key)| Tls::open(certificate, key)).transpose()?;
+        Ok(Door { access: Arc::new(access), tls })
+    }
+
+    fn gate(&self, args: &ServeArgs, listener: &Listener) -> Result<Gate, Error> {
+        Ok(Gate {
+            // A certificate is for the names that its owner uses.
+            own_names_only: is_tcp(&args.listen) && args.listen.is_local() && self.tls.is_none(),
+            cookie: gate::cookie_name(listener.port()?),
+            secure: self.tls.is_some(),
+            access: self.access.clone(),
+        })
+    }
 }
 
 fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::OtlpSettings>, Error> {
     let Some(url) = &args.otlp else { return Ok(None) };
     let get = |name: &str| std::env::var(name).ok();
     otlp::OtlpSettings::read(url.as_deref(), args.otlp_interval, &get).map(Some)
-}
-
-fn token(args: &ServeArgs) -> Result<Token, Error> {
-    Ok(match &args.token_file {
-        Some(path) => Token::File(read_token(path)?),
-        None if args.no_token || !is_tcp(&args.listen) => Token::None,
-        None => Token::Random(gate::random_token()),
-    })
-}
-
-fn read_token(path: &Path) -> Result<String, Error> {
-    let named = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
-    let meta = std::fs::metadata(path).map_err(|error| named(&error))?;
-    // As PostgreSQL has it for keys: the group may read a file of root's, such as a Secret in Kubernetes.
-    let others = if meta.uid() == 0 { 0o037 } else { 0o077 };
-    if meta.is_file() && meta.permissions().mode() & others != 0 {
-        return Err(named(&"other users can read this token; run chmod 600 on the file"));
-    }
-    let text = files::read_named_text(path, 4096).map_err(|error| named(&error))?;
-    gate::token(&text).map_err(|why| named(&why))
 }

@@ -97,9 +97,12 @@ impl Listener {
     }
 
     /// The URL for a browser, or unix:PATH.
-    pub fn url(&self) -> std::io::Result<String> {
+    pub fn url(&self, tls: bool) -> std::io::Result<String> {
         Ok(match self {
-            Self::Tcp(listener) => format!("http://{}/", listener.local_addr()?),
+            Self::Tcp(listener) => {
+                let scheme = if tls { "https" } else { "http" };
+                format!("{scheme}://{}/", listener.local_addr()?)
+            }
             Self::Unix(_, Remove(path)) => format!("unix:{}", path.display()),
         })
     }

@@ -70,6 +70,7 @@ fn material(
     let whole = Interval::with_others(&kept.sum);
     let statements = history.statements(latest);
     let rankings = history.rankings(&kept.points, statements.as_ref());
+    let histories = statements.as_ref().and_then(|all| history.statement_histories(all));
     let mut facts = vec![
         Fact { name: "Machine", text: format!("{} CPUs", whole.cores) },
         Fact { name: "Level", text: whole.level.to_string() },
@@ -103,6 +104,7 @@ fn material(
         statements,
         sessions: None,
         rankings,
+        histories,
         points: kept.points,
         moments: kept.moments,
         latency: kept.latency,

@@ -46,6 +46,7 @@ pub fn body(document: &Document) -> Markup {
             }
             @if let Some(verdict) = &document.verdict {
                 p id="verdict" class=(weight(verdict.weight)) { (Visible(&verdict.text)) } "\n"
+                (advice(document))
             }
             @if document.load.is_empty() { (facts("facts", &document.measured.facts)) }
             @else { (facts("load", &document.load)) }
@@ -59,6 +60,18 @@ pub fn body(document: &Document) -> Markup {
         @if !document.load.is_empty() {
             section id="measured" { h2 { (MEASURED) } "\n" (facts("facts", &document.measured.facts)) } "\n"
         }
+    }
+}
+
+/// What to do about the worst problem, in short, below the verdict.
+fn advice(document: &Document) -> Markup {
+    let of = |finding: &&Finding| finding.weight == Weight::Warning && finding.remedy.is_some();
+    let worst = document.findings.iter().find(of);
+    let remedy = worst.and_then(|finding| finding.remedy.as_ref());
+    html! {
+        p id="advice" hidden[remedy.is_none()] {
+            @if let Some(remedy) = remedy { b { "What to do: " } (Visible(&remedy.text)) }
+        } "\n"
     }
 }
 
@@ -122,6 +135,9 @@ fn findings(document: &Document) -> Markup {
 fn of_finding(finding: &Finding) -> Markup {
     html! {
         span class="what" { (Visible(&finding.text)) }
+        @if let Some(statement) = &finding.statement {
+            a class="statement-link" href={ "#statement-" (Visible(statement)) } { "The statement" }
+        }
         @if let Some(remedy) = &finding.remedy {
             p class="remedy" { b { "What to do: " } (Visible(&remedy.text)) " "
                 span class="confidence" { (Visible(remedy.confidence_sentence())) }
@@ -310,6 +326,7 @@ mod tests {
                 text: bad(),
                 remedy: Some(Remedy { text: bad(), sql: vec![bad()], confidence: "likely" }),
                 details: vec![bad()],
+                statement: None,
             }],
             verdict: Some(Verdict { weight: Weight::Warning, text: bad() }),
             sections: vec![section],

@@ -229,8 +229,7 @@ const SESSIONS: &[F] = &[
         .expendable(4),
     F::new("phase", "PHASE", Unit::Text, |row, _| {
         if row.state == "dead" { "dead" } else { &*row.phase }.into()
-    })
-    .expendable(2),
+    }),
     F::new("activity", "ACTIVITY", Unit::Text, |row, _| (&row.activity).into()),
     F::new("since", "SINCE", Unit::Seconds, |row, _| row.since_seconds.into()),
     F::new("transaction", "XACT", Unit::Seconds, |row, _| row.transaction_seconds.into())

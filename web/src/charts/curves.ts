@@ -2,6 +2,7 @@
 /** A chart of curves over time: stacked areas or lines. */
 import type uPlot from "uplot";
 import { colour, paints, type Ink, type Paint } from "../look/ink";
+import { patterned, patternsAreOn } from "../look/patterns";
 import type { Axis, Chart } from "../model";
 import { figure } from "../units";
 import type { View } from "../view";
@@ -87,12 +88,20 @@ export class Curves {
         // Colours are opaque, because each area covers the lower part of the one above it; faint areas are paler.
         return {
             scale: "y",
-            fill: () => (faint() ? mix(this.colourOf(index), this.view.theme) : this.colourOf(index)),
+            fill: (u) => this.areaFill(u.ctx, index, faint()),
             stroke: () => (this.view.theme === "light" ? "#ffffffb0" : "#00000080"),
             width: 0.75,
             paths: areaPaths,
             points: { show: false },
         };
+    }
+
+    private areaFill(ctx: CanvasRenderingContext2D, index: number, faint: boolean): string {
+        const own = this.colourOf(index);
+        const kind = this.chart.series[index]?.class;
+        if (faint) return mix(own, this.view.theme);
+        // A canvas takes a pattern as it takes a colour, which uPlot's types do not say.
+        return kind && patternsAreOn() ? (patterned(ctx, kind, own) as string) : own;
     }
 
     private data(): uPlot.AlignedData {

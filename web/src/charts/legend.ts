@@ -50,7 +50,8 @@ export class Legend {
     }
 
     private entry(name: string, series: number): Entry {
-        const dot = element("i", { class: "dot" });
+        const kind = this.chart.series[series]?.class;
+        const dot = element("i", { class: kind ? `dot as-${kind}` : "dot" });
         const toggle = button(
             "",
             "Click to hide or show; double-click to show only this one.",
@@ -93,7 +94,7 @@ export class Legend {
         const begin = curves.points.edges[at];
         const pointed = begin !== undefined && at >= 0;
         // Means of durations and shares cannot be averaged, so only the maximum is shown for them.
-        const averaged = chart.unit !== "seconds" && chart.unit !== "share";
+        const averaged = chart.averaged ?? (chart.unit !== "seconds" && chart.unit !== "share");
         this.head.textContent = pointed ? clockSeconds(begin, view.zone) : averaged ? "mean" : "";
         if (pointed) this.head.title = date(begin, view.zone);
         else this.head.removeAttribute("title");
@@ -111,7 +112,7 @@ export class Legend {
             const value = values[i] ?? null;
             entry.toggle.setAttribute("aria-pressed", String(on));
             entry.row.classList.toggle("off", !on);
-            entry.dot.style.background = curves.colourOf(i);
+            entry.dot.style.backgroundColor = curves.colourOf(i);
             entry.first.textContent = pointed || averaged ? figure(value, chart.unit) : "";
             entry.second.textContent = !stack
                 ? figure(summaries[i]?.max, chart.unit)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
  * Marks below and above the curves of every chart: gaps in the measurement (hatched), checkpoints (tinted, with a bar
- * at the top), and other events (dashed lines with a flag).
+ * at the top), and instants (lines with a flag, whose shape says what happened).
  */
 import type uPlot from "uplot";
 import { element } from "../dom";
@@ -16,21 +16,79 @@ export interface Landmarks {
 /** Distance in CSS pixels at which the cursor is on a mark's line. */
 const NEAR = 5;
 
+/** The kinds of marks that look different. */
+type Look = "checkpoint" | "blocking" | "slow" | "plan" | "restart" | "level" | "event";
+
+const LOOKS: Readonly<Record<string, Look>> = {
+    checkpoint: "checkpoint",
+    blocking: "blocking",
+    slow: "slow",
+    plan: "plan",
+    start: "restart",
+    "server start": "restart",
+    "server end": "restart",
+    level: "level",
+};
+
+const lookOf = ({ kind }: Mark): Look => LOOKS[kind] ?? "event";
+
 /** Blocking and slow operations need attention, checkpoints do not. */
-function inkOf({ kind }: Mark, ink: Ink): string {
-    if (kind === "blocking" || kind === "slow") return ink.warning;
-    return kind === "checkpoint" ? ink.checkpoint : ink.faint;
+function inkOf(mark: Mark, ink: Ink): string {
+    switch (lookOf(mark)) {
+        case "blocking":
+        case "slow":
+            return ink.warning;
+        case "checkpoint":
+            return ink.checkpoint;
+        case "plan":
+            return ink.accent;
+        case "restart":
+            return ink.text;
+        case "level":
+        case "event":
+            return ink.faint;
+    }
 }
+
+/** The flag of an instant, above the plot: its outline from the top of its line, in units of 4 pixels. */
+const FLAGS: Readonly<Partial<Record<Look, readonly (readonly [x: number, y: number])[]>>> = {
+    plan: [
+        [0, 0],
+        [1, -1],
+        [0, -2],
+        [-1, -1],
+    ],
+    restart: [
+        [0, 0],
+        [0, -2],
+        [1.5, -2],
+        [1.5, -0.75],
+        [0, -0.75],
+    ],
+    level: [
+        [-1.25, 0],
+        [0, -1.75],
+        [1.25, 0],
+    ],
+};
+const FLAG: readonly (readonly [x: number, y: number])[] = [
+    [-1, -1.5],
+    [1, -1.5],
+    [0, 0],
+];
 
 /** What the marks mean, for those that there are; null if there are none. */
 export function markKey({ marks, gaps }: Landmarks): HTMLElement | null {
-    const has = (kind: string): boolean => marks.some((mark) => mark.kind === kind);
-    const known = ["checkpoint", "blocking", "slow"];
+    const looks = new Set(marks.map(lookOf));
+    const has = (look: Look): boolean => looks.has(look);
     const entries: (readonly [kind: string, label: string, present: boolean])[] = [
         ["checkpoint", "checkpoint", has("checkpoint")],
         ["blocking", "a session blocks others", has("blocking")],
         ["slow", "slow operation", has("slow")],
-        ["event", "event: restart, level, setting", marks.some(({ kind }) => !known.includes(kind))],
+        ["plan", "new plan of a statement", has("plan")],
+        ["restart", "server start or end", has("restart")],
+        ["level", "change of level", has("level")],
+        ["event", "other event", has("event")],
         ["gap", "not measured", gaps.length > 0],
     ];
     const there = entries.filter(([, , present]) => present);
@@ -109,16 +167,15 @@ export function drawOver(u: uPlot, { marks }: Landmarks, ink: Ink): void {
         const x = Math.round(u.valToPos(mark.time, "x", true));
         ctx.strokeStyle = ctx.fillStyle = inkOf(mark, ink);
         ctx.globalAlpha = 0.55;
-        ctx.setLineDash([2 * pixel, 3 * pixel]);
+        const look = lookOf(mark);
+        ctx.setLineDash(look === "restart" ? [] : [2 * pixel, 3 * pixel]);
         ctx.beginPath();
         ctx.moveTo(x, bbox.top);
         ctx.lineTo(x, bbox.top + bbox.height);
         ctx.stroke();
         ctx.globalAlpha = 1;
         ctx.beginPath();
-        ctx.moveTo(x - 4 * pixel, bbox.top - 6 * pixel);
-        ctx.lineTo(x + 4 * pixel, bbox.top - 6 * pixel);
-        ctx.lineTo(x, bbox.top);
+        for (const [right, down] of FLAGS[look] ?? FLAG) ctx.lineTo(x + 4 * right * pixel, bbox.top + 4 * down * pixel);
         ctx.fill();
     }
     ctx.restore();

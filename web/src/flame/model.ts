@@ -6,6 +6,7 @@ export interface Account {
 }
 
 export interface Profile {
+    readonly format: `pgtally profile ${number}`;
     readonly seconds: number;
     readonly hertz: number;
     readonly scope: "server" | "system";
@@ -32,7 +33,35 @@ export interface Profile {
     })[];
 }
 
-/** The profile in the page. */
-export function embedded(): Profile {
-    return JSON.parse(document.getElementById("report")?.textContent ?? "{}") as Profile;
+/** A frame of two profiles. */
+export interface DiffNode {
+    readonly name: string;
+    readonly from: string;
+    readonly samples: readonly [a: number, b: number];
+    /** B's time divided by A's, and the factor of its 95 % interval; null if one has no samples. */
+    readonly ratio: number | null;
+    readonly factor: number | null;
+    readonly beyond_chance: boolean;
+    readonly children: readonly DiffNode[];
+}
+
+/** Two profiles. */
+export interface ProfileDiff {
+    readonly format: "pgtally profile diff";
+    readonly servers: readonly [a: string, b: string];
+    readonly per: string;
+    readonly units: readonly [a: number, b: number];
+    /** Samples divided by this are seconds of CPU time per unit. */
+    readonly amounts: readonly [a: number, b: number];
+    readonly false_discovery_rate: number;
+    readonly trees: readonly {
+        readonly grouping: string;
+        readonly inverted: boolean;
+        readonly root: DiffNode;
+    }[];
+}
+
+/** What the page contains. */
+export function embedded(): Profile | ProfileDiff {
+    return JSON.parse(document.getElementById("report")?.textContent ?? "{}") as Profile | ProfileDiff;
 }

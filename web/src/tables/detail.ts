@@ -21,7 +21,7 @@ function text({ text, cut }: Detail): HTMLElement {
     );
 }
 
-function histogram({ histogram }: Detail): HTMLElement | null {
+export function histogramOf({ histogram }: Detail): HTMLElement | null {
     if (!histogram.length) return null;
     const span = spanOf([histogram]);
     const picture = drawn("svg", {
@@ -50,7 +50,10 @@ function histogram({ histogram }: Detail): HTMLElement | null {
     );
 }
 
-function activities({ activities }: Detail, classes: ReadonlyMap<string, ActivityClass>): HTMLElement | null {
+export function activitiesOf(
+    { activities }: Detail,
+    classes: ReadonlyMap<string, ActivityClass>,
+): HTMLElement | null {
     if (!activities.length) return null;
     const all = activities.reduce((sum, [, , seconds]) => sum + seconds, 0);
     const head = ["Activity", "Phase", "Time", "Share", "Count"].map((title, i) =>
@@ -77,7 +80,7 @@ function activities({ activities }: Detail, classes: ReadonlyMap<string, Activit
     );
 }
 
-function plan([figures, nodes]: Detail["plans"][number]): HTMLElement {
+export function planOf([figures, nodes]: Detail["plans"][number]): HTMLElement {
     return element(
         "figure",
         { class: "plan" },
@@ -87,6 +90,6 @@ function plan([figures, nodes]: Detail["plans"][number]): HTMLElement {
 }
 
 export function detailOf(detail: Detail, classes: ReadonlyMap<string, ActivityClass>): HTMLElement {
-    const parts = [text(detail), histogram(detail), activities(detail, classes), ...detail.plans.map(plan)];
+    const parts = [text(detail), histogramOf(detail), activitiesOf(detail, classes), ...detail.plans.map(planOf)];
     return element("div", { class: "detail" }, ...parts);
 }

@@ -4,8 +4,9 @@
  * rows are used as they are; sorting, searching and saving use the raw values.
  */
 import { button, element } from "../dom";
-import type { Column, Detail, Table } from "../model";
+import type { Column, Detail, Table, Value } from "../model";
 import type { ActivityClass } from "../look/palette";
+import { addressOf as addressOfStatement } from "../statement/known";
 import { cell } from "../units";
 import type { View } from "../view";
 import { partColumns, spanOf, sparkbar, splitbar, type Span } from "./bars";
@@ -66,6 +67,8 @@ export class Grid {
         private table: Table,
         private readonly view: View,
         private readonly classes: ReadonlyMap<string, ActivityClass>,
+        /** The keys of statements by text, for links to their pages. */
+        private readonly statements: () => ReadonlyMap<string, string>,
     ) {
         this.body = host.tBodies[0] ?? host.createTBody();
         this.rows = [...this.body.rows];
@@ -211,8 +214,21 @@ export class Grid {
             }
         });
         const detail = table.details?.[i];
-        if (this.pictures && detail) this.illustrate(i, cells[0], detail);
-        else if (cells[0]?.classList.contains("query")) this.shorten(cells[0]);
+        if (this.pictures && detail) {
+            this.illustrate(i, cells[0], detail);
+            return;
+        }
+        table.columns.forEach(({ key }, column) => {
+            const td = cells[column];
+            if (td && STATEMENTS.has(key)) this.linkStatement(td, values[column] ?? null);
+        });
+        if (cells[0]?.classList.contains("query")) this.shorten(cells[0]);
+    }
+
+    private linkStatement(cell: HTMLTableCellElement, text: Value): void {
+        const statement = typeof text === "string" ? this.statements().get(text) : undefined;
+        if (statement === undefined || cell.querySelector("a")) return;
+        cell.replaceChildren(element("a", { href: addressOfStatement(statement) }, ...cell.childNodes));
     }
 
     /** Two lines of a statement; the whole text under the pointer. */
@@ -241,6 +257,10 @@ export class Grid {
         toggle.setAttribute("aria-expanded", "false");
         toggle.append(text);
         first.replaceChildren(toggle);
+        const { statement } = detail;
+        if (statement === undefined) return;
+        const title = "Its history, plans over time, and SQL to run";
+        first.append(element("a", { class: "statement-link", href: addressOfStatement(statement), title }, "history"));
     }
 
     private open(i: number, detail: Detail, toggle: HTMLElement): void {

@@ -104,12 +104,16 @@ server differ by more than the sampling error: take two profiles of each to see 
 Examples:
   tally profile --system -o a.json
   tally profile --system -o b.json
-  tally profile diff a.json b.json")]
+  tally profile diff a.json b.json
+  tally profile diff a.json b.json -o diff.html")]
 pub struct ProfileDiffArgs {
     /// Baseline profile, written by `tally profile -o FILE.json`
     pub a: PathBuf,
     /// Profile to compare with the baseline
     pub b: PathBuf,
+    /// Write a page with a flame graph of both to FILE.html: red is slower in B, blue is faster
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Rows in each table
     #[arg(long, value_name = "N", default_value = "20")]
     pub rows: usize,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use crate::compare::{compare, Per, ProfileChange, ProfileComparison};
+use crate::flame_diff::flame_diff;
 use crate::Profile;
 use error::Error;
 use serde::Serialize;
@@ -12,6 +13,9 @@ use view::table::{Cell, Column, Table, Tone, Unit};
 use view::units::{duration, two, whole};
 
 use super::args::ProfileDiffArgs;
+
+/// Rows of the tables below a flame graph.
+const PAGE_ROWS: usize = 50;
 
 /// The output of `--json`.
 #[derive(Debug, Serialize)]
@@ -24,6 +28,14 @@ struct ProfileDiffJson<'c> {
 
 /// Compare the profiles of two files.
 pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
+    if let Some(path) =
+        args.output.as_deref().filter(|path| path.extension() != Some("html".as_ref()))
+    {
+        return Err(Error::Usage(format!(
+            "-o {}: the file name must end in .html",
+            path.display()
+        )));
+    }
     let (a, b) = (Profile::read(&args.a)?, Profile::read(&args.b)?);
     for (profile, path) in [(&a, &args.a), (&b, &args.b)] {
         if profile.stacks.is_empty() {
@@ -40,6 +52,13 @@ pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
         ));
     }
     let comparison = compare(&a, &b);
+    if let Some(path) = &args.output {
+        let title = format!("Profiles of {} and {}", a.server, b.server);
+        let text = text(&a, &b, &comparison, PAGE_ROWS, false);
+        let page = view::page::flame(&title, &text, &flame_diff(&a, &b, &comparison))?;
+        view::output::write(path, page.as_bytes())?;
+        view::output::announce(path);
+    }
     if args.json {
         return view::output::json(&ProfileDiffJson {
             servers: [&a.server, &b.server],

@@ -4,7 +4,14 @@
 use view::document::{Finding, Weight};
 
 pub(super) fn note(section: &'static str, text: String) -> Finding {
-    Finding { section, weight: Weight::Note, text, remedy: None, details: Vec::new() }
+    Finding {
+        section,
+        weight: Weight::Note,
+        text,
+        remedy: None,
+        details: Vec::new(),
+        statement: None,
+    }
 }
 
 pub(super) fn warning(section: &'static str, text: String) -> Finding {

@@ -8,6 +8,7 @@ mod storage;
 use segment::interval::{AccountRow, Interval};
 use segment::Level;
 
+use super::histories::quoted;
 use super::load::OTHERS;
 use super::material::{Blocker, Material};
 use super::point::{Figures, Point};
@@ -50,6 +51,12 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(statement(material));
     findings.extend(super::client::finding(material));
     findings.extend(storage::findings(material, zone));
+    if let Some(all) = &material.statements {
+        for finding in &mut findings {
+            let sentences = std::iter::once(&finding.text).chain(&finding.details);
+            finding.statement = quoted(all, sentences.map(String::as_str));
+        }
+    }
     findings
 }
 

@@ -10,8 +10,8 @@ mod client;
 mod columns;
 pub mod course;
 mod latency;
-mod rankings;
 mod sessions;
+mod statements;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -30,7 +30,7 @@ use columns::Columns;
 use error::Error;
 use latency::sum_and_latency;
 use time::{begin, seconds};
-use view::document::{MeasuredTime, Ranking};
+use view::document::{Histories, MeasuredTime, Ranking};
 use view::statements::{PlanRow, StatementsTable};
 use view::vacuum::{ConditionKind, Vacuum};
 
@@ -74,7 +74,7 @@ pub fn read(
         let details = details.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         Ok((Interval::with_others(&sum), points, latency, details))
     })?;
-    let Details { statements, mut rankings, relations, sessions } = details;
+    let Details { statements, histories, mut rankings, relations, sessions } = details;
     let (sessions, times) = sessions.unzip();
     let axis = crate::charts::main_axis(&points);
     rankings
@@ -105,6 +105,7 @@ pub fn read(
         },
         statements,
         sessions,
+        histories,
         rankings,
         points,
         moments,
@@ -129,6 +130,7 @@ struct Details {
     relations: RelationTimes,
     sessions: Option<(SessionHistory, SessionTimes)>,
     rankings: Vec<Ranking>,
+    histories: Option<Histories>,
 }
 
 fn details(
@@ -143,6 +145,7 @@ fn details(
         relations: RelationTimes::default(),
         sessions,
         rankings: Vec::new(),
+        histories: None,
     };
     let details = recording.details(range)?;
     let Some(range) = Detail::range(&details) else { return Ok(all) };
@@ -153,7 +156,8 @@ fn details(
     if let Some(statements) = &mut all.statements {
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
-        all.rankings.extend(rankings::statements(recording, statements, &details)?);
+        all.rankings.extend(statements::ranking(recording, statements, &details)?);
+        all.histories = statements::histories(recording, statements, &details)?;
     }
     all.relations =
         RelationTimes { rows: recording.relations(range)?.unwrap_or_default(), seconds };

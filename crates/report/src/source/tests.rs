@@ -6,9 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use recording::{
-    About, Batch, EventRow, GapRow, MarkRow, RetentionPolicy, RowBuilder, RunRow, ServerRow,
-    SessionHistoryRow, SettingRow, StatementAccountRow, Writer,
+    About, Batch, EventRow, GapRow, MarkRow, PlanRow, PlanTextRow, RecordedStatementRow,
+    RetentionPolicy, RowBuilder, RunRow, ServerRow, SessionHistoryRow, SettingRow,
+    StatementAccountRow, TextRow, Writer,
 };
+use segment::Histogram;
 
 use super::{read, RecordingSelection};
 use crate::range::Edge;
@@ -289,6 +291,130 @@ fn the_lists_of_a_part_have_the_figures_of_a_report_of_that_part() {
     close(total("statements"), sum("statements", "seconds", &|_| true));
     close(total("sessions"), sum("active_sessions", "busy_seconds", &|_| true));
     assert_eq!(ranking("sessions").rows[0].name, "shop (11)");
+}
+
+/// Ten calls of a statement in ten seconds; they take four times as long with the plan of the second half.
+fn statement_with_plans(at: usize, frame: u64) -> Batch {
+    if at % 10 != 9 {
+        return Batch::default();
+    }
+    let time_us = us(at as f64 + 1.0);
+    let (planid, each_ns) = if at < 300 { (1, 1_000_000) } else { (2, 4_000_000) };
+    let mut histogram = Histogram::new();
+    histogram.add(each_ns, 10);
+    let (buckets, counts) = histogram.buckets().map(|(bucket, n)| (bucket as u64, n)).unzip();
+    let statement = RecordedStatementRow {
+        frame,
+        time_us,
+        interval_ns: 10_000_000_000,
+        queryid: 1,
+        database_id: 5,
+        user_id: 10,
+        toplevel: true,
+        calls: 10,
+        exec_ns: 10 * each_ns,
+        buckets,
+        counts,
+        ..RecordedStatementRow::default()
+    };
+    let account = |account: &str, total_ns| StatementAccountRow {
+        frame,
+        time_us,
+        queryid: 1,
+        database_id: 5,
+        user_id: 10,
+        toplevel: true,
+        account: account.into(),
+        count: 10,
+        total_ns,
+        ..StatementAccountRow::default()
+    };
+    let plan = PlanRow {
+        frame,
+        time_us,
+        queryid: 1,
+        database_id: 5,
+        user_id: 10,
+        toplevel: true,
+        planid,
+        noted: 2,
+        exec_ns: 2 * each_ns,
+        last_us: time_us,
+        ..PlanRow::default()
+    };
+    let text = PlanTextRow {
+        frame,
+        time_us,
+        queryid: 1,
+        database_id: 5,
+        user_id: 10,
+        toplevel: true,
+        planid,
+        text: if at < 300 { "Index Scan on t using i" } else { "Seq Scan on t [filter]" }.into(),
+        first_us: time_us,
+        ..PlanTextRow::default()
+    };
+    let query = TextRow {
+        frame,
+        time_us,
+        queryid: 1,
+        database_id: 5,
+        user_id: 10,
+        toplevel: true,
+        text: "SELECT v FROM t WHERE w = $1".into(),
+        ..TextRow::default()
+    };
+    let first = at == 9 || at == 309;
+    Batch {
+        statements: vec![statement],
+        statement_accounts: vec![
+            account("execute::cpu", 10 * each_ns as i64),
+            account("commit::wait::IO:WALSync", 5_000_000),
+        ],
+        statement_texts: if at == 9 { vec![query] } else { Vec::new() },
+        plans: vec![plan],
+        plan_texts: if first { vec![text] } else { Vec::new() },
+        ..Batch::default()
+    }
+}
+
+#[test]
+fn a_statement_has_its_history_and_a_new_plan_is_marked() {
+    let place = tempfile::tempdir().unwrap();
+    record_with(place.path(), "db1", statement_with_plans);
+    let read = report(place.path(), None, None).unwrap();
+    let histories = read.histories.as_ref().unwrap();
+    let [history] = &histories.statements[..] else { panic!("{histories:?}") };
+    let table = read.table("statements").unwrap();
+    let key = table.rows[0].details.as_ref().unwrap().statement.clone();
+    assert_eq!((&*history.statement, key.as_deref()), ("1.5.10", Some("1.5.10")));
+    assert_eq!(histories.axis.time.len(), 57);
+    assert_eq!(history.calls, [10; 57]);
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+    close(history.exec_seconds.iter().sum(), (300.0 + 270.0 * 4.0) * 1e-3);
+    let of = |class: &str| {
+        let found = history.classes.iter().find(|one| one.class == class);
+        found.map_or(0.0, |one| one.seconds.iter().sum::<f64>())
+    };
+    close(of("cpu"), (300.0 + 270.0 * 4.0) * 1e-3);
+    close(of("io"), 57.0 * 5e-3);
+    assert_eq!(history.classes.len(), 2);
+    for (at, expected) in [(0, 1e-3), (56, 4e-3)] {
+        let p99 = history.p99_seconds[at].unwrap();
+        assert!((p99 / expected - 1.0).abs() <= 0.0625, "{p99} {expected}");
+    }
+    let plans: Vec<(&str, u64)> =
+        history.plans.iter().map(|plan| (&*plan.plan, plan.noted.iter().sum())).collect();
+    assert_eq!(plans, [("1", 60), ("2", 54)]);
+    let mark = read.marks.iter().find(|mark| mark.kind == "plan").unwrap();
+    close(mark.time, FROM + 310.0);
+    assert_eq!(
+        mark.text,
+        "new plan of SELECT v FROM t WHERE w = $1: Seq Scan on t [filter], before Index Scan on t using i"
+    );
+    // Before the change, there is nothing to mark.
+    let before = report(place.path(), None, Some("-300")).unwrap();
+    assert!(before.marks.iter().all(|mark| mark.kind != "plan"), "{:?}", before.marks);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use view::document::{Details, Row, Table, Tone};
 use view::statements::{own, StatementFigures, StatementsTable, FIELDS};
 use view::table::field::Picked;
 
+use crate::histories::key_of_row;
+
 /// Statements, most time first; `seconds` is the measured time. Those of tally itself are one row.
 pub fn statements(all: &StatementsTable, seconds: f64) -> Table {
     macro_rules! columns {
@@ -54,6 +56,7 @@ pub fn class(row: &StatementFigures) -> WaitClass {
 
 fn details(row: &StatementFigures, all: &StatementsTable) -> Details {
     Details {
+        statement: key_of_row(row),
         plans: all.plans_of(&row.key).map(|plan| plan.details(all.time)).collect(),
         text: row.query.clone(),
         cut: row.query_cut,

@@ -11,6 +11,7 @@ use report::fleet::document;
 use segment::clock::realtime_ns;
 use view::document::Live;
 
+use super::super::metrics;
 use super::super::page::FIGURES;
 use super::super::request::{HttpReply, Refusal, Request, What};
 use super::board::Board;
@@ -36,13 +37,13 @@ fn answer(
     what: What,
     query: &str,
 ) -> Result<HttpReply, Refusal> {
-    if let What::Metrics(_) = what {
-        let why = "a fleet has no metrics; run `tally serve` for each server";
-        return Err((StatusCode::NOT_FOUND, why.into()));
-    }
     let only = part(whole, query).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
     let unavailable = |why: String| (StatusCode::SERVICE_UNAVAILABLE, why);
     let (known, changes) = board.view(&only).map_err(unavailable)?;
+    if let What::Metrics(form) = what {
+        let body = metrics::write(&super::metrics::families(&known), form, None).into();
+        return Ok(HttpReply { body, tag: None, policy: None });
+    }
     let mut made = document(&known, &TimeZone::system());
     if let Some(document) = &mut made {
         document.live = Some(Live { url: figures(query), seconds: Some(PAUSE) });

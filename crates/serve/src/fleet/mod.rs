@@ -7,6 +7,7 @@
 mod answers;
 mod asker;
 mod board;
+mod metrics;
 
 use std::sync::mpsc::channel;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use error::Error;
 use fleet_sql::{Only, Window};
 
 use super::listen::Listener;
-use super::{gate, http, print_addresses, ServeArgs, Serving, Token};
+use super::{http, print_addresses, Door, ServeArgs, Serving};
 use board::Board;
 use fleet::Asking;
 
 /// Serves the page until a signal arrives.
-pub fn run(args: &ServeArgs, token: &Token) -> Result<(), Error> {
+pub fn run(args: &ServeArgs, door: Door) -> Result<(), Error> {
     let interval = args.pace()?;
     let flags = &args.fleet;
     let Some(engine) = flags.engine.clone() else {
@@ -33,7 +34,7 @@ pub fn run(args: &ServeArgs, token: &Token) -> Result<(), Error> {
     asking.check()?;
     let Some(listener) = Listener::open(&args.listen)? else { return Ok(()) };
     let serving = Serving { engine: Some(asking.to_string()), ..Serving::default() };
-    print_addresses(args, Some(&listener), serving, token)?;
+    print_addresses(args, Some(&listener), serving, &door.access)?;
     let board = Arc::new(Board::new(only, asking.to_string(), interval));
     let thread = |name: &str| std::thread::Builder::new().name(name.to_string());
     let asker = thread("asker").spawn({
@@ -45,8 +46,8 @@ pub fn run(args: &ServeArgs, token: &Token) -> Result<(), Error> {
         let board = board.clone();
         move || answers::work(&board, &received)
     })?;
-    let gate = gate(args, &listener, token)?;
-    let served = http::serve(listener, gate, requests, None);
+    let gate = door.gate(args, &listener)?;
+    let served = http::serve(listener, gate, door.tls, requests, None);
     board.end();
     asking.stop();
     // Requests end when the last sender is dropped.

@@ -139,11 +139,31 @@ fn the_page_has_the_figures_of_the_queries_of_all_hosts_and_of_one() {
         assert!(html.contains("href=\"?cluster=test&amp;host=one\""), "no link to a host");
         assert!(serving.get("/?host=one").unwrap().contains("<h1>Host one, "));
         // What is not part of it, and what does not exist.
-        for (path, status) in
-            [("/?host=a'b", "400"), ("/?hots=one", "400"), ("/metrics", "404"), ("/trace", "404")]
-        {
+        for (path, status) in [
+            ("/?host=a'b", "400"),
+            ("/?hots=one", "400"),
+            ("/metrics?hots=one", "400"),
+            ("/trace", "404"),
+        ] {
             let (found, answer) = serving.status(path, "Host: localhost");
             assert_eq!(found, status, "{path}: {answer}");
+        }
+        // The metrics are the figures of the page.
+        let metrics = serving.get("/metrics").unwrap();
+        assert!(metrics.contains("pgtally_fleet_query_success{query=\"hosts\"} 1"), "{metrics}");
+        for row in rows(&report, "capacity") {
+            let of_host = format!(
+                "{{cluster=\"{}\",host=\"{}\"}}",
+                text(&row, "cluster"),
+                text(&row, "host")
+            );
+            let name = format!("pgtally_fleet_host_processors{of_host}");
+            let line = metrics.lines().find(|line| line.starts_with(&name));
+            let line = line.unwrap_or_else(|| panic!("no {name} in {metrics}"));
+            assert_eq!(
+                line.rsplit(' ').next().unwrap().parse::<f64>().ok(),
+                Some(number(&row, "cpus"))
+            );
         }
         assert_eq!(
             rows(&until(&serving, "/report.json?host=three", is_complete), "hosts").len(),

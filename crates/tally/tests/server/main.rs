@@ -89,6 +89,7 @@ mod seen_by_role;
 mod serve;
 mod serve_crowd;
 mod server_log;
+mod serve_tls;
 mod session_history;
 mod settings;
 mod ship;

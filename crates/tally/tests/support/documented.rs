@@ -110,6 +110,11 @@ pub const NOT_RUN: &[Entry] = &[
         "needs a certificate of that host: the test `connect::` has one",
     ),
     entry(
+        "docs/production.md",
+        "tally serve --tls-cert",
+        "needs a certificate: the tests `serve_tls::` make one",
+    ),
+    entry(
         "docs/reference-recording.md",
         "pandas",
         "an expression of Python: the test `recorded::` uses it",

@@ -16,10 +16,14 @@ use view::units::{count, duration, two, whole};
 
 /// Index of the line with the server's load among the lines that are not warnings.
 const LOAD: usize = 2;
-/// Screens of at least this height show whole lines (others short ones, where they are too long), and the history of the load below its line.
+/// Screens of at least this height show whole lines (others short ones, where they are too long), and the history of the load below
+/// its line instead of at its end.
 const TALL: u16 = 30;
 /// Maximum width of a history.
 const WIDEST: usize = 60;
+/// Minimum width of a history at the end of a line, and the blanks before it.
+const NARROWEST: usize = 8;
+const GAP: usize = 2;
 
 fn loud(screen: &Screen) -> Style {
     screen.look().styled(Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
@@ -60,7 +64,13 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
                 true => &line.text,
                 false => &line.short,
             };
-            lines.push(Line::raw(fit(text, width, false).trim_end().to_string()));
+            let mut line = Line::raw(fit(text, width, false).trim_end().to_string());
+            let left = width.saturating_sub(line.width() + GAP);
+            if at == LOAD && left >= NARROWEST {
+                line.push_span(" ".repeat(GAP));
+                line.spans.extend(active(screen, left.min(WIDEST)));
+            }
+            lines.push(line);
             continue;
         }
         lines.extend(wrap(&line.text, width).into_iter().map(Line::raw));
@@ -113,25 +123,30 @@ fn speed(times: f64) -> String {
     }
 }
 
-/// The history of the server's load. The active sessions of an interval have the colour of the class that took most of their time.
+/// The active sessions of each interval, in the colour of the class that took most of their time.
+fn active<'a>(screen: &Screen, width: usize) -> Vec<Span<'a>> {
+    let classes = trend::classes(&screen.history, width);
+    let spark = trend::spark(&trend::active(&screen.history, width), width, screen.ascii);
+    // Both end with the shown interval.
+    let blanks = std::iter::repeat_n(None, width.saturating_sub(classes.len()));
+    let of = |(level, class): (char, Option<_>)| {
+        let color = class.map_or(Color::Reset, class_color);
+        Span::styled(level.to_string(), screen.look().styled(color, Style::new()))
+    };
+    spark.chars().zip(blanks.chain(classes)).map(of).collect()
+}
+
+/// The history of the server's load.
 fn history<'a>(screen: &Screen, width: usize) -> Line<'a> {
     // Leaves space for the words; both histories are equally wide.
     let width = (width.saturating_sub(46) / 2).min(WIDEST);
-    let active = trend::active(&screen.history, width);
-    let classes = trend::classes(&screen.history, width);
     let commands = trend::commands(&screen.history, width);
     let max = trend::max;
     let mut line = Line::raw("active ");
-    let spark = trend::spark(&active, width, screen.ascii);
-    // Both end with the shown interval.
-    let blanks = std::iter::repeat_n(None, width.saturating_sub(classes.len()));
-    for (level, class) in spark.chars().zip(blanks.chain(classes)) {
-        let color = class.map_or(Color::Reset, class_color);
-        line.push_span(Span::styled(level.to_string(), screen.look().styled(color, Style::new())));
-    }
+    line.spans.extend(active(screen, width));
     line.push_span(format!(
         " max {}  commands/s {} max {}",
-        two(max(&active)),
+        two(max(&trend::active(&screen.history, width))),
         trend::spark(&commands, width, screen.ascii),
         count(max(&commands)),
     ));

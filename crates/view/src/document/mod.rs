@@ -5,6 +5,7 @@
 //! Figures are raw: seconds, bytes, counts; times are seconds since 1970.
 
 mod chart;
+mod history;
 mod ranking;
 mod trace;
 
@@ -15,6 +16,7 @@ pub use chart::{
     Axes, Axis, AxisName, Bar, Chart, ChartKind, Gap, Heatmap, Mark, PairOfBars, Pairs, Reference,
     Series, Side,
 };
+pub use history::{ClassTimes, Histories, PlanTimes, StatementHistory};
 pub use ranking::{Ranking, RankingRow};
 pub use trace::Trace;
 
@@ -52,6 +54,9 @@ pub struct Document {
     /// What took the most time, over time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
+    /// What the statements with the most time did over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histories: Option<Histories>,
     /// The time axes of the charts.
     pub axes: Axes,
     /// Whether the times of the axes are seconds since the start of each side of a comparison.
@@ -179,6 +184,9 @@ pub struct Finding {
     /// The evidence, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
+    /// The statement that it is about, as in [`Details::statement`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
 }
 
 /// What to do about a problem.

@@ -28,6 +28,9 @@ pub struct RankingRow {
     pub name: String,
     /// The class of activity that takes most of its time, for its colour.
     pub class: Option<&'static str>,
+    /// The statement, as in [`super::Details::statement`]; `None`: a session, or several statements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
     /// Its time in each point, seconds.
     #[serde(serialize_with = "cell::short_all")]
     pub seconds: Vec<f64>,
@@ -60,7 +63,7 @@ mod tests {
     use super::*;
 
     fn row(name: &str, seconds: &[f64]) -> RankingRow {
-        RankingRow { name: name.into(), class: None, seconds: seconds.to_vec() }
+        RankingRow { name: name.into(), seconds: seconds.to_vec(), ..RankingRow::default() }
     }
 
     #[test]

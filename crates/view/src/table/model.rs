@@ -152,6 +152,9 @@ pub struct Details {
     pub activities: Vec<(Arc<str>, Arc<str>, Cell, u64)>,
     /// Its plans, the one used last first: the figures of each, and its nodes.
     pub plans: Vec<(String, String)>,
+    /// The key of the statement, of all applications together, which names its page; `None`: several statements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
 }
 
 impl Table {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The time of a recording's statements, by details.
+//! The statements of a recording over time, by details.
 
 use recording::{Detail, Recording};
-use view::document::{Axis, Ranking};
+use segment::directory::{Stat, StatKind};
+use view::document::{Axis, Histories, PlanTimes, Ranking, StatementHistory};
 use view::statements::StatementsTable;
 
 use super::seconds;
+use crate::histories::{self, statement_key};
 use crate::rankings::{self, StatementId};
 use error::Error;
 
@@ -21,8 +23,9 @@ struct Blocks<'d> {
 }
 
 impl Blocks<'_> {
-    fn new(details: &[Detail]) -> Blocks<'_> {
-        let each = details.len().div_ceil(POINTS).max(1);
+    /// At most `most` points, besides those of gaps.
+    fn new(details: &[Detail], most: usize) -> Blocks<'_> {
+        let each = details.len().div_ceil(most).max(1);
         let mut blocks = Blocks { details, points: Vec::new(), axis: Axis::default() };
         let mut end: Option<i64> = None;
         for (at, detail) in details.iter().enumerate() {
@@ -57,13 +60,13 @@ impl Blocks<'_> {
 }
 
 /// The statements of clients over time.
-pub fn statements(
+pub fn ranking(
     recording: &Recording,
     all: &StatementsTable,
     details: &[Detail],
 ) -> Result<Option<Ranking>, Error> {
     let Some(range) = Detail::range(details) else { return Ok(None) };
-    let blocks = Blocks::new(details);
+    let blocks = Blocks::new(details, POINTS);
     let points = blocks.axis.time.len();
     let series = recording.statement_series(range, points, |frame| blocks.point(frame))?;
     let times = |id: &StatementId| {
@@ -71,6 +74,43 @@ pub fn statements(
         Some(series.total_ns.iter().map(|ns| *ns as f64 * 1e-9).collect::<Vec<f64>>())
     };
     Ok(Some(rankings::statements(blocks.axis.clone(), all, times)))
+}
+
+/// What the statements with the most time did over time.
+pub fn histories(
+    recording: &Recording,
+    all: &StatementsTable,
+    details: &[Detail],
+) -> Result<Option<Histories>, Error> {
+    let Some(range) = Detail::range(details) else { return Ok(None) };
+    let blocks = Blocks::new(details, histories::POINTS);
+    let points = blocks.axis.time.len();
+    let wanted = histories::most(all);
+    let mut known =
+        recording.statement_histories(range, &wanted, points, |frame| blocks.point(frame))?;
+    let seconds = |ns: f64| ns * 1e-9;
+    let statements = wanted.iter().filter_map(|id| {
+        let history = known.remove(id)?;
+        let times = history.accounts.iter().flat_map(|(account, ns)| {
+            let class = Stat::new(account.to_string(), StatKind::Account, String::new()).class();
+            ns.iter().enumerate().map(move |(at, ns)| (class, at, seconds(*ns as f64)))
+        });
+        let plan = |(plan, noted): (i64, Vec<u64>)| PlanTimes {
+            plan: plan.to_string(),
+            noted,
+            ..PlanTimes::default()
+        };
+        Some(StatementHistory {
+            statement: statement_key(id),
+            classes: histories::by_class(points, times),
+            exec_seconds: history.exec_ns.iter().map(|ns| seconds(*ns as f64)).collect(),
+            calls: history.calls,
+            p99_seconds: history.p99_seconds,
+            plans: history.plans.into_iter().map(plan).collect(),
+        })
+    });
+    let statements = statements.collect();
+    Ok(Some(Histories { axis: blocks.axis, statements }))
 }
 
 #[cfg(test)]
@@ -89,7 +129,7 @@ mod tests {
             detail(10, 10_000_000, 20_000_000),
             detail(30, 50_000_000, 60_000_000),
         ];
-        let blocks = Blocks::new(&details);
+        let blocks = Blocks::new(&details, POINTS);
         assert_eq!(blocks.axis.time, [0.0, 10.0, 20.0, 50.0]);
         assert_eq!(blocks.axis.seconds, [10.0, 10.0, 0.0, 10.0]);
         let points = [1, 10, 11, 25, 31, 40, 41].map(|frame| blocks.point(frame));
@@ -101,7 +141,7 @@ mod tests {
         let details: Vec<Detail> = (0..2 * POINTS as i64)
             .map(|at| detail(10 * at as u64, at * 10_000_000, (at + 1) * 10_000_000))
             .collect();
-        let blocks = Blocks::new(&details);
+        let blocks = Blocks::new(&details, POINTS);
         assert_eq!(blocks.axis.time.len(), POINTS);
         assert!(blocks.axis.seconds.iter().all(|covered| (covered - 20.0).abs() < 1e-9));
     }

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a few statements did over time: executions, their times, accounts and plans, by block.
+
+use crate::error::Error;
+use crate::plan_rows::PlanRow;
+use crate::range::Range;
+use crate::recorded_statement::RecordedStatementRow;
+use crate::recording::Recording;
+use crate::rows::{text_key, StatementAccountRow, TextKey};
+use crate::statement;
+use crate::table::{columns, Table};
+use segment::Histogram;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The history of a statement, of all applications together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StatementHistory {
+    /// Executions without an error.
+    pub calls: Vec<u64>,
+    /// Total time of these executions, ns.
+    pub exec_ns: Vec<u64>,
+    /// The 99th percentile of their times, within 6.25 %, seconds; `None`: none ended.
+    pub p99_seconds: Vec<Option<f64>>,
+    /// Time that the server worked for the statement by account, ns.
+    pub accounts: BTreeMap<Arc<str>, Vec<i64>>,
+    /// Noted executions by plan.
+    pub plans: BTreeMap<i64, Vec<u64>>,
+}
+
+/// The sums of a statement before its percentiles are computed.
+#[derive(Debug, Clone)]
+struct Sums {
+    history: StatementHistory,
+    histograms: Vec<Histogram>,
+}
+
+impl Recording {
+    /// The histories of these statements in a range. `block_of` returns the block of the details that came with an interval, if
+    /// they have one.
+    pub fn statement_histories(
+        &self,
+        range: Range,
+        wanted: &[TextKey],
+        blocks: usize,
+        block_of: impl Fn(u64) -> Option<usize>,
+    ) -> Result<HashMap<TextKey, StatementHistory>, Error> {
+        const KEY: [&str; 6] = ["frame", "time", "queryid", "database_id", "user_id", "toplevel"];
+        let index = self.index(range)?;
+        let rate = index.frames.last().map_or(1e9, |last| index.ticks_per_second(last.frame));
+        let empty = Sums {
+            history: StatementHistory {
+                calls: vec![0; blocks],
+                exec_ns: vec![0; blocks],
+                ..StatementHistory::default()
+            },
+            histograms: vec![Histogram::new(); blocks],
+        };
+        let mut all: HashMap<TextKey, Sums> =
+            wanted.iter().map(|key| (*key, empty.clone())).collect();
+        let block =
+            |frame, time_us| block_of(frame).filter(|at| range.contains(time_us) && *at < blocks);
+
+        let mut add = |row: &RecordedStatementRow| {
+            let (Some(at), Some(sums)) =
+                (block(row.frame, row.time_us), all.get_mut(&text_key(row.key())))
+            else {
+                return;
+            };
+            let history = &mut sums.history;
+            history.calls[at] = history.calls[at].saturating_add(row.calls);
+            history.exec_ns[at] = history.exec_ns[at].saturating_add(row.exec_ns);
+            let own = index.ticks_per_second(row.frame);
+            let mut histogram = statement::histogram(&row.buckets, &row.counts);
+            if (rate / own - 1.0).abs() > statement::NEARLY {
+                histogram = histogram.rescaled(rate / own);
+            }
+            sums.histograms[at].merge(&histogram);
+        };
+        let names: Vec<&str> =
+            KEY.into_iter().chain(["calls", "exec_ns", "buckets", "counts"]).collect();
+        let read = columns::<RecordedStatementRow>(&names);
+        let journal = self.each_columns::<RecordedStatementRow>(range, &read, |columns| {
+            RecordedStatementRow::load(columns).iter().for_each(&mut add);
+        })?;
+        journal.statements.iter().for_each(add);
+
+        let mut add = |row: &StatementAccountRow| {
+            let (Some(at), Some(sums)) =
+                (block(row.frame, row.time_us), all.get_mut(&text_key(row.key())))
+            else {
+                return;
+            };
+            let known = sums.history.accounts.entry(row.account.clone());
+            let sum = &mut known.or_insert_with(|| vec![0; blocks])[at];
+            *sum = sum.saturating_add(row.total_ns);
+        };
+        let names: Vec<&str> = KEY.into_iter().chain(["account", "total_ns"]).collect();
+        let read = columns::<StatementAccountRow>(&names);
+        let journal = self.each_columns::<StatementAccountRow>(range, &read, |columns| {
+            StatementAccountRow::load(columns).iter().for_each(&mut add);
+        })?;
+        journal.statement_accounts.iter().for_each(add);
+
+        self.each_row(range, |row: PlanRow| {
+            let (Some(at), Some(sums)) =
+                (block(row.frame, row.time_us), all.get_mut(&text_key(row.statement())))
+            else {
+                return;
+            };
+            let known = sums.history.plans.entry(row.planid);
+            let sum = &mut known.or_insert_with(|| vec![0; blocks])[at];
+            *sum = sum.saturating_add(row.noted);
+        })?;
+
+        let p99 =
+            |histogram: &Histogram| Some(histogram.quantile(0.99, 0, u64::MAX)? as f64 / rate);
+        Ok(all
+            .into_iter()
+            .map(|(key, sums)| {
+                let p99_seconds = sums.histograms.iter().map(p99).collect();
+                (key, StatementHistory { p99_seconds, ..sums.history })
+            })
+            .collect())
+    }
+}

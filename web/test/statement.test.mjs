@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: PostgreSQL
+// Tests the page of a statement in a real browser: links to it, its figures for a selected span, keyboard, narrow windows.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { show } from "./browser.mjs";
+import { BEGIN, callsAt, HOSTILE, statementKey } from "./example.mjs";
+import { load } from "./load.mjs";
+import { onPage, open, report } from "./on-page.mjs";
+
+const { exampleOf, prepared } = await load("statement/example.ts");
+const { spansOf } = await load("statement/history.ts");
+
+test("parameters are found outside of strings, names and comments, with the types that the text gives", () => {
+    const types = (text) => prepared(text)?.types ?? null;
+    assert.deepEqual(types("SELECT * FROM t WHERE a = $1 AND b = $2::numeric(10, 2)[] AND c = CAST($3 AS pg_catalog.\"Odd\")"), [
+        null,
+        "numeric(10, 2)[]",
+        'pg_catalog."Odd"',
+    ]);
+    assert.deepEqual(types(`SELECT '$1', "$2", $$ $3 $$, $x$ $4 $x$, E'\\'$5', a$6 -- $7\n, /* $8 */ $2 FROM t`), [null, null]);
+    assert.deepEqual(types("SELECT 1"), []);
+    assert.equal(prepared("SELECT now() - interval $1, date $2")?.text, "SELECT now() - $1::interval, $2::date");
+    assert.deepEqual(types("-- hint\n/*+ SeqScan(t) */ (SELECT $1 UNION VALUES ($2))"), [null, null]);
+    for (const text of ["VACUUM t", "COMMIT", "SET x = $1", ""]) assert.equal(prepared(text), null, text);
+});
+
+test("an example prepares the statement and shows its generic plan, with unknown types left to the server", () => {
+    assert.match(exampleOf("SELECT * FROM t WHERE a = $1 AND b = $2::date;"), /PREPARE example \(unknown, date\) AS\nSELECT .*::date;\n/);
+    assert.match(exampleOf("SELECT $1, $2"), /PREPARE example AS\n[^]*EXECUTE example \(NULL, NULL\);\nROLLBACK;\nDEALLOCATE example;$/);
+    assert.equal(exampleOf("SELECT 1;"), "EXPLAIN (VERBOSE)\nSELECT 1;");
+    assert.equal(exampleOf("CHECKPOINT"), null);
+});
+
+test("a plan is drawn while it was noted or, without executions, from first to last", () => {
+    const axis = { time: [0, 10, 20, 30], seconds: [10, 10, 10, 10] };
+    const plan = { plan: "1", first: 3, last: 33 };
+    assert.deepEqual(spansOf({ ...plan, noted: [1, 2, 0, 1] }, axis, 40), [
+        { from: 0, to: 20 },
+        { from: 30, to: 40 },
+    ]);
+    assert.deepEqual(spansOf(plan, axis, 40), [{ from: 3, to: 33 }]);
+});
+
+const section = (page) => page.locator("#statement");
+const fact = (page, name) => page.locator(`#statement-range dt:text-is("${name}") + dd`).innerText();
+
+/** The same as the page shows, with its spaces. */
+const plain = (text) => text.replace(/\u00a0/g, " ");
+
+function sums(i, from, to) {
+    const { axis, statements } = report.histories;
+    const inside = axis.time.flatMap((time, point) => (time + 5 >= from && time + 5 < to ? [point] : []));
+    const calls = inside.reduce((sum, point) => sum + statements[i].calls[point], 0);
+    return { calls, inside };
+}
+
+onPage("a statement's page is linked from the table, the first screen and the findings, and Esc goes back", async (page) => {
+    await show(page, "#table-statements");
+    await page.locator("#table-statements tbody tr").nth(2).getByRole("link", { name: "history" }).press("Enter");
+    assert.equal(await section(page).locator("pre code").first().innerText(), HOSTILE);
+    assert.ok(await page.locator("#head").isHidden());
+    assert.ok(await page.locator("#table-waits").isHidden());
+    assert.ok(await page.locator(".toolbar").isVisible());
+    assert.equal(await page.evaluate(() => document.activeElement?.tagName), "H1");
+    await page.keyboard.press("Escape");
+    await page.locator("#head").waitFor();
+    assert.equal(await section(page).count(), 0);
+    for (const link of ["#findings a.statement-link", "#ranking-statements a[href^='#statement-']"]) {
+        await page.locator(link).first().press("Enter");
+        await section(page).waitFor();
+        await page.goBack();
+        await section(page).waitFor({ state: "detached" });
+        assert.ok(await page.locator("#head").isVisible(), link);
+    }
+});
+
+onPage("its figures are those of the selected span", async (page) => {
+    await page.evaluate((key) => (location.hash = `#statement-${key}`), statementKey(1));
+    await section(page).locator("figure canvas").first().waitFor();
+    const whole = sums(1, BEGIN, BEGIN + 600);
+    assert.equal(plain(await fact(page, "Calls")).split(",").slice(0, -1).join(","), whole.calls.toLocaleString("en-US"));
+    // The end of the brush moves to the left: one percent of the time for each key.
+    const grip = page.locator(".grip.to");
+    for (let i = 0; i < 50; i++) await grip.press("ArrowLeft");
+    const { from, to } = await page.evaluate(() => {
+        const [from, to] = [...document.querySelectorAll(".grip")].map((grip) => Number(grip.getAttribute("aria-valuenow")));
+        return { from, to };
+    });
+    assert.ok(to < BEGIN + 560, String(to - BEGIN));
+    const part = sums(1, from, to);
+    assert.ok(part.calls < whole.calls);
+    assert.equal(plain(await fact(page, "Calls")).split(",").slice(0, -1).join(","), part.calls.toLocaleString("en-US"));
+    assert.equal(part.inside.reduce((sum, point) => sum + (report.histories.axis.seconds[point] ? callsAt(1, point) : 0), 0), part.calls);
+    // Before the lock, a call takes half a millisecond, and 0.5 ms is also its legend's mean.
+    if (to <= BEGIN + 450) assert.match(plain(await fact(page, "Mean")), /^500 us a call$/);
+});
+
+onPage("it shows plans over time, distribution, activities and SQL to run", async (page) => {
+    await page.evaluate((key) => (location.hash = `#statement-${key}`), statementKey(0));
+    await section(page).locator("figure canvas").first().waitFor();
+    assert.equal(await section(page).locator("figure.chart").count(), 3);
+    const plans = section(page).locator(".plans li");
+    assert.deepEqual(await plans.locator(".name").allInnerTexts(), ["Plan 71", "Plan 72"]);
+    const boxes = await plans.locator("i:visible").evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().left));
+    assert.ok(Math.max(...boxes) > Math.min(...boxes));
+    assert.match(await plans.nth(1).innerText(), /new 2026-11-21 11:07/);
+    assert.match(await section(page).locator("#statement-whole").innerText(), /executions, by duration/);
+    assert.match(await section(page).locator("#statement-whole").innerText(), /IO:WALSync\s+commit/);
+    assert.match(await section(page).locator("#statement-example").innerText(), /PREPARE example AS\s+UPDATE t0/);
+    // The legend's mean counts each call: 0.5 ms on the CPU, and 1 ms of lock in the last quarter.
+    const legend = plain(await section(page).locator("#chart-statement-split .legend").innerText());
+    const { calls } = report.histories.statements[0];
+    const total = (values) => values.reduce((sum, value) => sum + value, 0);
+    const lock = (1000 * total(calls.slice(45))) / total(calls);
+    assert.match(legend, new RegExp(`Lock\\s+${lock.toFixed(0)} us\\s+[\\d.]+ %\\s+CPU\\s+500 us`));
+});
+
+onPage("a statement without a history says so, and the next one is a key away", async (page) => {
+    await page.evaluate((key) => (location.hash = `#statement-${key}`), statementKey(9));
+    await section(page).waitFor();
+    await section(page).getByRole("link", { name: "Next" }).press("Enter");
+    assert.match(await section(page).innerText(), /no history of this statement: it keeps that of the 10 statements/);
+    assert.equal(await section(page).locator("figure.chart").count(), 0);
+    assert.match(await section(page).locator("h1").innerText(), new RegExp(`^Statement ${statementKey(10).split(".")[0]}`));
+    // Back leads to the report, not to the statement before.
+    await page.getByRole("button", { name: "← Report" }).click();
+    await page.locator("#head").waitFor();
+    assert.equal(await section(page).count(), 0);
+});
+
+for (const width of [360, 390, 1280]) {
+    onPage(
+        `a statement's page is not wider than a window of ${width} pixels`,
+        async (page) => {
+            for (const i of [0, 2]) {
+                await page.evaluate((key) => (location.hash = `#statement-${key}`), statementKey(i));
+                await section(page).locator("figure canvas").first().waitFor();
+                const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+                assert.ok(wide <= 0, `${wide} pixels too wide`);
+            }
+        },
+        { viewport: { width, height: 844 } },
+    );
+}
+
+test("a page that begins with a statement goes back to the table of statements", async () => {
+    const page = await open(report, {}, undefined, `#statement-${statementKey(3)}`);
+    await section(page).waitFor();
+    await page.keyboard.press("Escape");
+    await page.locator("#table-statements").waitFor();
+    assert.equal(await page.evaluate(() => location.hash), "#statements");
+    await page.context().close();
+});
