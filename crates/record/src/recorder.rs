@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use live::target::SegmentSource;
 use recording::{
-    About, Batch, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RetentionPolicy, RowBuilder,
-    RunRow, ServerRow, SettingRow, Writer,
+    About, Batch, ClientWaitsSum, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RetentionPolicy,
+    RowBuilder, RunRow, ServerRow, SettingRow, Writer,
 };
 use segment::{Header, Level, StatementsReading};
 
 use super::clocks::{Clocks, Happening};
 use super::duty::Duty;
 use super::plans::{PlanRows, PlanSpan};
-use super::sessions::SessionRows;
+use super::sessions::{self, SessionRows};
 use super::settings::RecordedSettings;
 use super::shipping::Destination;
 use super::summary::RecordSummary;
@@ -25,6 +25,7 @@ use live::device_rows::DeviceRows;
 use live::follower::{Absent, Details, Figures, FollowOptions, Follower, FrameReading, Step};
 use live::machine::{self, Processors};
 use view::events::Row;
+use view::statements::SessionCalls;
 
 /// A recording has at least this many details at any time, if it has as many intervals.
 const DETAILS: u64 = 16;
@@ -57,6 +58,7 @@ pub struct Recorder<'a> {
     gap: Option<String>,
     devices: DeviceRows,
     sessions: SessionRows,
+    client_waits: ClientWaitsSum,
     plans: PlanRows,
     settings: Option<RecordedSettings>,
     settings_asked: u64,
@@ -172,6 +174,7 @@ impl<'a> Recorder<'a> {
             gap: None,
             devices: DeviceRows::default(),
             sessions: SessionRows::default(),
+            client_waits: ClientWaitsSum::default(),
             plans: PlanRows::default(),
             settings: None,
             settings_asked: 0,
@@ -494,6 +497,7 @@ impl<'a> Recorder<'a> {
             self.summary.interval(row);
         }
         self.processors = processors;
+        self.client_waits.add(frame);
         if let Some(samples) = &taken.sessions {
             self.sessions.add(samples, frame, self.follower.segment(), &mut batch);
         }
@@ -512,6 +516,14 @@ impl<'a> Recorder<'a> {
                 row.statements_capacity = now.capacity().into();
                 row.statements_evicted =
                     before.as_ref().map_or(0, |before| now.evicted_since(before));
+            }
+            let calls = details.statements.as_ref();
+            let calls = calls.map(|(before, now)| SessionCalls::between(before.as_deref(), now));
+            let called = |slot: u32| SessionCalls::most_of(calls.as_deref()?, slot);
+            (batch.client_waits, batch.ended_sessions) =
+                self.client_waits.rows(details.length_ns, called);
+            if let Some(now) = &statements {
+                sessions::add_running(now, &mut batch);
             }
             batch.histograms = self.row_builder.histograms(number);
             add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);

@@ -11,7 +11,7 @@ use view::blocking::{Forest, Party};
 use view::document::{Gap, Mark, MeasuredTime, Ranking};
 use view::events::Row;
 use view::io::Device;
-use view::statements::StatementsTable;
+use view::statements::{CurrentRow, StatementsTable};
 use view::vacuum::Vacuum;
 
 /// A Java client's recording.
@@ -147,6 +147,8 @@ pub struct SessionHistory {
     /// The sessions, those observed the longest first: exact busy and CPU time and commands, and activities from
     /// samples.
     pub sessions: Vec<SessionRow>,
+    /// The statements that sessions had been executing for long at the end.
+    pub running: Vec<CurrentRow>,
 }
 
 /// The sessions of one application, user and database.

@@ -37,7 +37,7 @@ pub struct SessionDelta<'a> {
 }
 
 /// Waits between transactions from which on a session's are kept apart.
-const MANY_WAITS: u64 = 90;
+const MANY_WAITS: u64 = 30;
 
 /// The changes between two snapshots.
 #[derive(Debug, Clone)]

@@ -152,6 +152,9 @@ fn details(
     if let Some(statements) = &mut all.statements {
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
+        if let Some((history, _)) = &mut all.sessions {
+            statements.current = std::mem::take(&mut history.running);
+        }
         all.rankings.extend(rankings::statements(recording, statements, &details)?);
     }
     all.relations =
