@@ -48,7 +48,7 @@ impl<'c> Case<'c> {
         };
         let since = interval.time - interval.interval_seconds;
         let last = reading.io.as_ref().and_then(|io| io.checkpoint.as_ref());
-        let recent = last.filter(|it| it.ended.is_some_and(|ended| ended >= since));
+        let recent = last.filter(|checkpoint| checkpoint.ended.is_some_and(|ended| ended >= since));
         Case {
             whole: interval,
             sampled: &[],
@@ -56,7 +56,7 @@ impl<'c> Case<'c> {
             checkpoints: recent.map_or(&[], std::slice::from_ref),
             known_deadlocks: &reading.deadlocks,
             blocking: reading.blocking.as_ref(),
-            plans: reading.statements.as_ref().map_or(&[], |it| &it.plans),
+            plans: reading.statements.as_ref().map_or(&[], |table| &table.plans),
             vacuum: reading.vacuum.as_ref(),
         }
     }
@@ -134,7 +134,9 @@ impl<'c> Case<'c> {
     /// The deadlocks of this time, oldest first.
     pub(crate) fn deadlocks(&self) -> impl Iterator<Item = &'c Deadlock> {
         let (from, to) = (self.from(), self.whole.time);
-        let within = move |it: &&Deadlock| it.time.is_some_and(|time| from <= time && time <= to);
+        let within = move |deadlock: &&Deadlock| {
+            deadlock.time.is_some_and(|time| from <= time && time <= to)
+        };
         self.known_deadlocks.iter().filter(within)
     }
 
@@ -145,12 +147,12 @@ impl<'c> Case<'c> {
 
     /// Whether a signal has stopped the process, which then neither works nor releases anything.
     pub(crate) fn is_stopped(&self, pid: i32) -> bool {
-        self.conditions(ConditionKind::Stopped).any(|it| it.count == i64::from(pid))
+        self.conditions(ConditionKind::Stopped).any(|process| process.count == i64::from(pid))
     }
 
     /// The log collector, if it is stopped.
     pub(crate) fn stopped_logger(&self) -> Option<&'c Condition> {
-        self.conditions(ConditionKind::Stopped).find(|it| it.name.trim() == "logger")
+        self.conditions(ConditionKind::Stopped).find(|process| process.name.trim() == "logger")
     }
 
     /// WAL of clients' statements, bytes per second.

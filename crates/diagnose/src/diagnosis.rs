@@ -84,6 +84,8 @@ pub enum Rule {
     LogPipe,
     /// The segment finds no memory for sessions and statements.
     SmallFileSystem,
+    /// A file system of the server is nearly full.
+    FullDisk,
     /// A replication slot retains WAL.
     Slot,
     /// A prepared transaction is left open.
@@ -130,6 +132,7 @@ impl Rule {
             Rule::Vacuum => "vacuum-behind",
             Rule::LogPipe => "log-pipe",
             Rule::SmallFileSystem => "small-file-system",
+            Rule::FullDisk => "full-disk",
             Rule::Slot => "replication-slot",
             Rule::PreparedTransaction => "prepared-transaction",
             Rule::Wraparound => "wraparound",

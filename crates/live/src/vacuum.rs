@@ -55,6 +55,11 @@ const HOLDERS: &str = "/* tally */
         from pg_stat_activity
         where (backend_xmin is not null or backend_xid is not null) and backend_type = 'client backend' and pid <> pg_backend_pid()
         union all
+        -- that of hot_standby_feedback without a slot; a query there holds a snapshot for moments
+        select 'standby ' || application_name || ' (walsender ' || pid || ', hot_standby_feedback)', '',
+               age(backend_xmin)::int8, null::float8, null::text
+        from pg_stat_replication where age(backend_xmin) >= 10000
+        union all
         select 'prepared transaction ' || quote_literal(gid), '', age(transaction)::int8,
                extract(epoch from clock_timestamp() - prepared)::float8, database::text
         from pg_prepared_xacts
@@ -100,7 +105,10 @@ const CONDITIONS: [&str; 6] = [
     select * from (
         select 'standby', names, null::text, 'setting', 0::int8, 0::int8, null::float8 from setting
         union all
-        select 'standby', application_name, null, sync_state || ', ' || state, pid::int8,
+        select 'standby', application_name, null,
+               sync_state || ', ' || state
+               || coalesce(', replay ' || pg_size_pretty(nullif(greatest(pg_wal_lsn_diff(flush_lsn, replay_lsn), 0), 0)) || ' behind', ''),
+               pid::int8,
                coalesce(greatest(pg_wal_lsn_diff(sent_lsn, flush_lsn), 0), 0)::int8, extract(epoch from flush_lag)::float8
         from pg_stat_replication where sync_state in ('sync', 'quorum', 'potential')
     ) all_standbys (kind, name, database, state, count, bytes, seconds)
@@ -111,7 +119,7 @@ const CONDITIONS: [&str; 6] = [
 
 /// Conditions of the current database. The catalogs are those that temporary tables and DDL make grow; a row takes some
 /// 250 bytes there.
-const CONDITIONS_OF_DATABASE: [&str; 4] = [
+const CONDITIONS_OF_DATABASE: [&str; 5] = [
     // Each nextval() looks at the sequence's page, unless the session has numbers left.
     "/* tally */
     select 'sequence', case s.schemaname when 'public' then '' else quote_ident(s.schemaname) || '.' end || quote_ident(s.relname),
@@ -123,6 +131,21 @@ const CONDITIONS_OF_DATABASE: [&str; 4] = [
     from pg_statio_user_sequences s join pg_sequence q on q.seqrelid = s.relid
     where q.seqcache = 1 and s.blks_read + s.blks_hit > 0
     order by 5 desc limit 10",
+    // Of the tables with most new rows.
+    "/* tally */
+    select 'ascending-index', case n.nspname when 'public' then '' else quote_ident(n.nspname) || '.' end || quote_ident(i.relname),
+           current_database()::text, c.relname::text, s.n_tup_ins::int8, 0::int8, null::float8
+    from (select relid, n_tup_ins from pg_stat_user_tables where n_tup_ins > 0 order by n_tup_ins desc limit 10) s
+    join pg_index x on x.indrelid = s.relid and x.indisvalid
+    join pg_class i on i.oid = x.indexrelid
+    join pg_am m on m.oid = i.relam and m.amname = 'btree'
+    join pg_class c on c.oid = s.relid
+    join pg_namespace n on n.oid = i.relnamespace
+    join pg_attribute a on a.attrelid = s.relid and a.attnum = x.indkey[0]
+    left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where a.attidentity <> ''
+       or pg_get_expr(d.adbin, d.adrelid) ~* '^(nextval\\(|now\\(|current_timestamp|clock_timestamp\\(|uuidv7\\()'
+    order by s.n_tup_ins desc limit 10",
     // A table's own settings come first (relation_needs_vacanalyze and do_autovacuum, autovacuum.c).
     "/* tally */
     select 'throttled', case n.nspname when 'public' then '' else quote_ident(n.nspname) || '.' end || quote_ident(c.relname),
@@ -318,10 +341,15 @@ fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
     let holders = holders.iter().map(holder).collect::<Result<_, _>>().ok()?;
     let names = first.query(DATABASES_TO_ASK, &[&DATABASES]).ok()?;
     let mut found = conditions(&mut first, &CONDITIONS);
-    let free = matches!(access, Access::Socket(_)).then(|| free_for_wal(&mut first)).flatten();
+    let disks = match access {
+        Access::Socket(_) => disks(&mut first),
+        _ => Vec::new(),
+    };
+    let of_wal = disks.iter().find(|disk| disk.name == WAL);
     for slot in found.iter_mut().filter(|row| row.kind == ConditionKind::Slot) {
-        slot.count = free.unwrap_or(0);
+        slot.count = of_wal.map_or(0, |disk| disk.count);
     }
+    found.extend(disks.into_iter().filter(is_nearly_full));
     let mut tables: Vec<Table> = Vec::new();
     for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
         let Some(mut client) = connect(access, &database) else { continue };
@@ -341,13 +369,36 @@ fn as_of(table: Table, ago: Duration) -> Table {
     Table { vacuumed_seconds_ago: vacuumed, ..table }
 }
 
-/// Bytes free where the WAL is, if the server tells us the place and it is on this machine.
-fn free_for_wal(client: &mut Client) -> Option<i64> {
-    let rows =
-        client.query("/* tally */ select current_setting('data_directory'), 'tally'", &[]).ok()?;
-    let wal = Path::new(&rows.first()?.get::<String>(0).ok()?).join("pg_wal");
-    let file_system = rustix::fs::statvfs(wal).ok()?;
-    i64::try_from(file_system.f_bavail.saturating_mul(file_system.f_frsize)).ok()
+/// The name of the file system of the WAL.
+const WAL: &str = "WAL";
+
+/// The file systems of the data directory and of the WAL, if the server tells us the place and it is on this machine.
+fn disks(client: &mut Client) -> Vec<Condition> {
+    let directory = client
+        .query("/* tally */ select current_setting('data_directory'), 'tally'", &[])
+        .ok()
+        .and_then(|rows| rows.first()?.get::<String>(0).ok());
+    let Some(directory) = directory else { return Vec::new() };
+    let disk = |name: &str, place: &Path| {
+        let file_system = rustix::fs::statvfs(place).ok()?;
+        let size = |blocks: u64| i64::try_from(blocks.saturating_mul(file_system.f_frsize)).ok();
+        Some(Condition {
+            kind: ConditionKind::Disk,
+            name: name.to_owned(),
+            database: None,
+            state: String::new(),
+            count: size(file_system.f_bavail)?,
+            bytes: size(file_system.f_blocks)?,
+            seconds: None,
+        })
+    };
+    let data = Path::new(&directory);
+    disk("data directory", data).into_iter().chain(disk(WAL, &data.join("pg_wal"))).collect()
+}
+
+/// Whether a file system has so little space that it is worth a row.
+fn is_nearly_full(disk: &Condition) -> bool {
+    disk.count < disk.bytes / 10
 }
 
 fn of_database(client: &mut Client, database: &str) -> Option<Vec<Table>> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use live::target::SegmentSource;
 use recording::{
-    About, Batch, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RetentionPolicy, RowBuilder,
-    RunRow, ServerRow, SettingRow, Writer,
+    About, Batch, ClientWaitsSum, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RetentionPolicy,
+    RowBuilder, RunRow, ServerRow, SettingRow, Writer,
 };
 use segment::{Header, Level, StatementsReading};
 
@@ -16,7 +16,7 @@ use super::clocks::{Clocks, Happening};
 use super::duty::Duty;
 use super::plans::{PlanRows, PlanSpan};
 use super::server_log::RecordedLog;
-use super::sessions::SessionRows;
+use super::sessions::{self, SessionRows};
 use super::settings::RecordedSettings;
 use super::shipping::Destination;
 use super::summary::RecordSummary;
@@ -27,6 +27,7 @@ use live::device_rows::DeviceRows;
 use live::follower::{Absent, Details, Figures, FollowOptions, Follower, FrameReading, Step};
 use live::machine::{self, Processors};
 use view::events::Row;
+use view::statements::SessionCalls;
 
 /// A recording has at least this many details at any time, if it has as many intervals.
 const DETAILS: u64 = 16;
@@ -59,6 +60,7 @@ pub struct Recorder<'a> {
     gap: Option<String>,
     devices: DeviceRows,
     sessions: SessionRows,
+    client_waits: ClientWaitsSum,
     plans: PlanRows,
     settings: Option<RecordedSettings>,
     settings_asked: u64,
@@ -175,6 +177,7 @@ impl<'a> Recorder<'a> {
             gap: None,
             devices: DeviceRows::default(),
             sessions: SessionRows::default(),
+            client_waits: ClientWaitsSum::default(),
             plans: PlanRows::default(),
             settings: None,
             settings_asked: 0,
@@ -507,6 +510,7 @@ impl<'a> Recorder<'a> {
             self.summary.interval(row);
         }
         self.processors = processors;
+        self.client_waits.add(frame);
         if let Some(samples) = &taken.sessions {
             self.sessions.add(samples, frame, self.follower.segment(), &mut batch);
         }
@@ -525,6 +529,14 @@ impl<'a> Recorder<'a> {
                 row.statements_capacity = now.capacity().into();
                 row.statements_evicted =
                     before.as_ref().map_or(0, |before| now.evicted_since(before));
+            }
+            let calls = details.statements.as_ref();
+            let calls = calls.map(|(before, now)| SessionCalls::between(before.as_deref(), now));
+            let called = |slot: u32| SessionCalls::most_of(calls.as_deref()?, slot);
+            (batch.client_waits, batch.ended_sessions) =
+                self.client_waits.rows(details.length_ns, called);
+            if let Some(now) = &statements {
+                sessions::add_running(now, &mut batch);
             }
             batch.histograms = self.row_builder.histograms(number);
             add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);

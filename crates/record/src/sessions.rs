@@ -18,6 +18,19 @@ pub struct SessionRows {
     statements: HashSet<StatementKey>,
 }
 
+/// A statement that has been running for less is not noted, seconds.
+const RUNNING: f64 = 10.0;
+
+/// Adds to the rows of sessions for how long they have been executing their statements.
+pub fn add_running(now: &StatementsReading, batch: &mut Batch) {
+    for message in now.in_flight().iter().filter(|message| message.age_seconds >= RUNNING) {
+        let of_session = |row: &&mut SessionHistoryRow| row.pid == i64::from(message.pid);
+        if let Some(row) = batch.session_history.iter_mut().find(of_session) {
+            row.statement_ns = Some(ns(message.age_seconds));
+        }
+    }
+}
+
 fn ns(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }

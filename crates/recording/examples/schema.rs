@@ -4,10 +4,10 @@
 //!     cargo run -p recording --example schema
 
 use recording::{
-    ConditionRow, DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow,
-    MarkRow, PlanRow, PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow,
-    ServerRow, SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow,
-    StatementAccountRow, Table, TextRow,
+    ClientWaitsRow, ConditionRow, DeadRowsRow, DeviceRow, EndedSessionsRow, EventRow, FrameRow,
+    GapRow, HistogramRow, KernelRow, MarkRow, PlanRow, PlanTextRow, RecordedStatementRow,
+    RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow, SettingRow,
+    SnapshotRow, StatRow, StatementAccountRow, Table, TextRow,
 };
 
 fn print<T: Table>() {
@@ -24,7 +24,7 @@ macro_rules! print_all {
 
 fn main() {
     print_all! {
-        StatRow HistogramRow SessionsRow SessionHistoryRow KernelRow RecordedStatementRow StatementAccountRow
+        StatRow HistogramRow SessionsRow SessionHistoryRow ClientWaitsRow EndedSessionsRow KernelRow RecordedStatementRow StatementAccountRow
         TextRow PlanRow PlanTextRow DeadRowsRow SnapshotRow ConditionRow RelationRow EventRow DeviceRow ServerIoRow
         SettingRow GapRow MarkRow RunRow ServerRow FrameRow
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Rows of all tables that are written together.
 
+use crate::client_waits::{ClientWaitsRow, EndedSessionsRow};
 use crate::error::Error;
 use crate::plan_rows::{PlanRow, PlanTextRow};
 use crate::recorded_statement::RecordedStatementRow;
@@ -78,6 +79,8 @@ macro_rules! batch {
 batch! {
     sessions: SessionsRow,
     session_history: SessionHistoryRow,
+    client_waits: ClientWaitsRow,
+    ended_sessions: EndedSessionsRow,
     kernel: KernelRow,
     statements: RecordedStatementRow,
     statement_accounts: StatementAccountRow,

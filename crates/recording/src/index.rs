@@ -106,6 +106,7 @@ impl Index {
             ended_sessions: sum(|row| row.ended_sessions),
             ended_ticks: ticks(|row| row.ended_ns),
             ended_origins: Vec::new(),
+            client_waits: Vec::new(),
             statistics: Vec::new(),
             kernel: KernelView::unavailable(
                 "in a recording, the kernel's figures are not part of the intervals",

@@ -9,6 +9,7 @@
 
 mod about;
 mod batch;
+mod client_waits;
 mod commit;
 mod details;
 mod error;
@@ -50,6 +51,7 @@ mod writer;
 pub use self::error::Error;
 pub use about::{About, FORMAT};
 pub use batch::{Batch, TABLES};
+pub use client_waits::{ClientWaitsRow, ClientWaitsSum, EndedSessionsRow};
 pub use details::Detail;
 pub use file::panic_is_expected;
 pub use files::Files;

@@ -5,6 +5,7 @@
 mod round;
 
 use crate::batch::Batch;
+use crate::client_waits::{ClientWaitsRow, EndedSessionsRow};
 use crate::details;
 use crate::plan_rows::PlanRow;
 use crate::recorded_statement::RecordedStatementRow;
@@ -54,6 +55,8 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
         relations by RelationRow::key;
         kernel by |_| ();
         server_io by |_| ();
+        client_waits by ClientWaitsRow::key;
+        ended_sessions by EndedSessionsRow::key;
     }
     let mut marked: Vec<&mut FrameRow> = batch.frames.iter_mut().filter(|row| row.detail).collect();
     for merged in marked.chunk_by_mut(|a, b| minute(a) == minute(b)) {
@@ -158,7 +161,7 @@ fn coarsen(batch: &mut Batch, step: i64) {
             $(batch.$table.iter_mut().for_each(|row| row.frame = into(row.frame));)*
         };
     }
-    renumber! { histograms statements statement_accounts plans relations kernel server_io dead_rows snapshots conditions }
+    renumber! { histograms statements statement_accounts plans relations kernel server_io client_waits ended_sessions dead_rows snapshots conditions }
 }
 
 #[cfg(test)]

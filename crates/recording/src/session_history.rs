@@ -39,6 +39,8 @@ table! {
     statement_database_id: u32, Id, "`database_id` of that statement.";
     statement_user_id: u32, Id, "`user_id` of that statement.";
     #[serde(skip_serializing_if = "Option::is_none")]
+    statement_ns: Option<u64>, Ns, "With details: time since the client sent the statement that the session executes, from ten seconds on.";
+    #[serde(skip_serializing_if = "Option::is_none")]
     lock: Option<Arc<str>>, Text, "The heavyweight lock that the session waits for.";
     #[serde(skip_serializing_if = "Option::is_none")]
     lock_type: Option<Arc<str>>, Text, "Type of the lock, as in pg_locks.";

@@ -110,7 +110,7 @@ impl Recording {
             index.frames.iter().rev().find_map(|frame| {
                 sampling::distance_of(&index.servers.get(&frame.server)?.producer)
             });
-        let reading = reading.with_samples(distance);
+        let reading = reading.with_samples(distance).with_slots(self.calls_of_slots(range)?);
         // A recording of an earlier version does not have it.
         let Some(table) = index.frames.iter().rev().find(|frame| frame.statements_capacity > 0)
         else {

@@ -323,7 +323,9 @@ impl Recording {
                 None => whole = Some(frame),
             }
         }
-        let whole = whole.ok_or_else(|| Error::Empty { path: self.directory().to_path_buf() })?;
+        let mut whole =
+            whole.ok_or_else(|| Error::Empty { path: self.directory().to_path_buf() })?;
+        self.add_client_waits(range, &mut whole)?;
         Ok((whole, latencies))
     }
 }

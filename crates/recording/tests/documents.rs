@@ -2,10 +2,11 @@
 //! docs/reference-recording.md names every column of every table, and no others.
 
 use recording::{
-    Batch, Column, ConditionRow, DeadRowsRow, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow,
-    KernelRow, LogFileRow, LogRow, MarkRow, PlanRow, PlanTextRow, RecordedStatementRow,
-    RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow, SettingRow,
-    SnapshotRow, StatRow, StatementAccountRow, Table, TextRow, TABLES,
+    Batch, ClientWaitsRow, Column, ConditionRow, DeadRowsRow, DeviceRow, EndedSessionsRow,
+    EventRow, FrameRow, GapRow, HistogramRow, KernelRow, LogFileRow, LogRow, MarkRow, PlanRow,
+    PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow, ServerRow,
+    SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow, StatementAccountRow, Table,
+    TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +36,8 @@ fn the_document_has_every_column() {
         columns::<FrameRow>(),
         columns::<SessionsRow>(),
         columns::<SessionHistoryRow>(),
+        columns::<ClientWaitsRow>(),
+        columns::<EndedSessionsRow>(),
         columns::<KernelRow>(),
         columns::<RecordedStatementRow>(),
         columns::<StatementAccountRow>(),

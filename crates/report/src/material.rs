@@ -12,7 +12,7 @@ use view::blocking::{Forest, Party};
 use view::document::{Gap, Histories, Mark, MeasuredTime, Ranking};
 use view::events::Row;
 use view::io::Device;
-use view::statements::StatementsTable;
+use view::statements::{CurrentRow, StatementsTable};
 use view::vacuum::Vacuum;
 
 /// A Java client's recording.
@@ -152,6 +152,8 @@ pub struct SessionHistory {
     /// The sessions, those observed the longest first: exact busy and CPU time and commands, and activities from
     /// samples.
     pub sessions: Vec<SessionRow>,
+    /// The statements that sessions had been executing for long at the end.
+    pub running: Vec<CurrentRow>,
 }
 
 /// The sessions of one application, user and database.

@@ -178,6 +178,7 @@ fn frame(at: usize) -> Frame {
         population: vec![of("client backend", "active", 4), of("client backend", "idle", 4)],
         ended_sessions: 0,
         ended_origins: Vec::new(),
+        client_waits: Vec::new(),
         ended_ticks: 0,
         statistics,
         kernel: Default::default(),

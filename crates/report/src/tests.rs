@@ -186,6 +186,7 @@ fn the_text_of_the_sessions() {
     let from = sample::material().measured.from;
     let history = SessionHistory {
         sessions: Vec::new(),
+        running: Vec::new(),
         active: vec![Active {
             process: "client backend".into(),
             application: "shop".into(),

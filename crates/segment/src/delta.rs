@@ -37,7 +37,7 @@ pub struct SessionDelta<'a> {
 }
 
 /// Number of waits between transactions from which on those of a session are kept separately.
-const MANY_WAITS: u64 = 90;
+const MANY_WAITS: u64 = 30;
 
 /// The changes between two snapshots.
 #[derive(Debug, Clone)]

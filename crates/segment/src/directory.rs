@@ -53,8 +53,11 @@ impl std::hash::Hash for Stat {
     }
 }
 
-/// Deliberate pauses of the server (src/backend/utils/activity/wait_event.c, class Timeout).
-pub const PAUSES: [&str; 5] = [
+/// Deliberate pauses of the server (src/backend/utils/activity/wait_event.c, class Timeout), and the wait of a walsender of logical
+/// replication that has sent all there is, by both of its names.
+pub const PAUSES: [&str; 7] = [
+    "Client:WalSenderWaitForWAL",
+    "Client:WalSenderWaitForWal",
     "Timeout:BaseBackupThrottle",
     "Timeout:CheckpointWriteDelay",
     "Timeout:RecoveryApplyDelay",
@@ -106,7 +109,8 @@ impl Stat {
     pub fn is_idle(&self) -> bool {
         (self.is_between_messages() && self.class == WaitClass::Client)
             || self.class == WaitClass::Activity
-            || (self.class == WaitClass::Timeout && PAUSES.contains(&&*self.activity))
+            || (matches!(self.class, WaitClass::Timeout | WaitClass::Client)
+                && PAUSES.contains(&&*self.activity))
             || &*self.phase == "off"
     }
 

@@ -3,6 +3,7 @@
 //! intervals can be added up, so the same code creates an [`crate::Interval`] of any length, live or
 //! recorded.
 
+use crate::client_waits::ClientWaits;
 use crate::clock::ClockInfo;
 use crate::delta::{Delta, EndedOrigin, Total};
 use crate::directory::{Stat, StatKind};
@@ -65,6 +66,8 @@ pub struct Frame {
     pub ended_ticks: u64,
     /// Who they were, most sessions first; empty in a recording.
     pub ended_origins: Vec<EndedOrigin>,
+    /// How sessions waited for their clients, those of most time first.
+    pub client_waits: Vec<ClientWaits>,
     /// Totals by kind of process and statistic, without zeros, in no particular order.
     pub statistics: Vec<FrameStat>,
     /// The kernel's view, which the caller fills in.
@@ -128,6 +131,7 @@ impl Frame {
             ended_sessions: 0,
             ended_ticks: 0,
             ended_origins: Vec::new(),
+            client_waits: Vec::new(),
             statistics: Vec::new(),
             kernel: KernelView::default(),
         }
@@ -176,6 +180,7 @@ impl Frame {
             memory: segment.memory(),
             functions_probed: functions_probed(segment),
             population: sessions::population(&sessions),
+            client_waits: ClientWaits::of_sessions(&sessions),
             sessions,
             ended_sessions: delta.ended_sessions,
             ended_ticks: delta.ended_ticks,
@@ -208,19 +213,6 @@ impl Frame {
         off.fold(0, |sum, statistic| sum.saturating_add(statistic.total.change.total))
     }
 
-    fn merge_origins(&mut self, later: &[EndedOrigin]) {
-        for origin in later {
-            match self.ended_origins.iter_mut().find(|known| known.is_same(origin)) {
-                Some(known) => {
-                    let sessions = known.sessions.saturating_add(origin.sessions);
-                    *known = EndedOrigin { sessions, ..origin.clone() };
-                }
-                None => self.ended_origins.push(origin.clone()),
-            }
-        }
-        self.ended_origins.sort_by_key(|origin| std::cmp::Reverse(origin.sessions));
-    }
-
     /// Add the frame of a later interval. Values at an instant (level, number of sessions) become those of the
     /// later frame; the rows of individual sessions are dropped.
     pub fn merge(&mut self, later: &Frame) {
@@ -236,7 +228,8 @@ impl Frame {
         self.overflow_in_interval.add(&later.overflow_in_interval);
         self.merge_statistics(later, ratio);
         self.sessions.clear();
-        self.merge_origins(&later.ended_origins);
+        EndedOrigin::merge(&mut self.ended_origins, &later.ended_origins);
+        ClientWaits::merge(&mut self.client_waits, &later.client_waits);
         (self.realtime_ns, self.monotonic_ns) = (later.realtime_ns, later.monotonic_ns);
         (self.level, self.overflow) = (later.level, later.overflow);
         self.memory = later.memory;

@@ -5,6 +5,7 @@
 //! Conservation: `wall_seconds` is the lifetime of all sessions in the interval, and equals the sum of
 //! the ledger.
 
+use crate::client_waits::ClientWaits;
 use crate::commits::{self, Checkpoints, Commits};
 use crate::delta::EndedOrigin;
 use crate::directory::{Stat, StatKind};
@@ -98,9 +99,12 @@ pub struct Interval {
     pub others: Option<Box<Interval>>,
     /// The sessions that ended within it.
     pub ended: EndedRow,
-    /// Who they were, most sessions first; empty in a recording.
+    /// Who they were, most sessions first.
     #[serde(skip)]
     pub ended_origins: Vec<EndedOrigin>,
+    /// How sessions waited for their clients, those of most time first.
+    #[serde(skip)]
+    pub client_waits: Vec<ClientWaits>,
     /// The time of all sessions by phase and activity, longest first.
     pub ledger: Vec<AccountRow>,
     /// The same without CPU time, by activity, longest first.
@@ -212,6 +216,7 @@ impl Interval {
                 seconds: clock.seconds(frame.ended_ticks),
             },
             ended_origins: frame.ended_origins.clone(),
+            client_waits: frame.client_waits.clone(),
             waits: Vec::new(),
             commands,
             lwlocks: locks.lwlocks,

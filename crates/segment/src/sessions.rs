@@ -93,6 +93,14 @@ impl Pauses {
     /// Seconds.
     pub const LONG: f64 = 0.050;
 
+    pub(crate) fn add(&mut self, later: &Pauses) {
+        self.short = self.short.saturating_add(later.short);
+        self.short_seconds += later.short_seconds;
+        self.long = self.long.saturating_add(later.long);
+        self.long_seconds += later.long_seconds;
+        self.middle = self.middle.saturating_add(later.middle);
+    }
+
     fn from_histogram(waits: &Histogram, clock: &Clock) -> Pauses {
         let mut all = Pauses::default();
         for (bucket, n) in waits.buckets() {

@@ -476,6 +476,7 @@ pub fn interval() -> Interval {
         others: None,
         ended: EndedRow { sessions: 3, seconds: 0.4 },
         ended_origins: Vec::new(),
+        client_waits: Vec::new(),
         ledger,
         waits: Vec::new(),
         commands: vec![

@@ -65,6 +65,11 @@ pub enum ConditionKind {
     /// A sequence with `CACHE 1`, whose page each nextval() changes: `state` is the table that owns it, or empty, `count` the
     /// number of times since the earlier reading.
     Sequence,
+    /// A file system that is nearly full: `name` is "data directory" or "WAL", `count` bytes are free there, `bytes` is its size.
+    Disk,
+    /// A B-tree index whose first column ascends with each new row, as a sequence's numbers and times do: `state` is its table,
+    /// without the schema, `count` the rows inserted so far.
+    AscendingIndex,
     /// A process of the server that a signal has stopped: `name` is its role or title, `count` its pid.
     Stopped,
     /// A table that a noted plan reads as a whole for some of its rows: `name` as SQL needs it, with the schema; `count` is its
@@ -88,7 +93,7 @@ pub const POSTMASTER: &str = "postmaster";
 
 impl ConditionKind {
     /// All of them.
-    pub const ALL: [ConditionKind; 16] = [
+    pub const ALL: [ConditionKind; 18] = [
         ConditionKind::Slot,
         ConditionKind::Prepared,
         ConditionKind::Age,
@@ -99,6 +104,8 @@ impl ConditionKind {
         ConditionKind::Statistics,
         ConditionKind::Setting,
         ConditionKind::Sequence,
+        ConditionKind::Disk,
+        ConditionKind::AscendingIndex,
         ConditionKind::Stopped,
         ConditionKind::Table,
         ConditionKind::Column,
@@ -120,6 +127,8 @@ impl ConditionKind {
             ConditionKind::Statistics => "statistics",
             ConditionKind::Setting => "setting",
             ConditionKind::Sequence => "sequence",
+            ConditionKind::Disk => "disk",
+            ConditionKind::AscendingIndex => "ascending-index",
             ConditionKind::Stopped => "stopped",
             ConditionKind::Table => "table",
             ConditionKind::Column => "column",

@@ -31,14 +31,14 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
         .checkpoints
         .iter()
         .filter(is_forced)
-        .filter(|it| match (began(it), it.interval_seconds) {
+        .filter(|checkpoint| match (began(checkpoint), checkpoint.interval_seconds) {
             (Some(began), Some(apart)) => began - apart >= case.from(),
             _ => false,
         })
         .collect();
     let Some(last) = forced.last() else { return Vec::new() };
-    let apart =
-        forced.iter().filter_map(|it| it.interval_seconds).sum::<f64>() / forced.len() as f64;
+    let apart = forced.iter().filter_map(|checkpoint| checkpoint.interval_seconds).sum::<f64>()
+        / forced.len() as f64;
     let mut evidence = Vec::new();
     if let Some(factor) = slower(&forced).filter(|factor| *factor >= SLOWER) {
         evidence.push(format!(
@@ -48,15 +48,18 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let longest =
         forced.iter().max_by(|a, b| a.longest_sync_seconds.total_cmp(&b.longest_sync_seconds));
-    if let Some((it, file)) = longest.and_then(|it| Some((it, it.longest_sync_file.as_ref()?))) {
-        evidence.push(format!("Longest sync: {}, {file}.", duration(it.longest_sync_seconds)));
+    if let Some((checkpoint, file)) =
+        longest.and_then(|checkpoint| Some((checkpoint, checkpoint.longest_sync_file.as_ref()?)))
+    {
+        evidence
+            .push(format!("Longest sync: {}, {file}.", duration(checkpoint.longest_sync_seconds)));
     }
     evidence.push(format!(
         "The last one wrote {} buffers in {}.",
         whole(last.buffers),
         duration(last.seconds)
     ));
-    let lost = forced.iter().filter_map(|it| lost(it)).sum::<f64>();
+    let lost = forced.iter().filter_map(|checkpoint| lost(checkpoint)).sum::<f64>();
     let seconds = lost.max(full_pages(case));
     vec![Diagnosis {
         rule: Rule::Checkpoints,
@@ -101,13 +104,13 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
     const WAL_FILE: f64 = 16.0 * 1024.0 * 1024.0;
 
     let mut settings = case.conditions(ConditionKind::Setting);
-    let present = settings.find(|it| it.name == "max_wal_size" && it.bytes > 0);
+    let present = settings.find(|setting| setting.name == "max_wal_size" && setting.bytes > 0);
     let rate = case.wal_rate();
     // Each of these checkpoints came after a file of WAL at least: less is not all WAL, as statements that go on are not counted.
     let measured = (rate * apart >= WAL_FILE).then_some(rate * TIMEOUT * CHECKPOINTS);
     let after =
         "After each checkpoint, the first change of a page writes the whole page to the WAL.";
-    let is_enough = |wanted: f64| present.is_some_and(|it| it.bytes as f64 >= wanted);
+    let is_enough = |wanted: f64| present.is_some_and(|setting| setting.bytes as f64 >= wanted);
     if let (Some(present), true) = (present, measured.is_some_and(is_enough)) {
         return format!(
             "max_wal_size is {} now, enough for a checkpoint every {} at the present rate of WAL: look again in some minutes. \
@@ -118,8 +121,8 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
         .into();
     }
     // Where the rate is not known, the present size lasts for the time between two of them.
-    let wanted = measured.or_else(|| present.map(|it| it.bytes as f64 * TIMEOUT / apart));
-    let was = present.map_or(String::new(), |it| format!(" (it is {})", it.state));
+    let wanted = measured.or_else(|| present.map(|setting| setting.bytes as f64 * TIMEOUT / apart));
+    let was = present.map_or(String::new(), |setting| format!(" (it is {})", setting.state));
     let set = match wanted {
         None => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()).into(),
         Some(wanted) => {

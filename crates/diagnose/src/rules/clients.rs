@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{command, name, parts};
+use super::names::{command, name, name_of_client, parts};
 use super::{bounds, harms, much};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::{AccountRow, SessionRow};
-use segment::WaitClass;
-use view::statements::{ActivityRow, StatementFigures};
+use segment::{ClientWaits, WaitClass};
+use view::statements::{ActivityRow, SessionCalls, StatementFigures};
 use view::units::{count, duration, percent, whole};
 
 /// Waits for the client within a transaction: one between two commands.
@@ -37,27 +37,26 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         let sums = case.interval().ledger.iter().filter(of);
         sums.fold((0, 0.0), |(n, s), a| (n + a.timing.count, s + a.timing.seconds))
     };
-    let session = |s: &SessionRow, phase: &str| -> (u64, f64) {
-        let of = s.accounts.iter().filter(|a| &*a.phase == phase && a.idle);
-        of.fold((0, 0.0), |(n, s), a| (n + a.count, s + a.seconds))
+    let of_session = |waits: &ClientWaits| {
+        let between = (waits.in_transaction, waits.in_transaction_seconds);
+        (between, waits.between_transactions, waits.busy_seconds)
     };
-    let of_session =
-        |s: &SessionRow| (session(s, IN_TRANSACTION), session(s, "idle").0, s.busy_seconds);
     let is_chatty = |((between, waited), ended, busy): ((u64, f64), u64, f64)| {
         let per_transaction = between as f64 / ended.max(1) as f64;
         let waits = much(case, waited) && waited >= WAITING * (waited + busy);
         between >= FEWEST && per_transaction >= MANY && waits
     };
-    let clients: Vec<&SessionRow> =
-        case.live_sessions().filter(|s| s.kind == "client backend").collect();
+    let clients = &case.whole.client_waits;
     // Others may send more commands, a few in each transaction.
-    let chatty = clients.iter().copied().filter(|s| is_chatty(of_session(s)));
-    let worst = chatty.max_by_key(|s| session(s, IN_TRANSACTION).0);
+    let chatty = clients.iter().filter(|waits| is_chatty(of_session(waits)));
+    let worst = chatty.max_by_key(|waits| waits.in_transaction);
     let figures = match worst {
-        Some(s) => of_session(s),
+        Some(waits) => of_session(waits),
         None => (ledger(IN_TRANSACTION), ledger("idle").0, case.load()),
     };
-    if worst.is_none() && (!clients.is_empty() || !is_chatty(figures)) {
+    let is_live = case.live_sessions().any(|session| session.kind == "client backend");
+    let is_known = is_live || !clients.is_empty();
+    if worst.is_none() && (is_known || !is_chatty(figures)) {
         return Vec::new();
     }
     let ((between, waited), ended, busy) = figures;
@@ -66,10 +65,13 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
         Some(_) => SAME_OF_SESSION * between as f64,
         None => SAME * all as f64,
     };
-    let who = worst.or_else(|| most_commands(case, MOST));
-    let own = who.and_then(|session| most_called(case, session, fewest));
+    let who = match worst {
+        Some(waits) => Some(Sender::from_waits(waits)),
+        None => most_commands(case, MOST).map(Sender::from_session),
+    };
+    let own = worst.and_then(|waits| most_called(case, waits, fewest));
     let own = own.map(|(statement, _)| (statement, true));
-    let Some((statement, own)) = own.or_else(|| repeated(case, who, fewest)) else {
+    let Some((statement, own)) = own.or_else(|| repeated(case, who.as_ref(), fewest)) else {
         return Vec::new();
     };
     let calls = whole(statement.calls);
@@ -80,7 +82,7 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
             words(statement)
         ),
     };
-    let who = who.map_or_else(|| "its clients".to_string(), name);
+    let who = who.map_or_else(|| "its clients".to_string(), |sender| sender.name);
     let text = format!(
         "The server waits for {who} {} % of the time: {} commands of {} in {}.",
         percent(waited / (waited + busy).max(1e-9)),
@@ -112,8 +114,8 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Calls of the statement for each of the session's commands, as above.
     const SAME: f64 = 0.4;
 
-    let suspect = |session: &'_ SessionRow| {
-        let pauses = session.pauses?;
+    let suspect = |waits: &ClientWaits| {
+        let pauses = waits.pauses;
         let part = pauses.long_seconds / (pauses.long_seconds + pauses.short_seconds).max(1e-9);
         let each = pauses.long_seconds / pauses.long.max(1) as f64;
         let every_second = pauses.long as f64 >= case.length();
@@ -122,28 +124,30 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
             && pauses.middle as f64 <= MIDDLE * pauses.short as f64
             && (part >= PAUSING || part >= PAUSING_LONG && each >= LONG && every_second);
         // The waits within the bursts are round trips.
-        let seconds = pauses.short_seconds + session.busy_seconds;
+        let seconds = pauses.short_seconds + waits.busy_seconds;
         let waits = pauses.short_seconds >= ROUND_TRIPS * seconds;
         (in_bursts && waits && much(case, seconds)).then_some((pauses, seconds))
     };
-    let clients = case.live_sessions().filter(|session| session.kind == "client backend");
-    let mut found: Vec<_> = clients
-        .filter_map(|session| {
-            let (pauses, seconds) = suspect(session)?;
-            let (row, calls) = most_called(case, session, SAME * session.commands as f64)?;
+    let mut found: Vec<_> = case
+        .whole
+        .client_waits
+        .iter()
+        .filter_map(|waits| {
+            let (pauses, seconds) = suspect(waits)?;
+            let (row, calls) = most_called(case, waits, SAME * waits.commands as f64)?;
             let command = command(row.text());
             let reads = ["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE"];
-            reads.contains(&command.as_str()).then_some((session, pauses, seconds, row, calls))
+            reads.contains(&command.as_str()).then_some((waits, pauses, seconds, row, calls))
         })
         .collect();
     found.sort_by(|a, b| b.2.total_cmp(&a.2));
-    let Some((session, pauses, _, row, calls)) = found.first() else { return Vec::new() };
+    let Some((waits, pauses, _, row, calls)) = found.first() else { return Vec::new() };
     let seconds = found.iter().map(|(_, _, seconds, ..)| seconds).sum();
     let mut evidence = vec![format!(
         "Within the bursts, it waited for its client {} in total, {} for each command, beside {} of work.",
         duration(pauses.short_seconds),
         duration(pauses.short_seconds / pauses.short.max(1) as f64),
-        duration(session.busy_seconds)
+        duration(waits.busy_seconds)
     )];
     match found.len() {
         1 => {}
@@ -153,7 +157,7 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     let text = format!(
         "In bursts of {} commands, each a transaction of its own, {} sends one statement again and again, {} times in {}: {}.",
         whole(pauses.short / pauses.long),
-        name(session),
+        name_of_client(waits),
         whole(*calls),
         duration(case.length()),
         words(row)
@@ -178,41 +182,67 @@ fn small_statements(text: String, seconds: f64, evidence: Vec<String>) -> Diagno
     }
 }
 
+/// Who sent commands.
+struct Sender<'c> {
+    name: String,
+    user: Option<&'c String>,
+    database: Option<&'c String>,
+    commands: u64,
+}
+
+impl Sender<'_> {
+    fn from_waits(waits: &ClientWaits) -> Sender<'_> {
+        Sender {
+            name: name_of_client(waits),
+            user: waits.user.as_ref(),
+            database: waits.database.as_ref(),
+            commands: waits.commands,
+        }
+    }
+
+    fn from_session(session: &SessionRow) -> Sender<'_> {
+        Sender {
+            name: name(session),
+            user: session.user.as_ref(),
+            database: session.database.as_ref(),
+            commands: session.commands,
+        }
+    }
+}
+
 /// The statement that this session itself called most since its counts were flushed, at least `fewest` times.
 fn most_called<'c>(
     case: &Case<'c>,
-    session: &SessionRow,
+    session: &ClientWaits,
     fewest: f64,
 ) -> Option<(&'c StatementFigures, u64)> {
     let table = case.statements?;
-    let of_session = table.of_sessions.iter().filter(|it| it.slot == session.slot);
-    let most = of_session.max_by_key(|it| it.calls)?;
+    let (key, calls) = SessionCalls::most_of(&table.of_sessions, session.slot)?;
     // Between two readings, calls may be counted in one of them and their messages in the other.
-    let is_own = most.calls <= session.commands + session.commands / 10 + 2;
-    let row = table.row(&most.key).filter(|row| row.queryid.is_some() && !row.own)?;
-    (is_own && most.calls as f64 >= fewest).then_some((row, most.calls))
+    let is_own = calls <= session.commands + session.commands / 10 + 2;
+    let row = table.row(key).filter(|row| row.queryid.is_some() && !row.own)?;
+    (is_own && calls as f64 >= fewest).then_some((row, calls))
 }
 
-/// The statement that the session (`None`: all sessions together) called most, at least `fewest` times, and whether all
+/// The statement that this client (`None`: all together) called most, at least `fewest` times, and whether all
 /// those calls can be its own: a statement that was called more often than the session sent commands is others' too.
 fn repeated<'c>(
     case: &Case<'c>,
-    session: Option<&SessionRow>,
+    sender: Option<&Sender<'_>>,
     fewest: f64,
 ) -> Option<(&'c StatementFigures, bool)> {
     /// Between two readings, a call may be counted in one of them and its message in the other.
     const SLACK: u64 = 2;
 
-    let of_session = |row: &&StatementFigures| {
-        session.is_none_or(|it| {
-            it.user.as_ref().is_none_or(|user| *user == row.user)
-                && it.database.as_ref().is_none_or(|database| *database == row.database)
+    let of_sender = |row: &&StatementFigures| {
+        sender.is_none_or(|sender| {
+            sender.user.is_none_or(|user| *user == row.user)
+                && sender.database.is_none_or(|database| *database == row.database)
         })
     };
     let may_be_own =
-        |row: &&StatementFigures| session.is_none_or(|it| row.calls <= it.commands + SLACK);
-    let often =
-        || case.statement_rows().filter(|row| row.calls as f64 >= fewest).filter(of_session);
+        |row: &&StatementFigures| sender.is_none_or(|sender| row.calls <= sender.commands + SLACK);
+    let often = || case.statement_rows().filter(|row| row.calls as f64 >= fewest).filter(of_sender);
     let own = often().filter(may_be_own).max_by_key(|row| row.calls);
     match own {
         Some(row) => Some((row, true)),
@@ -245,7 +275,8 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         s.accounts.iter().filter(|a| &*a.activity == WRITE).map(|a| a.seconds).sum()
     };
     // A dump goes as fast as its file. Its sessions are known while they last, its statements afterwards.
-    let dumping = case.sessions().filter(|it| it.application == DUMP).map(wait).sum::<f64>();
+    let dumping =
+        case.sessions().filter(|session| session.application == DUMP).map(wait).sum::<f64>();
     let dumped = case.statement_rows().filter(|row| is_of_dump(row.text())).map(|row| {
         row.activities.iter().filter(|a| &*a.activity == WRITE).map(|a| a.seconds).sum::<f64>()
     });
@@ -292,7 +323,11 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
 
     // Parallel workers end, too, but no client has sent them Terminate.
     let ends = case.interval().commands.iter().find(|command| command.kind == "Terminate");
-    let ended = ends.map_or(0, |it| it.read.count);
+    // Some clients just close the connection, and those that are refused never send a command.
+    let clients = case.whole.ended_origins.iter().filter(|origin| origin.kind == "client backend");
+    let ended = ends
+        .map_or(0, |command| command.read.count)
+        .max(clients.map(|origin| origin.sessions).sum());
     let rate = ended as f64 / case.length();
     let seconds = case.seconds_of(|a| matches!(&*a.phase, "startup" | "terminate"));
     let harm = bounds(case, seconds, MUCH) || seconds >= HARM * case.length();
@@ -301,7 +336,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let origin = most_ended(case).or_else(|| newcomers(case));
     let each = seconds / ended as f64;
-    let of_others: u64 = case.live_sessions().map(|session| session.commands).sum();
+    let of_others: u64 = case.sessions().map(|session| session.commands).sum();
     let commands = case.interval().commands_handled.saturating_sub(of_others) as f64 / ended as f64;
     vec![Diagnosis {
         rule: Rule::Connections,
@@ -310,7 +345,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
             "{} sessions/s start and end, which takes {} % of the sessions' time{}.",
             count(rate),
             percent(case.share(seconds)),
-            origin.as_ref().map_or_else(String::new, |it| format!("; most of them: {it}"))
+            origin.as_ref().map_or_else(String::new, |origin| format!("; most of them: {origin}"))
         ),
         seconds,
         share: Some(case.share(seconds)),
@@ -331,13 +366,14 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// Where most of the sessions come from that ended within the interval; `None`: from nowhere in particular, or it is not known.
 fn most_ended(case: &Case<'_>) -> Option<String> {
-    let clients = || case.whole.ended_origins.iter().filter(|it| it.kind == "client backend");
-    let all: u64 = clients().map(|it| it.sessions).sum();
-    let most = clients().next().filter(|it| 2 * it.sessions > all)?;
+    let clients =
+        || case.whole.ended_origins.iter().filter(|origin| origin.kind == "client backend");
+    let all: u64 = clients().map(|origin| origin.sessions).sum();
+    let most = clients().next().filter(|origin| 2 * origin.sessions > all)?;
     let user = most.user.as_ref().map(|user| format!("user {user}"));
     let database = most.database.as_ref().map(|database| format!("database {database}"));
-    let application = Some(&most.application).filter(|it| !it.is_empty());
-    let application = application.map(|it| format!("application {it}"));
+    let application = Some(&most.application).filter(|name| !name.is_empty());
+    let application = application.map(|name| format!("application {name}"));
     let parts: Vec<String> = application.into_iter().chain(user).chain(database).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -102,8 +102,9 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let replication = &case.interval().commits.replication;
     let (connected, settings): (Vec<&Condition>, Vec<&Condition>) =
-        case.conditions(ConditionKind::Standby).partition(|it| it.count != 0);
-    let setting = settings.first().map(|it| (it.name.as_str(), StandbyNames::parse(&it.name)));
+        case.conditions(ConditionKind::Standby).partition(|standby| standby.count != 0);
+    let setting =
+        settings.first().map(|setting| (setting.name.as_str(), StandbyNames::parse(&setting.name)));
     let missing = setting.as_ref().map_or_else(Vec::new, |(_, names)| names.missing(&connected));
     let lacks = setting.as_ref().is_some_and(|(_, names)| connected.len() < names.number);
     let who = match (&setting, connected.first()) {
@@ -133,13 +134,13 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
             clause("", replication.mean_seconds, " each on average, "),
         ),
     };
-    let evidence = connected.iter().map(|it| {
+    let evidence = connected.iter().map(|standby| {
         format!(
             "Standby {} ({}): {} of WAL sent and not flushed there{}.",
-            it.name,
-            it.state,
-            bytes(it.bytes as f64),
-            clause(", flush lag ", it.seconds, "")
+            standby.name,
+            standby.state,
+            bytes(standby.bytes as f64),
+            clause(", flush lag ", standby.seconds, "")
         )
     });
     let look = match lacks {
@@ -154,7 +155,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     // Those that are connected go on confirming commits.
     let release: Vec<String> = match lacks {
-        true => connected.iter().map(|it| identifier(&it.name)).collect(),
+        true => connected.iter().map(|standby| identifier(&standby.name)).collect(),
         false => Vec::new(),
     };
     let release = match release.len() {
@@ -221,7 +222,7 @@ impl StandbyNames {
             return Vec::new();
         }
         let is_connected =
-            |name: &str| connected.iter().any(|it| it.name.eq_ignore_ascii_case(name));
+            |name: &str| connected.iter().any(|standby| standby.name.eq_ignore_ascii_case(name));
         self.names.iter().map(String::as_str).filter(|name| !is_connected(name)).collect()
     }
 }
@@ -243,7 +244,7 @@ mod tests {
             let parsed = StandbyNames::parse(setting);
             assert_eq!(
                 (parsed.number, parsed.names.as_slice()),
-                (number, &names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..]),
+                (number, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()[..]),
                 "{setting}"
             );
         }

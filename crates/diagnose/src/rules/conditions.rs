@@ -32,6 +32,39 @@ fn database(condition: &Condition) -> String {
     condition.database.as_ref().map_or(String::new(), |name| format!(" of database {name}"))
 }
 
+/// A file system on which the server writes is nearly full: without space for WAL, the server stops.
+pub fn full_disk(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// Bytes, and part of the file system.
+    const LITTLE: i64 = 4 << 30;
+    const PART: f64 = 0.05;
+
+    let is_full =
+        |disk: &&Condition| disk.count < LITTLE && (disk.count as f64) < PART * disk.bytes as f64;
+    let disks: Vec<&Condition> = case.conditions(ConditionKind::Disk).filter(is_full).collect();
+    let Some(worst) = disks.iter().min_by_key(|disk| disk.count) else { return Vec::new() };
+    // One file system, or two of the same size and space.
+    let same = disks.iter().all(|disk| (disk.count, disk.bytes) == (worst.count, worst.bytes));
+    let what = match (same, disks.len()) {
+        (true, 2..) => "data directory and WAL",
+        _ => worst.name.as_str(),
+    };
+    let evidence = "If there is no space for WAL, the server stops; if there is none for a table, its statements fail.";
+    vec![standing(
+        Rule::FullDisk,
+        format!(
+            "The file system of the {what} is nearly full: {} of {} are free.",
+            bytes(worst.count as f64),
+            bytes(worst.bytes as f64)
+        ),
+        vec![evidence.to_owned()],
+        Advice::from("Make it larger, or find out what fills it: slots that retain WAL, temporary files, logs, or tables: ")
+            .run(
+                "SELECT datname, pg_size_pretty(pg_database_size(oid)) FROM pg_database ORDER BY pg_database_size(oid) DESC",
+            )
+            .say(". Remove no file of pg_wal by hand."),
+    )]
+}
+
 /// A slot that nobody uses, or that lags far behind, retains WAL until the device is full.
 pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     /// What an inactive slot may retain: two files of WAL.
@@ -94,13 +127,15 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Seconds.
     const LONG: f64 = 60.0;
 
-    let age = |it: &Condition| it.seconds.unwrap_or(0.0);
+    let age = |transaction: &Condition| transaction.seconds.unwrap_or(0.0);
     // One that others wait for need not be old.
     let blocks = case
         .blocking
         .is_some_and(|forest| forest.roots.iter().any(|root| root.pid == 0 && root.waiters > 0));
-    let mut found: Vec<&Condition> =
-        case.conditions(ConditionKind::Prepared).filter(|it| age(it) >= LONG || blocks).collect();
+    let mut found: Vec<&Condition> = case
+        .conditions(ConditionKind::Prepared)
+        .filter(|transaction| age(transaction) >= LONG || blocks)
+        .collect();
     found.sort_by(|a, b| age(b).total_cmp(&age(a)));
     let Some(oldest) = found.first() else { return Vec::new() };
     let others = match found.len() {
@@ -128,9 +163,9 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
     /// The server refuses new transactions at this age (SetTransactionIdLimit, varsup.c).
     const END: i64 = i32::MAX as i64 - 3_000_000;
 
-    let age = |it: &Condition| it.count.max(it.bytes);
-    let oldest = case.conditions(ConditionKind::Age).max_by_key(|it| age(it));
-    let Some(oldest) = oldest.filter(|it| age(it) >= OLD) else { return Vec::new() };
+    let age = |database: &Condition| database.count.max(database.bytes);
+    let oldest = case.conditions(ConditionKind::Age).max_by_key(|database| age(database));
+    let Some(oldest) = oldest.filter(|database| age(database) >= OLD) else { return Vec::new() };
     let name = oldest.database.clone().unwrap_or_default();
     let what = match oldest.count >= oldest.bytes {
         true => "transaction ID",
@@ -172,14 +207,15 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
         let of_worker = |table: &&view::vacuum::Table| {
             // Earlier recordings have the worker's table without quotation marks.
             (table.name == short || table.name.replace('"', "") == short)
-                && worker.database.as_ref().is_none_or(|it| *it == table.database)
+                && worker.database.as_ref().is_none_or(|database| *database == table.database)
         };
         let table = answer.tables.iter().find(of_worker)?;
         let lasts = worker.seconds.unwrap_or(0.0);
         if lasts < LONG || (table.dead_rows as f64) < BEHIND * table.threshold {
             return None;
         }
-        let session = case.live_sessions().find(|row| i64::from(row.pid) == worker.count);
+        // Of a recording, its activity at the end of each interval is known.
+        let session = case.sessions().find(|row| i64::from(row.pid) == worker.count);
         let asleep = session.map(|row| {
             let slept = row.accounts.iter().filter(|a| &*a.activity == "Timeout:VacuumDelay");
             slept.map(|a| a.seconds).sum::<f64>() / row.lived_seconds.max(1e-9)
@@ -188,7 +224,8 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
         is_held_up.then_some((worker, table, asleep))
     });
     let Some((worker, table, asleep)) = worker else { return Vec::new() };
-    let since = worker.seconds.map_or(String::new(), |it| format!(" for {}", duration(it)));
+    let since =
+        worker.seconds.map_or(String::new(), |seconds| format!(" for {}", duration(seconds)));
     let part =
         asleep.map_or(String::new(), |part| format!(", asleep {} % of the time", percent(part)));
     // Until 15, a worker keeps the settings with which it has begun its table.
@@ -313,9 +350,9 @@ pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
     });
     let slow: Vec<_> = done.chain(current).collect();
     let found = case.conditions(ConditionKind::Statistics).find_map(|table| {
-        let uses = |it: &&(String, Option<String>, String, f64)| {
-            let here = it.1.is_none() || it.1 == table.database;
-            here && names(&it.0, &table.name)
+        let uses = |statement: &&(String, Option<String>, String, f64)| {
+            let here = statement.1.is_none() || statement.1 == table.database;
+            here && names(&statement.0, &table.name)
         };
         Some((table, slow.iter().find(uses)?))
     });

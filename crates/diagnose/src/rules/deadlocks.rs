@@ -20,7 +20,7 @@ const ROLLBACK: &str = "40";
 
 /// Sessions lock the same objects in different orders, and the server ends one of them each time.
 pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
-    let counted = case.conditions(ConditionKind::Deadlocks).max_by_key(|it| it.count);
+    let counted = case.conditions(ConditionKind::Deadlocks).max_by_key(|condition| condition.count);
     let mut events: Vec<&Deadlock> = case.deadlocks().collect();
     let Some(pair) = most_frequent(&events) else {
         return counted.map(|counted| without_events(case, counted)).into_iter().collect();
@@ -50,8 +50,9 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
     let ids: Vec<i64> = events.iter().flat_map(|event| event.statements()).flatten().collect();
     let waited =
         case.statement_rows().filter(|row| row.queryid.is_some_and(|id| ids.contains(&id)));
-    let waits = waited.flat_map(|row| &row.activities).filter(|it| it.class == WaitClass::Lock);
-    let waited: f64 = waits.map(|it| it.seconds).sum();
+    let waits =
+        waited.flat_map(|row| &row.activities).filter(|account| account.class == WaitClass::Lock);
+    let waited: f64 = waits.map(|account| account.seconds).sum();
     let found = diagnosis(
         format!(
             "{}{database}: {}, and {}.",

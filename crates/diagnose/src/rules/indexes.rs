@@ -36,8 +36,8 @@ pub fn missing(case: &Case<'_>) -> Vec<Diagnosis> {
         suspects.filter_map(|row| Some((row, Finding::of(case, row)?))).collect();
     // A statement whose own plan does not say it may be the caller of one that was found.
     let explained = |row: &StatementFigures, finding: &Finding| {
-        let caller = |(other, it): &(&StatementFigures, Finding)| {
-            !other.toplevel && !it.indirect && time(other) >= 0.5 * time(row)
+        let caller = |(other, finding): &(&StatementFigures, Finding)| {
+            !other.toplevel && !finding.indirect && time(other) >= 0.5 * time(row)
         };
         row.toplevel && finding.indirect && found.iter().any(caller)
     };
@@ -57,7 +57,7 @@ fn returned(row: &StatementFigures) -> f64 {
 
 /// Whether a call may read so many blocks because of this scan: they may be another table's. A block has a row or more.
 fn weighs(row: &StatementFigures, scan: &WholeScan, table: Option<&KnownTable<'_>>) -> bool {
-    let size = table.map_or(scan.rows, |it| it.blocks.max(1.0));
+    let size = table.map_or(scan.rows, |table| table.blocks.max(1.0));
     scan.repeated || size >= 0.2 * blocks(row)
 }
 
@@ -68,7 +68,7 @@ fn pays(
     table: Option<&KnownTable<'_>>,
     choice: &IndexChoice,
 ) -> bool {
-    if let Some((before, after)) = table.and_then(|it| it.costs(choice)) {
+    if let Some((before, after)) = table.and_then(|table| table.costs(choice)) {
         return before >= FEWER * after;
     }
     match choice.finds {
@@ -97,6 +97,20 @@ fn now(row: &StatementFigures, scan: &WholeScan, table: Option<&KnownTable<'_>>)
     }
 }
 
+/// What a plan does to tables.
+struct ParsedPlan {
+    /// The tables that it reads as a whole for some of their rows.
+    scans: Vec<WholeScan>,
+    /// OIDs of the tables that it changes.
+    changed: Vec<u32>,
+}
+
+impl ParsedPlan {
+    fn parse(plan: &PlanRow) -> ParsedPlan {
+        ParsedPlan { scans: WholeScan::all(&plan.plan), changed: changed_tables(&plan.plan) }
+    }
+}
+
 /// What is missing.
 struct Finding {
     /// "an index on public.orders (customer) is missing".
@@ -115,13 +129,15 @@ impl Finding {
     /// `None`: its plan has no scan that an index would replace (a nested loop over a primary key), or it needs the whole table.
     fn of(case: &Case<'_>, row: &StatementFigures) -> Option<Finding> {
         let own = plans::last(case.plans, row);
-        if let Some(found) = Finding::of_plan(case, row, own, false) {
-            return Some(found);
+        let parsed = own.map(ParsedPlan::parse);
+        let found = parsed.as_ref().and_then(|plan| Finding::of_plan(case, row, plan, false));
+        if found.is_some() {
+            return found;
         }
-        let reads = plans::reads(case.plans, row);
+        let reads = plans::reads(own);
         let is_caller = row.toplevel && matches!(reads, Reads::Unknown | Reads::Other);
         let nested = is_caller.then(|| Finding::of_nested(case, row)).flatten();
-        let needed = own.is_some_and(|plan| Finding::needs_whole(case, row, plan));
+        let needed = parsed.is_some_and(|plan| Finding::needs_whole(case, row, &plan));
         let few = returned(row) * A_ROW <= blocks(row);
         nested.or_else(|| match reads {
             // Of a statement that another one executes, much is read for a plan that nobody has seen.
@@ -141,7 +157,7 @@ impl Finding {
         const SLACK: f64 = 1.0;
 
         let is_nested = |plan: &&PlanRow| {
-            let counted = case.all_statement_rows().any(|it| it.key == plan.key);
+            let counted = case.all_statement_rows().any(|counted| counted.key == plan.key);
             !plan.key.toplevel
                 && !counted
                 && plan.key.database_id == row.key.database_id
@@ -151,7 +167,7 @@ impl Finding {
         let found = nested.filter_map(|plan| {
             // It has to explain most of the caller's time.
             (plan.mean_seconds >= 0.3 * row.execution.mean_seconds?).then_some(())?;
-            Some((plan, Finding::of_plan(case, row, Some(plan), true)?))
+            Some((plan, Finding::of_plan(case, row, &ParsedPlan::parse(plan), true)?))
         });
         let (_, mut found) = found.max_by(|a, b| a.0.mean_seconds.total_cmp(&b.0.mean_seconds))?;
         found.evidence.push(
@@ -163,9 +179,9 @@ impl Finding {
     }
 
     /// Whether the statement needs most of a table that its plan filters.
-    fn needs_whole(case: &Case<'_>, row: &StatementFigures, plan: &PlanRow) -> bool {
+    fn needs_whole(case: &Case<'_>, row: &StatementFigures, plan: &ParsedPlan) -> bool {
         let conditions = case.vacuum.map_or(&[][..], |answer| &answer.conditions);
-        WholeScan::all(&plan.plan).iter().any(|scan| {
+        plan.scans.iter().any(|scan| {
             let table = KnownTable::find(conditions, &row.database, scan.table_id);
             weighs(row, scan, table.as_ref())
                 && scan.purpose == Purpose::Filter
@@ -178,28 +194,29 @@ impl Finding {
     fn of_plan(
         case: &Case<'_>,
         row: &StatementFigures,
-        plan: Option<&PlanRow>,
+        plan: &ParsedPlan,
         is_nested: bool,
     ) -> Option<Finding> {
-        let plan = plan?;
         let conditions = case.vacuum.map_or(&[][..], |answer| &answer.conditions);
-        for mut scan in WholeScan::all(&plan.plan) {
+        for scan in &plan.scans {
             // A function may execute it many times.
-            scan.repeated |= is_nested;
+            let scan = WholeScan { repeated: scan.repeated || is_nested, ..scan.clone() };
             let table = KnownTable::find(conditions, &row.database, scan.table_id);
             if !weighs(row, &scan, table.as_ref()) {
                 continue;
             }
             let of_call = (!scan.repeated).then(|| returned(row));
             let choice = scan.choose(table.as_ref(), of_call);
-            let choice = choice.filter(|it| pays(row, &scan, table.as_ref(), it));
+            let choice = choice.filter(|choice| pays(row, &scan, table.as_ref(), choice));
             if let Some(choice) = choice {
                 return Some(Finding::of_scan(row, &scan, table.as_ref(), &choice));
             }
         }
-        let changed = changed_tables(&plan.plan);
         let few = returned(row) * A_ROW <= blocks(row);
-        changed.iter().filter(|_| few).find_map(|id| Finding::of_reference(row, conditions, *id))
+        plan.changed
+            .iter()
+            .filter(|_| few)
+            .find_map(|id| Finding::of_reference(row, conditions, *id))
     }
 
     /// The statement deletes rows of the table of this OID, or updates them, and a foreign key reads another table as a whole for
@@ -217,7 +234,7 @@ impl Finding {
                 let choice = IndexChoice { columns, ordered: 0, finds: Some(1.0) };
                 let existing = table.index(&choice);
                 let Some(list) =
-                    table.list(&choice).filter(|_| existing.is_none_or(|it| !it.valid))
+                    table.list(&choice).filter(|_| existing.is_none_or(|index| !index.valid))
                 else {
                     continue;
                 };
@@ -273,14 +290,16 @@ impl Finding {
         table: Option<&KnownTable<'_>>,
         choice: &IndexChoice,
     ) -> Finding {
-        let name = table.map_or_else(|| identifier(&scan.table), |it| it.name.to_owned());
-        let plain =
-            || choice.columns.iter().map(|it| identifier(it)).collect::<Vec<_>>().join(", ");
-        let list = table.and_then(|it| it.list(choice)).unwrap_or_else(plain);
+        let name = table.map_or_else(|| identifier(&scan.table), |table| table.name.to_owned());
+        let plain = || {
+            choice.columns.iter().map(|column| identifier(column)).collect::<Vec<_>>().join(", ")
+        };
+        let list = table.and_then(|table| table.list(choice)).unwrap_or_else(plain);
         let on = format!("{name} ({list})");
-        let key =
-            table.filter(|_| is_of_foreign_key(row)).and_then(|it| it.foreign_key(&choice.columns));
-        let existing = table.and_then(|it| it.index(choice));
+        let key = table
+            .filter(|_| is_of_foreign_key(row))
+            .and_then(|table| table.foreign_key(&choice.columns));
+        let existing = table.and_then(|table| table.index(choice));
         let mut evidence: Vec<String> = gain(row, scan, table, choice).into_iter().collect();
         evidence.extend(key.map(|key| {
             format!(
@@ -327,7 +346,7 @@ fn advice(
     name: &str,
     on: &str,
 ) -> Advice {
-    let place = match table.is_some_and(|it| it.standby) {
+    let place = match table.is_some_and(|table| table.standby) {
         true => format!("In database {} of the primary", row.database),
         false => format!("In database {}", row.database),
     };
@@ -352,7 +371,7 @@ fn advice(
         Some(_) => "",
         None => "If there is none yet (the catalog was not asked). ",
     };
-    let partitions = match table.and_then(|it| it.parent) {
+    let partitions = match table.and_then(|table| table.parent) {
         Some(parent) => format!(
             " It is a partition of {parent}: create the index on each partition so, then once on {parent} without CONCURRENTLY, \
              which takes them over."
@@ -372,7 +391,8 @@ fn gain(
     table: Option<&KnownTable<'_>>,
     choice: &IndexChoice,
 ) -> Option<String> {
-    let tested = table.and_then(|it| it.costs(choice)).filter(|(before, after)| before > after);
+    let tested =
+        table.and_then(|table| table.costs(choice)).filter(|(before, after)| before > after);
     if let Some((before, after)) = tested {
         return Some(format!(
             "With such an index, the planner expects a cost of {} instead of {}: {} times less (HypoPG).",
@@ -397,7 +417,7 @@ fn gain(
 /// Whether a foreign key executes it for a row of the table that it refers to (ri_triggers.c).
 fn is_of_foreign_key(row: &StatementFigures) -> bool {
     let text = row.text();
-    let begins = ["DELETE FROM ONLY ", "UPDATE ONLY "].iter().any(|it| text.starts_with(it))
+    let begins = ["DELETE FROM ONLY ", "UPDATE ONLY "].iter().any(|begin| text.starts_with(begin))
         || text.starts_with("SELECT ")
             && text.contains(" FROM ONLY ")
             && text.contains(" FOR KEY SHARE OF ");

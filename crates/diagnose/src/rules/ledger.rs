@@ -107,9 +107,9 @@ pub fn unexplained(case: &Case<'_>) -> Vec<Diagnosis> {
         .blocked_in
         .iter()
         .take(3)
-        .map(|it| match it.syscall {
-            Some(number) => format!("system call {number} ({} samples)", it.samples),
-            None => format!("no system call ({} samples)", it.samples),
+        .map(|blocked| match blocked.syscall {
+            Some(number) => format!("system call {number} ({} samples)", blocked.samples),
+            None => format!("no system call ({} samples)", blocked.samples),
         })
         .collect();
     vec![Diagnosis {

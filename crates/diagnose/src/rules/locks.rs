@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Locks, heavyweight and lightweight, and transactions that hold them without need.
 
-use super::names::{cancel, command, end_prepared, go_on, identifier, name, terminate};
+use super::names::{cancel, command, end_prepared, go_on, identifier, name, target, terminate};
 use super::{bounds, commits, harms, much};
 use crate::advice::Advice;
 use crate::case::{is_of_client, words, Case};
@@ -27,7 +27,8 @@ const TEXT: usize = 70;
 /// may be the one that does harm.
 pub(super) fn worst_root<'c>(case: &Case<'c>) -> Option<&'c Party> {
     fn waited(party: &Party) -> f64 {
-        let of = |it: &Party| it.wait.as_ref().map_or(0.0, |wait| wait.seconds) + waited(it);
+        let of =
+            |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds) + waited(party);
         party.blocks.iter().map(of).sum()
     }
 
@@ -51,7 +52,9 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
             if root.state == Some("active") { "Its statement" } else { "Its last statement" };
         evidence.push(format!("{which}: {}", beginning(query, TEXT)));
     }
-    if let Some((waiter, wait)) = root.longest().and_then(|it| Some((it, it.wait.as_ref()?))) {
+    if let Some((waiter, wait)) =
+        root.longest().and_then(|party| Some((party, party.wait.as_ref()?)))
+    {
         evidence.push(format!(
             "Longest: {} waits for {} ({}) for {}.",
             waiter.name(),
@@ -61,7 +64,7 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
         ));
     }
     if let Some((middle, wait)) = queue(root) {
-        let query = middle.query.as_deref().map_or(String::new(), |it| beginning(it, TEXT));
+        let query = middle.query.as_deref().map_or(String::new(), |query| beginning(query, TEXT));
         evidence.push(format!(
             "{} of them {} behind {}, which waits for {} ({}): {query}",
             middle.waiters,
@@ -69,6 +72,13 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
             middle.name(),
             wait.lock,
             wait.mode,
+        ));
+    }
+    if let Some(pids) = circle(forest, root) {
+        evidence.push(format!(
+            "Sessions {} wait for each other: each has locked what another one needs. The server cancels one of them after \
+             deadlock_timeout.",
+            pids.iter().map(i32::to_string).collect::<Vec<_>>().join(" and ")
         ));
     }
     match forest.roots.len() {
@@ -79,10 +89,16 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
     Some((text, evidence))
 }
 
+/// The sessions that wait for each other, if the root is one of them.
+fn circle<'f>(forest: &'f Forest, root: &Party) -> Option<&'f [i32]> {
+    let circle = forest.deadlocks.iter().find(|deadlock| deadlock.pids.contains(&root.pid))?;
+    Some(&circle.pids)
+}
+
 /// The session right behind the root for which most others wait, too, as for DDL that waits for a reader.
 fn queue(root: &Party) -> Option<(&Party, &Wait)> {
     let middle =
-        root.blocks.iter().filter(|block| block.waiters > 0).max_by_key(|it| it.waiters)?;
+        root.blocks.iter().filter(|block| block.waiters > 0).max_by_key(|party| party.waiters)?;
     Some((middle, middle.wait.as_ref()?))
 }
 
@@ -158,7 +174,7 @@ fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
     let mut of_clients: BTreeMap<(&str, &str), Vec<LockWaits<'c>>> = BTreeMap::new();
     for row in case.statement_rows() {
         let waits = of_clients.entry((row.user.as_str(), row.database.as_str())).or_default();
-        for it in row.activities.iter().filter(|it| it.class == WaitClass::Lock) {
+        for it in row.activities.iter().filter(|account| account.class == WaitClass::Lock) {
             match waits.iter_mut().find(|known| known.activity == &*it.activity) {
                 Some(known) => {
                     known.ended = known.ended.map(|ended| ended + it.count);
@@ -177,7 +193,7 @@ fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
         clients: Some(clients),
     });
     let worst = of_clients.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    worst.filter(|it| harms(case, it.seconds, MUCH)).unwrap_or(of_all)
+    worst.filter(|waits| harms(case, waits.seconds, MUCH)).unwrap_or(of_all)
 }
 
 /// Waits for locks of one kind.
@@ -221,13 +237,13 @@ impl HoldLimit {
 
     /// The time of those waits that are long.
     fn sum<'n>(&self, waits: impl Iterator<Item = LockWaits<'n>>) -> f64 {
-        let long = waits.filter(|it| match it.ended {
+        let long = waits.filter(|waits| match waits.ended {
             None => self.through_samples,
             Some(ended) => {
-                held(it.activity, ended, it.seconds, self.length, self.first) >= self.limit
+                held(waits.activity, ended, waits.seconds, self.length, self.first) >= self.limit
             }
         });
-        long.map(|it| it.seconds).sum()
+        long.map(|waits| waits.seconds).sum()
     }
 }
 
@@ -328,8 +344,9 @@ fn held_up_by(root: &Party) -> Option<Rule> {
 fn of_clients(case: &Case<'_>, clients: (&str, &str), seconds: f64) -> Diagnosis {
     let (user, database) = clients;
     let waits = |row: &'_ StatementFigures| -> (u64, f64) {
-        let of_locks = row.activities.iter().filter(|it| it.class == WaitClass::Lock);
-        of_locks.fold((0, 0.0), |(n, seconds), it| (n + it.count, seconds + it.seconds))
+        let of_locks = row.activities.iter().filter(|account| account.class == WaitClass::Lock);
+        of_locks
+            .fold((0, 0.0), |(n, seconds), account| (n + account.count, seconds + account.seconds))
     };
     let rows =
         case.statement_rows().filter(|row| (row.user.as_str(), row.database.as_str()) == clients);
@@ -382,6 +399,11 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
             .say(" Or end its session, which takes effect then: ")
             .run(terminate(root.pid))
             .say(".");
+    }
+    if case.blocking.is_some_and(|forest| circle(forest, root).is_some()) {
+        return Advice::from("To end it now: ").run(cancel(root.pid)).say(
+            ". Lock rows and tables in the same order everywhere, and keep deadlock_timeout at a second or so.",
+        );
     }
     if let Some((middle, wait)) = queue(root) {
         if wait.mode == "AccessExclusiveLock" {
@@ -534,17 +556,140 @@ fn hot_sequence<'c>(case: &Case<'c>, row: &StatementFigures) -> Option<&'c Condi
     const REPORTED: f64 = 0.5;
 
     let text = row.text();
-    let uses = |it: &&Condition| {
+    let uses = |sequence: &&Condition| {
         // The sequence's name is a constant, which the text does not have.
         let by_call = text.to_ascii_lowercase().contains("nextval(");
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        let names_table = text.split(|c: char| !is_part(c)).any(|word| word == it.state);
-        let by_default = !it.state.is_empty() && command(text) == "INSERT" && names_table;
-        it.database.as_ref() == Some(&row.database)
-            && it.count as f64 >= REPORTED * row.calls as f64
+        let names_table = text.split(|c: char| !is_part(c)).any(|word| word == sequence.state);
+        let by_default = !sequence.state.is_empty() && command(text) == "INSERT" && names_table;
+        sequence.database.as_ref() == Some(&row.database)
+            && sequence.count as f64 >= REPORTED * row.calls as f64
             && (by_call || by_default)
     };
-    case.conditions(ConditionKind::Sequence).filter(uses).max_by_key(|it| it.count)
+    case.conditions(ConditionKind::Sequence).filter(uses).max_by_key(|sequence| sequence.count)
+}
+
+/// The index whose last page all inserts of a statement go to: its first column ascends.
+fn ascending_index<'c>(case: &Case<'c>, row: &StatementFigures) -> Option<&'c Condition> {
+    let text = row.text();
+    let table = target(text).filter(|_| command(text) == "INSERT")?;
+    let of_table =
+        |index: &&Condition| index.database.as_ref() == Some(&row.database) && index.state == table;
+    case.conditions(ConditionKind::AscendingIndex).find(of_table)
+}
+
+/// What sessions queue for.
+enum HotPage<'c> {
+    /// The page of a sequence, and the index into whose last page the numbers go.
+    Sequence(&'c Condition, Option<&'c Condition>),
+    /// The last page of an index.
+    Index(&'c Condition),
+    /// Pages of this table of a database.
+    Table(&'c str, &'c str),
+}
+
+impl<'c> HotPage<'c> {
+    /// By the statement that waits most for the locks of pages.
+    fn of(case: &Case<'c>, row: &'c StatementFigures) -> Option<HotPage<'c>> {
+        let index = ascending_index(case, row);
+        if let Some(sequence) = hot_sequence(case, row) {
+            return Some(HotPage::Sequence(sequence, index));
+        }
+        match index {
+            Some(index) => Some(HotPage::Index(index)),
+            None => Some(HotPage::Table(target(row.text())?, &row.database)),
+        }
+    }
+
+    fn name(&self) -> String {
+        let database = |object: &Condition| object.database.clone().unwrap_or_default();
+        match self {
+            HotPage::Sequence(sequence, _) => {
+                format!("the page of sequence {} of database {}", sequence.name, database(sequence))
+            }
+            HotPage::Index(index) => format!(
+                "the last page of index {} on table {} of database {}",
+                index.name,
+                index.state,
+                database(index)
+            ),
+            HotPage::Table(table, database) => {
+                format!("pages of table {table} of database {database} and its indexes")
+            }
+        }
+    }
+
+    fn advice(&self) -> Advice {
+        match self {
+            HotPage::Sequence(sequence, index) => {
+                let advice = Advice::default()
+                    .run(format!("ALTER SEQUENCE {} CACHE 100", sequence.name))
+                    .say(&format!(
+                        " (in database {}): each session then takes 100 numbers at a time, and those that it does not use are lost.",
+                        sequence.database.as_deref().unwrap_or_default()
+                    ));
+                match (index, sequence.state.as_str()) {
+                    (Some(index), _) => advice.say(&format!(
+                        " All insert into the last page of index {}, too.",
+                        index.name
+                    )),
+                    (None, "") => advice,
+                    (None, table) => advice.say(&format!(
+                        " If an index on {table} is in ascending order, all insert into its last page, too."
+                    )),
+                }
+            }
+            HotPage::Index(index) => format!(
+                "Its first column ascends, so all new rows go there: insert many rows with each statement, partition {} by hash, or \
+                 use keys that do not ascend.",
+                index.state
+            )
+            .into(),
+            HotPage::Table(..) => remedy(CONTENT).into(),
+        }
+    }
+}
+
+/// Sessions of a user and database that wait for a lightweight lock for much of their own time, beside a load of others.
+struct ClientQueue<'c> {
+    activity: &'c str,
+    seconds: f64,
+    /// Part of their own time.
+    share: f64,
+    user: &'c str,
+    database: &'c str,
+}
+
+impl<'c> ClientQueue<'c> {
+    fn find(case: &Case<'c>) -> Option<ClientQueue<'c>> {
+        /// Sessions that wait on average.
+        const SESSIONS: f64 = 0.2;
+        /// Part of the load that is theirs: with more, they are the load.
+        const MOST: f64 = 0.8;
+
+        let mut clients: BTreeMap<(&str, &str), (f64, BTreeMap<&str, f64>)> = BTreeMap::new();
+        for row in case.statement_rows() {
+            let origin = (row.user.as_str(), row.database.as_str());
+            let (all, waits) = clients.entry(origin).or_default();
+            *all += row.seconds;
+            for account in row.activities.iter().filter(|account| is_lightweight(account)) {
+                *waits.entry(&*account.activity).or_default() += account.seconds;
+            }
+        }
+        let queues = clients.into_iter().filter_map(|((user, database), (all, waits))| {
+            let (activity, seconds) = waits.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+            let share = seconds / all.max(1e-9);
+            let is_harm = seconds >= SESSIONS * case.length() && share >= MUCH;
+            let is_part = all < MOST * case.load();
+            let queue = ClientQueue { activity, seconds, share, user, database };
+            (is_harm && is_part).then_some(queue)
+        });
+        queues.max_by(|a, b| a.seconds.total_cmp(&b.seconds))
+    }
+}
+
+fn is_lightweight(account: &ActivityRow) -> bool {
+    account.class == WaitClass::Lwlock && !commits::is_queue(&account.activity)
 }
 
 /// Sessions queue for a lightweight lock.
@@ -556,10 +701,20 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     });
     let Some(worst) = waits.first() else { return Vec::new() };
     let seconds = worst.timing.seconds;
-    let is_harm = seconds >= MUCH * case.load() || seconds >= case.length();
-    if !much(case, seconds) || !is_harm {
-        return Vec::new();
-    }
+    let is_harm =
+        much(case, seconds) && (seconds >= MUCH * case.load() || seconds >= case.length());
+    let queue = match is_harm {
+        true => None,
+        false => ClientQueue::find(case),
+    };
+    let (worst, seconds) = match &queue {
+        Some(queue) => match waits.iter().find(|row| &*row.activity == queue.activity) {
+            Some(row) => (row, queue.seconds),
+            None => return Vec::new(),
+        },
+        None if is_harm => (worst, seconds),
+        None => return Vec::new(),
+    };
     let tranche = match worst.activity.split_once(':') {
         // Since 19, a wait event for each mode.
         Some(("Buffer", _)) => CONTENT,
@@ -576,9 +731,9 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let mut evidence: Vec<String> = worst.timing.known_count().map(rate).into_iter().collect();
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
-    evidence.extend(case.whose(seconds, of_statement));
-    let waits = case.statement(of_statement).map(|(row, _)| row);
-    let sequence = waits.filter(|_| tranche == CONTENT).and_then(|row| hot_sequence(case, row));
+    evidence.extend(case.whose(worst.timing.seconds, of_statement));
+    let waiting = case.statement(of_statement).map(|(row, _)| row);
+    let page = waiting.filter(|_| tranche == CONTENT).and_then(|row| HotPage::of(case, row));
     let held = case.interval().lwlocks.iter().filter(|row| &*row.lock == tranche);
     if let Some(row) = held.max_by(|a, b| a.held.seconds.total_cmp(&b.held.seconds)) {
         evidence.push(format!(
@@ -589,31 +744,21 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
             clause(", ", row.held.mean_seconds, " each")
         ));
     }
-    let share = percent(case.share(seconds));
-    let text = match sequence {
-        Some(it) => format!(
-            "Sessions queue for the page of sequence {} of database {} (lightweight lock {tranche}) {share} % of their time.",
-            it.name,
-            it.database.as_deref().unwrap_or_default()
+    let (who, share) = match &queue {
+        Some(queue) => (
+            format!("Sessions of user {} in database {} queue", queue.user, queue.database),
+            percent(queue.share),
         ),
-        None => format!(
-            "Sessions queue for the lightweight lock {tranche} {share} % of their time."
-        ),
+        None => ("Sessions queue".to_owned(), percent(case.share(seconds))),
     };
-    let advice = match sequence {
-        Some(it) => {
-            let advice = Advice::default().run(format!("ALTER SEQUENCE {} CACHE 100", it.name)).say(&format!(
-                " (in database {}): each session then takes 100 numbers at a time, and those that it does not use are lost.",
-                it.database.as_deref().unwrap_or_default()
-            ));
-            match it.state.as_str() {
-                "" => advice,
-                table => advice.say(&format!(
-                    " If an index on {table} is in ascending order, all insert into its last page, too."
-                )),
-            }
+    let text = match &page {
+        Some(page) => {
+            format!(
+                "{who} for {} (lightweight lock {tranche}) {share} % of their time.",
+                page.name()
+            )
         }
-        None => remedy(tranche).into(),
+        None => format!("{who} for the lightweight lock {tranche} {share} % of their time."),
     };
     vec![Diagnosis {
         rule: Rule::LightweightLocks,
@@ -622,7 +767,7 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice,
+        advice: page.map_or_else(|| remedy(tranche).into(), |page| page.advice()),
         confidence: Confidence::Likely,
         section: "locks",
         consequence_of: None,

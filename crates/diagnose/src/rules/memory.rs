@@ -11,8 +11,8 @@ pub fn small_file_system(case: &Case<'_>) -> Vec<Diagnosis> {
     const MUCH: f64 = 0.75;
 
     let refused = case.whole.overflow_in_interval.memory;
-    let limited = case.whole.memory.filter(|it| it.is_limited());
-    let nearly = limited.is_some_and(|it| it.held as f64 >= MUCH * it.limit as f64);
+    let limited = case.whole.memory.filter(|memory| memory.is_limited());
+    let nearly = limited.is_some_and(|memory| memory.held as f64 >= MUCH * memory.limit as f64);
     if refused == 0 && !nearly {
         return Vec::new();
     }
@@ -26,11 +26,11 @@ pub fn small_file_system(case: &Case<'_>) -> Vec<Diagnosis> {
             duration(case.whole.interval_seconds)
         ),
     };
-    let holds = limited.map(|it| {
+    let holds = limited.map(|memory| {
         format!(
             "The segment takes {} and may take {}: a quarter of its file system. The rest is for the server, as for parallel queries.",
-            bytes(it.held as f64),
-            bytes(it.limit as f64)
+            bytes(memory.held as f64),
+            bytes(memory.limit as f64)
         )
     });
     vec![Diagnosis {

@@ -46,6 +46,7 @@ pub const ALL: &[Find] = &[
     clients::bursts,
     clients::slow,
     clients::connections,
+    conditions::full_disk,
     conditions::slots,
     conditions::prepared_transactions,
     conditions::wraparound,

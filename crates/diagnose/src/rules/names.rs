@@ -2,6 +2,7 @@
 //! How sentences name sessions, how SQL in advice names objects, and which command a text is.
 
 use segment::interval::SessionRow;
+use segment::ClientWaits;
 use view::vacuum::Condition;
 
 use crate::advice::Advice;
@@ -33,10 +34,19 @@ pub(super) fn literal(text: &str) -> String {
 
 /// "session 123 (application psql, user joe, database shop)".
 pub(super) fn name(session: &SessionRow) -> String {
-    let parts = parts(session);
+    named(session.pid, &parts(session))
+}
+
+/// The same of a session whose client made it wait.
+pub(super) fn name_of_client(waits: &ClientWaits) -> String {
+    let origin = (waits.user.as_deref(), waits.database.as_deref());
+    named(waits.pid, &origin_parts(&waits.application, origin, waits.client_address.as_deref()))
+}
+
+fn named(pid: i32, parts: &[String]) -> String {
     match parts.is_empty() {
-        true => format!("session {}", session.pid),
-        false => format!("session {} ({})", session.pid, parts.join(", ")),
+        true => format!("session {pid}"),
+        false => format!("session {pid} ({})", parts.join(", ")),
     }
 }
 
@@ -72,15 +82,27 @@ pub(super) fn go_on(pid: i64) -> String {
 
 /// "application psql", "user joe", "database shop", "client 10.0.0.7".
 pub(super) fn parts(session: &SessionRow) -> Vec<String> {
-    let mut parts = Vec::new();
-    if !session.application.is_empty() {
-        parts.push(format!("application {}", session.application));
-    }
-    parts.extend(session.user.as_ref().map(|user| format!("user {user}")));
-    parts.extend(session.database.as_ref().map(|database| format!("database {database}")));
-    let client = session.client_address.as_ref().filter(|client| *client != "local");
-    parts.extend(client.map(|client| format!("client {client}")));
-    parts
+    let origin = (session.user.as_deref(), session.database.as_deref());
+    origin_parts(&session.application, origin, session.client_address.as_deref())
+}
+
+fn origin_parts(
+    application: &str,
+    (user, database): (Option<&str>, Option<&str>),
+    client: Option<&str>,
+) -> Vec<String> {
+    let application = Some(application).filter(|name| !name.is_empty());
+    let client = client.filter(|client| *client != "local");
+    let part = |kind: &str, name: Option<&str>| name.map(|name| format!("{kind} {name}"));
+    [
+        part("application", application),
+        part("user", user),
+        part("database", database),
+        part("client", client),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The command of a statement, in capitals: the first word behind comments and parentheses.
@@ -99,6 +121,22 @@ pub(super) fn command(text: &str) -> String {
     rest[..end].to_ascii_uppercase()
 }
 
+/// The table that a statement changes, without its schema and quotation marks; `None`: it changes none.
+pub(super) fn target(text: &str) -> Option<&str> {
+    let command = command(text);
+    let is_command = |word: &&str| word.eq_ignore_ascii_case(&command);
+    let mut words = text.split_whitespace().skip_while(|word| !is_command(word)).skip(1);
+    let name = match &*command {
+        // INSERT INTO, DELETE FROM
+        "INSERT" | "DELETE" => words.nth(1)?,
+        "UPDATE" => words.next()?,
+        _ => return None,
+    };
+    let name = if name.eq_ignore_ascii_case("only") { words.next()? } else { name };
+    let name = name.split(['(', ';']).next()?.rsplit('.').next()?.trim_matches('"');
+    (!name.is_empty()).then_some(name)
+}
+
 /// The major version in "PostgreSQL 15.20"; 0: not known.
 pub(super) fn major(server: &str) -> u32 {
     let digits = server.trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -112,6 +150,20 @@ pub(super) fn major(server: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_of_a_change_is_behind_its_command() {
+        for (text, expected) in [
+            ("insert into orders(id) values ($1)", Some("orders")),
+            ("/* app */ INSERT INTO shop.\"Order\" values ($1)", Some("Order")),
+            ("update only t set n = n + 1", Some("t")),
+            ("delete from t;", Some("t")),
+            ("select * from t", None),
+            ("", None),
+        ] {
+            assert_eq!(target(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_command_is_behind_comments_and_parentheses() {

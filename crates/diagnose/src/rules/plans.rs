@@ -88,15 +88,15 @@ pub(super) fn last<'p>(plans: &'p [PlanRow], row: &StatementFigures) -> Option<&
     of_row.max_by(|a, b| a.last_noted.total_cmp(&b.last_noted))
 }
 
-/// How the statement reads its tables, by that plan.
-pub(super) fn reads(plans: &[PlanRow], row: &StatementFigures) -> Reads {
-    let Some(plan) = last(plans, row) else { return Reads::Unknown };
+/// How a statement reads its tables, by its plan.
+pub(super) fn reads(plan: Option<&PlanRow>) -> Reads {
+    let Some(plan) = plan else { return Reads::Unknown };
     let nodes = plan.nodes();
     let scans = nodes.iter().filter(|node| node.contains("Scan"));
     let filtered =
         nodes.iter().filter(|node| node.contains("Seq Scan on ") && node.contains(" [filter"));
-    let largest = filtered.filter_map(|it| {
-        let (_, after) = it.split_once("Seq Scan on ")?;
+    let largest = filtered.filter_map(|node| {
+        let (_, after) = node.split_once("Seq Scan on ")?;
         let (table, rest) = after.split_once(" [")?;
         let (_, size) = rest.split_once("[table of ")?;
         Some((table.to_string(), size.split(' ').next()?.parse::<f64>().ok()?))
@@ -104,7 +104,7 @@ pub(super) fn reads(plans: &[PlanRow], row: &StatementFigures) -> Reads {
     match largest.max_by(|a, b| a.1.total_cmp(&b.1)) {
         Some((table, size)) => Reads::Filtered(table, size),
         None if scans.clone().count() > 0
-            && scans.clone().all(|it| it.contains("Seq Scan on ")) =>
+            && scans.clone().all(|node| node.contains("Seq Scan on ")) =>
         {
             Reads::Whole
         }

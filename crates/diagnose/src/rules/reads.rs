@@ -74,8 +74,8 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
 /// The files whose reads take longest on average.
 fn slowest(case: &Case<'_>) -> Option<String> {
     let reads = case.interval().files.iter().filter(|file| &*file.operation == "read");
-    let of_tables = reads.filter(|it| it.tablespace.is_some() && it.timing.count > 0);
-    let mean = |it: &FileRow| it.timing.mean_seconds.unwrap_or(0.0);
+    let of_tables = reads.filter(|file| file.tablespace.is_some() && file.timing.count > 0);
+    let mean = |file: &FileRow| file.timing.mean_seconds.unwrap_or(0.0);
     let worst = of_tables.max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
     Some(format!(
         "Slowest reads: files {} in tablespace {}, {} each, {} in total.",

@@ -6,6 +6,7 @@ use super::names::{command, major, name};
 use crate::advice::Advice;
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
+use segment::interval::SessionRow;
 use segment::{wait_names, WaitClass};
 use view::statements::{beginning, CurrentRow, StatementFigures};
 use view::units::{bytes, clause, count, duration, percent, whole};
@@ -137,8 +138,8 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
 
     // Calls in progress have time, but are not in the counters yet.
     let unfinished = |row: &StatementFigures| -> f64 {
-        let of_row = case.current().iter().filter(|it| it.queryid == row.queryid);
-        of_row.map(|it| it.seconds.min(case.length())).sum()
+        let of_row = case.current().iter().filter(|current| current.queryid == row.queryid);
+        of_row.map(|current| current.seconds.min(case.length())).sum()
     };
     // What a statement that writes takes beside its execution may be its commit.
     let before = |row: &StatementFigures| match row.wal.records {
@@ -261,12 +262,16 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the time so far in which it waits for its client, for locks or on purpose: others' diagnoses.
     const WAITS: f64 = 0.5;
 
-    let of_client = |row: &&CurrentRow| {
-        let mut sessions = case.live_sessions();
-        sessions.any(|it| {
-            (it.slot, it.generation) == (row.slot, row.generation) && it.kind == "client backend"
-        })
+    // A recording knows sessions by their PIDs.
+    let session_of = |row: &CurrentRow| {
+        let is_live = |session: &&SessionRow| {
+            (session.slot, session.generation) == (row.slot, row.generation)
+        };
+        let live = case.live_sessions().find(is_live);
+        live.or_else(|| case.recorded_sessions().find(|session| session.pid == row.pid))
     };
+    let of_client =
+        |row: &&CurrentRow| session_of(row).is_some_and(|session| session.kind == "client backend");
     let works = |row: &&CurrentRow| {
         let all: f64 = row.activities.iter().map(|a| a.seconds).sum();
         let waits = row.activities.iter().filter(|a| {
@@ -275,7 +280,9 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
         waits.map(|a| a.seconds).sum::<f64>() < WAITS * all
     };
     let text = |row: &CurrentRow| {
-        row.query.as_deref().map_or_else(|| "(text not known)".to_owned(), |it| beginning(it, 70))
+        row.query
+            .as_deref()
+            .map_or_else(|| "(text not known)".to_owned(), |text| beginning(text, 70))
     };
     // Those that maintain, load or dump a table take as long as the table is large.
     let reads = |row: &&CurrentRow| {
@@ -292,8 +299,7 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
         .collect();
     rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let Some(oldest) = rows.first() else { return Vec::new() };
-    let session = case.live_sessions().find(|it| it.slot == oldest.slot);
-    let who = session.map_or_else(|| format!("session {}", oldest.pid), name);
+    let who = session_of(oldest).map_or_else(|| format!("session {}", oldest.pid), name);
     let id = oldest.queryid.map_or(String::new(), |id| format!("statement {id} "));
     // Those that the sentences name.
     let cancel: Vec<String> =
@@ -331,14 +337,16 @@ pub fn flood(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Characters of a text.
     const TEXT: usize = 60;
 
-    let Some((statements, flood)) = case.statements.and_then(|it| Some((it, it.flood.as_ref()?)))
+    let Some((statements, flood)) =
+        case.statements.and_then(|table| Some((table, table.flood.as_ref()?)))
     else {
         return Vec::new();
     };
     let examples: Vec<String> = flood.examples.iter().map(|text| beginning(text, TEXT)).collect();
-    let when = statements
-        .interval_seconds
-        .map_or_else(|| "since the server started".to_owned(), |it| format!("in {}", duration(it)));
+    let when = statements.interval_seconds.map_or_else(
+        || "since the server started".to_owned(),
+        |seconds| format!("in {}", duration(seconds)),
+    );
     vec![Diagnosis {
         rule: Rule::StatementFlood,
         kind: Kind::Problem,

@@ -13,20 +13,23 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
     if case.conditions(ConditionKind::Stopped).next().is_none() {
         return Vec::new();
     }
-    let is_problem = |found: Vec<Diagnosis>| found.iter().any(|it| it.kind == Kind::Problem);
+    let is_problem =
+        |found: Vec<Diagnosis>| found.iter().any(|finding| finding.kind == Kind::Problem);
     let root = locks::worst_root(case).map(|root| i64::from(root.pid));
     let root = root.filter(|_| is_problem(locks::heavyweight(case)));
-    let logger =
-        case.stopped_logger().map(|it| it.count).filter(|_| is_problem(ledger::log_pipe(case)));
+    let logger = case
+        .stopped_logger()
+        .map(|logger| logger.count)
+        .filter(|_| is_problem(ledger::log_pipe(case)));
     let all = case.conditions(ConditionKind::Stopped);
     let found: Vec<&Condition> =
-        all.filter(|it| ![root, logger].contains(&Some(it.count))).collect();
+        all.filter(|process| ![root, logger].contains(&Some(process.count))).collect();
     // What all others need comes before a session.
-    let is_session = |it: &&&Condition| {
+    let is_session = |process: &&&Condition| {
         case.live_sessions()
-            .any(|row| i64::from(row.pid) == it.count && row.kind == "client backend")
+            .any(|row| i64::from(row.pid) == process.count && row.kind == "client backend")
     };
-    let Some(first) = found.iter().find(|it| !is_session(it)).or(found.first()) else {
+    let Some(first) = found.iter().find(|process| !is_session(process)).or(found.first()) else {
         return Vec::new();
     };
     let session = case.live_sessions().find(|row| i64::from(row.pid) == first.count);
@@ -44,10 +47,12 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
         }
         _ => "Its work waits, and so will those who wait for it.",
     };
-    let others = found.iter().filter(|it| it.count != first.count);
+    let others = found.iter().filter(|process| process.count != first.count);
     let others: Vec<String> = others
         .take(3)
-        .map(|it| format!("Process {} ({}) is stopped, too.", it.count, it.name.trim()))
+        .map(|process| {
+            format!("Process {} ({}) is stopped, too.", process.count, process.name.trim())
+        })
         .collect();
     vec![Diagnosis {
         rule: Rule::StoppedProcess,

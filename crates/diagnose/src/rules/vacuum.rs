@@ -20,15 +20,15 @@ pub fn behind(case: &Case<'_>) -> Vec<Diagnosis> {
     let others = vacuum.tables.iter().skip(1).take(3).map(of_table).collect::<Vec<_>>();
     found
         .into_iter()
-        .map(|mut it| {
-            it.evidence.push(match worst.vacuumed_seconds_ago {
+        .map(|mut finding| {
+            finding.evidence.push(match worst.vacuumed_seconds_ago {
                 Some(ago) => format!("It was vacuumed {} ago.", duration(ago)),
                 None => "It has not been vacuumed since statistics were reset.".to_owned(),
             });
             if !others.is_empty() {
-                it.evidence.push(format!("Others: {}.", others.join("; ")));
+                finding.evidence.push(format!("Others: {}.", others.join("; ")));
             }
-            it
+            finding
         })
         .collect()
 }
@@ -68,9 +68,9 @@ fn diagnosis(
 /// Vacuum has come, and left them: somebody could still see them.
 fn held_back(vacuum: &Vacuum, table: &Table) -> Option<Diagnosis> {
     let ago = table.vacuumed_seconds_ago?;
-    let holds = |it: &&Holder| {
-        let here = it.database.as_ref().is_none_or(|database| *database == table.database);
-        here && it.transactions > 0 && it.seconds.is_none_or(|seconds| seconds >= ago)
+    let holds = |holder: &&Holder| {
+        let here = holder.database.as_ref().is_none_or(|database| *database == table.database);
+        here && holder.transactions > 0 && holder.seconds.is_none_or(|seconds| seconds >= ago)
     };
     let holder = vacuum.holders.iter().find(holds)?;
     let holds = match holder.seconds {
@@ -114,6 +114,11 @@ fn end_of(holder: &Holder) -> Advice {
         Some(slot) => Advice::from("If nobody needs the slot: ")
             .run(format!("SELECT pg_drop_replication_slot({})", literal(slot.trim_matches('"'))))
             .say("."),
+        None if name.starts_with("standby ") => {
+            "A query or an open transaction on that standby still needs them: end it there, or set \
+             hot_standby_feedback = off on the standby, which then cancels such queries."
+                .into()
+        }
         None => format!("End it. {later}").into(),
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Who or what caused it: sessions, processes, standbys and settings by name.
 
-use segment::interval::{Pauses, SessionRow};
+use segment::interval::{Pauses, SessionAccount, SessionRow};
+use segment::ClientWaits;
 use view::deadlocks::{Deadlock, DeadlockSession};
 use view::statements::SessionCalls;
 use view::vacuum::{Condition, ConditionKind};
@@ -48,8 +49,8 @@ fn a_deadlock_has_two_sessions_and_two_statements() {
             ..case(&interval)
         };
         let found = diagnose(&case);
-        assert!(found.iter().all(|it| it.rule == Rule::Deadlocks), "{found:?}");
-        found.into_iter().map(|it| (it.text, it.evidence.join(" "))).collect::<Vec<_>>()
+        assert!(found.iter().all(|found| found.rule == Rule::Deadlocks), "{found:?}");
+        found.into_iter().map(|found| (found.text, found.evidence.join(" "))).collect::<Vec<_>>()
     };
     assert!(texts(&[deadlock(11.0, [11, 22])], 0).is_empty(), "before the interval");
     let one = texts(&[deadlock(5.0, [11, 22])], 0).remove(0);
@@ -105,7 +106,7 @@ fn waits_for_locks_are_a_consequence_of_the_deadlocks_that_explain_them() {
         let case =
             Case { known_deadlocks: &known, statements: Some(&statements), ..case(&interval) };
         let found = diagnose(&case);
-        found.iter().map(|it| (it.rule, it.consequence_of)).collect::<Vec<_>>()
+        found.iter().map(|found| (found.rule, found.consequence_of)).collect::<Vec<_>>()
     };
     assert_eq!(found(9), [(Rule::Deadlocks, None), (Rule::Locks, Some(Rule::Deadlocks))]);
     // Others wait for long, and one deadlock is not why.
@@ -187,7 +188,7 @@ fn waits_for_a_session_whose_commit_waits_for_a_standby_are_a_consequence() {
             ..Default::default()
         }];
         let found = diagnose(&Case { blocking: Some(&forest), ..case(&interval) });
-        found.iter().map(|it| (it.rule, it.consequence_of)).collect::<Vec<_>>()
+        found.iter().map(|found| (found.rule, found.consequence_of)).collect::<Vec<_>>()
     };
     assert_eq!(
         found("IPC:SyncRep"),
@@ -206,6 +207,7 @@ fn bursts(pauses: Pauses, calls: u64) -> Vec<Diagnosis> {
         pauses: Some(pauses),
         ..session(7)
     }];
+    interval.client_waits = ClientWaits::of_sessions(&interval.sessions);
     let mut statements = full_scan(0.1);
     statements.rows[0].query = Some("SELECT name FROM item WHERE id = $1".into());
     statements.of_sessions = vec![
@@ -307,7 +309,7 @@ fn the_size_of_the_wal_is_raised_from_what_it_is() {
             vacuum: Some(&vacuum),
             ..case(&interval)
         };
-        diagnose(&case).into_iter().find(|it| it.rule == Rule::Checkpoints).unwrap().advice
+        diagnose(&case).into_iter().find(|found| found.rule == Rule::Checkpoints).unwrap().advice
     };
     // 10 MB/s for five minutes, 1.9 times.
     let set = "ALTER SYSTEM SET max_wal_size = '6GB'; SELECT pg_reload_conf()";
@@ -359,7 +361,7 @@ fn a_table_that_throttles_its_own_vacuum_is_told_apart() {
         let vacuum = Vacuum { conditions: vec![worker], ..dead_rows() };
         let interval = interval(&[]);
         let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&interval) });
-        found.into_iter().find(|it| it.rule == Rule::VacuumThrottled).unwrap().advice
+        found.into_iter().find(|found| found.rule == Rule::VacuumThrottled).unwrap().advice
     };
     let server = "autovacuum_vacuum_cost_delay = 2ms, autovacuum_vacuum_cost_limit = 200";
     assert!(advice(server).starts_with("Let it work faster: ALTER SYSTEM SET"));
@@ -397,7 +399,7 @@ fn the_sequence_whose_page_sessions_queue_for_is_named() {
         let vacuum = conditions(&[sequence]);
         let case = Case { statements: Some(&statements), vacuum: Some(&vacuum), ..case(&waits) };
         let all = diagnose(&case);
-        all.into_iter().find(|it| it.rule == Rule::LightweightLocks).unwrap()
+        all.into_iter().find(|found| found.rule == Rule::LightweightLocks).unwrap()
     };
     let found = |query: &str, owner: &str, count: i64| {
         found_in("LWLock:BufferContent", query, owner, count)
@@ -416,4 +418,137 @@ fn the_sequence_whose_page_sessions_queue_for_is_named() {
     ] {
         assert!(!found(query, owner, count).text.contains("sequence"), "{query}");
     }
+}
+
+/// Waits for locks of pages, in a statement of user alice; others' load takes so many seconds.
+fn page_waits(query: &str, seconds: f64, others: f64, known: &[Condition]) -> Vec<Diagnosis> {
+    const ACTIVITY: &str = "LWLock:BufferContent";
+    let waits = interval(&[
+        (&format!("execute::wait::{ACTIVITY}"), 1000, seconds),
+        ("execute::cpu", 10, others),
+    ]);
+    let mut statements = view::sample::statements();
+    statements.rows.truncate(1);
+    let row = &mut statements.rows[0];
+    (row.query, row.database, row.user) = (Some(query.into()), "shop".into(), "alice".into());
+    (row.calls, row.seconds) = (1000, 10.0);
+    row.activities.truncate(1);
+    (row.activities[0].activity, row.activities[0].seconds) = (ACTIVITY.into(), seconds);
+    row.activities[0].class = segment::WaitClass::Lwlock;
+    let vacuum = conditions(known);
+    let case = Case { statements: Some(&statements), vacuum: Some(&vacuum), ..case(&waits) };
+    let found = diagnose(&case).into_iter();
+    found.filter(|found| found.rule == Rule::LightweightLocks).collect()
+}
+
+#[test]
+fn the_index_into_whose_last_page_all_insert_is_named() {
+    let mut index = condition(ConditionKind::AscendingIndex, "orders_pkey", "orders", 900, 0);
+    index.database = Some("shop".into());
+    let found = |query: &str| page_waits(query, 6.0, 1.0, std::slice::from_ref(&index)).remove(0);
+    let insert = found("INSERT INTO public.orders (n) VALUES ($1)");
+    let text = "Sessions queue for the last page of index orders_pkey on table orders of database shop (lightweight lock \
+                BufferContent) ";
+    assert!(insert.text.starts_with(text), "{}", insert.text);
+    assert!(insert.advice.contains("partition orders by hash"), "{}", insert.advice);
+    let pages =
+        "Sessions queue for pages of table orders of database shop and its indexes (lightweight";
+    assert!(found("update orders set n = n + 1").text.starts_with(pages));
+    let other = found("insert into items values ($1)");
+    assert!(other.text.contains("pages of table items of database shop"), "{}", other.text);
+    let unknown = found("select * from orders");
+    assert!(unknown.text.starts_with("Sessions queue for the lightweight lock BufferContent"));
+    // A sequence is easier to change.
+    let mut sequence = condition(ConditionKind::Sequence, "orders_id_seq", "orders", 900, 0);
+    sequence.database = Some("shop".into());
+    let both = page_waits("insert into orders values ($1)", 6.0, 1.0, &[index.clone(), sequence]);
+    assert!(both[0].text.contains("the page of sequence orders_id_seq"), "{}", both[0].text);
+    assert!(both[0].advice.contains("last page of index orders_pkey, too"), "{}", both[0].advice);
+}
+
+/// A second load beside it makes it neither smaller nor larger.
+#[test]
+fn a_queue_of_one_application_is_named_beside_a_load_of_others() {
+    let found = |seconds: f64, others: f64| page_waits("select 1", seconds, others, &[]);
+    let text = "Sessions of user alice in database shop queue for the lightweight lock BufferContent 50.0 % of their time.";
+    assert_eq!(found(5.0, 95.0)[0].text, text);
+    assert_eq!(found(2.0, 98.0).len(), 1);
+    // Too little for anybody, or a part of a load that waits little.
+    assert_eq!(found(1.9, 98.0), []);
+    assert_eq!(page_waits("select 1", 0.9, 9.5, &[]), []);
+}
+
+#[test]
+fn sessions_that_wait_for_each_other_are_told_that_their_order_differs() {
+    let waits = interval(&[("execute::wait::Lock:transactionid", 0, 20.0)]);
+    let mut forest = view::sample::blocking();
+    forest.roots = vec![view::blocking::Party {
+        pid: 7,
+        waiters: 1,
+        blocks: vec![waits_for(8, 12.0)],
+        ..Default::default()
+    }];
+    forest.deadlocks = vec![view::blocking::Deadlock { pids: vec![7, 8] }];
+    let found = diagnose(&Case { blocking: Some(&forest), ..case(&waits) });
+    let evidence = found[0].evidence.join(" ");
+    assert!(evidence.contains("Sessions 7 and 8 wait for each other"), "{evidence}");
+    assert!(found[0].advice.contains("SELECT pg_cancel_backend(7)"), "{}", found[0].advice);
+}
+
+/// Of a recording, what a worker did is known from samples.
+#[test]
+fn a_recorded_worker_that_sleeps_is_throttled() {
+    let worker = Condition {
+        database: Some("shop".into()),
+        seconds: Some(70.0),
+        ..condition(
+            ConditionKind::Throttled,
+            "orders",
+            "autovacuum_vacuum_cost_delay = 100ms",
+            50,
+            0,
+        )
+    };
+    let vacuum = Vacuum { conditions: vec![worker], ..dead_rows() };
+    let interval = interval(&[]);
+    let found = |pid: i32, asleep: f64| {
+        let of = |activity: &str, seconds: f64| SessionAccount {
+            phase: "background".into(),
+            activity: activity.into(),
+            count: 0,
+            seconds,
+            idle: false,
+        };
+        let sampled = [SessionRow {
+            lived_seconds: 10.0,
+            kind: "autovacuum worker".into(),
+            accounts: vec![of("Timeout:VacuumDelay", asleep), of("cpu", 10.0 - asleep)],
+            ..session(pid)
+        }];
+        let case = Case { vacuum: Some(&vacuum), sampled: &sampled, ..case(&interval) };
+        rules(&diagnose(&case)).contains(&Rule::VacuumThrottled)
+    };
+    assert_eq!([found(50, 9.0), found(50, 4.0), found(51, 9.0)], [true, false, false]);
+}
+
+#[test]
+fn a_file_system_that_is_nearly_full_is_named() {
+    const GB: i64 = 1 << 30;
+    let disk =
+        |name: &str, free: i64, size: i64| condition(ConditionKind::Disk, name, "", free, size);
+    let found = |disks: &[Condition]| {
+        let (interval, vacuum) = (interval(&[]), conditions(disks));
+        let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&interval) });
+        found.into_iter().map(|found| found.text).collect::<String>()
+    };
+    let both = [disk("data directory", GB, 100 * GB), disk("WAL", GB, 100 * GB)];
+    let [free, size] = [GB, 100 * GB].map(|size| view::units::bytes(size as f64));
+    let text = format!(
+        "The file system of the data directory and WAL is nearly full: {free} of {size} are free."
+    );
+    assert_eq!(found(&both), text);
+    let one = found(&[disk("data directory", 9 * GB, 100 * GB), disk("WAL", GB, 40 * GB)]);
+    assert!(one.starts_with("The file system of the WAL is nearly full"), "{one}");
+    // Much is free, or a large part of it.
+    assert_eq!(found(&[disk("WAL", 4 * GB, 100 * GB), disk("WAL", GB, 20 * GB)]), "");
 }

@@ -4,6 +4,7 @@
 use segment::clients::ClientActivity;
 use segment::delta::EndedOrigin;
 use segment::interval::{SessionAccount, SessionRow};
+use segment::ClientWaits;
 
 use view::blocking::{Forest, Party, Wait};
 use view::statements::{ActivityRow, CurrentRow, PlanRow, Split, StatementsTable};
@@ -216,7 +217,7 @@ fn a_transaction_is_forgotten_after_a_minute() {
     let found = |sessions: Vec<SessionRow>| {
         let mut interval = interval(&[]);
         interval.sessions = sessions;
-        diagnose(&case(&interval)).into_iter().map(|it| it.text).collect::<Vec<_>>()
+        diagnose(&case(&interval)).into_iter().map(|found| found.text).collect::<Vec<_>>()
     };
     let idle =
         |pid, seconds| SessionRow { pid, since_seconds: seconds, ..session("idle in transaction") };
@@ -290,7 +291,7 @@ fn waits_for_temporary_files_and_the_wal_are_found_by_the_names_of_every_version
         let of_wal = [Checkpoint { ended: Some(interval.time), ..checkpoint("wal", 5.0) }];
         let case = Case { statements: Some(&statements), checkpoints: &of_wal, ..case(&interval) };
         let found = diagnose(&case);
-        let of = |rule| found.iter().find(|it| it.rule == rule).unwrap();
+        let of = |rule| found.iter().find(|found| found.rule == rule).unwrap();
         let evidence = of(Rule::TemporaryFiles).evidence.join(" ");
         assert!(evidence.contains("waited for these files for 2 s"), "{evidence}");
         assert_eq!(of(Rule::Checkpoints).seconds, 3.0, "{sync}");
@@ -409,6 +410,22 @@ fn a_statement_that_works_for_a_minute_without_an_end_is_named() {
     let ends = "To end them: SELECT pg_cancel_backend(77), pg_cancel_backend(78).";
     assert!(two[0].advice.ends_with(ends), "{}", two[0].advice);
     assert_eq!(found(59.9, "cpu", "select 1"), []);
+    // A recording knows its session by the PID, which another one does not have.
+    let interval = self::interval(&[("execute::cpu", 1, 10.0)]);
+    let mut statements = full_scan(0.0);
+    statements.current = vec![CurrentRow {
+        pid: 77,
+        query: Some("select count(*) from a, b".into()),
+        seconds: 180.0,
+        ..CurrentRow::default()
+    }];
+    let recorded = |pid: i32| {
+        let sampled = [SessionRow { pid, ..session("active") }];
+        let case = Case { statements: Some(&statements), sampled: &sampled, ..case(&interval) };
+        diagnose(&case).iter().map(|found| found.text.clone()).collect::<String>()
+    };
+    assert!(recorded(77).contains("3 min and has not ended: session 77 (application pgbench"));
+    assert_eq!(recorded(78), "");
     for (activity, text) in [
         ("Client:ClientWrite", "select 1"),
         ("Lock:tuple", "update t set n = 1"),
@@ -589,6 +606,7 @@ fn small(between: u64, waited: f64, ended: u64, calls: u64) -> Vec<Diagnosis> {
             ..session("active")
         },
     ];
+    interval.client_waits = ClientWaits::of_sessions(&interval.sessions);
     let mut statements = full_scan(0.1);
     statements.rows[0].calls = calls;
     diagnose(&Case { statements: Some(&statements), ..case(&interval) })
@@ -599,7 +617,7 @@ fn small_statements_are_many_from_a_hundred_and_fifty_a_transaction_on() {
     let found = small(100, 2.0, 2, 40);
     let text = "The server waits for session 7 (application pgbench, user alice, database shop, client 10.0.0.5) 50.0 % of the time: 100 commands \
                 of 20 ms in 2 transactions.";
-    assert_eq!(found.iter().map(|it| &*it.text).collect::<Vec<_>>(), [text]);
+    assert_eq!(found.iter().map(|found| &*found.text).collect::<Vec<_>>(), [text]);
     assert_eq!(rules(&small(100, 2.0, 0, 40)), [Rule::ManySmallStatements]);
     assert_eq!(small(99, 2.0, 1, 90), []);
     assert_eq!(small(149, 2.0, 3, 90), []);

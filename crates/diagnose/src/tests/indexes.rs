@@ -68,7 +68,7 @@ fn found_of(statements: &StatementsTable, text: &str, catalog: Option<&Answer>) 
 
 fn found(text: &str, catalog: Option<&Answer>) -> Option<Diagnosis> {
     let mut all = found_of(&statements(SELECT), text, catalog);
-    assert!(all.len() < 2 && all.iter().all(|it| it.rule == Rule::MissingIndex), "{all:?}");
+    assert!(all.len() < 2 && all.iter().all(|found| found.rule == Rule::MissingIndex), "{all:?}");
     all.pop()
 }
 
@@ -230,7 +230,7 @@ fn a_foreign_key_is_named_by_the_statement_that_it_executes() {
         let all = found_of(&inner, &scan("[filter: customer =]"), Some(&key));
         let it = all.first().unwrap_or_else(|| panic!("{text}"));
         assert!(it.text.contains("; foreign key orders_fk has no index on public.orders (customer): "), "{}", it.text);
-        assert!(it.evidence.iter().any(|it| it.contains("refers to public.customers")), "{:?}", it.evidence);
+        assert!(it.evidence.iter().any(|line| line.contains("refers to public.customers")), "{:?}", it.evidence);
         assert!(it.advice.contains("CREATE INDEX CONCURRENTLY ON public.orders (customer)."), "{}", it.advice);
 
         // Its caller, of which no plan was noted, reads as much.

@@ -52,7 +52,7 @@ fn found(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<R
         plans: &[],
         vacuum: None,
     };
-    diagnose(&case).into_iter().map(|it| (it.rule, it.consequence_of)).collect()
+    diagnose(&case).into_iter().map(|found| (found.rule, found.consequence_of)).collect()
 }
 
 fn checkpoint(reason: &str, apart: f64) -> Checkpoint {
@@ -80,11 +80,14 @@ fn a_consequence_comes_right_behind_its_cause() {
     assert!(alone.contains(&(Rule::Commits, None)), "{alone:?}");
     let apart = interval.interval_seconds / 2.0;
     let with = found(&interval, &[ended(&interval, checkpoint("wal", apart))]);
-    let cause = with.iter().position(|it| *it == (Rule::Checkpoints, None)).unwrap();
+    let cause = with.iter().position(|found| *found == (Rule::Checkpoints, None)).unwrap();
     let effects = &with[cause + 1..];
     assert!(effects.contains(&(Rule::Commits, Some(Rule::Checkpoints))), "{with:?}");
     let of_others = effects.iter().position(|effect| effect.1.is_none()).unwrap_or(effects.len());
-    assert!(effects[of_others..].iter().all(|it| it.1 != Some(Rule::Checkpoints)), "{with:?}");
+    assert!(
+        effects[of_others..].iter().all(|effect| effect.1 != Some(Rule::Checkpoints)),
+        "{with:?}"
+    );
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn checkpoints_on_time_or_far_apart_are_no_problem() {
         [checkpoint("time", 10.0), checkpoint("wal", 300.0), checkpoint("request", 1.0)]
     {
         let found = found(&interval, &[ended(&interval, checkpoint)]);
-        assert!(!found.iter().any(|it| it.0 == Rule::Checkpoints));
+        assert!(!found.iter().any(|found| found.0 == Rule::Checkpoints));
     }
 }
 
@@ -116,7 +119,7 @@ fn of_vacuum(table: Table, holders: &[Holder]) -> Vec<String> {
     let reading = view::sample::reading();
     let case = Case { vacuum: Some(&vacuum), ..Case::from_reading(&reading) };
     let all = diagnose(&case).into_iter();
-    all.filter(|it| it.rule == Rule::Vacuum).map(|it| it.text).collect()
+    all.filter(|found| found.rule == Rule::Vacuum).map(|found| found.text).collect()
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn what_is_certain_comes_before_what_is_possible_and_takes_little() {
     let order = |interval: &Interval, statements: &view::statements::StatementsTable| {
         let case =
             Case { statements: Some(statements), vacuum: Some(&vacuum), ..rules::case(interval) };
-        diagnose(&case).into_iter().map(|it| it.rule).collect::<Vec<_>>()
+        diagnose(&case).into_iter().map(|found| found.rule).collect::<Vec<_>>()
     };
     assert_eq!(order(&interval, &statements), [Rule::Vacuum, Rule::MissingIndex]);
     let statements = rules::full_scan(9.0);

@@ -65,7 +65,7 @@ fn diagnose_accounts(accounts: &[(&str, u64, f64)]) -> Vec<Diagnosis> {
 }
 
 pub(super) fn rules(found: &[Diagnosis]) -> Vec<Rule> {
-    found.iter().map(|it| it.rule).collect()
+    found.iter().map(|found| found.rule).collect()
 }
 
 /// The same accounts, a hundredth of the time: the same shares of almost nothing.
@@ -177,7 +177,7 @@ fn the_size_of_temporary_files_is_not_what_is_written_to_them() {
             (4, 9.0, files, size * MB);
         row.counters.blocks.temp_written = written * MB / 8192;
         let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
-        let it = found.iter().find(|it| it.rule == Rule::TemporaryFiles).unwrap();
+        let it = found.iter().find(|found| found.rule == Rule::TemporaryFiles).unwrap();
         assert!(it.text.contains(text), "{}", it.text);
         assert!(it.advice.contains(each), "{}", it.advice);
     }

@@ -125,6 +125,7 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
         population: Vec::new(),
         ended_sessions: 1,
         ended_origins: Vec::new(),
+        client_waits: Vec::new(),
         ended_ticks: 7,
         statistics,
         kernel: KernelView::default(),

@@ -208,6 +208,7 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
         population: Vec::new(),
         ended_sessions: 0,
         ended_origins: Vec::new(),
+        client_waits: Vec::new(),
         ended_ticks: 0,
         statistics,
         kernel: KernelView::default(),

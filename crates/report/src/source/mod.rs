@@ -156,6 +156,9 @@ fn details(
     if let Some(statements) = &mut all.statements {
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
+        if let Some((history, _)) = &mut all.sessions {
+            statements.current = std::mem::take(&mut history.running);
+        }
         all.rankings.extend(statements::ranking(recording, statements, &details)?);
         all.histories = statements::histories(recording, statements, &details)?;
     }

@@ -5,9 +5,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use segment::interval::{SessionAccount, SessionRow};
+use segment::WaitClass;
 
 use recording::{FrameRow, Range, Recording, SessionHistoryRow, StatementTexts as Texts};
 use view::blocking::{Forest, Party};
+use view::statements::{ActivityRow, CurrentRow, Split};
 
 use super::columns::Columns;
 use super::seconds;
@@ -25,14 +27,19 @@ pub fn sessions(
     heads: &[FrameRow],
     columns: &Columns,
 ) -> Result<Option<(SessionHistory, SessionTimes)>, Error> {
-    let lengths: HashMap<u64, u64> = heads.iter().map(|row| (row.frame, row.interval_ns)).collect();
+    let lengths: HashMap<u64, (u64, bool)> =
+        heads.iter().map(|row| (row.frame, (row.interval_ns, row.detail))).collect();
     let points: HashMap<u64, usize> =
         heads.iter().filter_map(|row| Some((row.frame, columns.place(row)?))).collect();
     let mut sums = Sums::default();
     let mut texts: Option<Texts> = None;
     let mut problem = None;
     recording.each_session_history(range, |rows| {
-        let Some(length) = rows.first().and_then(|row| lengths.get(&row.frame)) else { return };
+        let Some((frame, (length, detail))) =
+            rows.first().and_then(|row| Some((row.frame, lengths.get(&row.frame)?)))
+        else {
+            return;
+        };
         if texts.is_none() {
             texts = match recording.statement_texts(range) {
                 Ok(texts) => Some(texts),
@@ -43,11 +50,19 @@ pub fn sessions(
             };
         }
         sums.add(rows, *length, texts.as_ref().unwrap_or(&Texts::new()));
+        if *detail {
+            sums.running = (frame, running(rows, texts.as_ref()));
+        }
         let point = rows.first().and_then(|row| points.get(&row.frame));
         if let Some(point) = point {
             sums.add_times(rows, *length, *point);
         }
     })?;
+    // Those that were running at the end.
+    let last = heads.iter().filter(|row| row.detail).map(|row| row.frame).max();
+    if Some(sums.running.0) != last {
+        sums.running.1.clear();
+    }
     match problem {
         Some(error) => Err(error.into()),
         None => Ok(texts.map(|_| {
@@ -57,8 +72,28 @@ pub fn sessions(
     }
 }
 
+/// The statements that sessions have been executing for long at the end of an interval.
+fn running(rows: &[SessionHistoryRow], texts: Option<&Texts>) -> Vec<CurrentRow> {
+    let current = |row: &SessionHistoryRow| {
+        let text = row.statement().and_then(|key| texts?.get(&key));
+        Some(CurrentRow {
+            pid: i32::try_from(row.pid).unwrap_or(0),
+            slot: 0,
+            generation: 0,
+            queryid: row.queryid,
+            query: text.map(|text| text.text.clone()),
+            seconds: row.statement_ns? as f64 * 1e-9,
+            split: Split::default(),
+            activities: Vec::new(),
+        })
+    };
+    rows.iter().filter_map(current).collect()
+}
+
 #[derive(Debug, Default)]
 struct Sums {
+    /// The interval of the last details, and the statements that sessions had been executing for long then.
+    running: (u64, Vec<CurrentRow>),
     active: BTreeMap<Who, (Active, BTreeSet<i64>)>,
     blockers: BTreeMap<(i32, Option<String>), Blocker>,
     open: BTreeMap<(i64, String), Open>,
@@ -68,6 +103,21 @@ struct Sums {
 
 /// Kind of process, application, user, database.
 type Who = (String, String, Option<String>, Option<String>);
+
+/// What a session did while it was not idle, by samples.
+fn sampled_activities(session: &SessionRow) -> Vec<ActivityRow> {
+    let busy = session.accounts.iter().filter(|account| !account.idle);
+    let row = |account: &SessionAccount| ActivityRow {
+        phase: account.phase.clone(),
+        activity: account.activity.clone(),
+        class: WaitClass::of_name(&account.activity),
+        count: account.count,
+        seconds: account.seconds,
+    };
+    let mut rows: Vec<ActivityRow> = busy.map(row).collect();
+    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    rows
+}
 
 impl Sums {
     /// Adds the rows of an interval of this length, ns; in a rolled-up hour they are a sample.
@@ -203,10 +253,21 @@ impl Sums {
         active.truncate(ROWS);
         blockers.truncate(ROWS);
         open.truncate(ROWS);
+        let (_, mut running) = self.running;
+        for row in &mut running {
+            let of_row = |session: &&SessionRow| session.pid == row.pid;
+            let session = self
+                .sessions
+                .values()
+                .filter(of_row)
+                .max_by(|a, b| a.lived_seconds.total_cmp(&b.lived_seconds));
+            row.activities = session.map_or_else(Vec::new, sampled_activities);
+            row.split = Split::from_activities(&row.activities);
+        }
         let mut sessions: Vec<SessionRow> = self.sessions.into_values().collect();
         sessions.sort_by(|a, b| b.lived_seconds.total_cmp(&a.lived_seconds));
         sessions.truncate(ROWS);
-        SessionHistory { active, blockers, open, sessions }
+        SessionHistory { active, blockers, open, sessions, running }
     }
 }
 

@@ -87,8 +87,22 @@ pub struct EndedOrigin {
 }
 
 impl EndedOrigin {
+    /// Adds those of a later time; most sessions come first.
+    pub fn merge(all: &mut Vec<EndedOrigin>, later: &[EndedOrigin]) {
+        for origin in later {
+            match all.iter_mut().find(|known| known.is_same(origin)) {
+                Some(known) => {
+                    let sessions = known.sessions.saturating_add(origin.sessions);
+                    *known = EndedOrigin { sessions, ..origin.clone() };
+                }
+                None => all.push(origin.clone()),
+            }
+        }
+        all.sort_by_key(|origin| std::cmp::Reverse(origin.sessions));
+    }
+
     /// Whether both are of the same kind, database and user.
-    pub(crate) fn is_same(&self, other: &EndedOrigin) -> bool {
+    fn is_same(&self, other: &EndedOrigin) -> bool {
         (&self.kind, &self.database, &self.user) == (&other.kind, &other.database, &other.user)
     }
 }

@@ -160,6 +160,11 @@ impl StatementsReading {
         StatementsReading { sample_seconds, ..self }
     }
 
+    /// The same, with these calls of statements by the sessions of slots.
+    pub fn with_slots(self, of_slots: HashMap<(u32, StatementKey), u64>) -> StatementsReading {
+        StatementsReading { of_slots, ..self }
+    }
+
     /// Time since an earlier reading of this segment, seconds.
     pub fn seconds_since(&self, earlier: &StatementsReading) -> f64 {
         self.clock.seconds(self.tick.saturating_sub(earlier.tick))

@@ -61,6 +61,23 @@ fn planted_problems_are_named_first() {
     });
 }
 
+/// A mild problem of each kind of the bench, by what is recorded of it.
+#[test]
+fn reports_name_planted_problems_first() {
+    let all = fixtures::planted();
+    let names = all.iter().map(|(name, _)| name.as_str());
+    examine_all(names, |name, found| {
+        let (_, truth) = all.iter().find(|(known, _)| known == name).unwrap();
+        let first = &found.report[0];
+        let text = first.to_string().replace("\\\"", "\"");
+        let missing: Vec<&String> = truth.iter().filter(|word| !text.contains(*word)).collect();
+        match missing.is_empty() && !first["remedy"].is_null() {
+            true => Ok(()),
+            false => Err(format!("{missing:?} are not in {first:#}")),
+        }
+    });
+}
+
 #[test]
 fn servers_that_are_idle_or_merely_busy_are_healthy() {
     examine_all(HEALTHY.into_iter(), |_, found| found.name_nothing());

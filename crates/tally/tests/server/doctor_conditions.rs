@@ -134,7 +134,9 @@ fn one_of_two_standbys_that_is_not_connected() {
         let mut answer = Value::Null;
         eventually("a commit waits for the other", || {
             answer = doctor(&cluster, 2);
-            answer["diagnoses"][0]["text"].as_str().is_some_and(|it| it.contains("standby gone"))
+            answer["diagnoses"][0]["text"]
+                .as_str()
+                .is_some_and(|text| text.contains("standby gone"))
         });
         let words = [
             "No commit that waits for a standby has completed",
@@ -341,7 +343,7 @@ fn a_stopped_session_that_others_wait_for() {
         ];
         assert_first(&answer, "locks", &words);
         let all = answer["diagnoses"].as_array().unwrap();
-        assert!(all.iter().all(|it| it["rule"] != "stopped-process"), "once: {answer:#}");
+        assert!(all.iter().all(|found| found["rule"] != "stopped-process"), "once: {answer:#}");
         follow_in_shell(&answer, "kill -CONT");
         holder.batch_execute("rollback").unwrap();
         waiter.join().unwrap().unwrap();
@@ -388,10 +390,10 @@ fn verify_one_statement_again_and_again_each_time_a_transaction() {
         eventually("bursts are seen", || {
             answer = doctor(&cluster, 2);
             let all = answer["diagnoses"].as_array().unwrap();
-            all.iter().any(|it| it["rule"] == "many-small-statements")
+            all.iter().any(|found| found["rule"] == "many-small-statements")
         });
         let all = answer["diagnoses"].as_array().unwrap();
-        let chatty = all.iter().find(|it| it["rule"] == "many-small-statements").unwrap();
+        let chatty = all.iter().find(|found| found["rule"] == "many-small-statements").unwrap();
         for word in [
             "each a transaction of its own, session ",
             "application django",

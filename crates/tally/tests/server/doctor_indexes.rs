@@ -40,7 +40,7 @@ fn repeats<'c>(cluster: &'c Cluster, sql: &'c str) -> impl Fn(&AtomicBool) + Syn
 /// The diagnoses of missing indexes.
 fn of_indexes(answer: &Value) -> Vec<&Value> {
     let all = answer["diagnoses"].as_array().unwrap();
-    all.iter().filter(|it| it["rule"] == "missing-index").collect()
+    all.iter().filter(|found| found["rule"] == "missing-index").collect()
 }
 
 /// While the load works, the first sentence has these words; the advice is this, and it ends the problem.
@@ -259,8 +259,8 @@ fn a_report_says_what_the_doctor_says() {
         // The recorder asks the catalog when it starts: now it knows of which tables.
         let recorder = Recorder::start(&cluster, &directory, &["--detail", "1s"]);
         eventually("the answer is recorded", || {
-            let conditions =
-                Recording::open(&directory, None).and_then(|it| it.conditions(Range::ALL));
+            let conditions = Recording::open(&directory, None)
+                .and_then(|recording| recording.conditions(Range::ALL));
             conditions.is_ok_and(|all| all.iter().any(|row| &*row.kind == "table"))
         });
         recorder.wait_for(3);

@@ -228,6 +228,28 @@ pub fn write(name: &str, recording: &Path, cluster: &Cluster) {
     packed.finish().unwrap();
 }
 
+/// Names of recordings that the bench of diagnoses made begin with this.
+const PLANTED: &str = "planted-";
+
+/// Packs the files of a recorder that was killed while a problem of this kind was planted, and the words that its first finding
+/// must contain.
+pub fn write_planted(kind: &str, recording: &Path, cluster: &Cluster, truth: &[String]) {
+    let name = format!("{PLANTED}{kind}");
+    write(&name, recording, cluster);
+    let text = serde_json::to_string(truth).unwrap();
+    std::fs::write(folder().join(format!("{name}.json")), text + "\n").unwrap();
+}
+
+/// The recordings that the bench made, and the words that the first finding of each must contain.
+pub fn planted() -> Vec<(String, Vec<String>)> {
+    let truth = |name: &str| {
+        let text = std::fs::read_to_string(folder().join(format!("{name}.json"))).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let names = names().into_iter().filter(|name| name.starts_with(PLANTED));
+    names.map(|name| (name.clone(), truth(&name))).collect()
+}
+
 /// Length of a line's checksum and the blank before its JSON.
 const PREFIX: usize = 9;
 

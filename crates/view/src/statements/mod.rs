@@ -56,18 +56,27 @@ fn flood(statements: &segment::StatementsReading, evicted: u64) -> Option<Flood>
     Flood::detect(texts, statements.entries(), statements.capacity(), evicted, recorded)
 }
 
-/// What sessions called since an earlier reading.
-fn of_sessions(
-    earlier: Option<&segment::StatementsReading>,
-    later: &segment::StatementsReading,
-) -> Vec<SessionCalls> {
-    let calls = |(slot, key, now): (u32, &StatementKey, u64)| {
-        let before = earlier.map_or(0, |earlier| earlier.calls_of_slot(slot, key));
-        // After a flush, the session began again at zero.
-        let calls = now.checked_sub(before).unwrap_or(now);
-        SessionCalls { slot, key: *key, calls }
-    };
-    later.of_slots().map(calls).filter(|calls| calls.calls > 0).collect()
+impl SessionCalls {
+    /// What sessions called since an earlier reading.
+    pub fn between(
+        earlier: Option<&segment::StatementsReading>,
+        later: &segment::StatementsReading,
+    ) -> Vec<SessionCalls> {
+        let calls = |(slot, key, now): (u32, &StatementKey, u64)| {
+            let before = earlier.map_or(0, |earlier| earlier.calls_of_slot(slot, key));
+            // After a flush, the session began again at zero.
+            let calls = now.checked_sub(before).unwrap_or(now);
+            SessionCalls { slot, key: *key, calls }
+        };
+        later.of_slots().map(calls).filter(|calls| calls.calls > 0).collect()
+    }
+
+    /// The statement that the session of a slot called most, and its calls.
+    pub fn most_of(all: &[SessionCalls], slot: u32) -> Option<(&StatementKey, u64)> {
+        let of_slot = all.iter().filter(|calls| calls.slot == slot);
+        let most = of_slot.max_by_key(|calls| (calls.calls, calls.key))?;
+        Some((&most.key, most.calls))
+    }
 }
 
 impl StatementsTable {
@@ -109,7 +118,7 @@ impl StatementsTable {
                 .iter()
                 .map(|message| CurrentRow::from_in_flight(message, later))
                 .collect(),
-            of_sessions: of_sessions(earlier, later),
+            of_sessions: SessionCalls::between(earlier, later),
             plans: Vec::new(),
             source: Some(later.clone()),
         }

@@ -42,6 +42,20 @@ pub fn cases(seed: u64) -> Vec<Case> {
     KINDS.iter().flat_map(|kind| of_kind(kind, seed)).collect()
 }
 
+/// A mild case of each kind on a server that does nothing else: a small recording of it.
+pub fn fixture_cases(seed: u64) -> Vec<Case> {
+    let case = |kind: &'static Kind| Case {
+        kind,
+        number: 0,
+        seed: seed_of(seed, kind.name, 0),
+        background: Background::Idle,
+        severe: false,
+        seconds: 8,
+        held_out: false,
+    };
+    KINDS.iter().map(case).collect()
+}
+
 fn of_kind(kind: &'static Kind, seed: u64) -> Vec<Case> {
     let drawn = |number: u64, from: u64| -> usize {
         let mut dice = Dice(seed_of(seed, kind.name, number));

@@ -666,17 +666,35 @@ fn stale_statistics(scene: &mut Scene) {
     });
 }
 
+/// Autovacuum may come at any time: then space is used again, and empty pages at the end are given back. So the table grows until
+/// it has its size, with rows that stay in all of its parts.
 fn catalog_bloat(scene: &mut Scene) {
+    /// Bytes.
+    const MB: i64 = 1 << 20;
+
     scene.must_name("pg_attribute");
     scene.must_name(scene.database.clone());
     let columns: Vec<String> = (0..1500).map(|n| format!("c{n} int")).collect();
     let sql = format!("create temporary table x ({}); drop table x", columns.join(", "));
     let (mut client, _) = scene.session("importer");
-    for _ in 0..scene.by(85, 130) {
+    let wanted = scene.by(20, 32) * MB;
+    let mut size = 0;
+    for n in 0.. {
         client.batch_execute(&sql).unwrap();
+        if n % 8 == 0 {
+            let kept = columns[..40].join(", ");
+            client.batch_execute(&format!("create table kept_{n} ({kept})")).unwrap();
+            let row = client.query_one("select pg_relation_size('pg_attribute')", &[]).unwrap();
+            size = row.get(0);
+        }
+        if size >= wanted {
+            break;
+        }
+        assert!(n < 2000, "pg_attribute has {size} bytes");
     }
-    // Rows at its end, without which vacuum makes it short again.
-    client.batch_execute("create table kept (n int)").unwrap();
+    // The last rows stay, so vacuum gives back little.
+    let bloated = format!("select pg_relation_size('pg_attribute') >= {}", 17 * MB);
+    scene.until(&bloated);
     drop(client);
     scene.until(
         "select n_dead_tup > 100000 or n_live_tup < 10000 from pg_stat_sys_tables where relname = 'pg_attribute'",
@@ -797,7 +815,7 @@ fn blocked_log(scene: &mut Scene) {
         .cluster
         .processes()
         .iter()
-        .find(|it| it.title.contains("logger"))
+        .find(|process| process.title.contains("logger"))
         .expect("the server has a log collector")
         .pid as i32;
     scene.must_name(logger);

@@ -11,7 +11,8 @@
 //!
 //! Half of a seed's cases are held out: rules are written by looking at the others. With PGTALLY_BENCH=DIRECTORY, outcomes are
 //! kept there, and a run goes on where it stopped; PGTALLY_BENCH_HALF=development runs that half, PGTALLY_BENCH_KINDS=a,b these
-//! kinds; after PGTALLY_BENCH_SECONDS no further case begins; PGTALLY_BENCH_LANES (2) cases are examined at the same time.
+//! kinds; after PGTALLY_BENCH_SECONDS no further case begins; PGTALLY_BENCH_LANES (2) cases are examined at the same time. With
+//! PGTALLY_FIXTURES=write, a mild case of each kind becomes a recording that the tests of `doctor` read.
 
 mod cases;
 mod kinds;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use cases::{cases, Case};
+use cases::{cases, fixture_cases, Case};
 use rustix::process::Signal;
 use scene::Scene;
 use score::{table, Outcomes, Score};
@@ -33,7 +34,7 @@ use scratch::Cluster;
 use serde_json::{json, Value};
 use servers::{Healthy, Profile, Server, HEALTHY};
 
-use crate::support::fixtures::report;
+use crate::support::fixtures::{self, report};
 use crate::support::recorder::Recorder;
 use crate::support::slow_disk::rerun_in_mount_namespace;
 use crate::support::verify::{Claim, Trial};
@@ -41,7 +42,7 @@ use crate::support::{command_of, doctor};
 
 /// How many cases are examined at the same time, and as many wait until their problems are old enough.
 fn lanes() -> usize {
-    variable("PGTALLY_BENCH_LANES").map_or(2, |it| it.parse().unwrap())
+    variable("PGTALLY_BENCH_LANES").map_or(2, |lanes| lanes.parse().unwrap())
 }
 
 /// What is said of a server.
@@ -70,6 +71,7 @@ fn has_advice(finding: &Value) -> bool {
 
 /// Watches the server, live and by a recording in this directory.
 fn watch(cluster: &Cluster, seconds: u64, directory: &Path) -> Findings {
+    fixtures::wait_for_a_minute_with(seconds + 5);
     let recorder = Recorder::start(cluster, directory, &["--detail", "1s"]);
     let answer = doctor(cluster, seconds);
     recorder.wait_for(1);
@@ -82,7 +84,7 @@ fn watch(cluster: &Cluster, seconds: u64, directory: &Path) -> Findings {
 }
 
 fn texts(findings: &[Value]) -> Vec<&str> {
-    findings.iter().filter_map(|it| it["text"].as_str()).collect()
+    findings.iter().filter_map(|finding| finding["text"].as_str()).collect()
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -102,6 +104,9 @@ fn examine(case: &Case, server: &mut Server) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
     let found = watch(cluster, case.seconds, &directory);
+    if fixtures::are_written() {
+        fixtures::write_planted(case.kind.name, &directory, cluster, &scene.truth);
+    }
     let rule = |problem: &Value| problem["rule"].as_str().unwrap_or_default().to_owned();
     let is_of_kind = |problem: &Value| case.kind.rules.contains(&&*rule(problem));
     let is_right = |problem: &Value| is_of_kind(problem) && has_words(problem, &scene.truth);
@@ -119,22 +124,27 @@ fn examine(case: &Case, server: &mut Server) -> Value {
         .problems
         .iter()
         .chain(&found.limits)
-        .map(|it| {
-            let details = array(&it["evidence"]);
+        .map(|finding| {
+            let details = array(&finding["evidence"]);
             let details = details.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
             format!(
                 "{} ({}): {} | {details}",
-                rule(it),
-                it["seconds"],
-                it["text"].as_str().unwrap()
+                rule(finding),
+                finding["seconds"],
+                finding["text"].as_str().unwrap()
             )
         })
         .collect();
-    let first_in_report = found.report.first().is_some_and(|it| has_words(it, &scene.truth));
-    let cured =
-        found.problems.iter().find(|it| is_right(it)).filter(|_| !case.kind.cure.is_empty());
-    let cured =
-        cured.map(|it| follow(&scene, it, case.kind.cure).is_ok_and(|()| has_ended(case, &scene)));
+    let first_in_report =
+        found.report.first().is_some_and(|finding| has_words(finding, &scene.truth));
+    let cured = found
+        .problems
+        .iter()
+        .find(|finding| is_right(finding))
+        .filter(|_| !case.kind.cure.is_empty());
+    let cured = cured.map(|finding| {
+        follow(&scene, finding, case.kind.cure).is_ok_and(|()| has_ended(case, &scene))
+    });
     drop(load);
     json!({
         "kind": case.kind.name,
@@ -167,9 +177,9 @@ fn follow(scene: &Scene, problem: &Value, commands: &[&str]) -> Result<(), Strin
 
 /// Whether the problem is named no more, now or a little later: what it has delayed must be done first.
 fn has_ended(case: &Case, scene: &Scene) -> bool {
-    let is_right = |it: &Value| {
-        let of_kind = it["rule"].as_str().is_some_and(|rule| case.kind.rules.contains(&rule));
-        of_kind && has_words(it, &scene.truth)
+    let is_right = |finding: &Value| {
+        let of_kind = finding["rule"].as_str().is_some_and(|rule| case.kind.rules.contains(&rule));
+        of_kind && has_words(finding, &scene.truth)
     };
     (0..4).any(|_| !array(&doctor(scene.cluster, 3)["diagnoses"]).iter().any(is_right))
 }
@@ -195,7 +205,8 @@ impl Lane {
             }
             Err(error) => {
                 let text = error.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| error.downcast_ref::<&str>().map(|it| (*it).to_owned()));
+                let text =
+                    text.or_else(|| error.downcast_ref::<&str>().map(|text| (*text).to_owned()));
                 json!({ "kind": case.kind.name, "seed": case.seed, "error": text })
             }
         }
@@ -204,7 +215,7 @@ impl Lane {
 
 /// Runs the work of some lanes until all is done or it is time to end.
 fn run<T: Send>(work: Vec<T>, lanes: usize, each: impl Fn(&mut Lane, T) + Sync) {
-    let limit = variable("PGTALLY_BENCH_SECONDS").map(|it| it.parse().unwrap());
+    let limit = variable("PGTALLY_BENCH_SECONDS").map(|limit| limit.parse().unwrap());
     let limit = limit.map(Duration::from_secs);
     let begin = Instant::now();
     let queue = Mutex::new(VecDeque::from(work));
@@ -267,7 +278,11 @@ fn verify_planted_problems_are_named_first_with_the_right_object() {
         of_half
             && kinds.as_ref().is_none_or(|all| all.split(',').any(|kind| kind == case.kind.name))
     };
-    let all: Vec<Case> = cases(seed).into_iter().filter(is_wanted).collect();
+    let all = match fixtures::are_written() {
+        true => fixture_cases(seed),
+        false => cases(seed),
+    };
+    let all: Vec<Case> = all.into_iter().filter(is_wanted).collect();
     let open = all.iter().copied().filter(|case| !outcomes.has(&case.name()));
     let (ripening, others): (Vec<Case>, Vec<Case>) = open.partition(|case| case.kind.ripens > 0);
     let each = |lane: &mut Lane, case: Case| {
@@ -304,7 +319,8 @@ fn verify_planted_problems_are_named_first_with_the_right_object() {
 fn window(server: &Server, load: &Healthy, seconds: u64) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let found = watch(&server.cluster, seconds, &folder.path().join("recording"));
-    let in_report: Vec<&Value> = found.report.iter().filter(|it| has_advice(it)).collect();
+    let in_report: Vec<&Value> =
+        found.report.iter().filter(|finding| has_advice(finding)).collect();
     json!({
         "kind": load.name,
         "seconds": seconds,
@@ -336,10 +352,11 @@ fn verify_healthy_servers_have_no_problem() {
     let names: Vec<String> =
         HEALTHY.iter().flat_map(|load| (0..WINDOWS).map(move |n| name(load, n))).collect();
     let found = outcomes.of(names.clone());
-    let count = |key: &str| found.iter().map(|it| array(&it[key]).len()).sum::<usize>();
+    let count = |key: &str| found.iter().map(|outcome| array(&outcome[key]).len()).sum::<usize>();
     let (live, in_report) = (count("problems"), count("in_report"));
-    for window in
-        found.iter().filter(|it| it["problems"] != json!([]) || it["in_report"] != json!([]))
+    for window in found
+        .iter()
+        .filter(|outcome| outcome["problems"] != json!([]) || outcome["in_report"] != json!([]))
     {
         println!("{}: {:#} {:#}", window["name"], window["evidence"], window["in_report"]);
     }

@@ -72,7 +72,7 @@ impl Score {
         self.named += is("named");
         self.mechanism += is("mechanism");
         self.first_in_report += is("first_in_report");
-        self.wrong += outcome["wrong"].as_array().map_or(0, |it| it.len() as u32);
+        self.wrong += outcome["wrong"].as_array().map_or(0, |wrong| wrong.len() as u32);
         self.followed += u32::from(outcome["cured"].is_boolean());
         self.cured += is("cured");
     }
@@ -117,7 +117,7 @@ pub fn table(outcomes: &[Value]) -> String {
     }
     writeln!(out, "{}", Score::of(outcomes).row("all")).unwrap();
     for outcome in outcomes {
-        let is_wrong = outcome["wrong"].as_array().is_some_and(|it| !it.is_empty());
+        let is_wrong = outcome["wrong"].as_array().is_some_and(|wrong| !wrong.is_empty());
         if outcome["first"] == true && outcome["cured"] != false && !is_wrong {
             continue;
         }
