@@ -15,6 +15,7 @@ use recording::StatTotals;
 use super::calls::{self, CallCourse};
 use super::comparison::{Change, ChangeVerdict, ComparisonRow, Per, PerSecond, Rows, Total, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
+use super::samples::SampledError;
 use super::side::ComparedSide;
 use super::statements::{SideStatements, StatementBlocks};
 use stats::calls::FALSE_ALARMS;
@@ -76,6 +77,25 @@ fn number(side: &ComparedSide, per: Per) -> Vec<f64> {
 type RowSeries<'k> = Vec<&'k Key>;
 
 impl Pair<'_> {
+    /// The change of time, whose noise is wider if only one side was measured.
+    fn change(
+        &self,
+        seconds: &[Vec<f64>; 2],
+        units: &[Vec<f64>; 2],
+        lengths: &[Vec<f64>; 2],
+    ) -> Option<Change> {
+        let change = change(seconds, units, lengths)?;
+        Some(match (self.a.sampled, self.b.sampled) {
+            (Some(distance), None) => {
+                SampledError::of_samples(distance, self.a.seconds()).widen(change)
+            }
+            (None, Some(distance)) => {
+                SampledError::of_samples(distance, self.b.seconds()).widen(change)
+            }
+            _ => change,
+        })
+    }
+
     /// The rows of all tables, largest changes first. There is a total for each of `units`; `looked` says what
     /// can be compared.
     pub fn rows(&self, units: &[Per], looked: Looked) -> Rows {
@@ -138,12 +158,15 @@ impl Pair<'_> {
         };
         let rate =
             |side: &ComparedSide| number(side, per).iter().sum::<f64>() / side.seconds().max(1e-9);
-        let change = change(
+        let change = self.change(
             &[sum(self.a), sum(self.b)],
             &[number(self.a, per), number(self.b, per)],
             &self.lengths(),
         )?;
         let waiting = |side: &ComparedSide| {
+            if side.sampled.is_some() {
+                return None;
+            }
             let cpu = |key: &Key| matches!(key, Key::Row(What::Account { activity, .. }) if &**activity == "cpu");
             let accounts = side.lines.iter().filter(|(key, _)| cpu(key)).flat_map(|(_, line)| line);
             let cpu_ns: u64 = accounts.map(|amount| amount.total).sum();
@@ -173,7 +196,10 @@ impl Pair<'_> {
         };
         let ((a_count, b_count), (a_bytes, b_bytes)) =
             (each(|amount| amount.count), each(|amount| amount.amount));
-        let change = change(&[seconds(self.a), seconds(self.b)], &by, &self.lengths())?;
+        let mut change = self.change(&[seconds(self.a), seconds(self.b)], &by, &self.lengths())?;
+        if what.is_without_wait() && (self.a.hides_cpu() || self.b.hides_cpu()) {
+            (change.half_width_seconds, change.p, change.precision) = (None, None, None);
+        }
         let what = what.clone();
         let row = ComparisonRow {
             a_count,
@@ -203,7 +229,7 @@ impl Pair<'_> {
             let count =
                 |at: usize| lines[at].calls.iter().sum::<f64>() / by[at].iter().sum::<f64>();
             let calls = |at: usize| lines[at].executions.filter(|calls| calls.count > 0);
-            let mut change = change(&seconds, &by, &lengths)?;
+            let mut change = self.change(&seconds, &by, &lengths)?;
             if change.half_width_seconds.is_none() {
                 change.half_width_seconds =
                     calls::half_width([calls(0), calls(1)], [count(0), count(1)]);

@@ -98,6 +98,8 @@ pub struct Compared {
     pub compared_seconds: f64,
     /// Whether nothing is missing in the compared time.
     pub exact: bool,
+    /// "exact", or "sampled" if it was made of samples.
+    pub source: &'static str,
     /// Blocks from which the noise is estimated.
     pub blocks: usize,
     /// CPUs of the machine; `None` if they were not recorded.
@@ -384,6 +386,18 @@ pub enum What {
         /// Whether the client sent it.
         toplevel: bool,
     },
+}
+
+impl What {
+    /// Whether it is the time of processes without a wait event.
+    pub fn is_without_wait(&self) -> bool {
+        match self {
+            What::Account { activity, .. } | What::Process { activity, .. } => {
+                matches!(&**activity, "cpu" | segment::sampling::UNKNOWN)
+            }
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]

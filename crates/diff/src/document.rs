@@ -185,7 +185,10 @@ fn side(side: &Compared, zone: &TimeZone) -> String {
         side.host,
         span(side.from, side.to, zone),
         duration(side.compared_seconds),
-        if side.exact { "exact" } else { "not exact" },
+        match (side.source, side.exact) {
+            ("exact", false) => "not exact",
+            (source, _) => source,
+        },
         whole(side.commits),
         whole(side.commands)
     )

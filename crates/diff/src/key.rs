@@ -23,6 +23,18 @@ pub enum Key {
 }
 
 impl Key {
+    /// The key of the same series in a recording that was made of samples, which do not see the phases of a command.
+    pub fn of_samples(self) -> Key {
+        match self {
+            Key::Row(What::Account { phase, activity })
+                if !matches!(&*phase, "idle" | "idle in transaction") =>
+            {
+                Key::Row(What::Account { phase: "active".into(), activity })
+            }
+            key => key,
+        }
+    }
+
     /// The key of a series; `None` if it is not compared, such as the activity of tally itself.
     pub fn from_series(series: &Series) -> Option<Key> {
         if own::is_process(&series.process) {

@@ -21,6 +21,7 @@ mod key;
 mod machine;
 mod matching;
 mod processors;
+mod samples;
 mod selection;
 mod side;
 mod statements;
@@ -74,6 +75,11 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
     let host = args.host_b.as_deref().or(host);
     let mut b = ComparedSide::read("B", &args.b, (cluster(&args.b, &args.a), host))?;
     let shared = shared(&a, &b)?;
+    let is_sampled = a.sampled.is_some() || b.sampled.is_some();
+    if is_sampled {
+        a.merge_phases();
+        b.merge_phases();
+    }
     if let (Some(a), Some(b)) = (&mut a.statements, &mut b.statements) {
         matching::match_up(a, b);
     }
@@ -83,6 +89,8 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
         Some(Per::Second) => Per::Second,
         Some(per) if units.contains(&per) => per,
         Some(per) => return Err(nothing_to_count_by(&a, &b, per)),
+        // Samples count no work.
+        None if is_sampled => Per::Second,
         // Clients on one side only: the user must decide what counts as the same work.
         None if [&a, &b].iter().any(|side| side.has_clients()) => {
             *units.first().ok_or_else(|| nothing_to_count_by(&a, &b, Per::Command))?
@@ -190,6 +198,7 @@ fn compared(side: &ComparedSide) -> Compared {
         recorded_seconds: side.recorded_seconds(),
         compared_seconds: side.seconds(),
         exact: side.exact,
+        source: if side.sampled.is_some() { "sampled" } else { "exact" },
         blocks: side.kept.len(),
         processors: side.processors,
         commits: side.count(&Key::Unit(Per::Commit)),
@@ -223,6 +232,13 @@ fn shared(a: &ComparedSide, b: &ComparedSide) -> Result<Option<String>, Error> {
 /// A warning if part of a side is not compared, or not exact.
 fn partial(side: &ComparedSide) -> Option<String> {
     let (recorded, compared) = (side.recorded_seconds(), side.seconds());
+    if side.sampled.is_some() {
+        return Some(format!(
+            "{} was made of samples: its phases are not told apart, and it has no counts. A change counts only beyond what samples \
+             may be wrong by.",
+            side.name
+        ));
+    }
     if !side.exact {
         return Some(format!(
             "{} has no exact part (sessions, statistics or time are missing). The rest is \

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use recording::{FrameRow, Range, Recording, StatTotals};
+use segment::interval::Interval;
 
 use super::columns::{Columns, State};
 use super::comparison::What;
@@ -33,6 +34,8 @@ pub struct ComparedSide {
     pub kept: Vec<usize>,
     /// Whether the compared columns are exact.
     pub exact: bool,
+    /// The mean distance of the samples of which it was made, seconds; `None`: it was measured.
+    pub sampled: Option<f64>,
     /// CPU use of the machine; `None` if it was not recorded.
     pub processors: Option<Processors>,
     /// Totals by key and compared column.
@@ -69,6 +72,7 @@ impl ComparedSide {
         let processors = Processors::from_rows(&heads, &recording.kernel(range)?);
         let lines = lines(&recording, range, &columns, &kept)?;
         let statements = statements::read(&recording, range)?;
+        let sampled = sampled(&recording, range, &heads)?;
         Ok(ComparedSide {
             name,
             source,
@@ -78,10 +82,36 @@ impl ComparedSide {
             columns,
             kept,
             exact,
+            sampled,
             processors,
             lines,
             statements,
         })
+    }
+
+    /// Whether samples could not tell CPU time apart in all of it.
+    pub fn hides_cpu(&self) -> bool {
+        let is_unknown = |key: &Key| match key {
+            Key::Row(What::Account { activity, .. } | What::Process { activity, .. }) => {
+                **activity == *segment::sampling::UNKNOWN
+            }
+            _ => false,
+        };
+        self.lines.keys().any(is_unknown)
+    }
+
+    /// Adds up what a recording of samples does not tell apart, so that it can be compared with one.
+    pub fn merge_phases(&mut self) {
+        let mut merged: HashMap<Key, Vec<StatTotals>> = HashMap::new();
+        for (key, line) in std::mem::take(&mut self.lines) {
+            let sums = merged.entry(key.of_samples()).or_default();
+            if sums.is_empty() {
+                *sums = line;
+            } else {
+                sums.iter_mut().zip(line).for_each(|(sum, more)| sum.add(more));
+            }
+        }
+        self.lines = merged;
     }
 
     /// One figure in each compared column.
@@ -141,6 +171,15 @@ impl ComparedSide {
     pub fn has_some(&self, looked: fn(&State) -> u64) -> bool {
         self.kept.iter().any(|at| looked(&self.columns.states[*at]) > 0)
     }
+}
+
+/// The mean distance of samples, seconds; `None`: it was measured.
+fn sampled(recording: &Recording, range: Range, heads: &[FrameRow]) -> Result<Option<f64>, Error> {
+    if heads.iter().all(|head| *head.source != *"sampled") {
+        return Ok(None);
+    }
+    let sampling = Interval::from_frame(&recording.sum(range)?).sampling;
+    Ok(sampling.map(|sampling| 1.0 / sampling.per_second))
 }
 
 fn lines(

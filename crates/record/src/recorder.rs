@@ -133,6 +133,22 @@ fn mark(kind: &str, text: String) -> MarkRow {
     MarkRow { kind: kind.into(), text: text.into(), ..MarkRow::default() }
 }
 
+/// What a mark adds if the figures from here on are of another kind than those before.
+fn seam(before: Option<bool>, sampled: bool) -> &'static str {
+    match (before, sampled) {
+        (Some(true), false) => "; exact from here, with pg_tally",
+        (Some(false), true) => "; sampled from here, without pg_tally",
+        _ => "",
+    }
+}
+
+/// Whether this run of the server was sampled; `None`: not known.
+fn was_sampled(directory: &Path, server: u32) -> Option<bool> {
+    let servers = recording::Recording::open(directory, None).ok()?.servers().ok()?;
+    let run = servers.iter().rev().find(|run| run.server == server)?;
+    Some(segment::Producer::from_text(&run.producer) == segment::Producer::Sampler)
+}
+
 fn note(name: &str, value: &str) -> SettingRow {
     SettingRow {
         group: "recorder".into(),
@@ -301,7 +317,7 @@ impl<'a> Recorder<'a> {
         let sampled = segment.producer() == segment::Producer::Sampler;
         let of_client = !sampled && segment.producer() != segment::Producer::Server;
         if self.writer.is_none() {
-            self.begin(header)?;
+            self.begin(header, sampled)?;
         }
         self.server += 1;
         let name = if header.server.is_empty() { &header.producer } else { &header.server };
@@ -320,12 +336,7 @@ impl<'a> Recorder<'a> {
             ..ServerRow::default()
         });
         if self.end.is_some() {
-            let how = match (self.sampled, sampled) {
-                (Some(true), false) => "; exact from here, with pg_tally",
-                (Some(false), true) => "; sampled from here, without pg_tally",
-                _ => "",
-            };
-            let text = format!("{name}, {}{how}", header.host);
+            let text = format!("{name}, {}{}", header.host, seam(self.sampled, sampled));
             self.pending.marks.push(mark("server start", text));
             self.messages.extend(self.absent.as_ref().map(|_| "recording again".to_string()));
         }
@@ -368,7 +379,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn begin(&mut self, header: &Header) -> Result<(), Error> {
+    fn begin(&mut self, header: &Header, sampled: bool) -> Result<(), Error> {
         let about = About {
             format: recording::FORMAT,
             made_by: concat!("pgtally ", env!("CARGO_PKG_VERSION")).to_string(),
@@ -396,6 +407,7 @@ impl<'a> Recorder<'a> {
         }
         if let Some(last) = writer.resumed() {
             self.server = last.server;
+            self.sampled = was_sampled(&self.destination.directory, last.server);
             let now = self.clocks.micros();
             self.pending.gaps.push(GapRow {
                 time_us: now,
@@ -406,7 +418,8 @@ impl<'a> Recorder<'a> {
         }
         self.writer = Some(writer);
         self.begun = Some(self.clocks.monotonic);
-        self.pending.marks.push(mark("begin", format!("tally record, {}", header.host)));
+        let seam = seam(self.sampled, sampled);
+        self.pending.marks.push(mark("begin", format!("tally record, {}{seam}", header.host)));
         self.pending.settings.extend(machine::settings());
         let every = |length: Duration| format!("{} s", length.as_secs_f64());
         for (name, value) in [

@@ -72,7 +72,8 @@ impl SessionRows {
                 since_ns: ns(session.since_seconds),
                 transaction_ns: session.transaction_seconds.map(ns),
                 busy_ns: ns(session.busy_seconds),
-                cpu_ns: ns(session.cpu_seconds),
+                cpu_ns: session.cpu_seconds.map_or(0, ns),
+                cpu_unknown: session.cpu_seconds.is_none(),
                 commands: session.commands,
                 ..SessionHistoryRow::default()
             };

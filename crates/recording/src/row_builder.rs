@@ -17,7 +17,7 @@ use segment::directory::StatKind;
 use segment::frame::FrameStat;
 use segment::interval::is_idle;
 use segment::statements::StatementRecord;
-use segment::{Frame, StatementKey};
+use segment::{Frame, Producer, StatementKey};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -58,6 +58,7 @@ impl RowBuilder {
         let time_us = time_us(frame.realtime_ns);
         let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
         let mut batch = Batch::default();
+        let sampled = Producer::from_text(&frame.server.producer) == Producer::Sampler;
         let mut row = FrameRow {
             frame: number,
             time_us,
@@ -68,7 +69,8 @@ impl RowBuilder {
             level_then: frame.level_end.map(|end| end.then.to_string().into()),
             ticks_per_second: frame.clock.ticks_per_second,
             cores: u32::try_from(frame.cores).unwrap_or(u32::MAX),
-            exact: frame.is_whole() && frame.uninstrumented_ticks() == 0,
+            exact: frame.is_whole() && frame.uninstrumented_ticks() == 0 && !sampled,
+            source: if sampled { "sampled" } else { "exact" }.into(),
             ended_sessions: frame.ended_sessions,
             torn_sessions: frame.torn_sessions as u64,
             nameless: frame.nameless,

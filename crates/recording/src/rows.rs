@@ -26,7 +26,8 @@ table! {
     busy_ns: u64, Ns, sum, "Part of `wall_ns` that was not idle.";
     uninstrumented_ns: u64, Ns, sum, "Part of `wall_ns` at level off.";
     locks_ns: u64, Ns, sum, "Part of the interval at level `locks`.";
-    exact: bool, Flag, all, "Whether the figures are complete.";
+    exact: bool, Flag, all, "Whether the figures are complete, and measured.";
+    source: Arc<str>, Text, last, "`exact`, or `sampled`: the figures of the interval's rows are estimates; empty: exact.";
     partial: bool, Flag, any, "Whether part of the interval was not instrumented on purpose (`tally record --duty`).";
     detail: bool, Flag, any, "Whether the interval has details: histograms, statements and the like since the previous detail.";
     commands: u64, Count, sum, "Client commands handled.";

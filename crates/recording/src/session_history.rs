@@ -33,6 +33,8 @@ table! {
     transaction_ns: Option<u64>, Ns, "Age of the transaction.";
     busy_ns: u64, Ns, "Time in the interval that was not idle.";
     cpu_ns: u64, Ns, "Part of `busy_ns` that was CPU time, including waiting for a CPU.";
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cpu_unknown: bool, Flag, "Whether samples came too late to tell CPU time apart, so that `cpu_ns` says nothing.";
     commands: u64, Count, "Commands handled in the interval.";
     #[serde(skip_serializing_if = "Option::is_none")]
     queryid: Option<i64>, Id, "Identifier of the client's statement that the session executes, or of its last one; null: not known.";
@@ -96,7 +98,7 @@ impl SessionHistoryRow {
             state: state(&self.state),
             lived_seconds: seconds(self.interval_ns),
             busy_seconds: seconds(self.busy_ns),
-            cpu_seconds: seconds(self.cpu_ns),
+            cpu_seconds: (!self.cpu_unknown).then(|| seconds(self.cpu_ns)),
             commands: self.commands,
             slot: 0,
             generation: 0,

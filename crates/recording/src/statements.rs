@@ -10,8 +10,9 @@ use crate::rollup;
 use crate::rows::{text_key, RecordedStatementKey, StatementAccountRow, TextKey, TextRow};
 use crate::statement;
 use crate::table::{columns, Table};
+use segment::interval::Interval;
 use segment::statements::StatementRecord;
-use segment::{sampling, Application, Clock, StatementsReading};
+use segment::{Application, Clock, Producer, StatementsReading};
 use std::collections::HashMap;
 
 /// Texts of statements by queryid, database, user and toplevel.
@@ -105,12 +106,19 @@ impl Recording {
         let records = records.into_values().collect();
         let reading =
             StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records);
-        // If a part was sampled, the whole is an estimate.
-        let distance =
-            index.frames.iter().rev().find_map(|frame| {
-                sampling::distance_of(&index.servers.get(&frame.server)?.producer)
-            });
-        let reading = reading.with_samples(distance).with_slots(self.calls_of_slots(range)?);
+        // If a part was sampled, the whole is an estimate, from the samples that were taken: a budget makes them fewer.
+        let is_sampled = index.frames.iter().any(|frame| {
+            let server = index.servers.get(&frame.server);
+            server.is_some_and(|run| Producer::from_text(&run.producer) == Producer::Sampler)
+        });
+        let reading = match is_sampled {
+            true => {
+                let sampling = Interval::from_frame(&self.sum(range)?).sampling;
+                reading.with_samples(sampling.map(|sampling| 1.0 / sampling.per_second))
+            }
+            false => reading,
+        };
+        let reading = reading.with_slots(self.calls_of_slots(range)?);
         // A recording of an earlier version does not have it.
         let Some(table) = index.frames.iter().rev().find(|frame| frame.statements_capacity > 0)
         else {

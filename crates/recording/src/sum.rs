@@ -49,7 +49,8 @@ impl StatTotals {
         StatTotals { count, total, amount, follows }
     }
 
-    pub(crate) fn add(&mut self, more: StatTotals) {
+    /// Add other sums.
+    pub fn add(&mut self, more: StatTotals) {
         self.count = self.count.saturating_add(more.count);
         self.total = self.total.saturating_add(more.total);
         self.amount = self.amount.saturating_add(more.amount);

@@ -89,11 +89,10 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         totals: Totals {
             wall_seconds: interval.wall_seconds,
             busy_seconds: interval.busy_seconds,
-            cpu_seconds: interval
-                .activities_where(|account| &*account.activity == "cpu")
-                .iter()
-                .map(|row| row.timing.seconds)
-                .sum(),
+            cpu_seconds: interval.tells_cpu_apart().then(|| {
+                let cpu = interval.activities_where(|account| &*account.activity == "cpu");
+                cpu.iter().map(|row| row.timing.seconds).sum()
+            }),
             uninstrumented_seconds: interval.uninstrumented_seconds,
             commands: interval.commands_handled,
             commits: interval.commits.count,

@@ -163,7 +163,13 @@ fn processors(points: &[Point], cores: Reference) -> Chart {
     let host =
         |of: fn(&HostMetrics) -> Option<f64>| values(points, move |f, _| of(f.host.as_ref()?));
     let cpu = values(points, |f, seconds| {
-        Some(f.activities.iter().filter(|a| &*a.0 == "cpu").map(|a| a.1).sum::<f64>() / seconds)
+        let of = |activity: &str| -> Option<f64> {
+            let those = f.activities.iter().filter(|a| *a.0 == *activity).map(|a| a.1);
+            those.reduce(|a, b| a + b)
+        };
+        // What samples could not tell apart is no line.
+        let is_known = of(segment::sampling::UNKNOWN).is_none() || of("cpu").is_some();
+        is_known.then(|| of("cpu").unwrap_or(0.0) / seconds)
     });
     let mut series =
         vec![Series { class: Some("cpu"), ..line("sessions: on CPU or in the run queue", cpu) }];

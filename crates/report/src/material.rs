@@ -171,8 +171,8 @@ pub struct Active {
     pub sessions: u64,
     /// Their time that was not idle.
     pub busy_seconds: f64,
-    /// Of that, CPU time.
-    pub cpu_seconds: f64,
+    /// Of that, CPU time; `None`: samples could not tell it apart.
+    pub cpu_seconds: Option<f64>,
     /// Time blocked by locks of others, from samples.
     pub blocked_seconds: f64,
     /// Time idle in a transaction, from samples.

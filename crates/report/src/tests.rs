@@ -194,7 +194,7 @@ fn the_text_of_the_sessions() {
             database: Some("shop".into()),
             sessions: 8,
             busy_seconds: 1140.0,
-            cpu_seconds: 200.0,
+            cpu_seconds: Some(200.0),
             blocked_seconds: 30.0,
             idle_in_transaction_seconds: 41.0,
         }],

@@ -58,8 +58,8 @@ fn by_name(interval: &Interval) -> String {
     for (name, timing) in rows {
         table.push_texts(vec![
             name,
-            timing.count.to_string(),
-            us(Some(timing.seconds)),
+            timing.known_count().map_or_else(|| "-".to_string(), |count| count.to_string()),
+            us((!timing.refused).then_some(timing.seconds)),
             us(timing.mean_seconds),
             us(timing.max_seconds),
         ]);

@@ -161,18 +161,16 @@ impl Interval {
             let row = AccountRow::from_total(stat, total.clone(), clock);
             match &sampled {
                 Some((sampling, variances)) => {
-                    let row = row.with_variance(variances.of_account(&stat.name), sampling.samples);
-                    if sampling.cpu_told_apart || row.class != WaitClass::Cpu {
-                        row
-                    } else {
-                        row.refuse()
-                    }
+                    row.with_variance(variances.of_account(&stat.name), sampling.samples)
                 }
                 None => row,
             }
         };
         let accounts = sums.changed().filter(|(stat, _)| stat.kind == StatKind::Account);
         let mut ledger: Vec<AccountRow> = accounts.map(account).collect();
+        if sampled.as_ref().is_some_and(|(sampling, _)| !sampling.cpu_told_apart) {
+            AccountRow::hide_cpu(&mut ledger, clock);
+        }
         most_first!(ledger, timing.seconds, phase, activity);
         let commands = command_rows(frame);
         let sum = |f: fn(&AccountRow) -> bool| -> f64 {
@@ -251,9 +249,16 @@ impl Interval {
         self.others.as_deref().unwrap_or(self)
     }
 
+    /// Whether its CPU time is known; otherwise its ledger has an activity [`sampling::UNKNOWN`] instead.
+    pub fn tells_cpu_apart(&self) -> bool {
+        self.sampling.is_none_or(|sampling| sampling.cpu_told_apart)
+    }
+
     /// The ledger without CPU time, by activity, longest first.
     pub fn waits_of_ledger(&self) -> Vec<ActivityRow> {
-        self.activities_where(|a| !matches!(&*a.activity, "cpu" | "uninstrumented"))
+        self.activities_where(|a| {
+            !matches!(&*a.activity, "cpu" | "uninstrumented" | sampling::UNKNOWN)
+        })
     }
 
     /// The ledger by activity, added up over all phases, longest first.

@@ -37,7 +37,7 @@ fn roll_up(sessions: &mut Vec<SessionRow>) {
 fn add(leader: &mut SessionRow, worker: SessionRow) {
     leader.lived_seconds += worker.lived_seconds;
     leader.busy_seconds += worker.busy_seconds;
-    leader.cpu_seconds += worker.cpu_seconds;
+    leader.cpu_seconds = leader.cpu_seconds.zip(worker.cpu_seconds).map(|(a, b)| a + b);
     leader.commands += worker.commands;
     leader.holding_count = leader.holding_count.saturating_add(worker.holding_count);
     leader.holding.extend(worker.holding);
@@ -89,7 +89,7 @@ mod tests {
             state: "active",
             lived_seconds: 8.0,
             busy_seconds: 4.0,
-            cpu_seconds: 2.0,
+            cpu_seconds: Some(2.0),
             commands: 16,
             slot: 0,
             generation: 1,
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(rows.iter().map(|row| row.pid).collect::<Vec<_>>(), [1, 5, 6, 7]);
         let leader = &rows[0];
         let sums = (leader.lived_seconds, leader.busy_seconds, leader.cpu_seconds, leader.commands);
-        assert_eq!(sums, (24.0, 12.0, 6.0, 48));
+        assert_eq!(sums, (24.0, 12.0, Some(6.0), 48));
         let holds: Vec<_> = leader.holding.iter().map(|hold| hold.lock.as_str()).collect();
         assert_eq!((leader.holding_count, holds), (96, vec!["1", "3", "4"]));
         let accounts = [

@@ -69,9 +69,24 @@ impl AccountRow {
         }
     }
 
-    /// The same as one that samples cannot tell apart from others.
-    pub(crate) fn refuse(self) -> AccountRow {
-        AccountRow { timing: self.timing.refuse(), ..self }
+    /// Makes the time without a wait event one account for each phase, whose activity and length are not known.
+    pub(crate) fn hide_cpu(ledger: &mut Vec<AccountRow>, clock: &ClockInfo) {
+        let rows = std::mem::take(ledger);
+        let is_hidden =
+            |row: &AccountRow| row.class == WaitClass::Cpu || *row.activity == *sampling::UNKNOWN;
+        let (hidden, shown): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_hidden);
+        *ledger = shown;
+        let from = ledger.len();
+        for row in hidden {
+            match ledger[from..].iter_mut().find(|known| known.phase == row.phase) {
+                Some(known) => known.total.merge(&row.total),
+                None => ledger.push(row),
+            }
+        }
+        for row in &mut ledger[from..] {
+            (row.activity, row.class) = (sampling::UNKNOWN.into(), WaitClass::Other);
+            row.timing = Timing::from_total(&row.total, clock).refuse();
+        }
     }
 }
 

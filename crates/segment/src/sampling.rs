@@ -12,6 +12,8 @@ use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
 use std::collections::HashMap;
 
+pub use crate::wait_class::{tells_cpu_apart, UNKNOWN};
+
 /// The kind of process whose statistics the sampler's own ones are.
 pub const PROCESS: &str = "sampler";
 /// Before the name of an account: the variance of its total, in [`VARIANCE_UNIT`]; the count is that of sessions that samples
@@ -25,6 +27,8 @@ pub const VARIANCE_UNIT: &str = "ms2";
 pub const GAP: &str = "sampler::gap";
 /// A timer: how much later a sample was taken than the instant that was drawn for it.
 pub const LATE: &str = "sampler::late";
+/// A timer: from one sample to the next, while samples come too late to tell CPU time apart.
+pub const UNTOLD: &str = "sampler::untold";
 /// A timer: how long the server took for a sample.
 pub const READ: &str = "sampler::read";
 /// A timer: CPU time of the server for a sample; if that cannot be seen, how long the server took.
@@ -49,8 +53,10 @@ pub struct Sampling {
     pub longest_gap_seconds: Option<f64>,
     /// How late a sample was on average.
     pub late_seconds: f64,
-    /// Whether time on a CPU can be told apart from waits: not on a machine that is so busy that samples come late, because a
-    /// sample is then taken when the sessions have just lost the CPUs.
+    /// The part of `sampled_seconds` in which samples came so late that CPU time could not be told apart from waits: on a busy
+    /// machine, a sample is taken when the sessions have just lost the CPUs.
+    pub untold_seconds: f64,
+    /// Whether CPU time is shown: not if more than a small part of the time without a wait event is of `untold_seconds`.
     pub cpu_told_apart: bool,
     /// How long the server took for a sample on average.
     pub read_seconds: f64,
@@ -92,10 +98,6 @@ impl Variances<'_> {
     }
 }
 
-/// Samples that are later than this on average do not tell CPU time apart. It is a first choice, between the time that it takes
-/// to wake up two processes and the length of a turn on a CPU; comparisons with the exact ledger are to confirm it (docs/any-server.md).
-pub const LATE_LIMIT: f64 = 1e-3;
-
 /// How a frame was sampled, and the variances of its accounts; `None`: it was not.
 pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Variances<'f>)> {
     let clock: &ClockInfo = sums.clock();
@@ -107,14 +109,19 @@ pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Varianc
     let mean = |name: &str| {
         timer(name).map_or(0.0, |all| clock.seconds(all.total) / all.count.max(1) as f64)
     };
-    let late_seconds = mean(LATE);
+    let of = |activity: &str| -> f64 {
+        let accounts = sums.changed().filter(|(stat, _)| stat.kind == StatKind::Account);
+        let those = accounts.filter(|(stat, _)| **stat.activity() == *activity);
+        those.map(|(_, total)| clock.seconds(total.change.total)).sum()
+    };
     let sampling = Sampling {
         samples: gaps.count,
         sampled_seconds: clock.seconds(gaps.total),
         per_second: gaps.count as f64 / clock.seconds(gaps.total).max(1e-9),
         longest_gap_seconds: gaps.max.known().map(|ticks| clock.seconds(ticks)),
-        late_seconds,
-        cpu_told_apart: late_seconds <= LATE_LIMIT,
+        late_seconds: mean(LATE),
+        untold_seconds: timer(UNTOLD).map_or(0.0, |all| clock.seconds(all.total)),
+        cpu_told_apart: tells_cpu_apart(of("cpu"), of(UNKNOWN)),
         read_seconds: mean(READ),
         cost_share: mean(COST) * gaps.count as f64 / clock.seconds(gaps.total).max(1e-9),
     };

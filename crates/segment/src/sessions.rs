@@ -10,7 +10,7 @@ use crate::layout::bucket_middle;
 use crate::own;
 use crate::owners::Names;
 use crate::snapshot::Snapshot;
-use crate::wait_class::WaitClass;
+use crate::wait_class::{tells_cpu_apart, WaitClass, UNKNOWN};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ pub struct SessionRow {
     pub lived_seconds: f64,
     /// Part of `lived_seconds` that was not idle.
     pub busy_seconds: f64,
-    /// Part of `busy_seconds` that was CPU time, including waiting for a CPU.
-    pub cpu_seconds: f64,
+    /// Part of `busy_seconds` that was CPU time, including waiting for a CPU; `None`: samples could not tell it apart.
+    pub cpu_seconds: Option<f64>,
     /// Commands handled.
     pub commands: u64,
     /// Its slot.
@@ -212,10 +212,11 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
             _ => {}
         }
     }
-    accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let accounts = SessionAccount::shown(accounts);
     let sum = |f: fn(&SessionAccount) -> bool| -> f64 {
         accounts.iter().filter(|a| f(a)).map(|a| a.seconds).fold(0.0, |sum, s| sum + s)
     };
+    let (cpu, unknown) = (sum(|a| &*a.activity == "cpu"), sum(SessionAccount::is_unknown));
     let running = book.run().and_then(|id| snapshot.directory.get(id));
     SessionRow {
         pid: book.pid,
@@ -235,7 +236,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         state: state(book, running),
         lived_seconds: clock.seconds(session.lived),
         busy_seconds: sum(|a| !a.idle),
-        cpu_seconds: sum(|a| &*a.activity == "cpu"),
+        cpu_seconds: tells_cpu_apart(cpu, unknown).then_some(cpu),
         commands,
         slot: book.slot,
         generation: book.generation,
@@ -266,13 +267,42 @@ impl Snapshot {
             Some(SessionAccount::from_stat(stat, head.count, self.clock.seconds(head.total)))
         };
         let accounts = heads.filter_map(account).filter(|account| account.seconds > 0.0);
-        let mut accounts: Vec<SessionAccount> = accounts.collect();
-        accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        accounts
+        SessionAccount::shown(accounts.collect())
     }
 }
 
 impl SessionAccount {
+    /// Whether samples could not tell what it was.
+    pub fn is_unknown(&self) -> bool {
+        *self.activity == *UNKNOWN
+    }
+
+    /// Longest first; if CPU time cannot be told apart, there is none.
+    fn shown(mut accounts: Vec<SessionAccount>) -> Vec<SessionAccount> {
+        let sum = |of: &dyn Fn(&SessionAccount) -> bool| -> f64 {
+            accounts.iter().filter(|a| of(a)).map(|a| a.seconds).sum()
+        };
+        let is_cpu = |a: &SessionAccount| &*a.activity == "cpu";
+        if !tells_cpu_apart(sum(&is_cpu), sum(&SessionAccount::is_unknown)) {
+            let mut shown: Vec<SessionAccount> = Vec::with_capacity(accounts.len());
+            for mut account in accounts {
+                if is_cpu(&account) {
+                    account.activity = UNKNOWN.into();
+                }
+                let same = |known: &&mut SessionAccount| {
+                    (&known.phase, &known.activity) == (&account.phase, &account.activity)
+                };
+                match shown.iter_mut().find(same) {
+                    Some(known) => known.seconds += account.seconds,
+                    None => shown.push(account),
+                }
+            }
+            accounts = shown;
+        }
+        accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        accounts
+    }
+
     fn from_stat(stat: &Stat, count: u64, seconds: f64) -> SessionAccount {
         SessionAccount {
             phase: stat.phase().clone(),

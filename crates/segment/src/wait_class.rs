@@ -36,6 +36,17 @@ pub enum WaitClass {
     Extension,
 }
 
+/// The activity of sessions without a wait event, while samples come too late to tell CPU time apart (`sampling.rs`). Where it is
+/// more than a small part of the time without a wait event, there is no activity "cpu", so that no view shows one.
+pub const UNKNOWN: &str = "unknown";
+/// The part of the time without a wait event that may be unknown.
+const UNKNOWN_LIMIT: f64 = 0.05;
+
+/// Whether CPU time can be shown, if sessions had no wait event for so long, and so long while samples came too late.
+pub fn tells_cpu_apart(cpu: f64, unknown: f64) -> bool {
+    unknown <= UNKNOWN_LIMIT * (cpu + unknown)
+}
+
 impl WaitClass {
     /// The classes that are shown: [`WaitClass::shown_as`] returns one of them.
     pub const ALL: [WaitClass; 7] = [

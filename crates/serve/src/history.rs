@@ -622,7 +622,7 @@ mod tests {
             state: "active",
             lived_seconds: 1.0,
             busy_seconds,
-            cpu_seconds: 0.0,
+            cpu_seconds: Some(0.0),
             commands: 0,
             slot: 0,
             generation: 0,

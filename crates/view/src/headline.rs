@@ -129,9 +129,17 @@ fn sampled(interval: &Interval, sampling: &Sampling) -> String {
 
 /// That a machine without free CPUs hides what its sessions do on them.
 fn refused(sampling: &Sampling) -> Option<String> {
-    (!sampling.cpu_told_apart).then(|| {
+    (sampling.untold_seconds > 0.0).then(|| {
+        let part = match sampling.untold_seconds < 0.99 * sampling.sampled_seconds {
+            true => format!(
+                "in {} of {}",
+                duration(sampling.untold_seconds),
+                duration(sampling.sampled_seconds)
+            ),
+            false => "here".to_string(),
+        };
         format!(
-            "cpu cannot be told apart here: samples are {} late, because the machine has no free CPU, so they see sessions just \
+            "cpu cannot be told apart {part}: samples are {} late, because the machine has no free CPU, so they see sessions just \
              when they do not run; short waits are overestimated",
             duration(sampling.late_seconds)
         )

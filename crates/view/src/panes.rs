@@ -235,7 +235,10 @@ const SESSIONS: &[F] = &[
     F::new("transaction", "XACT", Unit::Seconds, |row, _| row.transaction_seconds.into())
         .expendable(4),
     F::new("busy_share", "%BUSY", Unit::Share, |row, _| of_life(row, row.busy_seconds)),
-    F::new("cpu_share", "%CPU", Unit::Share, |row, _| of_life(row, row.cpu_seconds)).expendable(2),
+    F::new("cpu_share", "%CPU", Unit::Share, |row, _| {
+        row.cpu_seconds.map_or_else(timing::refused, |seconds| of_life(row, seconds))
+    })
+    .expendable(2),
     F::new("per_second", "CMD/S", Unit::PerSecond, |row, s| rate(row.commands, s)).expendable(3),
     F::new("application", "APPLICATION", Unit::Text, |row, _| row.application.as_str().into())
         .expendable(7),
@@ -248,11 +251,10 @@ fn of_life(session: &SessionRow, seconds: f64) -> Cell {
     if session.lived_seconds > 0.0 { seconds / session.lived_seconds } else { 0.0 }.into()
 }
 
-/// Marks the shares of a session's life as estimates, or that on a CPU as not told apart.
-fn mark_estimates(cells: &mut [Cell], columns: &[Column], cpu_told_apart: bool) {
+/// Marks the shares of a session's life as estimates.
+fn mark_estimates(cells: &mut [Cell], columns: &[Column]) {
     for (cell, column) in cells.iter_mut().zip(columns) {
         *cell = match (column.key, &*cell) {
-            ("cpu_share", _) if !cpu_told_apart => timing::refused(),
             ("busy_share" | "cpu_share", Cell::Number(share)) => share_cell(*share, true),
             _ => continue,
         };
@@ -301,7 +303,10 @@ pub fn sessions(
     let sessions = sorted(sessions, wish, |a, b| {
         let order = match &wish.sort {
             Sort::Count => b.commands.cmp(&a.commands),
-            Sort::Cpu => b.cpu_seconds.total_cmp(&a.cpu_seconds),
+            Sort::Cpu => {
+                let cpu = |row: &SessionRow| row.cpu_seconds.unwrap_or(0.0);
+                cpu(b).total_cmp(&cpu(a))
+            }
             Sort::Max => b.since_seconds.total_cmp(&a.since_seconds),
             Sort::Name => (&a.kind, &a.user, &a.database).cmp(&(&b.kind, &b.user, &b.database)),
             _ => b.busy_seconds.total_cmp(&a.busy_seconds),
@@ -312,8 +317,8 @@ pub fn sessions(
         .iter()
         .map(|s| {
             let mut cells = figures.cells(s, interval.instrumented_seconds);
-            if let Some(sampling) = &interval.sampling {
-                mark_estimates(&mut cells, &figures.columns, sampling.cpu_told_apart);
+            if interval.sampling.is_some() {
+                mark_estimates(&mut cells, &figures.columns);
             }
             let tone = if s.state == "active" { Tone::from_class(s.class) } else { Tone::Faint };
             let mut row = Row { tone, ..Row::new(SessionId::from_row(s).to_string(), cells) };

@@ -109,7 +109,7 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
         state,
         lived_seconds: 1.0,
         busy_seconds: busy,
-        cpu_seconds: busy / 2.0,
+        cpu_seconds: Some(busy / 2.0),
         commands: if client { 1200 } else { 0 },
         slot: pid as u32,
         generation: 1,

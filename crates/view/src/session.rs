@@ -7,6 +7,7 @@ pub use super::session_id::{Opened, SessionId};
 use crate::blocking::{session_name, Forest, Party};
 use crate::rows::{left, right};
 use crate::table::{Column, PaneSection, Row, Table, Tone, Unit};
+use crate::timing;
 use crate::units::{duration, percent, whole};
 use crate::Reading;
 use segment::WaitClass;
@@ -65,10 +66,10 @@ fn who(row: &SessionRow, length: &str) -> PaneSection {
         true => percent(seconds / row.lived_seconds),
         false => percent(0.0),
     };
+    let cpu = row.cpu_seconds.map_or_else(|| timing::UNKNOWN.to_string(), share);
     lines.push(format!(
-        "In {length}: {} % busy, {} % on CPU, {} commands",
+        "In {length}: {} % busy, {cpu} % on CPU, {} commands",
         share(row.busy_seconds),
-        share(row.cpu_seconds),
         whole(row.commands)
     ));
     for hold in &row.holding {
@@ -175,8 +176,8 @@ fn activities(accounts: &[SessionAccount]) -> Table {
         let cells = vec![
             (&account.phase).into(),
             (&account.activity).into(),
-            account.seconds.into(),
-            (account.seconds / sum.max(1e-9)).into(),
+            timing::told(account.seconds, account.is_unknown()),
+            timing::told(account.seconds / sum.max(1e-9), account.is_unknown()),
             whole(account.count).into(),
         ];
         let tone = match account.idle {
@@ -268,7 +269,7 @@ mod tests {
         let mut reading = sample::reading();
         reading.statements = None;
         let row = &mut reading.interval.sessions[0];
-        (row.lived_seconds, row.busy_seconds, row.cpu_seconds) = (0.5, 0.25, 0.125);
+        (row.lived_seconds, row.busy_seconds, row.cpu_seconds) = (0.5, 0.25, Some(0.125));
         let id = SessionId::from_row(row);
         let opened =
             |id| Opened { id, accounts: Vec::new(), queryid: None, query: Some("select 7".into()) };

@@ -28,8 +28,20 @@ pub const FIELDS: &[F] = &[
 ];
 
 /// In place of a figure that samples cannot tell apart.
+pub const UNKNOWN: &str = "?";
+
+/// The same as a cell.
 pub fn refused() -> Cell {
-    Cell::Rounded { text: "?".into(), exact: None, tone: Tone::Plain }
+    Cell::Rounded { text: UNKNOWN.into(), exact: None, tone: Tone::Plain }
+}
+
+/// A figure, unless samples cannot tell it apart.
+pub fn told(figure: f64, is_unknown: bool) -> Cell {
+    if is_unknown {
+        refused()
+    } else {
+        figure.into()
+    }
 }
 
 /// The time; of samples, with its half-width.

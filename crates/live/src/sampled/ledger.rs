@@ -188,9 +188,14 @@ fn add_time(
     let text = || Some(observed.query.clone()).filter(|text| !text.is_empty());
     let (database_id, user_id) = (observed.database_id, observed.user_id);
     let key = (observed.query_id, database_id, user_id);
-    // Then it counts as unknown.
-    let full = all.len() >= MOST_STATEMENTS && !all.contains_key(&key);
-    let time = all.entry(if full { (0, database_id, user_id) } else { key });
+    // Then it counts as unknown, and if there are too many of these, of all databases and roles together.
+    let key = match all.len() {
+        _ if all.contains_key(&key) => key,
+        ..MOST_STATEMENTS => key,
+        len if len < 2 * MOST_STATEMENTS => (0, database_id, user_id),
+        _ => (0, 0, 0),
+    };
+    let time = all.entry(key);
     let time = time.or_insert_with(|| StatementTime { text: text(), ..StatementTime::default() });
     time.add(account, ticks);
 }
@@ -219,6 +224,31 @@ pub(super) struct Overflow {
     pub groups: u64,
 }
 
+/// How late samples come, and so whether they tell CPU time apart.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lateness {
+    /// A recent mean, ns.
+    mean_ns: f64,
+    too_late: bool,
+}
+
+impl Lateness {
+    /// Beyond this mean, samples do not tell CPU time apart (docs/any-server.md has the comparisons). Below half of it, they do again.
+    const LIMIT_NS: f64 = 1e6;
+    /// A single sample counts no more than this, so that one interruption hides nothing.
+    const MOST_NS: u64 = 4_000_000;
+    /// Weight of the latest sample.
+    const LATEST: f64 = 0.1;
+
+    /// Takes in the next sample. It depends on lateness alone, not on what samples see.
+    fn note(&mut self, late_ns: u64) {
+        let latest = late_ns.min(Lateness::MOST_NS) as f64;
+        self.mean_ns += Lateness::LATEST * (latest - self.mean_ns);
+        let limit = if self.too_late { Lateness::LIMIT_NS / 2.0 } else { Lateness::LIMIT_NS };
+        self.too_late = self.mean_ns > limit;
+    }
+}
+
 /// All samples so far.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
@@ -240,6 +270,7 @@ pub(super) struct Ledger {
     changes: BTreeMap<u32, Changes>,
     /// The time between the last two samples.
     gap: u64,
+    lateness: Lateness,
 }
 
 impl Ledger {
@@ -286,12 +317,18 @@ impl Ledger {
                 self.sampler.record(name, value);
             }
         }
+        self.lateness.note(sample.late_ns);
+        let told_apart = !self.lateness.too_late;
+        if !told_apart && self.last.is_some() {
+            let name = self.name(segment::sampling::UNTOLD, NameKind::Timer);
+            self.sampler.record(name, gap);
+        }
         let middle = last + gap / 2;
         let mut before = std::mem::take(&mut self.changes);
         let without_slot = std::mem::take(&mut self.without_slot);
         let mut gone: Vec<bool> = self.slots.iter().map(|(_, session)| session.is_some()).collect();
         for observed in sample.sessions {
-            let account = self.name(&observed.account(), NameKind::Account);
+            let account = self.name(&observed.account(told_apart), NameKind::Account);
             let stretch = observed.stretch(sampled_us);
             let counts = !own::is_process(&observed.kind);
             let slot = self.by_key.get(&(observed.pid, observed.begun_us)).copied();

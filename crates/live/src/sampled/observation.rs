@@ -95,8 +95,9 @@ pub struct Blockage {
 }
 
 impl Observation {
-    /// The account that this session's time goes to, half-way to the samples before and after: phase, and activity as a segment names it.
-    pub(super) fn account(&self) -> String {
+    /// The account that this session's time goes to, half-way to the samples before and after: phase, and activity as a segment names
+    /// it. The time of a session without a wait event is that of a CPU only if samples tell it apart.
+    pub(super) fn account(&self, cpu_told_apart: bool) -> String {
         let phase = match self.state.as_str() {
             "" if self.kind == segment::own::CLIENT || self.kind == segment::own::PROCESS => {
                 "active"
@@ -107,6 +108,7 @@ impl Observation {
             _ => "active",
         };
         match self.wait.as_str() {
+            "" if !cpu_told_apart => format!("{phase}::{}", segment::sampling::UNKNOWN),
             "" => format!("{phase}::cpu"),
             wait => format!("{phase}::wait::{wait}"),
         }

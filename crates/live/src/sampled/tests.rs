@@ -271,37 +271,120 @@ fn a_session_without_a_slot_and_a_group_without_space_count_once() {
     assert_eq!(ledger.overflow.groups, 2);
 }
 
+/// An interval of 20 samples that are so late: a session that is on a CPU in every other sample.
+fn of_late_samples(late_ns: impl Fn(u64) -> u64) -> (Interval, view::statements::StatementsTable) {
+    let at = |n: u64| {
+        let wait = if n.is_multiple_of(2) { "" } else { "IO:WALSync" };
+        let active = Observation { query_id: 5, ..session(7, "active", wait) };
+        Sample { late_ns: late_ns(n), ..sample(100 * n, vec![active]) }
+    };
+    let refreshes = vec![vec![at(0)], Vec::new(), (1..20).map(at).collect()];
+    let mut segment = Recorded::open(refreshes, Vec::new());
+    let before = segment.snapshot(None).unwrap();
+    let statements = segment.statements().unwrap().unwrap();
+    segment.refresh().unwrap();
+    let after = segment.snapshot(Some(&before)).unwrap();
+    let later = std::sync::Arc::new(segment.statements().unwrap().unwrap());
+    let table = view::statements::StatementsTable::between(Some(&statements), &later);
+    (Interval::between(&segment, Some(&before), &after), table)
+}
+
 #[test]
-fn samples_that_come_late_do_not_tell_cpu_time_apart() {
-    for (late_ns, told_apart) in [(100_000, true), (4_000_000, false)] {
-        let at = |n: u64| {
-            let wait = if n.is_multiple_of(2) { "" } else { "IO:WALSync" };
-            Sample { late_ns, ..sample(100 * n, vec![session(7, "active", wait)]) }
-        };
-        let refreshes = vec![vec![at(0)], (1..20).map(at).collect()];
-        let mut segment = Recorded::open(refreshes, Vec::new());
-        let before = segment.snapshot(None).unwrap();
-        segment.refresh().unwrap();
-        let after = segment.snapshot(Some(&before)).unwrap();
-        let interval = Interval::between(&segment, Some(&before), &after);
+fn where_samples_come_late_no_view_has_cpu_time() {
+    const MS: u64 = 1_000_000;
+    for (late_ns, told_apart) in [(MS / 10, true), (4 * MS, false)] {
+        let (interval, statements) = of_late_samples(|_| late_ns);
         let sampling = interval.sampling.unwrap();
         assert!((sampling.late_seconds - late_ns as f64 * 1e-9).abs() < 1e-9);
         assert_eq!(sampling.cpu_told_apart, told_apart);
-        let cpu = account(&interval, "active", "cpu").timing;
-        assert_eq!((cpu.refused, cpu.half_width_seconds.is_none()), (!told_apart, !told_apart));
-        assert_eq!(cpu.known_count(), None);
+        assert_eq!(sampling.untold_seconds > 0.0, !told_apart);
+        // The ledger, of which charts, findings, diagnoses and metrics are made.
+        let name = if told_apart { "cpu" } else { segment::sampling::UNKNOWN };
+        let active: Vec<&str> = interval.ledger.iter().map(|row| &*row.activity).collect();
+        assert!(active.contains(&name) && active.len() == 2, "{active:?}");
+        let timing = account(&interval, "active", name).timing;
+        assert_eq!(
+            (timing.refused, timing.half_width_seconds.is_none()),
+            (!told_apart, !told_apart)
+        );
+        assert_eq!(timing.known_count(), None);
+        let waits: Vec<&str> = interval.waits.iter().map(|row| &*row.activity).collect();
+        assert_eq!(waits, ["IO:WALSync"]);
         // Time is conserved all the same, and waits are shown.
         assert!((interval.wall_seconds - 1.9).abs() < 1e-9);
         let sum: f64 = interval.ledger.iter().map(|row| row.timing.seconds).sum();
         assert!((sum - 1.9).abs() < 1e-9, "{sum}");
         assert!(!account(&interval, "active", "IO:WALSync").timing.refused);
+        // Sessions and statements.
+        let session = &interval.sessions[0];
+        assert_eq!(session.cpu_seconds.is_some(), told_apart, "{session:?}");
+        assert_eq!(session.accounts.iter().any(|a| &*a.activity == "cpu"), told_apart);
+        let statement = statements.rows.iter().find(|row| row.queryid == Some(5)).unwrap();
+        assert_eq!(statement.hides_cpu(), !told_apart);
+        assert_eq!(statement.split.class(WaitClass::Cpu) > 0.0, told_apart, "{statement:?}");
+        // What is shown of them.
+        let options = view::rows::RowOptions::default();
+        for table in [
+            view::panes::ledger(&interval, &options),
+            view::panes::sessions(&interval, None, &options),
+            view::statements::statements(&statements, &options),
+        ] {
+            let shown = format!("{:?}", table.rows);
+            assert_eq!(shown.contains("\"?\""), !told_apart, "{shown}");
+        }
         let said = view::headline::warnings(&interval).join(" ");
-        assert_eq!(said.contains("cpu cannot be told apart here"), !told_apart, "{said}");
-        let table = view::panes::ledger(&interval, &view::rows::RowOptions::default());
-        let row = table.rows.iter().find(|row| row.key == "cpu").unwrap();
-        let shown = format!("{:?}", row.cells);
-        assert_eq!(shown.contains("\"?\""), !told_apart, "{shown}");
+        assert_eq!(said.contains("cpu cannot be told apart"), !told_apart, "{said}");
     }
+}
+
+#[test]
+fn a_moment_of_late_samples_is_stated_and_a_single_one_hides_nothing() {
+    // Late from the fourth sample to the eighth.
+    let (interval, _) = of_late_samples(|n| if (4..8).contains(&n) { 4_000_000 } else { 0 });
+    let sampling = interval.sampling.unwrap();
+    assert!(sampling.untold_seconds > 0.0 && sampling.untold_seconds < 1.5, "{sampling:?}");
+    let said = view::headline::warnings(&interval).join(" ");
+    assert!(said.contains("cpu cannot be told apart in "), "{said}");
+    // A single interruption hides nothing.
+    let (interval, _) = of_late_samples(|n| if n == 4 { 900_000_000 } else { 0 });
+    assert_eq!(interval.sampling.unwrap().untold_seconds, 0.0);
+    assert!(interval.tells_cpu_apart());
+}
+
+#[test]
+fn what_24_hours_leave_in_memory_is_bounded() {
+    let mut ledger = Ledger::new(8);
+    let sizes = |ledger: &Ledger| {
+        let Ledger { names, slots, groups, statements, sampler, .. } = ledger;
+        let parts: usize = statements.values().map(|time| time.parts.len()).max().unwrap_or(0);
+        [names.len(), slots.len(), groups.len(), statements.len(), sampler.all.len(), parts]
+    };
+    // Each second, a session of another database, with a statement of its own, takes the place of one of the others.
+    let second = |n: u64| -> Sample {
+        let of = |n: u64| Observation {
+            database_id: n as u32,
+            query_id: n as i64 + 1,
+            query: format!("select {n}"),
+            ..session(n as i32, "active", ["", "IO:DataFileRead", "Lock:tuple"][n as usize % 3])
+        };
+        sample(1000 * n, (n.saturating_sub(3)..=n).map(of).collect())
+    };
+    let mut at_noon = [0; 6];
+    for n in 0..86_400 {
+        ledger.apply(second(n));
+        if n == 43_200 {
+            at_noon = sizes(&ledger);
+        }
+    }
+    assert_eq!(sizes(&ledger), at_noon);
+    assert!(at_noon[2] <= super::ledger::MOST_GROUPS, "{at_noon:?}");
+    assert!(at_noon[3] <= 2 * super::ledger::MOST_STATEMENTS + 1, "{at_noon:?}");
+    // The statements of an image are fewer.
+    let mut statements = Statements::default();
+    statements.add_times(&ledger);
+    assert!(statements.rows.len() <= super::ledger::MOST_STATEMENTS);
+    // What is left out is counted.
+    assert!(ledger.overflow.groups > 0 && statements.dropped > 0);
 }
 
 /// A server whose sessions alternate between activities for random times, by a seed.

@@ -180,7 +180,7 @@ fn busy(interval: &Interval) -> impl Iterator<Item = &AccountRow> {
 }
 
 fn largest_account(interval: &Interval) -> Option<String> {
-    let account = busy(interval).next()?;
+    let account = busy(interval).find(|account| !account.timing.refused)?;
     let seconds = account.timing.seconds;
     let mut text = format!(
         "Most time was spent in {} in phase {}: {} % of the busy time, {} active sessions",
@@ -197,7 +197,8 @@ fn largest_account(interval: &Interval) -> Option<String> {
 }
 
 fn largest_waits(interval: &Interval) -> Option<String> {
-    let waits = interval.activities_where(|a| !a.idle && &*a.activity != "cpu");
+    let waits =
+        interval.activities_where(|a| !a.idle && !a.timing.refused && &*a.activity != "cpu");
     let parts: Vec<String> = waits
         .iter()
         .take(3)

@@ -133,10 +133,12 @@ impl Sums {
                 text(&row.user),
                 text(&row.database),
             );
-            let (sum, pids) = self.active.entry(who.clone()).or_default();
+            let none = || (Active { cpu_seconds: Some(0.0), ..Active::default() }, BTreeSet::new());
+            let (sum, pids) = self.active.entry(who.clone()).or_insert_with(none);
             pids.insert(row.pid);
             sum.busy_seconds += s(row.busy_ns) * weight;
-            sum.cpu_seconds += s(row.cpu_ns) * weight;
+            let cpu = (!row.cpu_unknown).then(|| s(row.cpu_ns) * weight);
+            sum.cpu_seconds = sum.cpu_seconds.zip(cpu).map(|(sum, cpu)| sum + cpu);
             if row.is_blocked() {
                 sum.blocked_seconds += s(length_ns);
             }
@@ -182,7 +184,7 @@ impl Sums {
     fn add_session(&mut self, mut now: SessionRow, weight: f64, length: f64) {
         const IDLE: &str = "idle in transaction";
         now.busy_seconds *= weight;
-        now.cpu_seconds *= weight;
+        now.cpu_seconds = now.cpu_seconds.map(|cpu| cpu * weight);
         now.commands = (now.commands as f64 * weight).round() as u64;
         now.lived_seconds = length;
         now.accounts = vec![SessionAccount {
@@ -210,7 +212,7 @@ impl Sums {
             }
         }
         now.busy_seconds += before.busy_seconds;
-        now.cpu_seconds += before.cpu_seconds;
+        now.cpu_seconds = now.cpu_seconds.zip(before.cpu_seconds).map(|(a, b)| a + b);
         now.commands += before.commands;
         now.lived_seconds += before.lived_seconds;
         // Keeps the longest time that it was idle in a transaction.
@@ -303,7 +305,8 @@ mod tests {
         let history = sums.history();
         let all = &history.active[0];
         assert_eq!((history.active.len(), all.sessions), (1, 3));
-        assert!((all.busy_seconds - 16.5).abs() < 1e-9 && (all.cpu_seconds - 8.25).abs() < 1e-9);
+        let cpu = all.cpu_seconds.unwrap();
+        assert!((all.busy_seconds - 16.5).abs() < 1e-9 && (cpu - 8.25).abs() < 1e-9);
         assert_eq!((all.blocked_seconds, all.idle_in_transaction_seconds), (22.0, 11.0));
         let blocker = &history.blockers[0];
         assert_eq!((history.blockers.len(), blocker.root.pid, blocker.waiters), (1, 1, 2));

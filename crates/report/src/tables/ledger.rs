@@ -36,15 +36,17 @@ pub fn ledger(interval: &Interval) -> Table {
                 .to_string(),
         ));
     for account in interval.ledger.iter().filter(|account| !account.idle) {
-        let seconds = account.timing.seconds;
+        let (timing, length) = (&account.timing, interval.instrumented_seconds);
+        // Samples could not tell it apart.
+        let seconds = (!timing.refused).then_some(timing.seconds);
         let names = [
             (&account.activity).into(),
             (&account.phase).into(),
-            seconds.into(),
-            share(seconds, interval).into(),
-            per(seconds, interval.instrumented_seconds),
-            each(seconds, interval.commands_handled).into(),
-            each(seconds, interval.commits.count).into(),
+            view::timing::seconds(timing),
+            seconds.and_then(|seconds| share(seconds, interval)).into(),
+            view::timing::sessions(timing, length),
+            seconds.and_then(|seconds| each(seconds, interval.commands_handled)).into(),
+            seconds.and_then(|seconds| each(seconds, interval.commits.count)).into(),
         ];
         let cells = figures.cells_after(names, &account.timing, interval.instrumented_seconds);
         table.push(Tone::Class(account.class), cells);
@@ -70,9 +72,9 @@ pub fn idle(interval: &Interval) -> Table {
         let row = vec![
             (&account.activity).into(),
             (&account.phase).into(),
-            account.timing.seconds.into(),
+            view::timing::seconds(&account.timing),
             sessions(account, interval),
-            account.timing.count.into(),
+            account.timing.known_count().into(),
         ];
         table.push(Tone::Plain, row);
     }
@@ -85,14 +87,15 @@ pub fn waits(interval: &Interval) -> Table {
     let wait = Column::new("activity", "Wait", Unit::Text);
     let columns = figures.columns_after([wait, SECONDS, SHARE, SESSIONS]);
     let mut table = Table::new("waits", "Waits, over all phases", columns).sorted("seconds");
-    let is_wait = |account: &AccountRow| !account.idle && &*account.activity != "cpu";
+    let is_wait = |account: &AccountRow| {
+        !account.idle && !account.timing.refused && &*account.activity != "cpu"
+    };
     for wait in interval.activities_where(is_wait) {
-        let seconds = wait.timing.seconds;
         let names = [
             (&wait.activity).into(),
-            seconds.into(),
-            share(seconds, interval).into(),
-            per(seconds, interval.instrumented_seconds),
+            view::timing::seconds(&wait.timing),
+            share(wait.timing.seconds, interval).into(),
+            view::timing::sessions(&wait.timing, interval.instrumented_seconds),
         ];
         let cells = figures.cells_after(names, &wait.timing, interval.instrumented_seconds);
         table.push(Tone::Class(wait.class), cells);

@@ -4,7 +4,7 @@
 use super::account_ticks::AccountTicks;
 use crate::directory::{Directory, Stat};
 use crate::timing::most_first;
-use crate::wait_class::WaitClass;
+use crate::wait_class::{tells_cpu_apart, WaitClass, UNKNOWN};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -37,8 +37,25 @@ pub struct Split {
 impl Split {
     pub(super) fn from_parts(parts: &[AccountTicks], directory: &Directory, second: f64) -> Split {
         let mut split = Split::default();
+        let ticks = |is: &dyn Fn(&Stat) -> bool| -> u64 {
+            let those = parts.iter().filter(|part| directory.get(part.stat).is_some_and(is));
+            those.fold(0, |sum, part| sum.saturating_add(part.ticks))
+        };
+        let is_unknown = |stat: &Stat| **stat.activity() == *UNKNOWN;
+        let (cpu, unknown) = (ticks(&Stat::is_cpu), ticks(&is_unknown));
+        let told_apart = tells_cpu_apart(cpu as f64, unknown as f64);
         for part in parts.iter().filter(|part| part.count > 0 || part.ticks > 0) {
             let stat = directory.get(part.stat);
+            if !told_apart && stat.is_some_and(Stat::is_cpu) {
+                split.add(AccountTime {
+                    phase: stat.map_or_else(|| "?".into(), |stat| stat.phase().clone()),
+                    activity: UNKNOWN.into(),
+                    class: WaitClass::Other,
+                    count: part.count,
+                    seconds: part.ticks as f64 * second,
+                });
+                continue;
+            }
             let name = |of: fn(&Stat) -> &Arc<str>| {
                 stat.map_or_else(|| "?".into(), |stat| of(stat).clone())
             };

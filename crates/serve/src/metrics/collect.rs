@@ -115,6 +115,7 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
             ("server", server.name.as_str()),
             ("data_directory", &server.host),
             ("producer", &server.producer),
+            ("source", if interval.sampling.is_some() { "sampled" } else { "exact" }),
         ],
         1.0,
     );

@@ -2,6 +2,8 @@
 //! Views of a server that does not load pg_tally, made of samples: what they show is there, what samples do not show is not,
 //! and every figure says that it is an estimate.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
 
@@ -12,6 +14,7 @@ use pq::Conninfo;
 use scratch::{Cluster, StopMode};
 use serde_json::Value;
 
+use crate::support::fleet::{ask, engines, upload};
 use crate::support::row_lock::session;
 use crate::support::serving::Serving;
 use crate::support::{
@@ -201,18 +204,20 @@ fn statements_have_sampled_time_and_the_counters_of_pg_stat_statements() {
     }
 }
 
+/// Records a server for two seconds.
+fn record(recording: &Path, target: &str, more: &[&str]) {
+    let mut command = tally();
+    command.args(["record", "--duration", "2s", "-o"]).arg(recording).args(more).arg(target);
+    output(&mut command);
+}
+
 #[test]
 fn a_recording_of_samples_says_so() {
     let cluster = start(plain());
     let _queue = Queue::start(&cluster);
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("recording");
-    output(
-        tally()
-            .args(["record", "--duration", "2s", "-o"])
-            .arg(&recording)
-            .arg(cluster.connection_string()),
-    );
+    record(&recording, &cluster.connection_string(), &[]);
     let interval: Value = serde_json::from_str(&output(
         tally().args(["top", "--once", "--json", "--replay"]).arg(&recording),
     ))
@@ -225,23 +230,114 @@ fn a_recording_of_samples_says_so() {
 }
 
 #[test]
+fn a_recording_of_samples_is_marked_for_those_who_query_it() {
+    let cluster = start(plain());
+    let _queue = Queue::start(&cluster);
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    record(&directory, &cluster.connection_string(), &[]);
+    let recording = recording::Recording::open(&directory, None).unwrap();
+    let frames = recording.frame_rows(recording.range()).unwrap();
+    assert!(!frames.is_empty());
+    for frame in frames {
+        assert_eq!((&*frame.source, frame.exact), ("sampled", false));
+    }
+    let Some(engines) = engines() else { return };
+    let root = folder.path().join("root");
+    upload(&directory, &root, "one");
+    for engine in &engines {
+        let [host] = &ask(engine, &root, "hosts", &[])[..] else { panic!("one host") };
+        assert_eq!(number(&host["exact_share"]), 0.0, "{host:?}");
+        let load = ask(engine, &root, "load", &[]);
+        let lock = load.iter().find(|row| row["activity"] == "Lock:advisory").unwrap();
+        // One session waits all the time.
+        assert!((number(&lock["sessions"]) - 1.0).abs() < 1e-6, "{lock:?}");
+    }
+}
+
+#[test]
+fn half_widths_of_recorded_statements_follow_from_the_samples_that_were_taken() {
+    let cluster = start(plain());
+    let _queue = Queue::start(&cluster);
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    // Far fewer than 100 per second.
+    record(&directory, &cluster.connection_string(), &["--samples", "100", "--budget", "0.01%"]);
+    let recording = recording::Recording::open(&directory, None).unwrap();
+    let range = recording.range();
+    let interval = segment::interval::Interval::from_frame(&recording.sum(range).unwrap());
+    let sampling = interval.sampling.unwrap();
+    assert!(sampling.per_second < 50.0, "{sampling:?}");
+    let statements = recording.statements(range).unwrap().unwrap();
+    let distance = statements.sample_seconds().unwrap();
+    assert!((distance * sampling.per_second - 1.0).abs() < 1e-9, "{distance} {sampling:?}");
+}
+
+#[test]
+fn a_recording_of_samples_is_compared_with_one_that_was_measured() {
+    let cluster = shared();
+    let _queue = Queue::start(&cluster);
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| folder.path().join(name);
+    record(&of("sampled"), &cluster.connection_string(), &["--samples", "50"]);
+    record(&of("exact"), &cluster.connection_string(), &[]);
+    let diff = |a: &str, b: &str| -> Value {
+        let mut command = tally();
+        command.args(["diff", "--json"]).arg(of(a)).arg(of(b));
+        serde_json::from_str(&output(&mut command)).unwrap()
+    };
+    let compared = diff("sampled", "exact");
+    assert_eq!(
+        (&compared["a"]["source"], &compared["b"]["source"]),
+        (&"sampled".into(), &"exact".into())
+    );
+    assert_eq!(compared["per"], "second");
+    assert!(compared["left_out"].to_string().contains("A was made of samples"), "{compared}");
+    // One row, although only the ledger has the phases of a command.
+    let accounts = compared["accounts"].as_array().unwrap();
+    let mut locks = accounts.iter().filter(|row| row["activity"] == "Lock:advisory");
+    let lock = locks.next().unwrap();
+    assert!(locks.next().is_none(), "{compared}");
+    for side in ["a_seconds", "b_seconds"] {
+        assert!((number(&lock[side]) - 1.0).abs() < 0.01, "{lock}");
+    }
+    // Two of samples can be compared, too.
+    record(&of("again"), &cluster.connection_string(), &["--samples", "50"]);
+    let compared = diff("sampled", "again");
+    assert_eq!(compared["per"], "second");
+}
+
+#[test]
 fn a_role_sees_what_postgresql_shows_it() {
     let cluster = start(plain());
     let queue = Queue::start(&cluster);
     cluster.psql("create role watcher login in role pg_monitor; create role nobody login").unwrap();
     let of =
         |role: &str| cluster.connection_string().replace("user=postgres", &format!("user={role}"));
-    let pids = |interval: &Value| -> Vec<i64> {
+    // Without those that come and go.
+    let passing = [segment::own::PROCESS, "autovacuum worker"];
+    let pids = |interval: &Value| -> BTreeSet<i64> {
         let sessions = interval["sessions"].as_array().unwrap().iter();
-        sessions.map(|session| session["pid"].as_i64().unwrap()).collect()
+        let lasting =
+            sessions.filter(|session| !passing.contains(&session["kind"].as_str().unwrap()));
+        lasting.map(|session| session["pid"].as_i64().unwrap()).collect()
+    };
+    let shown = |role: &str| -> BTreeSet<i64> {
+        let mut client = cluster.config().user(role).connect(NoTls).unwrap();
+        let sessions = "select pid::int8 from pg_stat_activity where query is distinct from '<insufficient privilege>' \
+                        and pid <> pg_backend_pid() and backend_type <> 'autovacuum worker' \
+                        and application_name <> 'tally'";
+        client.query(sessions, &[]).unwrap().iter().map(|row| row.get(0)).collect()
     };
     let watched = json(&["top", "--once", "--json"], &of("watcher"));
     assert!(pids(&watched).contains(&i64::from(queue.waiter)), "{}", watched["sessions"]);
+    assert_eq!(pids(&watched), shown("watcher"));
     let own = cluster.config().user("nobody").connect(NoTls).unwrap();
     let hidden = json(&["top", "--once", "--json"], &of("nobody"));
     let sessions = hidden["sessions"].as_array().unwrap();
     assert!(sessions.iter().all(|session| session["user"] == "nobody"), "{sessions:?}");
     assert_eq!(sessions.len(), 1, "{sessions:?}");
+    assert_eq!(pids(&hidden), shown("nobody"));
     let host = hidden["server"]["host"].as_str().unwrap();
     assert!(host.contains("only sessions and statements of your own roles"), "{host}");
     drop(own);
@@ -411,5 +507,22 @@ fn a_recording_that_begins_with_samples_goes_on_exactly_when_the_server_has_pg_t
     assert!(recorder.wait().unwrap().success());
     let last = report().unwrap();
     let marks = last["marks"].to_string();
+    assert!(marks.contains("exact from here, with pg_tally"), "{marks}");
+}
+
+#[test]
+fn a_later_recorder_that_reads_exactly_marks_the_seam() {
+    let mut cluster = start(plain());
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording");
+    record(&recording, &cluster.connection_string(), &[]);
+    cluster.stop(StopMode::Fast).unwrap();
+    let settings = cluster.data_dir().join("postgresql.auto.conf");
+    std::fs::write(&settings, "shared_preload_libraries = 'pg_tally'\n").unwrap();
+    cluster.start().unwrap();
+    record(&recording, &cluster.connection_string(), &[]);
+    let text = output(tally().args(["report", "--json"]).arg(&recording));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let marks = report["marks"].to_string();
     assert!(marks.contains("exact from here, with pg_tally"), "{marks}");
 }

@@ -6,7 +6,8 @@
 //! the length of the sampled stretch, and one session may have changed in between.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::io::Write;
+use std::time::Duration;
 
 use live::target::SegmentSource;
 use pq::Conninfo;
@@ -15,7 +16,7 @@ use segment::clock::monotonic_ns;
 use segment::interval::Interval;
 use segment::{Segment, Snapshot, WaitClass};
 
-use crate::support::{flushing, segment as segment_of, start};
+use crate::support::{eventually, flushing, plain, segment as segment_of, start};
 
 /// A load: name, sessions, script, and whether each transaction has a connection of its own.
 struct Kind(&'static str, u32, &'static str, bool);
@@ -23,7 +24,7 @@ struct Kind(&'static str, u32, &'static str, bool);
 const ACCOUNT: &str = "\\set aid random(1, 500000)\n";
 
 /// The loads; pgbench's TPC-B, which is built in, is not among them.
-const LOADS: [Kind; 11] = [
+const LOADS: [Kind; 12] = [
     Kind("idle", 4, "\\sleep 3600 s\n", false),
     Kind("CPU-bound, 1 session", 1, "select count(*) from generate_series(1, 100000);\n", false),
     Kind("CPU-bound, 6 sessions", 6, "select count(*) from generate_series(1, 100000);\n", false),
@@ -35,6 +36,12 @@ const LOADS: [Kind; 11] = [
         false,
     ),
     Kind(
+        "commits",
+        4,
+        "update pgbench_accounts set abalance = abalance + 1 where aid = :aid;\n",
+        false,
+    ),
+    Kind(
         "one hot row",
         6,
         "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid = 1;\nselect pg_sleep(0.02);\nend;\n",
@@ -42,10 +49,11 @@ const LOADS: [Kind; 11] = [
     ),
     Kind("sleeps", 6, "\\set ms random(1, 30)\nselect pg_sleep(:ms * 0.001);\n", false),
     Kind("long statements", 3, "select pg_sleep(1.3);\n\\sleep 400 ms\n", false),
+    // All sessions wake up together, twice per second.
     Kind(
         "storms",
         6,
-        "\\sleep 300 ms\nselect count(*) from pgbench_accounts where aid between :aid and :aid + 20000;\n",
+        "select pg_sleep(0.5 - extract(epoch from clock_timestamp())::numeric % 0.5);\nselect count(*) from pgbench_accounts where aid between :aid and :aid + 20000;\n",
         false,
     ),
     Kind(
@@ -74,12 +82,21 @@ struct Pair {
     late: f64,
 }
 
+/// A sampler, and the ledger that is read beside it. Samplers of several rates run at the same time, each with instants of its own.
 struct Readers {
+    rate: u32,
     sampled: Segment,
     exact: Segment,
 }
 
 impl Readers {
+    fn open(cluster: &Cluster, rate: u32) -> Readers {
+        let conninfo = Conninfo::parse(&cluster.connection_string()).unwrap();
+        let source = SegmentSource::Samples(conninfo, rate.to_string().parse().unwrap());
+        let exact = Segment::open(&segment_of(cluster)).unwrap();
+        Readers { rate, sampled: source.open().unwrap(), exact }
+    }
+
     fn read(&mut self, earlier: Option<&Pair>) -> Pair {
         // All that have arrived, and then the next one.
         self.sampled.refresh().unwrap();
@@ -101,9 +118,11 @@ impl Readers {
     }
 }
 
-/// One activity in one stretch.
+/// One activity in one stretch, as one sampler has seen it.
 struct Comparison {
     load: &'static str,
+    rate: u32,
+    samples: u64,
     class: WaitClass,
     activity: String,
     estimate: f64,
@@ -124,30 +143,38 @@ impl Comparison {
 
 fn compare(load: &'static str, pairs: [&Pair; 2], readers: &Readers) -> Vec<Comparison> {
     let (sampled, exact) = readers.intervals(pairs[0], pairs[1]);
-    let late = sampled.sampling.unwrap().late_seconds;
+    let sampling = sampled.sampling.unwrap();
     let ratio = sampled.interval_seconds / exact.interval_seconds;
     // A microsecond for what rounding does to the lengths.
     let tolerance = pairs[0].late + pairs[1].late + 1e-6;
     let truths = exact.activities();
     let compared = sampled.activities().into_iter().map(|row| {
-        let truth = truths.iter().find(|truth| truth.activity == row.activity);
+        // Where samples cannot tell CPU time apart, it is among what is unknown.
+        let is_unknown = *row.activity == *segment::sampling::UNKNOWN;
+        let activity = if is_unknown { "cpu" } else { &*row.activity };
+        let truth = truths.iter().find(|truth| *truth.activity == *activity);
         Comparison {
             load,
-            class: row.class,
-            activity: row.activity.to_string(),
+            rate: readers.rate,
+            samples: sampling.samples,
+            class: WaitClass::of_name(activity),
+            activity: activity.to_string(),
             estimate: row.timing.seconds,
             half_width: row.timing.half_width_seconds,
             truth: truth.map_or(0.0, |truth| truth.timing.seconds) * ratio,
             tolerance,
-            late,
+            late: sampling.late_seconds,
             refused: row.timing.refused,
         }
     });
-    compared.filter(|row| row.estimate > 0.0).collect()
+    // Main loops of background processes take all of the time of these; they would only raise the numbers.
+    compared.filter(|row| row.estimate > 0.0 && row.class != WaitClass::Activity).collect()
 }
 
-fn number(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().map_or(usual, |text| text.parse().unwrap())
+/// The numbers in an environment variable.
+fn numbers(name: &str, usual: &str) -> Vec<u32> {
+    let text = std::env::var(name).unwrap_or_else(|_| usual.to_string());
+    text.split(',').map(|number| number.parse().unwrap()).collect()
 }
 
 #[derive(Default)]
@@ -200,62 +227,76 @@ fn lateness(row: &Comparison) -> &'static str {
     }
 }
 
+/// Appends the comparisons to a file.
+fn save(path: &str, rows: &[Comparison]) {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    for row in rows {
+        writeln!(
+            file,
+            "{};{};{};{:?};{};{};{};{};{};{};{}",
+            row.load,
+            row.rate,
+            row.samples,
+            row.class,
+            row.activity,
+            row.estimate,
+            row.half_width.unwrap_or(f64::NAN),
+            row.truth,
+            row.tolerance,
+            row.late,
+            row.refused
+        )
+        .unwrap();
+    }
+}
+
 #[test]
 #[ignore = "verify: 95 % intervals of samples contain the exact time"]
 fn verify_samples_against_the_ledger() {
-    let rate = number("PGTALLY_SAMPLES", 50);
-    let length = Duration::from_millis(1000 * number("PGTALLY_SECONDS", 2));
-    let stretches = number("PGTALLY_STRETCHES", 8);
+    let rates = numbers("PGTALLY_SAMPLES", "10,20,50,100");
+    let length = Duration::from_secs(numbers("PGTALLY_SECONDS", "5")[0].into());
+    let stretches = numbers("PGTALLY_STRETCHES", "6")[0];
+    let only = std::env::var("PGTALLY_LOADS").unwrap_or_default();
+    let is_chosen = |name: &str| only.split(',').any(|part| name.contains(part));
     let builder = flushing().setting("shared_preload_libraries", "pg_tally");
     // Small, so that accounts are read again and again.
     let cluster = start(builder.setting("shared_buffers", "2MB"));
     cluster.pgbench_init(5).unwrap();
-    let conninfo = Conninfo::parse(&cluster.connection_string()).unwrap();
-    let source = SegmentSource::Samples(conninfo, rate.to_string().parse().unwrap());
-    let mut readers = Readers {
-        sampled: source.open().unwrap(),
-        exact: Segment::open(&segment_of(&cluster)).unwrap(),
-    };
+    let mut readers: Vec<Readers> =
+        rates.iter().map(|rate| Readers::open(&cluster, *rate)).collect();
     let mut rows = Vec::new();
     let tpcb = |sessions: u32| {
         cluster.pgbench().load(Load::TpcB).clients(sessions).until_stopped().spawn().unwrap()
     };
-    let mut measure = |name: &'static str, bench: RunningPgbench| {
+    let mut measure = |name: &'static str, start: &dyn Fn() -> RunningPgbench| {
+        if !is_chosen(name) {
+            return;
+        }
+        let bench = start();
         std::thread::sleep(Duration::from_millis(500));
-        let mut before = readers.read(None);
+        let mut before: Vec<Pair> = readers.iter_mut().map(|one| one.read(None)).collect();
         for _ in 0..stretches {
-            let begin = Instant::now();
-            std::thread::sleep(length.saturating_sub(begin.elapsed()));
-            let after = readers.read(Some(&before));
-            rows.extend(compare(name, [&before, &after], &readers));
+            std::thread::sleep(length);
+            let pairs = readers.iter_mut().zip(&before);
+            let after: Vec<Pair> = pairs.map(|(one, pair)| one.read(Some(pair))).collect();
+            for ((one, before), after) in readers.iter().zip(&before).zip(&after) {
+                rows.extend(compare(name, [before, after], one));
+            }
             before = after;
         }
         drop(bench);
     };
     for kind in &LOADS {
-        measure(kind.0, kind.start(&cluster));
+        measure(kind.0, &|| kind.start(&cluster));
     }
-    measure("TPC-B, 1 session", tpcb(1));
-    measure("TPC-B, 8 sessions", tpcb(8));
+    measure("TPC-B, 1 session", &|| tpcb(1));
+    measure("TPC-B, 8 sessions", &|| tpcb(8));
     if let Ok(path) = std::env::var("PGTALLY_TABLE") {
-        let line = |row: &Comparison| {
-            format!(
-                "{},{:?},{},{},{},{},{},{},{}\n",
-                row.load,
-                row.class,
-                row.activity,
-                row.estimate,
-                row.half_width.unwrap_or(f64::NAN),
-                row.truth,
-                row.tolerance,
-                row.late,
-                row.refused
-            )
-        };
-        std::fs::write(path, rows.iter().map(line).collect::<String>()).unwrap();
+        save(&path, &rows);
     }
     table(&rows, "by class", |row| format!("{:?}", row.class));
     table(&rows, "by load", |row| row.load.to_string());
+    table(&rows, "by rate", |row| format!("{}/s", row.rate));
     table(&rows, "cpu by lateness", |row| {
         if row.class == WaitClass::Cpu { lateness(row) } else { "(not cpu)" }.to_string()
     });
@@ -268,4 +309,48 @@ fn verify_samples_against_the_ledger() {
     );
     let share = sum.contained as f64 / sum.comparisons as f64;
     assert!(share >= 0.93, "{}", sum.line());
+}
+
+/// CPU time of the server process that is sampled through, in ns.
+fn cpu_ns(pid: i32) -> u64 {
+    let pid = u32::try_from(pid).unwrap();
+    process::Proc::default().schedstat(pid).unwrap().on_cpu_ns
+}
+
+#[test]
+#[ignore = "verify: what samples cost a server with 200 sessions"]
+fn verify_cost_of_samples() {
+    let seconds = u64::from(numbers("PGTALLY_SECONDS", "60")[0]);
+    let cluster = start(plain().setting("max_connections", "230"));
+    let load = Load::Script("select pg_sleep(0.5);\n\\sleep 500 ms\n".to_string());
+    let _sessions = cluster.pgbench().load(load).clients(200).until_stopped().spawn().unwrap();
+    let mut admin = cluster.connect().unwrap();
+    eventually("all sessions are there", || {
+        let sessions = "select count(*) from pg_stat_activity where application_name = 'pgbench'";
+        admin.query_one(sessions, &[]).unwrap().get::<_, i64>(0) == 200
+    });
+    for rate in numbers("PGTALLY_SAMPLES", "1,10,100") {
+        let conninfo = Conninfo::parse(&cluster.connection_string()).unwrap();
+        let source = SegmentSource::Samples(conninfo, rate.to_string().parse().unwrap());
+        let mut sampled = source.open().unwrap();
+        let ours = "select pid from pg_stat_activity where application_name = 'tally' \
+                    and query like '%tally_sample%' and state <> 'disabled'";
+        let pid: i32 = admin.query_one(ours, &[]).unwrap().get(0);
+        sampled.refresh().unwrap();
+        let (before, began) = (sampled.snapshot(None).unwrap(), cpu_ns(pid));
+        std::thread::sleep(Duration::from_secs(seconds));
+        sampled.refresh().unwrap();
+        let after = sampled.snapshot(Some(&before)).unwrap();
+        let spent = (cpu_ns(pid) - began) as f64 * 1e-9;
+        let sampling = Interval::between(&sampled, Some(&before), &after).sampling.unwrap();
+        println!(
+            "verify\tsamples cost the server, {rate}/s, 200 sessions\t{:.3} % of a CPU\t{:.2} ms a sample\t{} samples, {:.3} % as shown",
+            100.0 * spent / sampling.sampled_seconds,
+            1e3 * spent / sampling.samples as f64,
+            sampling.samples,
+            100.0 * sampling.cost_share,
+        );
+        drop(sampled);
+        eventually("its session has ended", || admin.query(ours, &[]).unwrap().is_empty());
+    }
 }

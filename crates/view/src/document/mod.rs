@@ -157,8 +157,8 @@ pub struct Totals {
     pub wall_seconds: f64,
     /// Of that, the time that was not idle.
     pub busy_seconds: f64,
-    /// Of that, the time without a wait.
-    pub cpu_seconds: f64,
+    /// Of that, the time without a wait; `None`: samples could not tell it apart.
+    pub cpu_seconds: Option<f64>,
     /// Session time while the level was off.
     pub uninstrumented_seconds: f64,
     /// Client commands handled.

@@ -44,7 +44,11 @@ pub const FIELDS: &[F] = &[
         .head("ROWS/CALL"),
     F::new("hit_share", "Buffer hits", Unit::Share, |row, _| row.blocks.hit_ratio().into())
         .head("%HIT"),
-    F::new("cpu_share", "cpu", Unit::Share, |row, _| part(row, WaitClass::Cpu)).head("%CPU"),
+    F::new("cpu_share", "cpu", Unit::Share, |row, _| match row.hides_cpu() {
+        true => crate::timing::refused(),
+        false => part(row, WaitClass::Cpu),
+    })
+    .head("%CPU"),
     F::new("io_share", "IO", Unit::Share, |row, _| part(row, WaitClass::Io)).head("%IO"),
     F::new("lwlock_share", "LWLock", Unit::Share, |row, _| part(row, WaitClass::Lwlock))
         .head("%LWLOCK"),

@@ -4,9 +4,10 @@
 use segment::statements::WaitClass;
 
 use super::histogram::drawing;
-use super::{StatementFigures, StatementsTable};
+use super::{ActivityRow, StatementFigures, StatementsTable};
 use crate::rows::{left, right, texts};
 use crate::table::{PaneSection, Row, Table, Tone};
+use crate::timing::UNKNOWN;
 use crate::units::{bytes, count, duration, percent, whole};
 
 /// The page of a statement: for the interval, since the last reset, or both. Sections that appear once cover the
@@ -192,22 +193,30 @@ fn classes(row: &StatementFigures) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
+/// A figure, unless samples cannot tell it apart.
+fn told(activity: &ActivityRow, figure: String) -> String {
+    match activity.is_unknown() {
+        true => UNKNOWN.to_string(),
+        false => figure,
+    }
+}
+
 fn activities(row: &StatementFigures) -> Table {
     let most = row.activities.first().map_or(0.0, |a| a.seconds).max(f64::MIN_POSITIVE);
     let rows = row
         .activities
         .iter()
         .map(|a| Row {
-            bar: Some(a.seconds / most),
+            bar: (!a.is_unknown()).then_some(a.seconds / most),
             tone: Tone::from_class(a.class),
             ..plain(vec![
                 a.phase.to_string(),
                 a.activity.to_string(),
-                percent(a.seconds / row.seconds),
-                duration(a.seconds),
+                told(a, percent(a.seconds / row.seconds)),
+                told(a, duration(a.seconds)),
                 match row.calls {
                     0 => "-".to_string(),
-                    calls => duration(a.seconds / calls as f64),
+                    calls => told(a, duration(a.seconds / calls as f64)),
                 },
                 count(a.count as f64),
             ])

@@ -185,6 +185,12 @@ impl StatementFigures {
         mean * mean + deviation * deviation <= distance * mean
     }
 
+    /// Whether samples could not tell its CPU time apart, so that it has none.
+    pub fn hides_cpu(&self) -> bool {
+        self.activities.iter().any(ActivityRow::is_unknown)
+            && self.split.class(segment::WaitClass::Cpu) == 0.0
+    }
+
     /// Executions that succeeded; `None`: samples do not show them, and pg_stat_statements does not count them.
     pub fn known_calls(&self) -> Option<u64> {
         (self.calls > 0 || self.seconds_source.is_none()).then_some(self.calls)

@@ -54,6 +54,11 @@ pub struct ActivityRow {
 }
 
 impl ActivityRow {
+    /// Whether samples could not tell what it was.
+    pub fn is_unknown(&self) -> bool {
+        *self.activity == *segment::sampling::UNKNOWN
+    }
+
     pub(super) fn all(split: segment::statements::Split) -> Vec<ActivityRow> {
         let row = |a: AccountTime| ActivityRow {
             phase: a.phase,
