@@ -203,6 +203,7 @@ fn unused_text(connection: &UnusedConnection) -> String {
 mod tests {
     use super::*;
     use segment::calls::SampledNumber;
+    use segment::interval::Timing;
 
     #[test]
     fn a_clients_connections_are_compared_with_those_in_use() {

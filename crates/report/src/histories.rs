@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use segment::statements::WaitClass;
-use segment::StatementKey;
 use view::document::{ClassTimes, Histories, Mark, PlanTimes};
 use view::statements::{beginning, PlanRow, StatementFigures, StatementsTable};
 
 use crate::charts::ORDER;
-use crate::rankings::StatementId;
+use crate::statement_id::{key_of_row, statement_id, statement_key, StatementId};
 
 /// Number of statements with a history.
 pub const STATEMENTS: usize = 30;
@@ -19,22 +18,6 @@ pub const POINTS: usize = 240;
 const LETTERS: usize = 60;
 /// A shorter statement is not recognised in a sentence, bytes.
 const SHORTEST: usize = 8;
-
-/// The key of a statement in a document, which also names its page.
-pub fn statement_key((queryid, database, user, toplevel): &StatementId) -> String {
-    let nested = if *toplevel { "" } else { ".nested" };
-    format!("{queryid}.{database}.{user}{nested}")
-}
-
-/// The statement of a key, all applications together.
-pub fn statement_id(key: &StatementKey) -> StatementId {
-    (key.query_id(), key.database_id, key.user_id, key.toplevel)
-}
-
-/// The key of a row's statement in a document; `None`: the row is not of one statement.
-pub fn key_of_row(row: &StatementFigures) -> Option<String> {
-    (!row.own && !row.unnamed).then(|| statement_key(&statement_id(&row.key)))
-}
 
 /// The statements that have a history, most time first.
 pub fn most(all: &StatementsTable) -> Vec<StatementId> {

@@ -25,6 +25,7 @@ pub mod rankings;
 #[cfg(test)]
 mod sample;
 pub mod source;
+pub mod statement_id;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -6,16 +6,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use view::document::{Axis, Ranking, RankingRow};
 use view::statements::StatementsTable;
 
-use crate::histories::statement_key;
+use crate::statement_id::{statement_key, StatementId};
 use crate::tables::statements::class;
 
 /// Maximum number of rows, besides that of the others.
 const ROWS: usize = 30;
 /// Maximum number of characters of a statement; its section has the whole text.
 const LETTERS: usize = 300;
-
-/// A statement of all applications together: query ID, OIDs of database and user, whether a client sent it.
-pub type StatementId = (i64, u32, u32, bool);
 
 /// The statements of clients, with their seconds in each point of the axis as `times` returns them; those of tally itself are one
 /// row. Nested statements are part of those that called them.

@@ -13,10 +13,11 @@ use segment::statements::{Statement, StatementRecord, StatementsDelta, WaitClass
 use segment::{Frame, Histogram, Interval, StatementKey, StatementsReading};
 use view::HostMetrics;
 
-use report::histories::{self, statement_id, statement_key};
+use report::histories;
 use report::material::{Latency, Moment};
 use report::point::{Figures, Point};
-use report::rankings::{self, session_name, SessionTimes, StatementId};
+use report::rankings::{self, session_name, SessionTimes};
+use report::statement_id::{statement_id, statement_key, StatementId};
 use view::document::{Axis, Gap, Histories, Mark, Ranking, StatementHistory};
 use view::events::Row;
 use view::statements::StatementsTable;

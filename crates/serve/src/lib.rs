@@ -12,6 +12,7 @@ mod alert;
 mod args;
 mod collector;
 pub mod dashboards;
+mod door;
 mod fleet;
 mod gate;
 mod history;
@@ -28,22 +29,19 @@ mod tracing;
 mod watched;
 
 use std::sync::mpsc::channel;
-use std::sync::Arc;
 
 use self::otlp::Otlp;
-use access::{Access, TokenFile};
 use alert::Alerts;
 use collector::{Collector, CollectorSettings};
+use door::Door;
 use error::Error;
-use gate::Gate;
 use listen::Listener;
 use live::target::SegmentSource;
-use tls::Tls;
 use tracing::Tracing;
 
 pub use args::ServeArgs;
 
-use addresses::{address, is_tcp, print_addresses, Serving};
+use addresses::{address, print_addresses, Serving};
 pub use listen::Address;
 
 /// Serves until a signal arrives.
@@ -121,41 +119,6 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, door: Door) -> Res
         return Err(Error::Failed("the thread that reads the server has failed".into()));
     }
     served
-}
-
-/// Who may read, and how connections are encrypted.
-#[derive(Debug)]
-struct Door {
-    access: Arc<Access>,
-    tls: Option<Tls>,
-}
-
-impl Door {
-    fn open(args: &ServeArgs) -> Result<Door, Error> {
-        let access = match &args.token_file {
-            Some(path) => Access::Listed(TokenFile::open(path)?),
-            None if args.no_token || !is_tcp(&args.listen) => Access::Anybody,
-            None => Access::Printed(access::random_token()),
-        };
-        let files = args.tls_cert.as_deref().zip(args.tls_key.as_deref());
-        if files.is_some() && !is_tcp(&args.listen) {
-            return Err(Error::Usage(
-                "--tls-cert requires --listen with an address and a port".into(),
-            ));
-        }
-        let tls = files.map(|(certificate, key)| Tls::open(certificate, key)).transpose()?;
-        Ok(Door { access: Arc::new(access), tls })
-    }
-
-    fn gate(&self, args: &ServeArgs, listener: &Listener) -> Result<Gate, Error> {
-        Ok(Gate {
-            // A certificate is for the names that its owner uses.
-            own_names_only: is_tcp(&args.listen) && args.listen.is_local() && self.tls.is_none(),
-            cookie: gate::cookie_name(listener.port()?),
-            secure: self.tls.is_some(),
-            access: self.access.clone(),
-        })
-    }
 }
 
 fn otlp_settings(args: &ServeArgs) -> Result<Option<otlp::OtlpSettings>, Error> {

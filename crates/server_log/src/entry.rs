@@ -3,6 +3,33 @@
 
 use std::fmt;
 
+use jiff::tz::TimeZone;
+
+/// Most bytes of a message; longer ones are passed over.
+pub const MOST_OF_A_MESSAGE: usize = 1 << 20;
+
+/// A time as the log has it: "2026-03-01 10:00:00.250 CET". The abbreviation of a time zone says too little, so `zone` is the
+/// server's `log_timezone`; only UTC and GMT are taken from the text.
+pub fn time_us(text: &str, zone: &TimeZone) -> Option<i64> {
+    let (date, rest) = text.split_once(' ')?;
+    let (time, named) = rest.split_once(' ')?;
+    let is_zone = !named.is_empty()
+        && named.len() <= 8
+        && named.chars().all(|c| c.is_ascii_alphanumeric() || "+-:/_".contains(c));
+    if !is_zone || date.len() < 10 {
+        return None;
+    }
+    let civil: jiff::civil::DateTime = format!("{date}T{time}").parse().ok()?;
+    let utc = TimeZone::UTC;
+    let zone = if matches!(named, "UTC" | "GMT") { &utc } else { zone };
+    // In the hour that occurs twice, the earlier one unless the zone's abbreviation is that of the later one.
+    let ambiguous = zone.to_ambiguous_zoned(civil);
+    let (earlier, later) = (ambiguous.clone().earlier().ok()?, ambiguous.later().ok()?);
+    let of = |zoned: &jiff::Zoned| zone.to_offset_info(zoned.timestamp()).abbreviation() == named;
+    let chosen = if !of(&earlier) && of(&later) { later } else { earlier };
+    Some(chosen.timestamp().as_microsecond())
+}
+
 /// What a message is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {

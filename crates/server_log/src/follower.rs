@@ -14,14 +14,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 
-use crate::entry::LogEntry;
+use crate::entry::{time_us, LogEntry, MOST_OF_A_MESSAGE};
 use crate::formats::{self, LogFormat};
 use crate::prefix::Prefix;
 
 /// Most bytes to read at a time; the rest is read at the next call.
 const MOST_OF_A_READING: usize = 8 << 20;
-/// Most bytes of a message; longer ones are passed over.
-pub(crate) const MOST_OF_A_MESSAGE: usize = 1 << 20;
 /// Most files that came between two readings.
 const MOST_FILES: usize = 1000;
 /// Most bytes of `current_logfiles`.
@@ -392,7 +390,7 @@ enum Parser<'p> {
 /// because the text of a message may have such lines, too.
 fn begins(line: &str, zone: &TimeZone) -> bool {
     let first = line.split(',').next().unwrap_or_default();
-    line.starts_with("{\"timestamp\":") || formats::time_us(first, zone).is_some()
+    line.starts_with("{\"timestamp\":") || time_us(first, zone).is_some()
 }
 
 /// Takes the complete messages from what was read of a file.

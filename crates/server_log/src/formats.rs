@@ -4,7 +4,7 @@
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
-use crate::entry::LogEntry;
+use crate::entry::{time_us, LogEntry, MOST_OF_A_MESSAGE};
 use crate::prefix::Prefix;
 
 /// A format of the log, as `log_destination` names it.
@@ -52,28 +52,6 @@ fn begins_csv(line: &str) -> bool {
     line.split_once(',').is_some_and(|(time, rest)| {
         time_us(time, &TimeZone::UTC).is_some() && rest.starts_with([',', '"'])
     })
-}
-
-/// A time as the log has it: "2026-03-01 10:00:00.250 CET". The abbreviation of a time zone says too little, so `zone` is the
-/// server's `log_timezone`; only UTC and GMT are taken from the text.
-pub fn time_us(text: &str, zone: &TimeZone) -> Option<i64> {
-    let (date, rest) = text.split_once(' ')?;
-    let (time, named) = rest.split_once(' ')?;
-    let is_zone = !named.is_empty()
-        && named.len() <= 8
-        && named.chars().all(|c| c.is_ascii_alphanumeric() || "+-:/_".contains(c));
-    if !is_zone || date.len() < 10 {
-        return None;
-    }
-    let civil: jiff::civil::DateTime = format!("{date}T{time}").parse().ok()?;
-    let utc = TimeZone::UTC;
-    let zone = if matches!(named, "UTC" | "GMT") { &utc } else { zone };
-    // In the hour that occurs twice, the earlier one unless the zone's abbreviation is that of the later one.
-    let ambiguous = zone.to_ambiguous_zoned(civil);
-    let (earlier, later) = (ambiguous.clone().earlier().ok()?, ambiguous.later().ok()?);
-    let of = |zoned: &jiff::Zoned| zone.to_offset_info(zoned.timestamp()).abbreviation() == named;
-    let chosen = if !of(&earlier) && of(&later) { later } else { earlier };
-    Some(chosen.timestamp().as_microsecond())
 }
 
 /// A message in the format `csvlog`.
@@ -181,7 +159,7 @@ pub fn stderr(
 fn continue_last(message: &mut LogEntry, line: &str) {
     let fields = [&mut message.query, &mut message.context, &mut message.detail];
     let field = fields.into_iter().find(|field| !field.is_empty()).unwrap_or(&mut message.message);
-    if field.len() < crate::follower::MOST_OF_A_MESSAGE {
+    if field.len() < MOST_OF_A_MESSAGE {
         field.push('\n');
         field.push_str(line);
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reads what the server's `log_line_prefix` has put before a message.
 
-use crate::entry::LogEntry;
-use crate::formats::time_us;
+use crate::entry::{time_us, LogEntry};
 use jiff::tz::TimeZone;
 
 /// A part of a prefix.

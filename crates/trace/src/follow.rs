@@ -49,8 +49,16 @@ pub fn follow(
     let mut context = Context { origin, origin_realtime_ns, segment, names: Names::default() };
     let sampler = args.nodes.then(|| Sampler::start(&context.segment)).transpose()?;
     let pid = chosen.pid;
-    let mut trace =
-        RunningTrace { args, pid, sink, rings, sampler, done: Vec::new(), passed: 0, refused: None };
+    let mut trace = RunningTrace {
+        args,
+        pid,
+        sink,
+        rings,
+        sampler,
+        done: Vec::new(),
+        passed: 0,
+        refused: None,
+    };
     let outcome = trace.watch(&mut context, &mut switch, stop);
     switch.stop();
     trace.poll(&mut context, false, false)?;

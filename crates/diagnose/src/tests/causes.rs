@@ -488,7 +488,7 @@ fn sessions_that_wait_for_each_other_are_told_that_their_order_differs() {
         blocks: vec![waits_for(8, 12.0)],
         ..Default::default()
     }];
-    forest.deadlocks = vec![view::blocking::Deadlock { pids: vec![7, 8] }];
+    forest.deadlocks = vec![view::blocking::UnresolvedDeadlock { pids: vec![7, 8] }];
     let found = diagnose(&Case { blocking: Some(&forest), ..case(&waits) });
     let evidence = found[0].evidence.join(" ");
     assert!(evidence.contains("Sessions 7 and 8 wait for each other"), "{evidence}");

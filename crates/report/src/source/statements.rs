@@ -7,8 +7,8 @@ use view::document::{Axis, Histories, PlanTimes, Ranking, StatementHistory};
 use view::statements::StatementsTable;
 
 use super::seconds;
-use crate::histories::{self, statement_key};
-use crate::rankings::{self, StatementId};
+use crate::statement_id::{statement_key, StatementId};
+use crate::{histories, rankings};
 use error::Error;
 
 /// Maximum number of points of statements.

@@ -8,7 +8,7 @@ use view::document::{Details, Row, Table, Tone};
 use view::statements::{own, StatementFigures, StatementsTable, FIELDS};
 use view::table::field::Picked;
 
-use crate::histories::key_of_row;
+use crate::statement_id::key_of_row;
 
 /// Statements, most time first; `seconds` is the measured time. Those of tally itself are one row.
 pub fn statements(all: &StatementsTable, seconds: f64) -> Table {

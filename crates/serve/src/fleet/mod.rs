@@ -16,7 +16,8 @@ use error::Error;
 use fleet_sql::{Only, Window};
 
 use super::listen::Listener;
-use super::{http, print_addresses, Door, ServeArgs, Serving};
+use super::{http, print_addresses, ServeArgs, Serving};
+use crate::door::Door;
 use board::Board;
 use fleet::Asking;
 

@@ -22,7 +22,9 @@ struct Assistant {
 impl Assistant {
     async fn start(cluster: &Cluster, options: &[&str]) -> Assistant {
         let mut command = tokio::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
-        CONNECTION.iter().for_each(|name| drop(command.env_remove(name)));
+        for name in CONNECTION {
+            command.env_remove(name);
+        }
         let mut process = command
             .arg("mcp")
             .args(options)

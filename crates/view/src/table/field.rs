@@ -231,7 +231,6 @@ pub fn per(n: f64, seconds: f64) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choose;
 
     const FIELDS: &[Field<f64>] =
         &[Field::new("seconds", "Time", Unit::Seconds, |row, _| (*row).into())];
