@@ -133,13 +133,14 @@ fn mark(kind: &str, text: String) -> MarkRow {
     MarkRow { kind: kind.into(), text: text.into(), ..MarkRow::default() }
 }
 
-/// What a mark adds if the figures from here on are of another kind than those before.
-fn seam(before: Option<bool>, sampled: bool) -> &'static str {
-    match (before, sampled) {
-        (Some(true), false) => "; exact from here, with pg_tally",
-        (Some(false), true) => "; sampled from here, without pg_tally",
-        _ => "",
-    }
+/// The mark where the figures from here on are of another kind than those before.
+fn seam(before: Option<bool>, sampled: bool) -> Option<MarkRow> {
+    let text = match (before, sampled) {
+        (Some(true), false) => "exact from here, with pg_tally",
+        (Some(false), true) => "sampled from here, without pg_tally",
+        _ => return None,
+    };
+    Some(mark("seam", text.to_string()))
 }
 
 /// Whether this run of the server was sampled; `None`: not known.
@@ -336,8 +337,8 @@ impl<'a> Recorder<'a> {
             ..ServerRow::default()
         });
         if self.end.is_some() {
-            let text = format!("{name}, {}{}", header.host, seam(self.sampled, sampled));
-            self.pending.marks.push(mark("server start", text));
+            self.pending.marks.push(mark("server start", format!("{name}, {}", header.host)));
+            self.pending.marks.extend(seam(self.sampled, sampled));
             self.messages.extend(self.absent.as_ref().map(|_| "recording again".to_string()));
         }
         self.sampled = Some(sampled);
@@ -418,8 +419,8 @@ impl<'a> Recorder<'a> {
         }
         self.writer = Some(writer);
         self.begun = Some(self.clocks.monotonic);
-        let seam = seam(self.sampled, sampled);
-        self.pending.marks.push(mark("begin", format!("tally record, {}{seam}", header.host)));
+        self.pending.marks.push(mark("begin", format!("tally record, {}", header.host)));
+        self.pending.marks.extend(seam(self.sampled, sampled));
         self.pending.settings.extend(machine::settings());
         let every = |length: Duration| format!("{} s", length.as_secs_f64());
         for (name, value) in [

@@ -44,7 +44,8 @@ Examples:
   tally serve --listen 127.0.0.1:0 --history 30min /var/lib/postgresql/15/main
   tally serve --statements 20
   (umask 077; openssl rand -hex 32 > token)
-  tally serve --listen 0.0.0.0:9188 --token-file token --tls-cert server.crt --tls-key server.key
+  tally serve --listen 0.0.0.0:9188 --token-file token \\
+    --tls-cert server.crt --tls-key server.key
   tally serve --listen unix:/run/pgtally.sock
   tally serve --otlp http://127.0.0.1:4318 --listen none
   tally serve --alert http://127.0.0.1:9093/api/v2/alerts

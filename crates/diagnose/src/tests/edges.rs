@@ -417,6 +417,13 @@ fn a_statement_that_works_for_a_minute_without_an_end_is_named() {
         pid: 77,
         query: Some("select count(*) from a, b".into()),
         seconds: 180.0,
+        activities: vec![ActivityRow {
+            phase: "execute".into(),
+            activity: "cpu".into(),
+            class: segment::WaitClass::Cpu,
+            count: 0,
+            seconds: 9.0,
+        }],
         ..CurrentRow::default()
     }];
     let recorded = |pid: i32| {

@@ -56,6 +56,7 @@ const CASES: &[(&str, Views)] = &[
     ("ship", Run(&["ship --cluster again {shipped} file://{folder}/bucket", "?ship {recording} s3://no-such-bucket-of-anybody-in-the-world/with/a/long/path"])),
     ("upkeep", Run(&["upkeep file://{bucket}", "?upkeep {folder}"])),
     ("serve", Run(&["@serve --listen 127.0.0.1:0 {server}"])),
+    ("mcp", Run(&["?mcp {server}"])),
     ("dashboards", Run(&["?dashboards {folder}/dashboards"])),
     ("diff", Run(&["diff {before} {after}", "diff --per second {recording} {before}"])),
     ("fleet", Run(&["?fleet"])),
