@@ -174,16 +174,16 @@ fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
     let mut of_clients: BTreeMap<(&str, &str), Vec<LockWaits<'c>>> = BTreeMap::new();
     for row in case.statement_rows() {
         let waits = of_clients.entry((row.user.as_str(), row.database.as_str())).or_default();
-        for it in row.activities.iter().filter(|account| account.class == WaitClass::Lock) {
-            match waits.iter_mut().find(|known| known.activity == &*it.activity) {
+        for account in row.activities.iter().filter(|account| account.class == WaitClass::Lock) {
+            match waits.iter_mut().find(|known| known.activity == &*account.activity) {
                 Some(known) => {
-                    known.ended = known.ended.map(|ended| ended + it.count);
-                    known.seconds += it.seconds;
+                    known.ended = known.ended.map(|ended| ended + account.count);
+                    known.seconds += account.seconds;
                 }
                 None => waits.push(LockWaits {
-                    activity: &it.activity,
-                    ended: Some(it.count),
-                    seconds: it.seconds,
+                    activity: &account.activity,
+                    ended: Some(account.count),
+                    seconds: account.seconds,
                 }),
             }
         }
@@ -667,16 +667,21 @@ impl<'c> ClientQueue<'c> {
         /// Part of the load that is theirs: with more, they are the load.
         const MOST: f64 = 0.8;
 
-        let mut clients: BTreeMap<(&str, &str), (f64, BTreeMap<&str, f64>)> = BTreeMap::new();
+        #[derive(Default)]
+        struct ClientTimes<'n> {
+            all: f64,
+            waits: BTreeMap<&'n str, f64>,
+        }
+        let mut clients: BTreeMap<(&str, &str), ClientTimes<'_>> = BTreeMap::new();
         for row in case.statement_rows() {
-            let origin = (row.user.as_str(), row.database.as_str());
-            let (all, waits) = clients.entry(origin).or_default();
-            *all += row.seconds;
+            let times = clients.entry((row.user.as_str(), row.database.as_str())).or_default();
+            times.all += row.seconds;
             for account in row.activities.iter().filter(|account| is_lightweight(account)) {
-                *waits.entry(&*account.activity).or_default() += account.seconds;
+                *times.waits.entry(&*account.activity).or_default() += account.seconds;
             }
         }
-        let queues = clients.into_iter().filter_map(|((user, database), (all, waits))| {
+        let queues = clients.into_iter().filter_map(|((user, database), times)| {
+            let ClientTimes { all, waits } = times;
             let (activity, seconds) = waits.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
             let share = seconds / all.max(1e-9);
             let is_harm = seconds >= SESSIONS * case.length() && share >= MUCH;

@@ -11,7 +11,7 @@ use serde_json::{json, Value};
 
 use crate::support::pty::Pty;
 use crate::support::row_lock::{server, session, UPDATE};
-use crate::support::{eventually, output, segment, tally, CONNECTION};
+use crate::support::{eventually, output, plain, segment, start, tally, CONNECTION};
 
 /// `tally mcp`, and the client that asks it.
 struct Assistant {
@@ -156,8 +156,10 @@ fn an_assistant_can_set_nothing_but_a_tools_parameters() {
 
 #[test]
 fn masked_texts_have_no_constants() {
-    let cluster = server();
-    cluster.psql("set pg_tally.plan_threshold = 0; select id from orders where v = 4711").unwrap();
+    let all_plans = [("shared_preload_libraries", "pg_tally"), ("pg_tally.plan_threshold", "0")];
+    let cluster = start(plain().settings(all_plans));
+    cluster.psql("create table orders (id int, v int)").unwrap();
+    cluster.psql("select id from orders where v = 4711").unwrap();
     let plans = |options: &'static [&'static str], mask: bool| {
         let answer = block_on(async {
             let assistant = Assistant::start(&cluster, options).await;

@@ -483,9 +483,11 @@ fn a_utility_statement_is_shown_while_it_runs_for_the_first_time() {
                 )),
                 false => worker.batch_execute(sql).unwrap(),
             });
-            let activity =
-                "select query_id from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'";
-            let waiting = eventually("it waits", || client.query_opt(activity, &[&pid]).unwrap());
+            // The server reads the wait later than the query id, which may be that of the session's statement before.
+            let activity = "select query_id from pg_stat_activity where pid = $1 and wait_event_type = 'Lock' \
+                            and query = $2 and query_id is not null";
+            let waiting =
+                eventually("it waits", || client.query_opt(activity, &[&pid, sql]).unwrap());
             let id: i64 = waiting.get(0);
             let shown = "select calls, plans, ledger_time, lock_time, query from tally.statements \
                          where queryid = $1 and datname = current_database() and toplevel";

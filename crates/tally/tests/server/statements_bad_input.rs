@@ -488,6 +488,9 @@ fn a_session_killed_among_flushes_leaves_no_lock_held() {
         });
         let mut client = client.unwrap();
         client.batch_execute("select tally.reset()").unwrap();
+        // The sessions before the kill may have dropped counts while another one was not scheduled within its flush.
+        let dropped = |client: &mut Client| support::status_of(client, "statement counts dropped");
+        let before = dropped(&mut client);
         // Every set is used: a count that finds a lock held is dropped and counted as dropped.
         for number in 0..3000 {
             client.batch_execute(&distinct_statement(number, 1)).unwrap();
@@ -496,7 +499,7 @@ fn a_session_killed_among_flushes_leaves_no_lock_held() {
             client.batch_execute("select 1 as after_the_kill").unwrap();
         }
         assert_eq!(shown(&mut client, "after_the_kill").calls, 50, "kill {kill}");
-        assert_eq!(support::status_of(&mut client, "statement counts dropped"), "0", "kill {kill}");
+        assert_eq!(dropped(&mut client), before, "kill {kill}");
     }
     assert!(!cluster.log().contains("PANIC"), "{}", cluster.log_tail(50));
 }
