@@ -251,7 +251,7 @@ pub const TOOLS: &[Tool] = &[
         fields: Some(Fields {
             always: &["time", "interval_seconds", "seconds", "sampling"],
             usual: &["table", "flood", "paused", "rows", "current"],
-            others: &[],
+            others: &["plans"],
         }),
         list: None,
     },

@@ -59,7 +59,7 @@ export function showDifference(diff: ProfileDiff, into: HTMLElement): void {
         wanted !== "" && `${name} ${from}`.toLowerCase().includes(wanted);
 
     const side = (samples: number, at: 0 | 1): string =>
-        `${duration(samples / amounts[at])} ±${duration(halfWidth(samples, 1 / amounts[at]))}`;
+        `${duration(samples / amounts[at])} ± ${duration(halfWidth(samples, 1 / amounts[at]))}`;
     const describe = (node: Node | undefined): void => {
         const of = node && made.get(node);
         if (!of) {

@@ -96,9 +96,9 @@ export class Panel {
         if (rows === 0) graph.append(element("p", { class: "nothing" }, "No samples."));
     }
 
-    /** "1.24 s ±0.11 s". */
+    /** "1.24 s ± 0.11 s". */
     private time({ seconds, samples }: Node): string {
-        return `${duration(seconds)} ±${duration(halfWidth(samples, period(this.profile, this.part)))}`;
+        return `${duration(seconds)} ± ${duration(halfWidth(samples, period(this.profile, this.part)))}`;
     }
 
     private point(path: readonly Node[] | null): void {
