@@ -300,11 +300,12 @@ fn autovacuum(server: &mut Server) -> Work {
         .psql(
             "create table if not exists churned (id int primary key, v int, filler text);
              insert into churned select n, 0, repeat('x', 50) from generate_series(1, 20000) n on conflict do nothing;
-             alter table churned set (autovacuum_vacuum_scale_factor = 0.05);
-             alter system set autovacuum_naptime = '1s';",
+             alter table churned set (autovacuum_vacuum_scale_factor = 0.05);",
         )
         .unwrap();
-    server.cluster.psql("select pg_reload_conf()").unwrap();
+    for sql in ["alter system set autovacuum_naptime = '1s'", "select pg_reload_conf()"] {
+        server.cluster.psql(sql).unwrap();
+    }
     Work::default().again(server, |client| {
         let _ = client.simple_query("update churned set v = v + 1 where id <= 3000");
         pause(200);
