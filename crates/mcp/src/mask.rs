@@ -3,12 +3,20 @@
 //!
 //! The server replaces them in most statements' texts, but not in utility statements and plans.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Fields with SQL, or a plan.
-const SQL: [&str; 3] = ["query", "statement", "plan"];
+const SQL: [&str; 2] = ["query", "plan"];
+/// Columns of tables with SQL.
+const SQL_COLUMNS: [&str; 3] = ["query", "statement", "text"];
 /// Fields with commands to execute. Their strings are names of this server's objects, without which they do nothing.
 const COMMANDS: [&str; 2] = ["commands", "sql"];
+/// Tables and marks with messages of the server's log, which quote values in several ways.
+const LOG_TABLES: [&str; 2] = ["log_errors", "log_messages"];
+const LOG_MARKS: [&str; 2] = ["error", "deadlock"];
+/// Columns of these tables with messages.
+const MESSAGES: [&str; 2] = ["message", "text"];
+const MASKED: &str = "?";
 
 /// Masks the texts below `value`.
 pub fn texts(value: &mut Value) {
@@ -19,13 +27,56 @@ fn walk(field: &str, value: &mut Value) {
     match value {
         Value::String(text) if SQL.contains(&field) => *text = recording::without_constants(text),
         Value::String(text) => *text = without_quoted(text),
+        // Statements and their plans beside the rows of a report's table, and output of commands.
+        Value::Array(items) if ["details", "texts"].contains(&field) => {
+            items.iter_mut().for_each(all_sql);
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| walk(field, item)),
         Value::Object(fields) => {
-            for (name, value) in
-                fields.iter_mut().filter(|(name, _)| !COMMANDS.contains(&name.as_str()))
-            {
+            let kind = fields.get("kind").and_then(Value::as_str);
+            if field == "marks" && kind.is_some_and(|kind| LOG_MARKS.contains(&kind)) {
+                fields.insert("text".into(), MASKED.into());
+            }
+            columns(fields);
+            let others = |name: &str| !COMMANDS.contains(&name);
+            for (name, value) in fields.iter_mut().filter(|(name, _)| others(name)) {
                 walk(name, value);
             }
+        }
+        _ => {}
+    }
+}
+
+/// Masks the cells of a table, which are in the order of its columns.
+fn columns(table: &mut Map<String, Value>) {
+    let Some(columns) = table.get("columns").and_then(Value::as_array) else { return };
+    let key = |column: &Value| column["key"].as_str().unwrap_or_default().to_owned();
+    let keys: Vec<String> = columns.iter().map(key).collect();
+    let of_log = table.get("id").and_then(Value::as_str).is_some_and(|id| LOG_TABLES.contains(&id));
+    let Some(rows) = table.get_mut("rows").and_then(Value::as_array_mut) else { return };
+    for cells in rows.iter_mut().filter_map(Value::as_array_mut) {
+        for (key, cell) in keys.iter().zip(cells) {
+            let Value::String(text) = cell else { continue };
+            if of_log && MESSAGES.contains(&key.as_str()) {
+                *text = MASKED.into();
+            } else if SQL_COLUMNS.contains(&key.as_str()) {
+                *text = recording::without_constants(text);
+            }
+        }
+    }
+}
+
+/// Masks every text below `value` as SQL, but for the keys of statements and of texts.
+fn all_sql(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = recording::without_constants(text),
+        Value::Array(items) => items.iter_mut().for_each(all_sql),
+        Value::Object(fields) => {
+            let others = |name: &str| !["statement", "id"].contains(&name);
+            fields
+                .iter_mut()
+                .filter(|(name, _)| others(name))
+                .for_each(|(_, value)| all_sql(value));
         }
         _ => {}
     }
@@ -92,5 +143,32 @@ mod tests {
         assert_eq!(diagnosis["commands"][0], "rollback prepared 'xa-4711'");
         assert_eq!(answer["rows"][0]["calls"], 7);
         assert_eq!(answer["rows"][0]["user"], "r");
+    }
+    #[test]
+    fn tables_of_reports_and_fleets_are_masked_by_their_columns() {
+        let table = |id: &str, keys: [&str; 2], cells: [&str; 2]| {
+            let columns = keys.map(|key| json!({ "key": key }));
+            json!({ "id": id, "columns": columns, "rows": [cells], "details": [
+                { "text": "set x = 'secret'", "statement": "-7.5.10", "plans": [["Filter: (v = 'secret')"]] },
+            ] })
+        };
+        let mut report = json!({
+            "tables": [
+                table("statements", ["query", "user"], ["select 'secret', 4711", "r2"]),
+                table("log_errors", ["message", "query"], ["invalid input: \"secret\"", "select 'secret'"]),
+                table("log_messages", ["kind", "text"], ["deadlock", "Key (v)=(secret)"]),
+            ],
+            "marks": [{ "kind": "error", "text": "FATAL: \"secret\"" }, { "kind": "checkpoint", "text": "3 s" }],
+            "texts": [{ "id": "run-1", "text": "psql: 'secret'" }],
+            "findings": [{ "statement": "-7.5.10" }],
+        });
+        texts(&mut report);
+        assert!(!report.to_string().contains("secret"), "{report}");
+        assert_eq!(report["tables"][0]["rows"][0], json!(["select ?, ?", "r2"]));
+        assert_eq!(report["tables"][2]["rows"][0], json!(["deadlock", "?"]));
+        assert_eq!(report["marks"][1]["text"], "3 s");
+        for key in [&report["findings"][0], &report["tables"][0]["details"][0]] {
+            assert_eq!(key["statement"], "-7.5.10");
+        }
     }
 }

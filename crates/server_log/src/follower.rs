@@ -370,11 +370,14 @@ impl LogFollower {
         }
         let from = open.offset + open.rest.len() as u64;
         open.file.seek(SeekFrom::Start(from)).map_err(named)?;
-        let length =
-            (&open.file).take(*budget as u64).read_to_end(&mut open.rest).map_err(named)?;
+        // Without the prefix, nothing leaves `rest`.
+        let room = (MOST_OF_A_READING + 2 * MOST_OF_A_MESSAGE).saturating_sub(open.rest.len());
+        let most = room.min(*budget);
+        let length = (&open.file).take(most as u64).read_to_end(&mut open.rest).map_err(named)?;
         *budget -= length;
         // If nothing has come since the last reading, an unfinished message of the format stderr is complete.
-        split(open, &self.zone, self.prefix.as_ref(), last || length == 0, reading)
+        let is_quiet = length == 0 && most > 0;
+        split(open, &self.zone, self.prefix.as_ref(), last || is_quiet, reading)
     }
 }
 

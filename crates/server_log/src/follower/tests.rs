@@ -216,6 +216,25 @@ fn the_last_message_of_stderr_is_complete_when_nothing_follows() {
 }
 
 #[test]
+fn a_log_whose_prefix_is_not_known_takes_bounded_memory() {
+    let log = Log::new();
+    log.append("a.log", "");
+    let mut follower = LogFollower::new(LogPlace::File(log.path("a.log")), log.owners());
+    follower.read(false);
+    let line = "2026-03-01 10:00:00.250 UTC [42] LOG:  x\n";
+    let number = 3 * MOST_OF_A_READING / line.len();
+    log.append("a.log", &line.repeat(number));
+    for _ in 0..5 {
+        assert!(follower.read(false).entries.is_empty());
+    }
+    let held = follower.open.as_ref().unwrap().rest.len();
+    assert!(held <= MOST_OF_A_READING + 2 * MOST_OF_A_MESSAGE, "{held}");
+    follower.set_prefix("%m [%p] ");
+    let read: usize = (0..9).map(|_| follower.read(false).entries.len()).sum();
+    assert_eq!(read, number);
+}
+
+#[test]
 fn damage_costs_the_message_that_is_damaged_and_no_text_looks_like_a_message() {
     let log = Log::new();
     log.append("a.csv", "");
