@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Removes constants from the texts in an answer: they may be secrets, or personal data.
 //!
-//! The server replaces them in most statements' texts, but not in utility statements and plans.
+//! The server replaces them in most statements' texts, but not in utility statements, in its log and in the plans there.
 
 use serde_json::{Map, Value};
 
