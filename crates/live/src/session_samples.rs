@@ -10,6 +10,9 @@ use view::blocking::Waiting;
 /// A session that was idle at the end is listed if it was busy for at least this share of the interval.
 const BRIEF: f64 = 1e-3;
 
+/// The sleep of a vacuum that keeps to its cost limit: no load, but why a vacuum does not end.
+const VACUUM_SLEEPS: &str = "Timeout:VacuumDelay";
+
 /// A session at the end of a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionSample {
@@ -21,7 +24,7 @@ pub struct SessionSample {
     pub blocked: Option<(Blocked, f64)>,
 }
 
-/// The sessions that were not idle in a frame, or that block others at its end. `blocked` was read before the snapshot.
+/// The sessions that were not idle in a frame, or at its end block others or sleep in a vacuum. `blocked` was read before the snapshot.
 pub(crate) fn sample_sessions(
     segment: &Segment,
     snapshot: &Snapshot,
@@ -40,7 +43,11 @@ pub(crate) fn sample_sessions(
         let listed = match row.state {
             "dead" => false,
             "active" | "idle in transaction" => true,
-            _ => row.busy_seconds >= BRIEF * length || blockers.contains(&row.pid),
+            _ => {
+                row.busy_seconds >= BRIEF * length
+                    || blockers.contains(&row.pid)
+                    || *row.activity == *VACUUM_SLEEPS
+            }
         };
         if !listed {
             continue;

@@ -78,14 +78,15 @@ const CONDITIONS: [&str; 6] = [
     select 'setting', name, null::text, current_setting(name), 0::int8, setting::int8 * 1024 * 1024, null::float8
     from pg_settings where name = 'max_wal_size' and unit = 'MB'",
     "/* tally */
-    select 'slot', slot_name::text, database::text, slot_type || case when active then '' else ', inactive' end, 0::int8,
+    select 'slot', slot_name::text, database::text, slot_type || case when wal_status = 'lost' then ', lost' when active then '' else ', inactive' end,
+           0::int8,
            greatest(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
                                     restart_lsn), 0)::int8, null::float8
     from pg_replication_slots s
     -- since 17, a standby has copies of its primary's slots, which nobody uses there
-    where restart_lsn is not null and wal_status is distinct from 'lost'
+    where (restart_lsn is not null or wal_status = 'lost')
       and not coalesce((to_jsonb(s) ->> 'synced')::bool, false)
-    order by 6 desc limit 10",
+    order by (wal_status is not distinct from 'lost') desc, 6 desc limit 10",
     "/* tally */
     select 'prepared', gid, database::text, owner::text, 0::int8, 0::int8,
            extract(epoch from clock_timestamp() - prepared)::float8

@@ -10,7 +10,7 @@ use segment::WaitClass;
 use std::sync::Arc;
 
 table! {
-    /// A session that was not idle in an interval, or that blocks others: what it did at the end of the interval, and
+    /// A session that was not idle in an interval, or that blocks others or sleeps in a vacuum: what it did at the end of the interval, and
     /// its times in the ledger within the interval.
     SessionHistoryRow in "session_history" by |a, b| (a.pid, a.frame).cmp(&(b.pid, b.frame));
     interval_ns: u64, Ns, "Length of the interval that the times belong to.";

@@ -40,7 +40,7 @@ pub struct Holder {
 /// The subject of a [`Condition`], with the meaning of its fields; fields that are not mentioned have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConditionKind {
-    /// A replication slot: `state` "physical", "logical, inactive"; `bytes` of WAL that it retains; `count` bytes free on the
+    /// A replication slot: `state` "physical", "logical, inactive", "physical, lost"; `bytes` of WAL that it retains; `count` bytes free on the
     /// device of the WAL, 0 if not known.
     Slot,
     /// A prepared transaction: `name` is its gid, `state` its owner, `seconds` its age.

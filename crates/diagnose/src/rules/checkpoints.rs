@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Checkpoints that the WAL forces too often.
+//! Checkpoints that come too often: the WAL forces them, somebody requests them, or checkpoint_timeout is short.
 
+use super::names::command;
 use crate::advice::Advice;
-use crate::case::Case;
+use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::event_payload::Checkpoint;
 use segment::WaitClass;
@@ -14,17 +15,62 @@ const OFTEN: f64 = 60.0;
 /// Commands this many times slower during checkpoints are worth a sentence.
 const SLOWER: f64 = 1.2;
 const BLOCK: f64 = 8192.0;
+const AFTER: &str =
+    "After each checkpoint, the first change of a page writes the whole page to the WAL.";
 
 /// The start of a checkpoint, seconds since 1970.
 fn began(checkpoint: &Checkpoint) -> Option<f64> {
     Some(checkpoint.ended? - checkpoint.seconds)
 }
 
-/// At least two checkpoints that began within the interval were forced by WAL.
+/// Why they come, and what to do.
+struct Cause {
+    text: String,
+    advice: Advice,
+}
+
+fn cause(case: &Case<'_>, reason: &str, apart: f64) -> Option<Cause> {
+    let every = duration(apart);
+    Some(match reason {
+        "wal" => Cause {
+            text: format!("Checkpoints come every {every}, forced by WAL: max_wal_size is reached in that time."),
+            advice: advice(case, apart),
+        },
+        "time" => Cause {
+            text: format!("Checkpoints come every {every}: checkpoint_timeout is that short."),
+            advice: Advice::default().set("checkpoint_timeout", "'5min'").say(&format!(". {AFTER}")),
+        },
+        "request" => {
+            // Base backups and CREATE DATABASE request them, too.
+            let mut statements = case.all_statement_rows();
+            let statement = statements.find(|row| row.calls > 0 && command(row.text()) == "CHECKPOINT")?;
+            let (user, database) = (&statement.user, &statement.database);
+            let application = statement.application.name().map_or(String::new(), |name| format!("application {name}, "));
+            Cause {
+                text: format!(
+                    "Checkpoints come every {every}, requested by {} ({application}user {user}, database {database}).",
+                    words(statement)
+                ),
+                advice: format!("Find the job that executes CHECKPOINT, and remove the statement: the server makes its own checkpoints. {AFTER}").into(),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// At least two checkpoints that began within the interval had the same cause.
 pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
+    ["wal", "request", "time"]
+        .into_iter()
+        .find_map(|reason| too_often_for(case, reason))
+        .into_iter()
+        .collect()
+}
+
+fn too_often_for(case: &Case<'_>, reason: &str) -> Option<Diagnosis> {
     let is_forced = |checkpoint: &&Checkpoint| {
         let often = checkpoint.interval_seconds.is_some_and(|apart| apart < OFTEN);
-        checkpoint.reason == "wal" && often
+        checkpoint.reason == reason && often
     };
     // Each of these says when the one before it began: if that was within the interval too, there are two.
     let forced: Vec<&Checkpoint> = case
@@ -36,7 +82,7 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
             _ => false,
         })
         .collect();
-    let Some(last) = forced.last() else { return Vec::new() };
+    let last = forced.last()?;
     let apart = forced.iter().filter_map(|checkpoint| checkpoint.interval_seconds).sum::<f64>()
         / forced.len() as f64;
     let mut evidence = Vec::new();
@@ -61,21 +107,19 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
     ));
     let lost = forced.iter().filter_map(|checkpoint| lost(checkpoint)).sum::<f64>();
     let seconds = lost.max(full_pages(case));
-    vec![Diagnosis {
+    let Cause { text, advice } = cause(case, reason, apart)?;
+    Some(Diagnosis {
         rule: Rule::Checkpoints,
         kind: Kind::Problem,
-        text: format!(
-            "Checkpoints come every {}, forced by WAL: max_wal_size is reached in that time.",
-            duration(apart)
-        ),
+        text,
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice: advice(case, apart),
+        advice,
         confidence: Confidence::Certain,
         section: "checkpoints",
         consequence_of: None,
-    }]
+    })
 }
 
 /// Time of sessions that wait for the WAL because of full-page images: after each checkpoint, the first change of a page
@@ -108,13 +152,11 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
     let rate = case.wal_rate();
     // Each of these checkpoints came after a file of WAL at least: less is not all WAL, as statements that go on are not counted.
     let measured = (rate * apart >= WAL_FILE).then_some(rate * TIMEOUT * CHECKPOINTS);
-    let after =
-        "After each checkpoint, the first change of a page writes the whole page to the WAL.";
     let is_enough = |wanted: f64| present.is_some_and(|setting| setting.bytes as f64 >= wanted);
     if let (Some(present), true) = (present, measured.is_some_and(is_enough)) {
         return format!(
             "max_wal_size is {} now, enough for a checkpoint every {} at the present rate of WAL: look again in some minutes. \
-             {after}",
+             {AFTER}",
             present.state,
             duration(TIMEOUT)
         )
@@ -131,7 +173,7 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
         }
     };
     set.say(&format!(
-        ". That is enough for a checkpoint every {} at the present rate of WAL. {after}",
+        ". That is enough for a checkpoint every {} at the present rate of WAL. {AFTER}",
         duration(TIMEOUT)
     ))
 }

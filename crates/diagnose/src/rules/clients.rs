@@ -110,7 +110,7 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     const ROUND_TRIPS: f64 = 0.3;
     /// Waits in the middle for each short one. Commands at random times that make three long waits in ten seconds make at least
     /// one; a busy machine delays some.
-    const MIDDLE: f64 = 0.5;
+    const MIDDLE: f64 = 0.75;
     /// Calls of the statement for each of the session's commands, as above.
     const SAME: f64 = 0.4;
 

@@ -31,7 +31,7 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     let mean = commits.sync.mean_seconds.unwrap_or(0.0);
     // On a busy machine some syncs take long because nobody runs: a slow device makes half of them slow. A few sessions that
     // commit now and then are bound by it, but not harmed.
-    let is_usual = commits.sync.p50_seconds.is_none_or(|p50| p50 >= SLOW_SYNC / 2.0);
+    let is_usual = commits.sync.p50_seconds.is_none_or(|p50| p50 >= SLOW_SYNC);
     let is_harm = seconds >= HARM * case.length() || mean >= VERY_SLOW_SYNC;
     let is_slow = mean >= SLOW_SYNC && is_usual && is_harm && harms(case, seconds, MUCH);
     if !is_slow && !bounds(case, seconds, MUCH) {

@@ -65,6 +65,38 @@ pub fn full_disk(case: &Case<'_>) -> Vec<Diagnosis> {
     )]
 }
 
+/// A slot whose WAL was removed, after which its consumer cannot go on.
+pub fn lost_slots(case: &Case<'_>) -> Vec<Diagnosis> {
+    let is_lost = |slot: &&Condition| slot.state.ends_with(LOST);
+    let lost: Vec<&Condition> = case.conditions(ConditionKind::Slot).filter(is_lost).collect();
+    let Some(first) = lost.first() else { return Vec::new() };
+    let mut advice = Advice::from("Drop it, and build its standby or subscription again: ");
+    for (place, slot) in lost.iter().enumerate() {
+        if place > 0 {
+            advice = advice.say("; ");
+        }
+        advice = advice.run(drop_slot(slot));
+    }
+    vec![standing(
+        Rule::Slot,
+        format!(
+            "The server has removed WAL that replication slot {} ({}){} needs: its consumer cannot go on.",
+            first.name,
+            first.state,
+            database(first)
+        ),
+        lost.iter().skip(1).take(3).map(|slot| format!("The same: slot {} ({}).", slot.name, slot.state)).collect(),
+        advice.say(". max_slot_wal_keep_size limits what slots retain."),
+    )]
+}
+
+/// The end of the state of such a slot.
+const LOST: &str = "lost";
+
+fn drop_slot(slot: &Condition) -> String {
+    format!("SELECT pg_drop_replication_slot({})", literal(&slot.name))
+}
+
 /// A slot that nobody uses, or that lags far behind, retains WAL until the device is full.
 pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     /// What an inactive slot may retain: two files of WAL.
@@ -73,7 +105,8 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     const MUCH: i64 = 4 << 30;
 
     let retains = |slot: &&Condition| {
-        slot.bytes >= if slot.state.ends_with("inactive") { LITTLE } else { MUCH }
+        !slot.state.ends_with(LOST)
+            && slot.bytes >= if slot.state.ends_with("inactive") { LITTLE } else { MUCH }
     };
     let mut found: Vec<&Condition> = case.conditions(ConditionKind::Slot).filter(retains).collect();
     found.sort_by_key(|slot| std::cmp::Reverse(slot.bytes));
@@ -95,7 +128,7 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     evidence.extend(found.iter().skip(1).take(3).map(|slot| {
         format!("Slot {} ({}) retains {}.", slot.name, slot.state, bytes(slot.bytes as f64))
     }));
-    let drop = format!("SELECT pg_drop_replication_slot({})", literal(&worst.name));
+    let drop = drop_slot(worst);
     let advice = match worst.state.ends_with("inactive") {
         true => Advice::from("Start its consumer, or drop it if nobody needs it: ")
             .run(drop)

@@ -99,7 +99,12 @@ pub fn unexplained(case: &Case<'_>) -> Vec<Diagnosis> {
     const MUCH: f64 = 0.01;
 
     let kernel = case.kernel();
-    let share = kernel.unexplained_share - kernel.unexplained_error;
+    // A process that a signal has stopped is a diagnosis of its own.
+    let stopped = case.live_sessions().filter(|row| case.is_stopped(row.pid));
+    let stopped: f64 = stopped.map(|row| row.busy_seconds).sum();
+    let seconds = (kernel.unexplained_seconds - stopped).max(0.0);
+    let part = kernel.unexplained_share * seconds / kernel.unexplained_seconds.max(1e-9);
+    let share = part - kernel.unexplained_error;
     if kernel.samples == 0 || share <= MUCH || !much(case, case.load()) {
         return Vec::new();
     }
@@ -117,10 +122,10 @@ pub fn unexplained(case: &Case<'_>) -> Vec<Diagnosis> {
         kind: Kind::Problem,
         text: format!(
             "{} of the busy time is unexplained: sessions slept where no probe saw them.",
-            Measured::new(kernel.unexplained_share, kernel.unexplained_error).share()
+            Measured::new(part, kernel.unexplained_error).share()
         ),
-        seconds: kernel.unexplained_seconds,
-        share: Some(case.share(kernel.unexplained_seconds)),
+        seconds,
+        share: Some(case.share(seconds)),
         evidence: match calls.is_empty() {
             true => Vec::new(),
             false => vec![format!("They slept in {}.", calls.join(", "))],

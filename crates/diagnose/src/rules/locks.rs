@@ -8,7 +8,7 @@ use crate::case::{is_of_client, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use std::collections::BTreeMap;
 
-use segment::{wait_names, WaitClass};
+use segment::{wait_names, ClientWaits, WaitClass};
 use view::blocking::{Forest, Party, Wait};
 use view::statements::{beginning, ActivityRow, StatementFigures};
 use view::units::{clause, count, duration, percent, whole};
@@ -216,8 +216,28 @@ struct HoldLimit {
     through_samples: bool,
 }
 
+/// Whether clients think within transactions for long: that is no work, and a hold as long as little more than a commit is theirs.
+fn clients_think(case: &Case<'_>) -> bool {
+    /// Mean of a session's waits, seconds: other waits are as short as a round trip.
+    const LONG: f64 = 0.005;
+    /// Such sessions on average.
+    const SESSIONS: f64 = 0.3;
+
+    let thinks = |waits: &&ClientWaits| {
+        waits.in_transaction > 0
+            && waits.in_transaction_seconds >= LONG * waits.in_transaction as f64
+    };
+    let thinking = case.whole.client_waits.iter().filter(thinks);
+    thinking.map(|waits| waits.in_transaction_seconds).sum::<f64>() >= SESSIONS * case.length()
+}
+
 impl HoldLimit {
     fn of(case: &Case<'_>) -> HoldLimit {
+        /// Commits during which a row may be held: those that last long make many wait.
+        const COMMITS: f64 = 3.0;
+        /// The same, if clients think.
+        const COMMITS_OF_THINKERS: f64 = 1.5;
+
         let commits = &case.interval().commits;
         let each = match commits.count {
             0 => 0.0,
@@ -226,9 +246,10 @@ impl HoldLimit {
                 parts.iter().map(|part| part.seconds).sum::<f64>() / n as f64
             }
         };
+        let factor = if clients_think(case) { COMMITS_OF_THINKERS } else { COMMITS };
         let first = |forest: &Forest| forest.roots.iter().map(|root| root.blocks.len()).sum();
         HoldLimit {
-            limit: HELD.max(3.0 * each),
+            limit: HELD.max(factor * each),
             length: case.length(),
             first: case.blocking.map(first).filter(|first| *first > 0),
             through_samples: case.blocking.is_some_and(held_through_samples),

@@ -47,6 +47,7 @@ pub const ALL: &[Find] = &[
     clients::slow,
     clients::connections,
     conditions::full_disk,
+    conditions::lost_slots,
     conditions::slots,
     conditions::prepared_transactions,
     conditions::wraparound,

@@ -19,6 +19,24 @@ fn conditions(all: &[Condition]) -> Vacuum {
     Vacuum { conditions: all.to_vec(), ..Vacuum::default() }
 }
 
+#[test]
+fn a_slot_whose_wal_was_removed_is_a_problem_of_its_own() {
+    let slot = |name, state, bytes| condition(ConditionKind::Slot, name, state, 0, bytes);
+    let vacuum = conditions(&[
+        slot("a", "physical, lost", 0),
+        slot("b", "logical, lost", 1 << 40),
+        slot("c", "physical, inactive", 1 << 30),
+    ]);
+    let interval = interval(&[]);
+    let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&interval) });
+    let texts: Vec<&str> = found.iter().map(|found| found.text.as_str()).collect();
+    let lost = "The server has removed WAL that replication slot a (physical, lost) needs: its consumer cannot go on.";
+    assert_eq!(texts, [lost, "Replication slot c (physical, inactive) retains 1 GB of WAL."]);
+    assert_eq!(found[0].evidence, ["The same: slot b (logical, lost)."]);
+    let drops = ["a", "b"].map(|name| format!("SELECT pg_drop_replication_slot('{name}')"));
+    assert_eq!(found[0].advice.commands(), drops);
+}
+
 fn session(pid: i32) -> SessionRow {
     let all = view::sample::interval().sessions.into_iter();
     SessionRow { pid, ..all.into_iter().find(|row| row.kind == "client backend").unwrap() }
@@ -231,7 +249,7 @@ fn a_statement_in_bursts_is_that_sessions_own() {
     assert_eq!(bursts(django, 399), []);
     // Commands at random times, one command a request, a load without pauses, and two bursts in ten seconds.
     for healthy in [
-        Pauses { middle: 496, ..django },
+        Pauses { middle: 743, ..django },
         Pauses { short: 299, ..django },
         Pauses { long: 0, long_seconds: 0.0, ..django },
         Pauses { long: 2, ..django },
@@ -244,7 +262,7 @@ fn a_statement_in_bursts_is_that_sessions_own() {
     }
     // A busy machine delays some of the commands, and makes the bursts last longer than the pauses.
     for delayed in [
-        Pauses { middle: 494, ..django },
+        Pauses { middle: 742, ..django },
         Pauses { short_seconds: 7.0, long_seconds: 2.0, ..django },
         Pauses { short_seconds: 2.0, long_seconds: 0.9, ..django },
     ] {

@@ -244,6 +244,21 @@ fn a_load_that_commits_and_shares_a_row_is_healthy() {
     let mut slow = load(500);
     (slow.commits.count, slow.commits.sync.mean_seconds) = (500, Some(0.018));
     assert_eq!(rules(&diagnose(&case(&slow))), [Rule::Commits]);
+
+    // Commits of 8 ms, and holds of 22 ms: those of a client that thinks are its own.
+    let mut held = load(900);
+    (held.commits.count, held.commits.sync.mean_seconds) = (3000, Some(0.003));
+    assert_eq!(rules(&diagnose(&case(&held))), []);
+    let client = |in_transaction| segment::ClientWaits {
+        pid: 7,
+        in_transaction,
+        in_transaction_seconds: 6.0,
+        ..Default::default()
+    };
+    held.client_waits = vec![client(2000)];
+    assert_eq!(rules(&diagnose(&case(&held))), [], "round trips of 3 ms");
+    held.client_waits = vec![client(600)];
+    assert_eq!(rules(&diagnose(&case(&held))), [Rule::Locks], "10 ms of thought");
 }
 
 #[test]

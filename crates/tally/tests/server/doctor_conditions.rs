@@ -61,6 +61,56 @@ fn a_slot_that_nobody_uses() {
 }
 
 #[test]
+fn a_slot_whose_wal_was_removed() {
+    let settings =
+        [("max_slot_wal_keep_size", "1MB"), ("min_wal_size", "2MB"), ("max_wal_size", "2MB")];
+    let cluster = start(server().settings(settings));
+    cluster.psql("select pg_create_physical_replication_slot('late', true)").unwrap();
+    cluster.psql("create table t (n int)").unwrap();
+    eventually("the slot is lost", || {
+        cluster.psql("insert into t values (1)").unwrap();
+        cluster.psql("select pg_switch_wal()").unwrap();
+        cluster.psql("checkpoint").unwrap();
+        cluster.psql("select wal_status from pg_replication_slots").unwrap().trim() == "lost"
+    });
+    let answer = doctor(&cluster, 2);
+    let words = ["has removed WAL that replication slot late (physical, lost) needs"];
+    assert_first(&answer, "replication-slot", &words);
+    follow(&cluster, &answer, &["SELECT pg_drop_replication_slot"]);
+    assert_ended(&cluster, "replication-slot");
+}
+
+#[test]
+fn checkpoints_that_a_job_requests() {
+    let cluster = start(server());
+    cluster.psql("create table t (n int)").unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut job =
+                cluster.config().application_name("cron").connect(postgres::NoTls).unwrap();
+            while !done.load(Ordering::Relaxed) {
+                job.batch_execute("insert into t values (1)").unwrap();
+                job.batch_execute("checkpoint").unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(200));
+            }
+        });
+        let mut answer = Value::Null;
+        eventually("two of them are in the interval", || {
+            answer = doctor(&cluster, 2);
+            answer["diagnoses"][0]["rule"] == "checkpoints"
+        });
+        done.store(true, Ordering::Relaxed);
+        assert_first(
+            &answer,
+            "checkpoints",
+            &["requested by statement", "(checkpoint)", "user postgres"],
+        );
+    });
+    assert_ended(&cluster, "checkpoints");
+}
+
+#[test]
 fn a_prepared_transaction_that_others_wait_for() {
     let cluster = start(server().setting("max_prepared_transactions", "5"));
     cluster.psql("create table t (n int); insert into t values (0)").unwrap();
