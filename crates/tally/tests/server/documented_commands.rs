@@ -10,10 +10,12 @@ use std::sync::atomic::Ordering;
 use scratch::Cluster;
 use tempfile::TempDir;
 
+use super::storage::STEADY;
+use super::study::SMALL;
 use crate::support::documented::{
     instead, live, Before, Entry, BEFORE, INSTEAD, NOT_COMMANDS, NOT_RUN, SHOWN_IF_ANY,
 };
-use crate::support::documents::{commands, documents, has_heading, heading, Document, Kind};
+use crate::support::documents::{commands, documents, has_heading, heading, root, Document, Kind};
 use crate::support::installation::Installation;
 use crate::support::terminal::{Printed, Terminal};
 use crate::support::{self, plain, ports, programs, while_working};
@@ -39,6 +41,7 @@ documents! {
     commands_of_first_look "docs/first-look.md",
     commands_of_fleet "docs/fleet.md",
     commands_of_install "docs/install.md",
+    commands_of_libpq "docs/libpq.md",
     commands_of_locks_and_functions "docs/locks-and-functions.md",
     commands_of_opentelemetry "docs/opentelemetry.md",
     commands_of_production "docs/production.md",
@@ -166,6 +169,10 @@ impl Machine {
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
         let machine = Machine { cluster, folder, values: Vec::new() };
         machine.programs(installation);
+        // A reader's own studies.
+        std::fs::write(machine.at("study.toml"), SMALL).unwrap();
+        let storage = STEADY.replace("name = \"one\"", "name = \"full\"");
+        std::fs::write(machine.at("storage.toml"), storage).unwrap();
         machine
     }
 
@@ -216,7 +223,17 @@ impl Machine {
     fn command(&mut self, document: &str, text: &str) -> String {
         let text = instead(document, text);
         let mut found = text.clone();
-        let names = ["{box}", "{data}", "{host}", "{port}", "{free}", "{pid}", "{statement}"];
+        let names = [
+            "{box}",
+            "{fleet}",
+            "{pq}",
+            "{data}",
+            "{host}",
+            "{port}",
+            "{free}",
+            "{pid}",
+            "{statement}",
+        ];
         for name in names.into_iter().filter(|name| text.contains(name)) {
             let known = self.values.iter().find(|(known, _)| *known == name);
             let value = match known {
@@ -238,6 +255,8 @@ impl Machine {
         };
         match name {
             "{box}" => self.folder.path().display().to_string(),
+            "{fleet}" => self.at("fleet").display().to_string(),
+            "{pq}" => root().join("build/libpq/libtally_pq.so").display().to_string(),
             "{data}" => self.cluster.data_dir().display().to_string(),
             "{host}" => self.cluster.host().display().to_string(),
             "{port}" => self.cluster.port().to_string(),

@@ -35,8 +35,6 @@ const MEASURES: &str =
 const JAVA: &str =
     "needs a Java application: the tests `methods::`, `calls::` and `client_trace::` run the same";
 
-const TERMINALS: &str = "needs two terminals at once: the tests `libpq::` run the same";
-
 /// Commands that are not run. Those of `tally` are parsed in any case.
 pub const NOT_RUN: &[Entry] = &[
     entry("", "make", BUILDS),
@@ -46,23 +44,8 @@ pub const NOT_RUN: &[Entry] = &[
     entry("", "ssh", ELSEWHERE),
     entry("", "tally cost", MEASURES),
     entry("", "sudo -u postgres tally cost", MEASURES),
-    entry("", "tally study run", MEASURES),
-    entry("", "tally storage run", MEASURES),
-    entry(
-        "docs/studies.md",
-        "tally study report",
-        "needs the results of a study, which take minutes",
-    ),
-    entry(
-        "docs/storage-studies.md",
-        "tally storage report",
-        "needs the results of a study, which take hours",
-    ),
-    entry(
-        "docs/storage-studies.md",
-        "tally report",
-        "needs the results of a study, which take hours",
-    ),
+    entry("", "tally study run commit-delay", MEASURES),
+    entry("", "tally storage run storage-victim", MEASURES),
     entry(
         "docs/measurements.md",
         "",
@@ -87,20 +70,13 @@ pub const NOT_RUN: &[Entry] = &[
     entry(
         "docs/clock.md",
         "tally clock --verify",
-        "measures for half a minute: the test `clock::` runs it",
-    ),
-    entry(
-        "docs/compare.md",
-        "tally diff recording@",
-        "needs hours of a recording: the tests `diff::` run such ranges",
+        "measures for more than half a minute: the test `clock::` runs it",
     ),
     entry("docs/fleet.md", "tally fleet ask", ENGINE),
     entry("docs/fleet.md", "tally fleet top", ENGINE),
-    entry("docs/fleet.md", "tally fleet doctor", ENGINE),
     entry("docs/fleet.md", "tally fleet refresh", ENGINE),
     entry("docs/fleet.md", "tally fleet schema", ENGINE),
     entry("docs/fleet.md", "tally serve --fleet", ENGINE),
-    entry("docs/libpq.md", "", TERMINALS),
     entry("docs/java.md", "java", JAVA),
     entry("docs/java.md", "tally", JAVA),
     entry("docs/java.md", "sudo tally", JAVA),
@@ -154,6 +130,10 @@ pub const NOT_COMMANDS: &[Entry] = &[
 /// second.
 /// In the second, {data}, {host}, {port} and so on stand for those of the test's server.
 pub const INSTEAD: &[(&str, &str, &str)] = &[
+    // In the background, instead of another terminal; and its segment is there once it has called libpq.
+    ("docs/libpq.md", "/usr/local/lib/pgtally/libtally_pq.so", "{pq}"),
+    ("docs/libpq.md", "-T 60 shop", "-T 900 shop > bench.out 2>&1 &"),
+    ("docs/libpq.md", "tally methods    ", "until tally methods $! 2> error; do sleep 0.1; done "),
     // Durations that are too long for a test.
     ("", "--duration 1min", "--duration 1s"),
     ("", "--duration 10min", "--duration 1s"),
@@ -180,7 +160,16 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     ("docs/first-look.md", "--from 14:30 ", "--from -1h "),
     ("docs/first-look.md", "--from 14:03:07", "--from -1h"),
     ("docs/compare.md", "--from 14:30 --to 14:45", "--from -1h"),
+    ("docs/compare.md", "recording@14:00..14:30", "before@-10min.."),
+    ("docs/compare.md", "recording@15:00..15:30", "after@-10min.."),
     ("docs/trace.md", "DIR", "{box}/recording"),
+    // Studies that take seconds.
+    ("docs/studies.md", "my/study.toml -o DIR", "study.toml -o results"),
+    ("docs/studies.md", "report DIR", "report results"),
+    ("docs/storage-studies.md", "my/storage.toml -o DIR", "storage.toml -o results"),
+    ("docs/storage-studies.md", "report DIR", "report results"),
+    // A directory as a bucket.
+    ("docs/fleet.md", "doctor --root s3://bucket/fleet", "doctor --root {fleet}"),
     // A directory is addressed as a bucket is.
     ("docs/shipping.md", "s3://bucket", "file://{box}/bucket"),
     ("docs/shipping.md", "--host db1 ", ""),
@@ -299,6 +288,14 @@ pub const BEFORE: &[(&str, Before, &[&str])] = &[
         "docs/first-look.md",
         Before::Enabled,
         &["tally record -o {box}/recording --duration 2s --interval 200ms"],
+    ),
+    (
+        "docs/fleet.md",
+        Before::Enabled,
+        &[
+            "tally record -o {box}/recording --duration 1s",
+            "tally ship --cluster shop {box}/recording file://{fleet}",
+        ],
     ),
     ("docs/shipping.md", Before::Enabled, &["tally record -o {box}/recording --duration 1s"]),
     ("docs/trace.md", Before::Enabled, &["tally record -o {box}/recording --duration 1s"]),
