@@ -164,9 +164,9 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     ("docs/compare.md", "recording@15:00..15:30", "after@-10min.."),
     ("docs/trace.md", "DIR", "{box}/recording"),
     // Studies that take seconds.
-    ("docs/studies.md", "my/study.toml -o DIR", "study.toml -o results"),
+    ("docs/studies.md", "my/study.toml -o DIR", "./study.toml -o results"),
     ("docs/studies.md", "report DIR", "report results"),
-    ("docs/storage-studies.md", "my/storage.toml -o DIR", "storage.toml -o results"),
+    ("docs/storage-studies.md", "my/storage.toml -o DIR", "./storage.toml -o results"),
     ("docs/storage-studies.md", "report DIR", "report results"),
     // A directory as a bucket.
     ("docs/fleet.md", "doctor --root s3://bucket/fleet", "doctor --root {fleet}"),
