@@ -16,6 +16,7 @@ use crate::support::documented::{
     instead, live, Before, Entry, BEFORE, INSTEAD, NOT_COMMANDS, NOT_RUN, SHOWN_IF_ANY,
 };
 use crate::support::documents::{commands, documents, has_heading, heading, root, Document, Kind};
+use crate::support::fleet::engines;
 use crate::support::installation::Installation;
 use crate::support::terminal::{Printed, Terminal};
 use crate::support::{self, plain, ports, programs, while_working};
@@ -37,6 +38,7 @@ documents! {
     commands_of_any_server "docs/any-server.md",
     commands_of_clock "docs/clock.md",
     commands_of_compare "docs/compare.md",
+    commands_of_cost "docs/cost.md",
     commands_of_find_a_slow_server "docs/find-a-slow-server.md",
     commands_of_first_look "docs/first-look.md",
     commands_of_fleet "docs/fleet.md",
@@ -47,6 +49,7 @@ documents! {
     commands_of_production "docs/production.md",
     commands_of_profile "docs/profile.md",
     commands_of_reference_json "docs/reference-json.md",
+    commands_of_reference_recording "docs/reference-recording.md",
     commands_of_reference_settings "docs/reference-settings.md",
     commands_of_reference_sql "docs/reference-sql.md",
     commands_of_remote "docs/remote.md",
@@ -180,13 +183,16 @@ impl Machine {
         self.folder.path().join(name)
     }
 
-    /// `tally` as it is installed, and `sudo`.
+    /// `tally` as it is installed, `sudo`, and DuckDB if it can be installed.
     fn programs(&self, installation: &Installation) {
         for folder in ["bin", "home"] {
             std::fs::create_dir(self.at(folder)).unwrap();
         }
         let tally = installation.tally().get_program().to_owned();
         std::os::unix::fs::symlink(tally, self.at("bin/tally")).unwrap();
+        if let Some([duckdb, _]) = engines() {
+            std::os::unix::fs::symlink(duckdb, self.at("bin/duckdb")).unwrap();
+        }
         let change = match self.cluster.os_user().name() {
             Some(name) => format!("setpriv --reuid {name} --regid {name} --init-groups"),
             None => String::new(),
@@ -318,6 +324,10 @@ fn read(document: &Document, machine: &mut Machine, prepare: &[&str]) {
                         continue;
                     }
                     let command = machine.command(&document.name, &typed.text);
+                    if command.contains("duckdb") && !machine.at("bin/duckdb").exists() {
+                        println!("not typed, because there is no DuckDB: {command}");
+                        continue;
+                    }
                     let place = format!("{}:{}: {command}", document.name, typed.line);
                     all += &type_it(&mut terminal, &place, &command).text;
                 }
