@@ -111,7 +111,7 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     ("docs/cost.md", "--minutes 10 ", ""),
     ("", "run commit-delay", "run study.toml -o commit-delay"),
     ("docs/storage-studies.md", "run storage-victim --quick", "run storage.toml -o quick --quick"),
-    ("docs/storage-studies.md", "run storage-victim --for 4h", "run storage.toml --for 4s"),
+    ("docs/storage-studies.md", "run storage-victim --for 4h", "run storage.toml --for 6s"),
     ("docs/storage-studies.md", "/mnt/array", "{box}"),
     ("", "--duration 1min", "--duration 1s"),
     ("", "--duration 10min", "--duration 1s"),
@@ -236,7 +236,7 @@ const LIVE: &[Live] = &[
     Live { has: "tally events --follow", unless: &[], prints: "", keys: INTERRUPT },
     Live { has: "tally events -f", unless: &[], prints: "", keys: INTERRUPT },
     Live { has: "tally blocking --watch", unless: &[], prints: ":", keys: INTERRUPT },
-    Live { has: "tally serve", unless: &["none"], prints: "metrics", keys: INTERRUPT },
+    Live { has: "tally serve", unless: &["none"], prints: "Press Ctrl-C", keys: INTERRUPT },
     Live { has: "tally serve", unless: &[], prints: "", keys: INTERRUPT },
     Live {
         has: "tally record",
