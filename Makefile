@@ -44,7 +44,7 @@ TEST = $(CARGO) test --locked --workspace
 SERVER_THREADS ?= $(shell echo $$((4 * $$(nproc))))
 SERVER_TEST = RUST_TEST_THREADS=$(SERVER_THREADS) $(CARGO) test --locked -p tally --test server --
 # The parts of `make test`, shortest first. All of them run, even if one fails.
-TEST_PARTS = test-c test-web test-unit test-installcheck test-instructions test-server test-matrix
+TEST_PARTS = test-docs test-c test-web test-unit test-installcheck test-instructions test-server test-matrix
 # Tests of docs/security.md: attacks on the segment, and attempts by a local user, a role or a client.
 # PGTALLY_ATTACK_ROUNDS is the number of rounds on the segment.
 ATTACKS = $(addsuffix ::,attack_segment attack_limits crash settings extension foreign unseen serve)
@@ -142,6 +142,10 @@ test-build: build-extension $(PAGE) build/bootstrapped-tests agent
 	+$(LIBPQ)
 	+$(LIBPQ) programs
 	$(TEST) --no-run
+
+# The documentation as a site. Exit status 3 means that its tools are not available; the script says why.
+test-docs:
+	script/docs || [ $$? = 3 ]
 
 test-c:
 	+$(LIBTALLY) test

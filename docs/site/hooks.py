@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 
+from mkdocs.plugins import event_priority
+
 # The theme gets this from the network for pages that are opened from a disk.
 SHIM = "https://unpkg.com/iframe-worker/shim"
 WORKER = "assets/javascripts/worker.js"
@@ -46,6 +48,8 @@ def on_post_page(output, page, config):
     return output
 
 
+# After the theme has written the index for pages that are opened from a disk, at -100.
+@event_priority(-200)
 def on_post_build(config):
     if not os.path.getsize(os.path.join(config.site_dir, "search/search_index.js")):
         raise ValueError("the search has no index")

@@ -24,7 +24,7 @@ typedef struct relation_row
 	relation_sums sums;
 } relation_row;
 
-/* Of a reading. */
+/* The result of a reading. */
 typedef struct relation_table
 {
 	HTAB	   *rows;				/* relation_row */

@@ -343,7 +343,7 @@ put_group(remote_reading *r, owner_walk *w)
 	(void) remote_send_if(r, w->sees);
 }
 
-/* What these merges moved into groups is not in slots as well. */
+/* Marks the slots as free whose figures these merges have moved into groups. */
 static void
 free_merged(remote_reading *r, uint64 from, uint64 to)
 {

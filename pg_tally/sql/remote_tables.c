@@ -13,7 +13,7 @@
 
 /* ---------------------------------------------------------------- names and probes */
 
-/* Those of applications are sent to a role that may see a statement of theirs. */
+/* The name of an application is sent to a role that may see a statement of the application. */
 static bool
 sees_name(const remote_reading *r, uint32 number, const tally_dir_entry *entry)
 {
@@ -127,7 +127,7 @@ begin_round(void *data)
 	/* what is put replaces what was put at its place */
 }
 
-/* Those of a slot that was sent, if they have changed. */
+/* Local entries of a slot that was sent are sent if they have changed. */
 static bool
 wants_local(void *data, uint32 slot, uint32 index)
 {

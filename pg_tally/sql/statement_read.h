@@ -12,7 +12,7 @@
 
 #include "sql/view.h"
 
-/* What was counted of a statement. */
+/* The counts of a statement. */
 typedef struct statement_figures
 {
 	tally_counts counts;
@@ -56,7 +56,7 @@ typedef struct statement_flight
 extern HTAB *statements_read(tally_segment *segment, bool texts);
 /* False: no statement is in progress, and no parts are left. */
 extern bool statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *flight);
-/* Of one statement, without its figures. */
+/* Reads the text of one statement, without its figures. */
 extern bool statement_read_text(tally_segment *segment, const tally_statement_key *key,
 								statement_text *text);
 

@@ -90,20 +90,22 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         });
     }
     let mut out = view::escape::stdout();
-    for line in head.lines(&done(interval, &rows, &connections)) {
-        writeln!(out, "{line}")?;
+    let [client, done] = head.lines(&done(interval, &rows, &connections));
+    writeln!(out, "{client}")?;
+    if !is_java(segment) {
+        // It has no driver, and so no sums of one.
+        writeln!(
+            out,
+            "statements are measured in Java clients only; `tally methods` shows this client's calls of libpq"
+        )?;
+        return Ok(());
     }
+    writeln!(out, "{done}")?;
     if rows.is_empty() {
-        let hint = match is_java(segment) {
-            true => {
-                "the driver org.postgresql has completed no statement, or the agent runs with calls=off"
-            }
-            false => {
-                "statements are measured in Java clients only; `tally methods` shows this client's \
-                 calls of libpq"
-            }
-        };
-        writeln!(out, "{hint}")?;
+        writeln!(
+            out,
+            "the driver org.postgresql has completed no statement, or the agent runs with calls=off"
+        )?;
     } else {
         out.write_all(table(&rows, args.sort, args.top).for_stdout().as_bytes())?;
     }

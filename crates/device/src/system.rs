@@ -20,7 +20,7 @@ impl System {
         Self { proc: Proc::default(), sys: "/sys".into(), own: true }
     }
 
-    /// Those of another machine, whose mounts are found only by their paths.
+    /// The files of another machine, whose mounts are found only by their paths.
     pub fn at(proc: impl Into<PathBuf>, sys: impl Into<PathBuf>) -> Self {
         Self { proc: Proc::at(proc), sys: sys.into(), own: false }
     }

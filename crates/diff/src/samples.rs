@@ -15,12 +15,12 @@ const MISSED: f64 = 3.7;
 /// How wrong a side's figures may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampledError {
-    /// Of an activity that no sample has seen, seconds per second.
+    /// Time that an activity may take without being seen by any sample, seconds per second.
     missed: f64,
 }
 
 impl SampledError {
-    /// Of a side of this length, seconds, whose samples have this mean distance, seconds.
+    /// The error of a side of this length whose samples have this mean distance; both in seconds.
     pub fn of_samples(distance: f64, length: f64) -> SampledError {
         SampledError { missed: MISSED * distance / length.max(1e-9) }
     }

@@ -155,7 +155,7 @@ fn pace(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Applies the rules of `tally doctor` to the recording of each host. Hosts with the same problem are listed \
-together, the worst problem first and what bounds the load last. Of a single host, the evidence and what to \
+together, the worst problem first and what bounds the load last. For a single host, the evidence and what to \
 do are printed as well.
 
 Examples:

@@ -294,7 +294,7 @@ impl Counters {
                 let of = self.json.iter().find(|row| row.0 == path).map(|row| row.1.as_str());
                 let meaning = match of.map(|of| self.operand(of)).transpose()? {
                     Some(Of::One(one) | Of::Sum(one, _) | Of::Measured(one)) => one.meaning("0"),
-                    Some(_) => "of `errors`, how many by the class of their SQLSTATE".into(),
+                    Some(_) => "part of `errors`, by class of SQLSTATE".into(),
                     None => format!("see [`{kind}`]"),
                 };
                 let _ = writeln!(out, "    /// {}.\n    pub {name}: {kind},", capital(&meaning));

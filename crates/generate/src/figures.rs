@@ -43,7 +43,7 @@ struct Group {
 struct Run {
     machine: String,
     date: String,
-    /// Of pgtally, where it was another one than the present.
+    /// Version of pgtally, if it was not the present one.
     version: Option<String>,
     command: String,
     figures: Vec<Figure>,

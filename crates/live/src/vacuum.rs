@@ -132,7 +132,7 @@ const CONDITIONS_OF_DATABASE: [&str; 5] = [
     from pg_statio_user_sequences s join pg_sequence q on q.seqrelid = s.relid
     where q.seqcache = 1 and s.blks_read + s.blks_hit > 0
     order by 5 desc limit 10",
-    // Of the tables with most new rows.
+    // Ascending indexes of the tables with most new rows.
     "/* tally */
     select 'ascending-index', case n.nspname when 'public' then '' else quote_ident(n.nspname) || '.' end || quote_ident(i.relname),
            current_database()::text, c.relname::text, s.n_tup_ins::int8, 0::int8, null::float8

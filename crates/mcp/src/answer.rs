@@ -12,7 +12,7 @@ pub fn parse(output: &str, list: Option<&str>) -> Result<Value, String> {
         parsed.collect::<Result<_, _>>().map_err(|error| format!("no JSON: {error}"))?;
     match list {
         Some(list) => Ok(json!({ list: values })),
-        // Of an interval after another, the last.
+        // The last of several intervals.
         None => values.pop().ok_or_else(|| "no answer".into()),
     }
 }

@@ -140,7 +140,7 @@ pub struct Fields {
     pub always: &'static [&'static str],
     /// Unless the client names others.
     pub usual: &'static [&'static str],
-    /// Those that it can name besides.
+    /// Further fields that it can name.
     others: &'static [&'static str],
 }
 

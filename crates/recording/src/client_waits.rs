@@ -88,7 +88,7 @@ fn text(text: &Option<Arc<str>>) -> Option<String> {
 }
 
 impl ClientWaitsRow {
-    /// Of a session, and the statement that it called most with its calls.
+    /// The row of a session, with the statement that it called most and the number of these calls.
     pub fn new(waits: &ClientWaits, called: Option<(&StatementKey, u64)>) -> ClientWaitsRow {
         let mut row = ClientWaitsRow {
             pid: waits.pid.into(),
@@ -166,7 +166,7 @@ impl ClientWaitsRow {
 }
 
 impl EndedSessionsRow {
-    /// Of sessions of one origin.
+    /// The row of ended sessions of one origin.
     pub fn new(origin: &EndedOrigin) -> EndedSessionsRow {
         EndedSessionsRow {
             process: origin.kind.as_str().into(),
@@ -241,7 +241,7 @@ impl ClientWaitsSum {
         EndedOrigin::merge(&mut self.origins, &frame.ended_origins);
     }
 
-    /// The rows of the time since the last call. `called` says which statement the session of a slot called most.
+    /// Rows since the last call. `called` says which statement the session of a slot called most.
     pub fn rows<'k>(
         &mut self,
         length_ns: u64,

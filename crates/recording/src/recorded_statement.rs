@@ -26,7 +26,7 @@ table! {
     exec_ns: u64, Ns, sum, "Total execution time.";
     exec_min_ns: Option<u64>, Ns, min, "Minimum execution time.";
     exec_max_ns: Option<u64>, Ns, max, "Maximum execution time.";
-    exec_squares: f64, NsSquared, sum, "Sum of squared execution times, in 14 binary digits.";
+    exec_squares: f64, NsSquared, sum, "Sum of squared execution times, rounded to 14 significant bits.";
     plans: u64, Count, sum, "Number of times the statement was planned.";
     plan_ns: u64, Ns, sum, "Total planning time.";
     plan_min_ns: Option<u64>, Ns, min, "Minimum planning time.";

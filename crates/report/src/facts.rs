@@ -71,7 +71,7 @@ fn exactness(material: &Material) -> String {
     }
     if let Some(sampling) = &interval.sampling {
         let estimates = format!("estimates from {} samples/s", count(sampling.per_second));
-        // Of an interval's end, no sample says how long it lasted.
+        // No sample covers the end of the interval.
         return match sampling.sampled_seconds < 0.9 * interval.interval_seconds {
             true => format!(
                 "{estimates} in {} of {}; the rest is exact",

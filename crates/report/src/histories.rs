@@ -141,7 +141,7 @@ pub fn quoted<'s>(
         known.then_some(quote.len())
     };
     let mut best: Option<(usize, String)> = None;
-    // Of equal quotes, the statement with more time, which comes first.
+    // If quotes are equal, the statement with more time, which comes first.
     for row in &all.rows {
         let (Some(length), Some(key)) = (quote(row), key_of_row(row)) else { continue };
         if best.as_ref().is_none_or(|(most, _)| length > *most) {

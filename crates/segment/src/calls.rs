@@ -164,9 +164,9 @@ pub struct ClientConnections {
     pub pool_failed: Option<Timing>,
     /// Open connections, each a session on the server; `None`: there was none, or the agent is older.
     pub open_connections: Option<SampledNumber>,
-    /// Those that pools have handed out; the maximum is exact.
+    /// Connections that pools have handed out; the maximum is exact.
     pub borrowed_connections: Option<SampledNumber>,
-    /// Those of them that execute nothing for a long time.
+    /// Borrowed connections that have executed nothing for a long time.
     pub unused_connections: Option<SampledNumber>,
 }
 

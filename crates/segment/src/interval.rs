@@ -102,7 +102,7 @@ pub struct Interval {
     /// Who they were, most sessions first.
     #[serde(skip)]
     pub ended_origins: Vec<EndedOrigin>,
-    /// How sessions waited for their clients, those of most time first.
+    /// How sessions waited for their clients, the longest waits first.
     #[serde(skip)]
     pub client_waits: Vec<ClientWaits>,
     /// The time of all sessions by phase and activity, longest first.

@@ -91,7 +91,7 @@ pub fn explained(cause: &[f64], effect: &[f64]) -> Option<Explained> {
     Some(Explained { share, half_width: t_quantile(0.975, n - 1.0) * variance.sqrt() })
 }
 
-/// Of pairs of cause and effect.
+/// Share of the mean effect that a linear regression on the cause explains; of pairs of cause and effect.
 fn rising_share(pairs: &[(f64, f64)]) -> Option<f64> {
     let n = pairs.len() as f64;
     let (x, y) =

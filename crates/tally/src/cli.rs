@@ -48,7 +48,7 @@ TARGET is the path of a segment (/dev/shm/pg_tally.*), a server's data directory
 string or URI. The flags -h, -p, -U and -d, the PG* environment variables, service files and password \
 files work as in psql. Without TARGET, tally takes the server that psql would connect to, or else the only one on this machine. \
 A server on another machine is read through the connection: exactly, if the database has the extension; \
-otherwise top, doctor, blocking, statements, record and serve sample it (docs/any-server.md).
+otherwise top, doctor, blocking, statements, record, serve and mcp sample it (docs/any-server.md).
 
 Exit status: 0 success, 1 failure, 2 usage error.
 

@@ -35,7 +35,7 @@ pub struct CostArgs {
     /// Level to measure; with --of statements, the level to hold
     #[arg(long, value_enum, default_value_t = Level::Waits)]
     pub level: Level,
-    /// Total measuring time in minutes, including the placebo
+    /// Total measurement time in minutes, including the placebo
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
     pub minutes: f64,
     /// Workload on the scratch server: select, tpcb, txid (one contended lock), distinct (5,000

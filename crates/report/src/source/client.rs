@@ -5,7 +5,7 @@ use std::path::Path;
 
 use error::Error;
 use recording::{Range, Recording};
-use segment::stat_names;
+use segment::{stat_names, Producer};
 
 use super::{columns, sum_and_latency};
 use crate::material::Client;
@@ -24,7 +24,10 @@ pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
         recording.clip(Some(range.from_us.max(own.from_us)), Some(range.to_us.min(own.to_us)))?;
     let heads = recording.frame_rows(range)?;
     let (sum, _) = sum_and_latency(&recording, range)?;
-    if !sum.statistics.iter().any(|statistic| statistic.stat.name == stat_names::COLLECTION_PAUSE) {
+    // A statistic has no row unless something happened: without a pause, only the recorder's word says what this is.
+    let has_pauses =
+        || sum.statistics.iter().any(|row| row.stat.name == stat_names::COLLECTION_PAUSE);
+    if Producer::from_text(&sum.server.producer) != Producer::JavaAgent && !has_pauses() {
         return Err(Error::Failed(format!(
             "{shown} is not a recording of a Java client; record the segment of its agent: tally record \
              /dev/shm/pg_tally.java.PID -o DIR"

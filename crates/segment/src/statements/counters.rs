@@ -349,7 +349,7 @@ pub struct StatementCounters {
     pub temp_bytes: u64,
     /// Executions that failed with an error.
     pub errors: u64,
-    /// Of `errors`, how many by the class of their SQLSTATE.
+    /// Part of `errors`, by class of SQLSTATE.
     pub failed: BTreeMap<&'static str, u64>,
     /// Executions cancelled or timed out.
     pub cancels: u64,

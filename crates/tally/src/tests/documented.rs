@@ -62,7 +62,8 @@ fn fleet() -> tempfile::TempDir {
 
 /// What {names} stand for, where nothing is run; the root of a fleet has to exist.
 fn valid(text: &str, fleet: &tempfile::TempDir) -> String {
-    let text = text.replace("/srv/fleet", &fleet.path().display().to_string());
+    let fleet = fleet.path().display().to_string();
+    let text = text.replace("/srv/fleet", &fleet).replace("{fleet}", &fleet);
     ["{pid}", "{port}", "{free}", "{statement}"]
         .iter()
         .fold(text, |text, name| text.replace(name, "4711"))

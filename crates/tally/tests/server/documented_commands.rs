@@ -10,10 +10,13 @@ use std::sync::atomic::Ordering;
 use scratch::Cluster;
 use tempfile::TempDir;
 
+use super::storage::STEADY;
+use super::study::SMALL;
 use crate::support::documented::{
     instead, live, Before, Entry, BEFORE, INSTEAD, NOT_COMMANDS, NOT_RUN, SHOWN_IF_ANY,
 };
-use crate::support::documents::{commands, documents, has_heading, heading, Document, Kind};
+use crate::support::documents::{commands, documents, has_heading, heading, root, Document, Kind};
+use crate::support::fleet::engines;
 use crate::support::installation::Installation;
 use crate::support::terminal::{Printed, Terminal};
 use crate::support::{self, plain, ports, programs, while_working};
@@ -35,15 +38,18 @@ documents! {
     commands_of_any_server "docs/any-server.md",
     commands_of_clock "docs/clock.md",
     commands_of_compare "docs/compare.md",
+    commands_of_cost "docs/cost.md",
     commands_of_find_a_slow_server "docs/find-a-slow-server.md",
     commands_of_first_look "docs/first-look.md",
     commands_of_fleet "docs/fleet.md",
     commands_of_install "docs/install.md",
+    commands_of_libpq "docs/libpq.md",
     commands_of_locks_and_functions "docs/locks-and-functions.md",
     commands_of_opentelemetry "docs/opentelemetry.md",
     commands_of_production "docs/production.md",
     commands_of_profile "docs/profile.md",
     commands_of_reference_json "docs/reference-json.md",
+    commands_of_reference_recording "docs/reference-recording.md",
     commands_of_reference_settings "docs/reference-settings.md",
     commands_of_reference_sql "docs/reference-sql.md",
     commands_of_remote "docs/remote.md",
@@ -166,6 +172,10 @@ impl Machine {
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
         let machine = Machine { cluster, folder, values: Vec::new() };
         machine.programs(installation);
+        // A reader's own studies.
+        std::fs::write(machine.at("study.toml"), SMALL).unwrap();
+        let storage = STEADY.replace("name = \"one\"", "name = \"full\"");
+        std::fs::write(machine.at("storage.toml"), storage).unwrap();
         machine
     }
 
@@ -173,13 +183,16 @@ impl Machine {
         self.folder.path().join(name)
     }
 
-    /// `tally` as it is installed, and `sudo`.
+    /// `tally` as it is installed, `sudo`, and DuckDB if it can be installed.
     fn programs(&self, installation: &Installation) {
         for folder in ["bin", "home"] {
             std::fs::create_dir(self.at(folder)).unwrap();
         }
         let tally = installation.tally().get_program().to_owned();
         std::os::unix::fs::symlink(tally, self.at("bin/tally")).unwrap();
+        if let Some([duckdb, _]) = engines() {
+            std::os::unix::fs::symlink(duckdb, self.at("bin/duckdb")).unwrap();
+        }
         let change = match self.cluster.os_user().name() {
             Some(name) => format!("setpriv --reuid {name} --regid {name} --init-groups"),
             None => String::new(),
@@ -216,7 +229,17 @@ impl Machine {
     fn command(&mut self, document: &str, text: &str) -> String {
         let text = instead(document, text);
         let mut found = text.clone();
-        let names = ["{box}", "{data}", "{host}", "{port}", "{free}", "{pid}", "{statement}"];
+        let names = [
+            "{box}",
+            "{fleet}",
+            "{pq}",
+            "{data}",
+            "{host}",
+            "{port}",
+            "{free}",
+            "{pid}",
+            "{statement}",
+        ];
         for name in names.into_iter().filter(|name| text.contains(name)) {
             let known = self.values.iter().find(|(known, _)| *known == name);
             let value = match known {
@@ -238,6 +261,8 @@ impl Machine {
         };
         match name {
             "{box}" => self.folder.path().display().to_string(),
+            "{fleet}" => self.at("fleet").display().to_string(),
+            "{pq}" => root().join("build/libpq/libtally_pq.so").display().to_string(),
             "{data}" => self.cluster.data_dir().display().to_string(),
             "{host}" => self.cluster.host().display().to_string(),
             "{port}" => self.cluster.port().to_string(),
@@ -299,6 +324,10 @@ fn read(document: &Document, machine: &mut Machine, prepare: &[&str]) {
                         continue;
                     }
                     let command = machine.command(&document.name, &typed.text);
+                    if command.contains("duckdb") && !machine.at("bin/duckdb").exists() {
+                        println!("not typed, because there is no DuckDB: {command}");
+                        continue;
+                    }
                     let place = format!("{}:{}: {command}", document.name, typed.line);
                     all += &type_it(&mut terminal, &place, &command).text;
                 }

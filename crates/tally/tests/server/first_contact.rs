@@ -264,6 +264,7 @@ fn a_client_of_libpq_is_told_nothing_of_a_driver_for_java() {
     maker.write(&slot);
     let text = hint("libtally_pq 0.3.0", &mut maker);
     assert!(text.contains("`tally methods`") && !text.contains("org.postgresql"), "{text}");
+    assert!(!text.contains("driver"), "{text}");
     let text = hint("pgtally-agent 0.3.0", &mut maker);
     assert!(text.contains("org.postgresql"), "{text}");
 }

@@ -15,6 +15,7 @@ use super::study::SMALL;
 use crate::maker::{Who, ACCOUNT};
 use crate::support::fixtures::Fixture;
 use crate::support::fleet::engines;
+use crate::support::java::java;
 use crate::support::pty::{lines, Pty};
 use crate::support::{self, eventually, output, tally, CONNECTION};
 use crate::waiting;
@@ -32,7 +33,8 @@ enum Views {
 }
 use Views::{As, Run};
 
-/// In braces: {server} the data directory of a server with sessions that wait for locks, {pid} a busy session of it,
+/// In braces: {server} the data directory of a server with sessions that wait for locks, {uri} how to connect to it, {pid} a
+/// busy session of it,
 /// {recording}, {before} and {after} recordings, {bucket} the place to which two hosts have shipped theirs, {engine} DuckDB,
 /// {study} and {storage} the results of studies, {client} the segment of a client, {profiles} two profiles, {folder} an empty
 /// directory.
@@ -45,17 +47,17 @@ const CASES: &[(&str, Views)] = &[
     ("ls", Run(&["ls"])),
     // Its panes are added below.
     ("top", Run(&["top --once --interval 0.3 --view lwlocks --per-second {server}"])),
-    ("doctor", Run(&["doctor --for 1 {server}"])),
-    ("blocking", Run(&["blocking {server}"])),
-    ("statements", Run(&["statements {server}", "statements --sort lock {server}", "statements --sort rows --interval 0.3 {server}", "statements --all {server}", "?statements --id 1 {server}"])),
+    ("doctor", Run(&["doctor --for 1 {server}", "doctor --for 1 --samples 20 {uri}"])),
+    ("blocking", Run(&["blocking {server}", "blocking --samples 20 {uri}"])),
+    ("statements", Run(&["statements {server}", "statements --sort lock {server}", "statements --sort rows --interval 0.3 {server}", "statements --all {server}", "statements --samples 20 --interval 0.5 {uri}", "?statements --id 1 {server}"])),
     ("events", Run(&["events {server}"])),
-    ("record", Run(&["record -o {folder}/recording --duration 1 --interval 0.3 {server}"])),
+    ("record", Run(&["record -o {folder}/recording --duration 1 --interval 0.3 {server}", "record -o {folder}/recording --duration 1 --interval 0.3 --samples 20 --budget 1% {uri}"])),
     ("report", Run(&["report {recording}", "report {before}", "?report {folder}"])),
     ("level", Run(&["level {server}", "level locks {server}"])),
     ("functions", Run(&["functions --interval 0.3 {server}", "functions --tree --interval 0.3 {server}", "?functions --list XLog* {server}"])),
     ("ship", Run(&["ship --cluster again {shipped} file://{folder}/bucket", "?ship {recording} s3://no-such-bucket-of-anybody-in-the-world/with/a/long/path"])),
     ("upkeep", Run(&["upkeep file://{bucket}", "?upkeep {folder}"])),
-    ("serve", Run(&["@serve --listen 127.0.0.1:0 {server}"])),
+    ("serve", Run(&["@serve --listen 127.0.0.1:0 {server}", "@serve --listen 127.0.0.1:0 --samples 20 {uri}", "@serve --listen none --alert false --alert-interval 1s {server}", "?serve --listen none --alert @{folder}/no-such-file {server}"])),
     ("mcp", Run(&["?mcp {server}"])),
     ("dashboards", Run(&["?dashboards {folder}/dashboards"])),
     ("diff", Run(&["diff {before} {after}", "diff --per second {recording} {before}"])),
@@ -155,7 +157,13 @@ fn shortened(arguments: &str) -> Vec<String> {
     let found = Command::new(words[0]).args(&words[1..]).output().unwrap();
     assert_eq!(found.status.signal(), None, "{arguments}");
     let text = String::from_utf8(found.stdout).unwrap();
-    let cut = text.lines().filter(|line| line.contains('~'));
+    // Before a number it says that the number is an estimate, as the heading of samples explains.
+    let is_cut = |line: &&str| {
+        let line = line.replace("with ~ ", "");
+        let mut rests = line.split('~').skip(1);
+        rests.any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let cut = text.lines().filter(is_cut);
     cut.map(|line| format!("tally {arguments}, in a pipe: {line}")).collect()
 }
 
@@ -195,6 +203,12 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
     );
     support::create_views(&cluster);
     let server = cluster.data_dir().display().to_string();
+    let uri = format!(
+        "postgresql://{}@/postgres?host={}&port={}",
+        cluster.user(),
+        cluster.host().display(),
+        cluster.port()
+    );
     output(tally().args(["level", "locks", &server]));
     let mut holder = cluster.connect().unwrap();
     for sql in [
@@ -265,6 +279,7 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
         let path = |fixture: &Fixture| fixture.path().display().to_string();
         arguments
             .replace("{server}", &server)
+            .replace("{uri}", &uri)
             .replace("{pid}", &pid.to_string())
             .replace("{recording}", &path(&recording))
             .replace("{before}", &path(&before))
@@ -283,6 +298,7 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
         .flat_map(|pane| {
             [
                 format!("top --once --interval 0.3 --view {pane} {{server}}"),
+                format!("top --once --interval 0.3 --samples 20 --view {pane} {{uri}}"),
                 format!("top --once --view {pane} --replay {{recording}}"),
             ]
         })
@@ -337,5 +353,62 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
         holder.batch_execute("rollback").unwrap();
         wrong.into_inner().unwrap()
     });
+    assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_view_of_a_java_client_is_wider_than_the_terminal() {
+    let Some(java) = java() else { return };
+    let preloaded = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let (cluster, port) = support::on_loopback(preloaded);
+    let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?sslmode=disable");
+    // Statements, a pool, problems, pauses of the virtual machine.
+    let mut client =
+        java.start("threads=16,edges=on,cpu=on", &["org.pgtally.test.Repeated", &url, "postgres"]);
+    client.finish();
+    let segment = client.segment().display().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording").display().to_string();
+    let server = cluster.data_dir().display().to_string();
+    output(tally().args([
+        "record",
+        "--interval",
+        "0.3",
+        "--duration",
+        "1",
+        "--client",
+        &segment,
+        "-o",
+        &recording,
+        &server,
+    ]));
+    let report = format!("report {recording}");
+    let views = [
+        "calls",
+        "calls --sort bytes",
+        "calls --interval 0.3",
+        "methods",
+        "methods --sort cpu-excl",
+        "methods --callers",
+        "methods --callees",
+        "status",
+        "top --once --interval 0.3",
+    ];
+    let of_segment = |view: &&str| format!("{view} {segment}");
+    let mut wrong: Vec<String> = views
+        .iter()
+        .map(of_segment)
+        .chain([report])
+        .flat_map(|view: String| too_wide(&view, false, false))
+        .collect();
+    client.child.kill().unwrap();
+    client.child.wait().unwrap();
+    // Of a client that has ended.
+    wrong.extend(
+        ["calls", "methods", "status"]
+            .iter()
+            .map(of_segment)
+            .flat_map(|view: String| too_wide(&view, false, false)),
+    );
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
 }

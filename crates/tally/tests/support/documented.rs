@@ -28,14 +28,12 @@ impl Entry {
 const BUILDS: &str = "builds, installs or packages the project: continuous integration does so";
 const SYSTEM: &str = "changes the machine's packages or services";
 const ELSEWHERE: &str = "needs another machine";
-const ENGINE: &str =
-    "needs an engine and a fleet: the tests `fleet_tables::` and `fleet_page::` run the same";
-const MEASURES: &str =
-    "measures for minutes or hours: the tests `cost::`, `study::` and `storage::` run short ones";
+const CLICKHOUSE: &str =
+    "needs a ClickHouse server, which no registry at hand has: `fleet_server::` has a stand-in";
+const CARGO: &str =
+    "measures for minutes, and cargo would wait for the build directory of the running test";
 const JAVA: &str =
     "needs a Java application: the tests `methods::`, `calls::` and `client_trace::` run the same";
-
-const TERMINALS: &str = "needs two terminals at once: the tests `libpq::` run the same";
 
 /// Commands that are not run. Those of `tally` are parsed in any case.
 pub const NOT_RUN: &[Entry] = &[
@@ -44,41 +42,12 @@ pub const NOT_RUN: &[Entry] = &[
     entry("", "sudo apt", SYSTEM),
     entry("", "sudo systemctl", SYSTEM),
     entry("", "ssh", ELSEWHERE),
-    entry("", "tally cost", MEASURES),
-    entry("", "sudo -u postgres tally cost", MEASURES),
-    entry("", "tally study run", MEASURES),
-    entry("", "tally storage run", MEASURES),
-    entry(
-        "docs/studies.md",
-        "tally study report",
-        "needs the results of a study, which take minutes",
-    ),
-    entry(
-        "docs/storage-studies.md",
-        "tally storage report",
-        "needs the results of a study, which take hours",
-    ),
-    entry(
-        "docs/storage-studies.md",
-        "tally report",
-        "needs the results of a study, which take hours",
-    ),
     entry(
         "docs/measurements.md",
         "",
         "measures for minutes or hours, and prints what the page says",
     ),
-    entry(
-        "docs/any-server.md",
-        "export PGTALLY_PASSWORD_COMMAND",
-        "needs an account of a provider: a test of `sampled::` runs a command for the password",
-    ),
-    entry("docs/any-server.md", "tally record -o db1 \"host=", ELSEWHERE),
-    entry(
-        "docs/any-server.md",
-        "cargo test",
-        "measures for minutes: the tests `sampled::` run what it compares",
-    ),
+    entry("docs/any-server.md", "cargo test", CARGO),
     entry(
         "docs/java-libraries.md",
         "java",
@@ -87,42 +56,17 @@ pub const NOT_RUN: &[Entry] = &[
     entry(
         "docs/clock.md",
         "tally clock --verify",
-        "measures for half a minute: the test `clock::` runs it",
+        "its exit status depends on what else the machine does: the test `clock::` allows for that",
     ),
-    entry(
-        "docs/compare.md",
-        "tally diff recording@",
-        "needs hours of a recording: the tests `diff::` run such ranges",
-    ),
-    entry("docs/fleet.md", "tally fleet ask", ENGINE),
-    entry("docs/fleet.md", "tally fleet top", ENGINE),
-    entry("docs/fleet.md", "tally fleet doctor", ENGINE),
-    entry("docs/fleet.md", "tally fleet refresh", ENGINE),
-    entry("docs/fleet.md", "tally fleet schema", ENGINE),
-    entry("docs/fleet.md", "tally serve --fleet", ENGINE),
-    entry("docs/libpq.md", "", TERMINALS),
+    entry("docs/fleet.md", "tally fleet ask p99 --engine http", CLICKHOUSE),
+    entry("docs/fleet.md", "tally fleet ask load --engine http", CLICKHOUSE),
     entry("docs/java.md", "java", JAVA),
     entry("docs/java.md", "tally", JAVA),
     entry("docs/java.md", "sudo tally", JAVA),
     entry(
-        "docs/remote.md",
-        "tally statements postgresql:",
-        "needs a certificate of that host: the test `connect::` has one",
-    ),
-    entry(
-        "docs/production.md",
-        "tally serve --tls-cert",
-        "needs a certificate: the tests `serve_tls::` make one",
-    ),
-    entry(
         "docs/reference-recording.md",
         "pandas",
         "an expression of Python: the test `recorded::` uses it",
-    ),
-    entry(
-        "docs/reference-recording.md",
-        "duckdb",
-        "needs DuckDB: the test `recorded::` reads recordings with it",
     ),
 ];
 
@@ -154,7 +98,21 @@ pub const NOT_COMMANDS: &[Entry] = &[
 /// second.
 /// In the second, {data}, {host}, {port} and so on stand for those of the test's server.
 pub const INSTEAD: &[(&str, &str, &str)] = &[
-    // Durations that are too long for a test.
+    // In the background, instead of another terminal; and its segment is there once it has called libpq.
+    ("docs/libpq.md", "/usr/local/lib/pgtally/libtally_pq.so", "{pq}"),
+    ("docs/libpq.md", "-T 60 shop", "-T 900 shop > bench.out 2>&1 &"),
+    ("docs/libpq.md", "tally methods    ", "until tally methods $! 2> error; do sleep 0.1; done "),
+    // Durations that are too long for a test, and a study of the reader's instead of a long one.
+    ("", "tally cost --minutes 5 ", "tally cost --minutes 0.1 --slice 50ms "),
+    ("", "tally cost --workload", "tally cost --minutes 0.1 --slice 50ms --workload"),
+    ("", "tally cost --level", "tally cost --minutes 0.1 --slice 50ms --level"),
+    ("", "tally cost --of", "tally cost --minutes 0.1 --slice 50ms --of"),
+    ("", "tally cost    ", "tally cost --minutes 0.1 --slice 50ms"),
+    ("docs/cost.md", "--minutes 10 ", ""),
+    ("", "run commit-delay", "run study.toml -o commit-delay"),
+    ("docs/storage-studies.md", "run storage-victim --quick", "run storage.toml -o quick --quick"),
+    ("docs/storage-studies.md", "run storage-victim --for 4h", "run storage.toml --for 6s"),
+    ("docs/storage-studies.md", "/mnt/array", "{box}"),
     ("", "--duration 1min", "--duration 1s"),
     ("", "--duration 10min", "--duration 1s"),
     ("", "--interval 10", "--interval 1"),
@@ -180,10 +138,27 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     ("docs/first-look.md", "--from 14:30 ", "--from -1h "),
     ("docs/first-look.md", "--from 14:03:07", "--from -1h"),
     ("docs/compare.md", "--from 14:30 --to 14:45", "--from -1h"),
+    ("docs/compare.md", "recording@14:00..14:30", "before@-10min.."),
+    ("docs/compare.md", "recording@15:00..15:30", "after@-10min.."),
     ("docs/trace.md", "DIR", "{box}/recording"),
+    // Studies that take seconds.
+    ("docs/studies.md", "my/study.toml -o DIR", "./study.toml -o results"),
+    ("docs/studies.md", "report DIR", "report results"),
+    ("docs/storage-studies.md", "my/storage.toml -o DIR", "./storage.toml -o results"),
+    ("docs/storage-studies.md", "report DIR", "report results"),
     // A directory is addressed as a bucket is.
     ("docs/shipping.md", "s3://bucket", "file://{box}/bucket"),
     ("docs/shipping.md", "--host db1 ", ""),
+    // Credentials and certificates.
+    ("docs/any-server.md", "aws rds generate-db-auth-token", "echo token"),
+    ("docs/any-server.md", " sslmode=verify-full sslrootcert=global-bundle.pem", ""),
+    ("docs/remote.md", "@db1/postgres?sslmode=verify-full", "@/postgres?host={host}"),
+    (
+        "docs/production.md",
+        "tally serve --tls-cert",
+        "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=db1 -days 1 -keyout server.key \
+         -out server.crt 2> openssl.out; tally serve --tls-cert",
+    ),
     // Servers, sessions and statements.
     ("", "-h db1", "-h {host}"),
     ("", "host=db1", "host={host}"),
@@ -211,12 +186,19 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     // Names that a synopsis leaves open, where they are only parsed.
     ("docs/fleet.md", "QUERY", "load"),
     ("docs/fleet.md", "ENGINE", "duckdb"),
-    ("docs/fleet.md", "ROOT", "/srv/fleet"),
+    ("docs/fleet.md", "ROOT", "{fleet}"),
     (
         "docs/fleet.md",
         "[--since TIME] [--until TIME] [--cluster NAME] [--host NAME]",
         "--since -1h --until -1min --cluster a --host b",
     ),
+    ("docs/fleet.md", "--since 14:00 --against 12:00..13:00", "--since -1h --against -3h..-2h"),
+    // A directory as a bucket, and a file as a server.
+    ("docs/fleet.md", "s3://bucket/fleet", "{fleet}"),
+    ("docs/fleet.md", "/srv/fleet", "{fleet}"),
+    ("docs/fleet.md", "| clickhouse client --multiquery", "> statements.sql"),
+    ("docs/fleet.md", "tally serve", "tally serve --listen 127.0.0.1:{free}"),
+    ("docs/reference-recording.md", "DIR", "{box}/recording"),
     ("docs/fleet.md", "[--since -15min] [--interval 30s]", "--since -15min --interval 30s"),
     ("docs/fleet.md", "[--since -1h] [--interval 1min]", "--since -1h --interval 1min"),
 ];
@@ -250,10 +232,11 @@ const LIVE: &[Live] = &[
         prints: "Diagnoses",
         keys: "q",
     },
+    Live { has: "tally fleet top", unless: &[], prints: "Hosts", keys: "q" },
     Live { has: "tally events --follow", unless: &[], prints: "", keys: INTERRUPT },
     Live { has: "tally events -f", unless: &[], prints: "", keys: INTERRUPT },
     Live { has: "tally blocking --watch", unless: &[], prints: ":", keys: INTERRUPT },
-    Live { has: "tally serve", unless: &["none"], prints: "metrics", keys: INTERRUPT },
+    Live { has: "tally serve", unless: &["none"], prints: "Press Ctrl-C", keys: INTERRUPT },
     Live { has: "tally serve", unless: &[], prints: "", keys: INTERRUPT },
     Live {
         has: "tally record",
@@ -299,6 +282,19 @@ pub const BEFORE: &[(&str, Before, &[&str])] = &[
         "docs/first-look.md",
         Before::Enabled,
         &["tally record -o {box}/recording --duration 2s --interval 200ms"],
+    ),
+    (
+        "docs/fleet.md",
+        Before::Enabled,
+        &[
+            "tally record -o {box}/recording --duration 1s",
+            "tally ship --cluster shop {box}/recording file://{fleet}",
+        ],
+    ),
+    (
+        "docs/reference-recording.md",
+        Before::Enabled,
+        &["tally record -o {box}/recording --duration 1s"],
     ),
     ("docs/shipping.md", Before::Enabled, &["tally record -o {box}/recording --duration 1s"]),
     ("docs/trace.md", Before::Enabled, &["tally record -o {box}/recording --duration 1s"]),

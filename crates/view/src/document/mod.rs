@@ -221,7 +221,7 @@ pub struct Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// Of interest.
+    /// Worth knowing.
     Note,
     /// There is a problem, or the figures are incomplete.
     Warning,

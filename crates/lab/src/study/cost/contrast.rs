@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_quad_with_a_side_of_few_commands_or_no_cpu_time_gives_no_result() {
         let round = Round { quads: [Quad { reversed: false }; 2], flipped: false };
-        // Of each of the two slices of a side.
+        // CPU time and commands of each of the two slices of a side.
         for (cpu_ns, commands, found) in [(0, 0, false), (9, 1, false), (0, 2, false), (9, 2, true)]
         {
             for few in [false, true] {
