@@ -2,10 +2,11 @@
 //! Checkpoints that the WAL forces too often.
 
 use crate::advice::Advice;
-use crate::case::Case;
+use crate::case::{some_of, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::event_payload::Checkpoint;
 use segment::WaitClass;
+use view::statements::StatementFigures;
 use view::units::{duration, two, whole};
 use view::vacuum::ConditionKind;
 
@@ -65,8 +66,9 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::Checkpoints,
         kind: Kind::Problem,
         text: format!(
-            "Checkpoints come every {}, forced by WAL: max_wal_size is reached in that time.",
-            duration(apart)
+            "Checkpoints come every {}, forced by WAL: max_wal_size is reached in that time{}.",
+            duration(apart),
+            whose_wal(case)
         ),
         seconds,
         share: Some(case.share(seconds)),
@@ -76,6 +78,17 @@ pub fn too_often(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "checkpoints",
         consequence_of: None,
     }]
+}
+
+/// The statement that wrote the most WAL, and its part of all WAL of statements; empty if it wrote little of it.
+fn whose_wal(case: &Case<'_>) -> String {
+    let all: u64 = case.statement_rows().map(|row| row.wal.bytes).sum();
+    let most = case.statement_rows().max_by_key(|row| row.wal.bytes).filter(|_| all > 0);
+    let part = |row: &StatementFigures| {
+        let share = some_of(row.wal.bytes as f64, all as f64)?;
+        Some(format!("; {share} % of the WAL is written by {}", words(row)))
+    };
+    most.and_then(part).unwrap_or_default()
 }
 
 /// Time of sessions that wait for the WAL because of full-page images: after each checkpoint, the first change of a page
