@@ -52,12 +52,12 @@ export function listsOf(report: Report): List[] {
         }));
         lists.push({ id: "activities", section: "waits", title: "Waits and CPU", axis, rows });
     }
-    for (const [id, table, name] of [
-        ["statements", "statements", "query"],
-        ["sessions", "active_sessions", "application"],
+    for (const [id, title, table, name] of [
+        ["statements", "Statements", "statements", "query"],
+        ["sessions", "Sessions", "active_sessions", "application"],
     ] as const) {
         const ranking = report.rankings?.find((one) => one.id === id);
-        const list = ranking ?? ofTable(report, id, table, name);
+        const list = ranking ?? ofTable(report, [id, title], table, name);
         if (list) lists.push(list);
     }
     return lists;
@@ -67,7 +67,7 @@ export function listsOf(report: Report): List[] {
 const linked = (name: string, statement: string | undefined): HTMLElement | string =>
     statement === undefined ? name : element("a", { href: addressOf(statement) }, name);
 
-function ofTable(report: Report, section: string, id: string, name: string): List | null {
+function ofTable(report: Report, [section, title]: readonly [string, string], id: string, name: string): List | null {
     const table = report.tables.find((one) => one.id === id);
     if (!table) return null;
     const [names, times] = [name, id === "statements" ? "seconds" : "busy_seconds"].map((key) =>
@@ -79,7 +79,7 @@ function ofTable(report: Report, section: string, id: string, name: string): Lis
         statement: table.details?.[i]?.statement,
         seconds: [Number(row[times] ?? 0)],
     }));
-    return { id: section, section, title: table.title, axis: null, rows };
+    return { id: section, section, title, axis: null, rows };
 }
 
 /** The points whose middle is in a range; `to` is exclusive. */

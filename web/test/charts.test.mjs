@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 // Charts in a real browser: pixels, zoom, tooltips, legends, keys.
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { inView, pixel, plotBox, show } from "./browser.mjs";
 import { valueAt } from "./example.mjs";
 import { load } from "./load.mjs";
 import { onPage, report } from "./on-page.mjs";
 
 const { shade } = await load("look/palette.ts");
+const { drawOver } = await load("charts/marks.ts");
 const units = await load("units.ts");
 
 /** The horizontal position of point `i` in a plot that shows everything. */
@@ -209,4 +211,43 @@ onPage("a heat map is darkest where the counts are highest", async (page) => {
     const all = report.heatmaps[0].columns[18].slice(1).reduce((a, b) => a + b, 0);
     assert.match(tooltip, new RegExp(`all\\s+${units.count(all).replace(".", "\\.")}`));
     assert.match(tooltip, /median up to/);
+});
+
+onPage("no label of an axis is cut", async (page) => {
+    await show(page, "#chart-activity", "canvas");
+    await page.evaluate(() => {
+        const { fillText } = CanvasRenderingContext2D.prototype;
+        window.written = [];
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+            const { e } = this.getTransform();
+            const width = this.measureText(text).width;
+            const left = x - { left: 0, start: 0, center: width / 2, right: width, end: width }[this.textAlign] + e;
+            const turned = this.getTransform().b !== 0;
+            if (!turned && String(text) !== "") window.written.push([text, left, left + width, this.canvas.width]);
+            fillText.call(this, text, x, y);
+        };
+    });
+    // At some of these widths the last tick is at the right edge.
+    for (let width = 1200; width < 1280; width += 8) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    }
+    const written = await page.evaluate(() => window.written);
+    assert.ok(written.length > 50, "the charts were drawn again");
+    const cut = written.filter(([, left, right, width]) => left < -1 || right > width + 1);
+    assert.deepEqual(cut, []);
+});
+
+test("a mark is visible at the top however short it was", () => {
+    globalThis.devicePixelRatio = 1;
+    const bars = [];
+    const pen = new Proxy({}, { get: (_, name) => (name === "fillRect" ? (...bar) => bars.push(bar) : () => {}), set: () => true });
+    const u = { ctx: pen, bbox: { left: 60, top: 10, width: 800, height: 200 }, valToPos: (time) => 60 + time };
+    const mark = (time, until) => ({ time, until, kind: "checkpoint", text: "" });
+    drawOver(u, { marks: [mark(100, 100.02), mark(800, 800), mark(300, 400)], gaps: [] }, { checkpoint: "#000" });
+    delete globalThis.devicePixelRatio;
+    const [short, last, long] = bars;
+    assert.ok(short[2] >= 6 && short[0] < 160 && short[0] + short[2] > 160, String(short));
+    assert.ok(last[2] >= 6 && last[0] + last[2] <= 860, String(last));
+    assert.deepEqual([long[0], long[2]], [360, 100]);
 });

@@ -294,3 +294,20 @@ test("every class has an ink with a contrast of 4.5 in both themes", () => {
         }
     }
 });
+
+test("a name is written in full, shortened with an ellipsis, or not at all", async () => {
+    const page = await opened();
+    const frames = await page.locator(".frame").evaluateAll((all) =>
+        all.map((one) => ({
+            width: one.getBoundingClientRect().width,
+            shown: getComputedStyle(one).fontSize !== "0px",
+            overflow: getComputedStyle(one).textOverflow,
+        })),
+    );
+    assert.ok(frames.some(({ width }) => width > 100));
+    for (const { width, shown, overflow } of frames) {
+        assert.equal(overflow, "ellipsis");
+        if (Math.abs(width - 26) > 1) assert.equal(shown, width > 26, String(width));
+    }
+    await page.context().close();
+});

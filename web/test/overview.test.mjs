@@ -41,12 +41,22 @@ test("the parts add up to the whole, with nothing in a gap", () => {
 });
 
 test("statements that a report has no history of are those of the whole time", () => {
-    const without = listsOf({ ...report, rankings: [] });
+    const sessions = {
+        ...report.tables[0],
+        id: "active_sessions",
+        title: "Active sessions",
+        columns: [{ key: "application" }, { key: "busy_seconds" }],
+        rows: [["shop", 3]],
+        classes: undefined,
+        details: undefined,
+    };
+    const without = listsOf({ ...report, rankings: [], tables: [...report.tables, sessions] });
     const statements = without.find(({ id }) => id === "statements");
     assert.equal(statements.axis, null);
     const { sums, measured } = sumsOf(statements, end, { from: BEGIN, to: BEGIN + 1 });
     assert.equal(measured, null);
     assert.equal(sums[0].seconds, 900);
+    assert.deepEqual(without.map(({ title }) => title), ["Waits and CPU", "Statements", "Sessions"]);
 });
 
 onPage("the first screen has the verdict, the chart and the lists, in this order", async (page) => {
@@ -149,5 +159,19 @@ test("lists of a day with 500 statements are summed in less script time than a p
     // No time limit, because other processes may use the CPU; docs/results.md has the figures.
     console.log(`script for a selection in a day: ${((await page.scriptTime()) - before).toFixed(0)} ms`);
     assert.equal(await page.locator("#ranking-statements tbody tr:has(th)").count(), 8);
+    await page.context().close();
+});
+
+test("what to do is shown whole below the verdict, also in a narrow window", async () => {
+    const long = "SELECT pg_terminate_backend(4304). ".repeat(12);
+    const findings = example().findings.map((one) => (one.remedy ? { ...one, remedy: { ...one.remedy, text: long } } : one));
+    const page = await open({ ...example(), findings }, { viewport: { width: 390, height: 844 } });
+    const { inner, outer, text } = await page.locator("#advice").evaluate((it) => ({
+        inner: it.scrollHeight,
+        outer: it.clientHeight,
+        text: it.innerText,
+    }));
+    assert.ok(text.includes(long.trim()));
+    assert.ok(inner <= outer + 1, `${inner} of ${outer}`);
     await page.context().close();
 });

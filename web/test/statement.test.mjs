@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { show } from "./browser.mjs";
-import { BEGIN, callsAt, HOSTILE, statementKey } from "./example.mjs";
+import { BEGIN, callsAt, example, HOSTILE, statementKey } from "./example.mjs";
 import { load } from "./load.mjs";
 import { onPage, open, report } from "./on-page.mjs";
 
@@ -149,5 +149,27 @@ test("a page that begins with a statement goes back to the table of statements",
     await page.keyboard.press("Escape");
     await page.locator("#table-statements").waitFor();
     assert.equal(await page.evaluate(() => location.hash), "#statements");
+    await page.context().close();
+});
+
+test("the scale of a histogram stays beside it, and the tallest chart has the two others beside it", async () => {
+    // The longest executions took a little more than a second, so the last mark is at the right edge.
+    const report = example();
+    for (const table of report.tables) {
+        for (const detail of table.details ?? []) if (detail) detail.histogram = [[1e-4, 2e-4, 5], [0.9, 1.05, 2]];
+    }
+    const page = await open(report, {}, undefined, `#statement-${statementKey(0)}`);
+    const box = (selector) => page.locator(selector).first().boundingBox();
+    await page.locator("#chart-statement-calls .body").waitFor();
+    const picture = await box("#statement .histogram svg");
+    for (const mark of await page.locator("#statement .scale span").all()) {
+        const { x, width } = await mark.boundingBox();
+        assert.ok(x >= picture.x - 1 && x + width <= picture.x + picture.width + 1, await mark.innerText());
+    }
+    const [tallest, second, third] = await page
+        .locator("#statement > figure.chart")
+        .evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ left, top, bottom }) => ({ left, top, bottom })));
+    assert.ok(second.left > tallest.left && third.left === second.left, "the others are at the right");
+    assert.ok(third.top < tallest.bottom, "beside the tallest");
     await page.context().close();
 });

@@ -14,6 +14,7 @@ import { MS, cpu, idle, line, trace } from "./traces.mjs";
 const { messagesOf } = await load("waterfall/model.ts");
 const { sumsIn, ticksOf, tracksOf } = await load("waterfall/timeline.ts");
 const { plansOf, timeOf } = await load("waterfall/plan.ts");
+const { fitting } = await load("waterfall/lanes.ts");
 
 const messages = messagesOf(trace);
 const tracks = tracksOf(trace, messages);
@@ -215,3 +216,13 @@ for (const colorScheme of ["light", "dark"]) {
         await page.context().close();
     });
 }
+
+test("a name in a bar is not cut within a letter", () => {
+    const pen = { measureText: (text) => ({ width: 6 * [...text].length }) };
+    assert.equal(fitting(pen, "transaction", 66), "transaction");
+    assert.equal(fitting(pen, "transaction", 60), "transacti…");
+    assert.equal(fitting(pen, "a b c", 24), "a b…");
+    assert.equal(fitting(pen, "transaction", 18), "tr…");
+    assert.equal(fitting(pen, "transaction", 17), "");
+    assert.equal(fitting(pen, "", 0), "");
+});

@@ -182,9 +182,23 @@ impl<'c> Case<'c> {
     /// little of it.
     pub(crate) fn whose(&self, all: f64, wanted: impl Fn(&ActivityRow) -> bool) -> Option<String> {
         let (row, seconds) = self.statement(wanted)?;
-        let share = (seconds / all.max(1e-9)).min(1.0);
-        (share >= LITTLE).then(|| format!("{} % of it is in {}.", percent(share), words(row)))
+        Some(format!("{} % of it is in {}.", some_of(seconds, all)?, words(row)))
     }
+
+    /// ", 83 % of it in statement ...", for the first sentence of a diagnosis that names nobody else: who reads no further knows
+    /// whom it is about. Empty if even that statement spent little of it.
+    pub(crate) fn in_statement(&self, all: f64, wanted: impl Fn(&ActivityRow) -> bool) -> String {
+        let part = |(row, seconds): (&StatementFigures, f64)| {
+            Some(format!(", {} % of it in {}", some_of(seconds, all)?, words(row)))
+        };
+        self.statement(wanted).and_then(part).unwrap_or_default()
+    }
+}
+
+/// The percentage that a part is of all; `None`: it is little.
+pub(crate) fn some_of(part: f64, all: f64) -> Option<String> {
+    let share = (part / all.max(1e-9)).min(1.0);
+    (share >= LITTLE).then(|| percent(share))
 }
 
 /// Whether that is time of clients' sessions that is not idle.

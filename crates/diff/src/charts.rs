@@ -35,6 +35,7 @@ pub fn add(
         };
         let totals = document.sections.iter().position(|section| section.id == "totals");
         document.sections.insert(totals.map_or(0, |at| at + 1), section);
+        document.lead = Some(courses::SECTION);
     }
     let means = means(&comparison.rows.statements);
     let statements = document.sections.iter_mut().find(|section| section.id == "statements");

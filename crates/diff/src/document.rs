@@ -142,6 +142,7 @@ pub fn document(comparison: &Comparison, noise: Noise, zone: &TimeZone) -> Docum
             facts: facts(comparison, zone),
             ..MeasuredTime::default()
         },
+        verdict: findings::verdict(comparison),
         findings: comparison.findings.clone(),
         sections,
         tables,

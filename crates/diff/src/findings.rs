@@ -4,7 +4,7 @@
 use super::comparison::{ChangeVerdict, Comparison, ComparisonRow, Per, PerSecond, Total, What};
 use super::machine;
 use stats::FEWEST;
-use view::document::{Finding, Weight};
+use view::document::{Finding, Verdict, Weight};
 use view::measured::Measured;
 use view::units::{count, duration, two};
 
@@ -68,6 +68,18 @@ pub fn findings(comparison: &Comparison) -> Vec<Finding> {
     found.extend(short(comparison).map(|text| warning("totals", text)));
     found.extend(comparison.left_out.iter().map(|text| warning("totals", text.clone())));
     found
+}
+
+/// What a page starts with: by how much B differs from A and, if it is one, the statement that changed the most. `None`: nothing
+/// could be compared.
+pub fn verdict(comparison: &Comparison) -> Option<Verdict> {
+    let total = comparison.rows.totals.first()?;
+    let is_worse = total.change.verdict.is_real() && total.change.change_seconds > 0.0;
+    let culprit = culprit(comparison, total).map_or_else(String::new, |text| format!(" {text}"));
+    Some(Verdict {
+        weight: if is_worse { Weight::Warning } else { Weight::Note },
+        text: format!("{}{culprit}", change(total)),
+    })
 }
 
 fn more(change: f64) -> &'static str {

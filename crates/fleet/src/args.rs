@@ -100,9 +100,10 @@ pub enum Verb {
 /// Arguments of `tally fleet top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-On a terminal, this is a full-screen view: a digit selects a pane, Enter on a host restricts the view \
-to that host, h lists all keys. Only the query of the visible pane is run. Without a terminal, or with \
---once, --count or --json, the results are printed: of all queries, or of the one in --view.
+On a terminal, this is a full-screen view. With --root, it begins with each host's worst problem \
+(pane d); a digit selects another pane, Enter on a host restricts the view to that host, h lists all keys. Only the \
+visible pane is refreshed. Without a terminal, or with --once, --count or --json, the results are printed: of all \
+queries, or of the one in --view.
 
 Examples:
   tally fleet top --engine duckdb --root /srv/fleet

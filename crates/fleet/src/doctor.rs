@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use diagnose::{Diagnoses, Diagnosis};
+use diagnose::{Diagnoses, Diagnosis, HEALTHY};
 use error::Error;
+use fleet_sql::Root;
 use indicatif::ProgressBar;
 use report::source::RecordingSelection;
 use report::Edge;
 use serde::Serialize;
 use ship::layout::Origin;
 use ship::Bucket;
-use view::table::wrap;
-use view::{escape, output, table};
+use view::table::{wrap, Cell, Column, Row, Table, Tone, Unit};
+use view::{escape, output, table as tables};
 
 use super::args::FleetDoctorArgs;
 use report::RecordingPlace;
@@ -23,13 +24,13 @@ const WIDTH: usize = 100;
 
 /// A host and what its recording shows.
 #[derive(Debug, Serialize)]
-struct HostDiagnoses {
-    cluster: String,
-    host: String,
+pub(crate) struct HostDiagnoses {
+    pub(crate) cluster: String,
+    pub(crate) host: String,
     /// Why it could not be diagnosed.
-    failure: Option<String>,
+    pub(crate) failure: Option<String>,
     #[serde(flatten)]
-    found: Diagnoses,
+    pub(crate) found: Diagnoses,
 }
 
 impl HostDiagnoses {
@@ -54,20 +55,16 @@ pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
         let text = "the time range is empty: its start is not before its end";
         return Err(Error::Usage(text.into()));
     }
-    let url = args.root.url();
-    let bucket = Bucket::open(&url)?;
-    let mut origins = ship::origins(&bucket)?;
-    let (cluster, host) = (args.scope.cluster.as_deref(), args.scope.host.as_deref());
-    origins.retain(|origin| origin.is_selected(cluster, host));
-    if origins.is_empty() {
-        return Err(Error::Failed(format!("{url} has no recording of this cluster and host")));
-    }
+    let only = (args.scope.cluster.as_deref(), args.scope.host.as_deref());
+    let origins = origins(&args.root, only)?;
     let progress = ProgressBar::new(origins.len() as u64);
-    let mut hosts = Vec::new();
-    for origin in origins {
-        hosts.push(examine(&url, origin, since, until));
+    let url = args.root.url();
+    let examined = origins.into_iter().map(|origin| {
+        let host = examine(&url, origin, since, until);
         progress.inc(1);
-    }
+        host
+    });
+    let hosts = examined.collect();
     progress.finish_and_clear();
     let answer = FleetDiagnosesJson { since, until, hosts };
     if args.json {
@@ -77,6 +74,102 @@ pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
     let mut out = escape::coloured_stdout(color);
     out.write_all(text(&answer, width, color).as_bytes())?;
     Ok(out.flush()?)
+}
+
+/// The hosts that have recordings; fails if there is none.
+fn origins(
+    root: &Root,
+    (cluster, host): (Option<&str>, Option<&str>),
+) -> Result<Vec<Origin>, Error> {
+    let url = root.url();
+    let mut origins = ship::origins(&Bucket::open(&url)?)?;
+    origins.retain(|origin| origin.is_selected(cluster, host));
+    match origins.is_empty() {
+        true => Err(Error::Failed(format!("{url} has no recording of this cluster and host"))),
+        false => Ok(origins),
+    }
+}
+
+/// Diagnoses the hosts, one after the other, as long as `wanted` holds; `None`: it did not until the end.
+pub(crate) fn hosts(
+    root: &Root,
+    only: (Option<&str>, Option<&str>),
+    (since, until): (f64, f64),
+    wanted: impl Fn() -> bool,
+) -> Result<Option<Vec<HostDiagnoses>>, Error> {
+    let mut hosts = Vec::new();
+    for origin in origins(root, only)? {
+        if !wanted() {
+            return Ok(None);
+        }
+        hosts.push(examine(&root.url(), origin, since, until));
+    }
+    Ok(Some(hosts))
+}
+
+/// A row for each host: the worst problems first, then hosts that could not be diagnosed, the healthy ones last.
+pub(crate) fn table(hosts: &[HostDiagnoses]) -> Table {
+    let columns = vec![
+        Column::new("cluster", "CLUSTER", Unit::Id),
+        Column::new("host", "HOST", Unit::Id),
+        Column::new("finding", "WHAT IS WRONG", Unit::Text),
+        Column::new("advice", "WHAT TO DO", Unit::Text),
+        Column::new("evidence", "EVIDENCE", Unit::Text),
+        Column::new("others", "OTHER FINDINGS", Unit::Text),
+    ];
+    let rank = |host: &HostDiagnoses| {
+        let worst = host.found.diagnoses.first();
+        let weight = worst.map_or(0.0, |worst| worst.weight(host.found.diagnosed_seconds));
+        let kind = match (worst, host.found.healthy) {
+            (Some(_), _) => 0,
+            (None, Some(true)) if host.failure.is_none() => 2,
+            _ => 1,
+        };
+        (kind, weight)
+    };
+    let mut sorted: Vec<&HostDiagnoses> = hosts.iter().collect();
+    sorted.sort_by(|a, b| {
+        let ((kind_a, a), (kind_b, b)) = (rank(a), rank(b));
+        kind_a.cmp(&kind_b).then(b.total_cmp(&a))
+    });
+    let rows = sorted.into_iter().map(|host| {
+        let mut all = host.found.diagnoses.iter().chain(&host.found.limits);
+        let worst = all.next();
+        let others: Vec<String> = all.map(|other| other.headline()).collect();
+        let (finding, tone) = match (&host.failure, host.found.healthy, host.found.diagnoses.len())
+        {
+            (Some(why), ..) => (format!("Not diagnosed: {why}"), Tone::Plain),
+            (None, None, _) => ("Not measured: the level was off.".to_owned(), Tone::Plain),
+            (None, _, 0) => {
+                let limit =
+                    worst.map_or_else(String::new, |limit| format!(" {}", limit.headline()));
+                (format!("{HEALTHY}{limit}"), Tone::Good)
+            }
+            (None, _, 1) => (worst.map_or_else(String::new, Diagnosis::headline), Tone::Bad),
+            (None, _, n) => {
+                let worst = worst.map_or_else(String::new, Diagnosis::headline);
+                let more =
+                    if n == 2 { "1 more problem" } else { &format!("{} more problems", n - 1) };
+                (format!("{worst} And {more}."), Tone::Bad)
+            }
+        };
+        let text = |text: String| match text.is_empty() {
+            true => Cell::Empty,
+            false => Cell::from(text),
+        };
+        let advice = worst.map_or_else(String::new, |worst| worst.advice.to_string());
+        let evidence = worst.map_or_else(String::new, |worst| worst.evidence.join("\n"));
+        let cells = vec![
+            host.cluster.as_str().into(),
+            host.host.as_str().into(),
+            finding.into(),
+            text(advice),
+            text(evidence),
+            text(others.join("\n")),
+        ];
+        Row { tone, ..Row::new(host.name(), cells) }
+    });
+    Table::from_rows(columns, rows.collect())
 }
 
 fn examine(url: &str, origin: Origin, since: f64, until: f64) -> HostDiagnoses {
@@ -104,7 +197,7 @@ fn diagnoses(url: &str, of: &Origin, since: f64, until: f64) -> Result<Diagnoses
 
 /// All that is known of one host; of several, the first sentences, by rule.
 fn text(answer: &FleetDiagnosesJson, width: usize, color: bool) -> String {
-    let span = table::span(answer.since, answer.until, &jiff::tz::TimeZone::system());
+    let span = tables::span(answer.since, answer.until, &jiff::tz::TimeZone::system());
     match &answer.hosts[..] {
         [only] if only.failure.is_none() => {
             let mut out = format!("{}, {span}\n\n", only.name());

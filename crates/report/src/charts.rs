@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use segment::statements::WaitClass;
+use view::units::others;
 use view::HostMetrics;
 
 use super::material::{Material, Moment};
@@ -125,7 +126,7 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
         series.push(Series { class: Some(class), shade, ..line(name, values) });
     }
     if !rest.is_empty() {
-        let name = format!("{} others", rest.len());
+        let name = others(rest.len());
         let shade = series.iter().filter(|s| s.class == Some("other")).count();
         let values = vec![None; points.len()];
         series.push(Series { class: Some("other"), shade, ..line(&name, values) });
@@ -137,9 +138,9 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
         for one in &mut series {
             one.values[at] = Some(0.0);
         }
-        let others = series.len().saturating_sub(1);
+        let last = series.len().saturating_sub(1);
         for (activity, seconds) in &figures.activities {
-            let place = places.get(&**activity).copied().unwrap_or(others);
+            let place = places.get(&**activity).copied().unwrap_or(last);
             if let Some(Some(value)) = series.get_mut(place).and_then(|s| s.values.get_mut(at)) {
                 *value += seconds / point.seconds;
             }

@@ -8,9 +8,9 @@ use jiff::tz::TimeZone;
 use segment::WaitClass;
 use view::document::{
     span, time, Axes, Axis, AxisName, Cell, Chart, ChartKind, Column, Document, Fact, Finding,
-    Link, Made, MeasuredTime, Section, Series, Table, Tone, Unit, Weight,
+    Link, Made, MeasuredTime, Section, Series, Table, Tone, Unit, Verdict, Weight,
 };
-use view::units::duration;
+use view::units::{duration, others, two};
 
 /// The sections in the order of the page: id, title, charts, tables.
 const SECTIONS: [(&str, &str, &[&str], &[&str]); 11] = [
@@ -195,7 +195,9 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
             facts: facts(fleet, (from, to), zone),
             ..MeasuredTime::default()
         },
+        verdict: Some(verdict(fleet, &known)),
         findings: findings(fleet, &known, zone),
+        lead: Some("load"),
         axes,
         charts: charts.into_iter().map(|(chart, _)| chart).collect(),
         tables,
@@ -265,6 +267,109 @@ fn facts(fleet: &Fleet, (from, to): (f64, f64), zone: &TimeZone) -> Vec<Fact> {
         text: format!("each {often}, while somebody has this page open"),
     });
     facts
+}
+
+/// What the page starts with: a query that failed, and which host has a problem. Blocking harms the most, then a host that differs from its
+/// cluster, then a statement that got slower.
+fn verdict(fleet: &Fleet, known: &[QueryStatus<'_>]) -> Verdict {
+    let first = |name: &str| {
+        let table = &fleet.table(name)?.value;
+        Some(NamedCells { table, row: table.rows.first()? })
+    };
+    let host = |row: &NamedCells<'_>| {
+        format!("Host {} of cluster {}", row.text("host"), row.text("cluster"))
+    };
+    let blocking = first("blocking").map(|row| {
+        format!(
+            "{}: session {} ({}, user {}) blocked {} on {}, {} of their time.",
+            host(&row),
+            row.text("blocker"),
+            row.text("application"),
+            row.text("user_name"),
+            others(row.number("blocked_sessions").unwrap_or(0.0) as usize),
+            row.text("lock_name"),
+            row.duration("waited_seconds"),
+        )
+    });
+    let outlier = || {
+        let row = first("outliers")?;
+        let factor = row.number("factor").map_or_else(String::new, |factor| {
+            format!(" is {} times the median of its cluster's hosts", two(factor))
+        });
+        Some(format!("{} differs from its cluster: {}{factor}.", host(&row), row.text("figure")))
+    };
+    let slower = || {
+        let row = first("regressions")?;
+        (row.number("factor")? > 1.0).then(|| {
+            format!(
+                "A statement takes {} times as long as before, {} instead of {} a call, on {}: {}",
+                row.number("factor").map_or_else(String::new, two),
+                row.duration("mean_seconds"),
+                row.duration("before_seconds"),
+                row.text("slower_hosts"),
+                view::statements::beginning(&row.text("statement"), LETTERS),
+            )
+        })
+    };
+    let problem = blocking.or_else(outlier).or_else(slower);
+    let failed = known.iter().find_map(|status| Some((status.name, status.failure?)));
+    let problem = match (failed, problem) {
+        (Some((name, failure)), problem) => Some(format!(
+            "Query {name} failed: {}{}",
+            failure.text,
+            problem.map_or_else(String::new, |problem| format!(". {problem}"))
+        )),
+        (None, problem) => problem,
+    };
+    let missing = known.iter().filter(|status| status.answer.is_none()).count();
+    let (weight, text) = match (problem, missing) {
+        (Some(text), _) => (Weight::Warning, text),
+        (None, 0) => (
+            Weight::Note,
+            "No session blocked others, no host differs from its cluster, and no statement got slower.".to_owned(),
+        ),
+        (None, n) => (
+            Weight::Note,
+            format!("Nothing is wrong in what is known; {n} {} no result yet.", if n == 1 { "query has" } else { "queries have" }),
+        ),
+    };
+    Verdict { weight, text }
+}
+
+/// Maximum number of characters of a statement in the first sentence.
+const LETTERS: usize = 70;
+
+/// A row whose cells are found by the keys of their columns.
+struct NamedCells<'t> {
+    table: &'t Table,
+    row: &'t view::document::Row,
+}
+
+impl NamedCells<'_> {
+    fn cell(&self, key: &str) -> &Cell {
+        let at = self.table.columns.iter().position(|column| column.key == key);
+        at.and_then(|at| self.row.cells.get(at)).unwrap_or(&Cell::Empty)
+    }
+
+    fn text(&self, key: &str) -> String {
+        match self.cell(key).exact() {
+            text if text.is_empty() => "unknown".to_owned(),
+            text => text,
+        }
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        match self.cell(key) {
+            Cell::Number(number) => Some(*number),
+            Cell::Whole(number) => Some(*number as f64),
+            Cell::Rounded { exact, .. } => *exact,
+            _ => None,
+        }
+    }
+
+    fn duration(&self, key: &str) -> String {
+        self.number(key).map_or_else(|| "an unknown time".to_owned(), duration)
+    }
 }
 
 /// Failed queries first, then what the results say.
@@ -450,6 +555,7 @@ mod tests {
         fleet.tables[0].take(Err(Failure { time: 160.0, text: "out of memory".into() }));
         let document = document(&fleet, &TimeZone::UTC).unwrap();
         assert!(document.findings[0].text.contains("query hosts failed"));
+        assert_eq!(document.verdict.as_ref().unwrap().text, "Query hosts failed: out of memory");
         assert!(document.findings[0].text.ends_with("out of memory"));
         assert!(document.findings[0].details[0].contains("00:01:40"), "{:?}", document.findings);
         assert_eq!(document.table("hosts").unwrap().rows.len(), 2);
@@ -464,6 +570,75 @@ mod tests {
         assert_eq!(document.table("hosts").unwrap().title, "Who is there");
         let host = &document.table("hosts").unwrap().columns[1];
         assert_eq!(host.link, Some("?cluster={cluster}&host={host}"));
+    }
+
+    #[test]
+    fn the_first_sentence_says_which_host_has_what() {
+        let mut fleet = Fleet::new(Only::default(), "duckdb".into(), 60.0);
+        let take = |fleet: &mut Fleet, name: &str, cells: &[(&str, Cell)]| {
+            let query = QUERIES.iter().find(|query| query.name == name).unwrap();
+            let mut table = Table::new(query.name, query.about, query.columns.to_vec());
+            let cell = |column: &Column| {
+                let known = cells.iter().find(|(key, _)| *key == column.key);
+                known.map_or(Cell::Empty, |(_, cell)| cell.clone())
+            };
+            if !cells.is_empty() {
+                table.push(Tone::Plain, query.columns.iter().map(cell).collect());
+            }
+            let question = fleet.tables.iter_mut().find(|table| table.name == name).unwrap();
+            question.take(Ok(answer(table, 100.0)));
+        };
+        let said = |fleet: &Fleet| document(fleet, &TimeZone::UTC).unwrap().verdict.unwrap();
+        take(&mut fleet, "hosts", &[]);
+        let first = said(&fleet);
+        assert_eq!(first.weight, Weight::Note);
+        let left = QUERIES.len() + CHARTS.len() - 1;
+        assert!(
+            first.text.ends_with(&format!("{left} queries have no result yet.")),
+            "{}",
+            first.text
+        );
+        take(
+            &mut fleet,
+            "regressions",
+            &[
+                ("statement", "select * from orders where customer = $1".into()),
+                ("factor", 31.0.into()),
+                ("before_seconds", 0.00225.into()),
+                ("mean_seconds", 0.0625.into()),
+                ("slower_hosts", "shop/db-2".into()),
+            ],
+        );
+        let text = said(&fleet).text;
+        assert_eq!(
+            text,
+            "A statement takes 31.00 times as long as before, 62.5 ms instead of 2.25 ms a call, on shop/db-2: select * from \
+             orders where customer = $1"
+        );
+        let host = [("cluster", Cell::from("shop")), ("host", "db-1".into())];
+        let outlier = [("figure", "seconds per WAL sync".into()), ("factor", 8.0.into())];
+        take(&mut fleet, "outliers", &[&host[..], &outlier].concat());
+        let text = said(&fleet).text;
+        assert_eq!(
+            text,
+            "Host db-1 of cluster shop differs from its cluster: seconds per WAL sync is 8.00 times the median of its cluster's \
+             hosts."
+        );
+        let blocking = [
+            ("blocker", "4304".into()),
+            ("blocked_sessions", Cell::from(1)),
+            ("waited_seconds", 41.2.into()),
+            ("lock_name", "relation orders".into()),
+            ("application", "forgetful".into()),
+        ];
+        take(&mut fleet, "blocking", &[&host[..], &blocking].concat());
+        let verdict = said(&fleet);
+        assert_eq!(verdict.weight, Weight::Warning);
+        assert_eq!(
+            verdict.text,
+            "Host db-1 of cluster shop: session 4304 (forgetful, user unknown) blocked 1 other on relation orders, 41.2 s of \
+             their time."
+        );
     }
 
     #[test]

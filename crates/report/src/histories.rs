@@ -8,7 +8,7 @@ use view::document::{ClassTimes, Histories, Mark, PlanTimes};
 use view::statements::{beginning, PlanRow, StatementFigures, StatementsTable};
 
 use crate::charts::ORDER;
-use crate::statement_id::{key_of_row, statement_id, statement_key, StatementId};
+use crate::statement_id::{is_of_statement, key_of_row, statement_id, statement_key, StatementId};
 
 /// Number of statements with a history.
 pub const STATEMENTS: usize = 30;
@@ -22,7 +22,7 @@ const SHORTEST: usize = 8;
 /// The statements that have a history, most time first.
 pub fn most(all: &StatementsTable) -> Vec<StatementId> {
     let mut seen = HashSet::new();
-    let rows = all.rows.iter().filter(|row| !row.own && !row.unnamed);
+    let rows = all.rows.iter().filter(|row| is_of_statement(row));
     rows.map(|row| statement_id(&row.key)).filter(|id| seen.insert(*id)).take(STATEMENTS).collect()
 }
 

@@ -5,14 +5,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use view::document::{Axis, Ranking, RankingRow};
 use view::statements::StatementsTable;
+use view::units::others as named_others;
 
-use crate::statement_id::{statement_key, StatementId};
+use crate::statement_id::{key_of_row, StatementId};
 use crate::tables::statements::class;
 
 /// Maximum number of rows, besides that of the others.
 const ROWS: usize = 30;
 /// Maximum number of characters of a statement; its section has the whole text.
 const LETTERS: usize = 300;
+
+/// The name of the row of query ID 0.
+const NO_STATEMENT: &str = "work without a known statement";
 
 /// The statements of clients, with their seconds in each point of the axis as `times` returns them; those of tally itself are one
 /// row. Nested statements are part of those that called them.
@@ -37,10 +41,11 @@ pub fn statements(
             let name = match (row.own, &row.query) {
                 (true, _) => "tally's own statements".to_string(),
                 (false, Some(query)) => query.chars().take(LETTERS).collect(),
+                (false, None) if !row.key.is_identified() => NO_STATEMENT.to_string(),
                 (false, None) => format!("statement {}", id.0),
             };
             let class = Some(class(row).name());
-            let statement = of.filter(|_| !row.unnamed).map(|_| statement_key(&id));
+            let statement = key_of_row(row);
             rows.push(RankingRow { name, class, statement, seconds: vec![0.0; points] });
             rows.len() - 1
         });
@@ -132,7 +137,7 @@ impl SessionTimes {
             sessions.into_iter().map(|(name, times)| row(name, &mut times.into_iter())).collect();
         if number > 0 {
             let mut times = others.into_iter().flat_map(|(_, times)| times);
-            rows.push(row(format!("{number} others"), &mut times));
+            rows.push(row(named_others(number), &mut times));
         }
         Ranking { id: "sessions", section: "sessions", title: "Sessions", axis, rows }
     }
@@ -160,6 +165,18 @@ mod tests {
             ("shop (0)", &[101.0, 0.0, 0.5][..])
         );
         assert_eq!((rows[ROWS].name.as_str(), rows[ROWS].seconds[0]), ("2 others", 71.0 + 70.0));
+    }
+
+    #[test]
+    fn work_without_a_known_statement_is_named_so_and_has_no_page() {
+        let mut all = view::sample::statements();
+        all.rows.truncate(2);
+        let row = &mut all.rows[1];
+        (row.key.id, row.queryid, row.query) = (0, None, None);
+        let axis = Axis { time: vec![0.0], seconds: vec![1.0] };
+        let rows = statements(axis, &all, |id| Some(vec![if id.0 == 0 { 1.0 } else { 2.0 }])).rows;
+        assert!(rows[0].statement.is_some(), "{rows:?}");
+        assert_eq!((rows[1].name.as_str(), &rows[1].statement), (NO_STATEMENT, &None));
     }
 
     #[test]

@@ -18,7 +18,32 @@ pub fn statement_id(key: &StatementKey) -> StatementId {
     (key.query_id(), key.database_id, key.user_id, key.toplevel)
 }
 
+/// Whether a row is of one statement, which can have a page: not of tally itself, and not work without a known statement, such
+/// as the start of sessions.
+pub fn is_of_statement(row: &StatementFigures) -> bool {
+    !row.own && !row.unnamed && row.key.is_identified()
+}
+
 /// The key of a row's statement in a document; `None`: the row is not of one statement.
 pub fn key_of_row(row: &StatementFigures) -> Option<String> {
-    (!row.own && !row.unnamed).then(|| statement_key(&statement_id(&row.key)))
+    is_of_statement(row).then(|| statement_key(&statement_id(&row.key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use view::sample;
+
+    #[test]
+    fn only_rows_of_one_statement_have_a_key() {
+        let row = &sample::statements().rows[0];
+        assert!(key_of_row(row).is_some());
+        let own = StatementFigures { own: true, ..row.clone() };
+        let unnamed = StatementFigures { unnamed: true, queryid: None, ..row.clone() };
+        let key = StatementKey { id: 0, ..row.key };
+        let not_identified = StatementFigures { key, queryid: None, query: None, ..row.clone() };
+        for other in [own, unnamed, not_identified] {
+            assert_eq!(key_of_row(&other), None);
+        }
+    }
 }

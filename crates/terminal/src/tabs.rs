@@ -10,8 +10,8 @@ use view::table::fit;
 /// A pane's key and names.
 #[derive(Debug, Clone, Copy)]
 pub struct Tab {
-    /// The digit that shows it.
-    pub key: usize,
+    /// The key that shows it.
+    pub key: char,
     /// Its name.
     pub name: &'static str,
     /// A shorter name, for 80 columns.

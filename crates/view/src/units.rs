@@ -58,6 +58,11 @@ pub fn whole(n: u64) -> String {
     separated(&n.to_string())
 }
 
+/// "1 other", "7 others": the name of a row that sums up so many.
+pub fn others(n: usize) -> String {
+    format!("{n} {}", if n == 1 { "other" } else { "others" })
+}
+
 /// The digits of a whole number, with thousands separators.
 pub fn separated(digits: &str) -> String {
     let mut apart = String::with_capacity(digits.len() + digits.len() / 3);

@@ -27,6 +27,20 @@ function timeTicks(min: number, max: number, step: number, zone: Zone): number[]
     return found;
 }
 
+/** The labels, which are centred below their ticks; without those that would be cut at the right edge. */
+function whole(u: uPlot, splits: readonly number[], labels: readonly string[]): string[] {
+    u.ctx.save();
+    u.ctx.font = FONT;
+    const room = u.width - u.bbox.left / devicePixelRatio;
+    const fits = (label: string, i: number): boolean => {
+        const width = Math.max(...label.split("\n").map((line) => u.ctx.measureText(line).width));
+        return u.valToPos(splits[i] ?? 0, "x") + width / 2 <= room;
+    };
+    const shown = labels.map((label, i) => (fits(label, i) ? label : ""));
+    u.ctx.restore();
+    return shown;
+}
+
 export function timeAxis(ink: () => Ink, zone: () => Zone): uPlot.Axis {
     return {
         scale: "x",
@@ -37,7 +51,7 @@ export function timeAxis(ink: () => Ink, zone: () => Zone): uPlot.Axis {
         space: 76,
         incrs: TIME_STEPS,
         splits: (_u, _axis, min, max, step) => timeTicks(min, max, step, zone()),
-        values: (_u, splits, _axis, _space, step) => ticks(splits, step, zone()),
+        values: (u, splits, _axis, _space, step) => whole(u, splits, ticks(splits, step, zone())),
         grid: { show: false },
         ticks: { stroke: () => ink().grid, width: 1, size: 4 },
     };

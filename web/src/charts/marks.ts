@@ -15,6 +15,8 @@ export interface Landmarks {
 
 /** Distance in CSS pixels at which the cursor is on a mark's line. */
 const NEAR = 5;
+/** The narrowest bar at the top, CSS pixels. */
+const SHORTEST = 6;
 
 /** The kinds of marks that look different. */
 type Look = "checkpoint" | "blocking" | "slow" | "plan" | "restart" | "level" | "event";
@@ -159,8 +161,11 @@ export function drawOver(u: uPlot, { marks }: Landmarks, ink: Ink): void {
         if (mark.until !== null) {
             const area = visible(u, mark.time, mark.until);
             if (!area) continue;
+            // However short it was, it can be seen.
+            const width = Math.max(area[1], SHORTEST * pixel);
+            const left = Math.min(area[0] - (width - area[1]) / 2, bbox.left + bbox.width - width);
             ctx.fillStyle = inkOf(mark, ink);
-            ctx.fillRect(area[0], bbox.top - 4 * pixel, area[1], 3 * pixel);
+            ctx.fillRect(left, bbox.top - 4 * pixel, width, 3 * pixel);
             continue;
         }
         if (!visible(u, mark.time, mark.time)) continue;

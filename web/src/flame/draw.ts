@@ -6,6 +6,8 @@ import { colourOf, type Node } from "./tree";
 const ROW = 18;
 /** Frames narrower than this share of the width are left out. */
 const NARROWEST = 0.0006;
+/** The name of a frame narrower than this is not legible, pixels. */
+const LEGIBLE = 26;
 
 export interface Drawn {
     /** The frames down to the one that has the whole width. */
@@ -24,6 +26,7 @@ export function draw(into: HTMLElement, { path, rootOnTop, found, zoom, point }:
     const focus = path[path.length - 1];
     if (focus === undefined || focus.seconds <= 0) return 0;
     let rows = 0;
+    const room = into.clientWidth;
     const put = (to: readonly Node[], left: number, width: number): void => {
         const node = to[to.length - 1] as Node;
         const frame = element("div", { class: `frame of-${colourOf(node)}`, role: "treeitem", tabindex: "-1" }, node.name);
@@ -31,6 +34,7 @@ export function draw(into: HTMLElement, { path, rootOnTop, found, zoom, point }:
         frame.style.left = `${left * 100}%`;
         frame.style.width = `${width * 100}%`;
         frame.style[rootOnTop ? "top" : "bottom"] = `${(to.length - 1) * ROW}px`;
+        if (width * room < LEGIBLE) frame.classList.add("narrow");
         if (found(node)) frame.classList.add("found");
         if (to.length < path.length) frame.classList.add("above");
         frame.addEventListener("click", () => zoom(to));

@@ -8,6 +8,8 @@ import { histogramPath, spanOf } from "./bars";
 
 const WIDE = 480;
 const HIGH = 96;
+/** From here on labels are at the left of their marks, %. */
+const LAST = 88;
 /** Maximum number of activities listed. */
 const MAX_ACTIVITIES = 12;
 
@@ -37,7 +39,12 @@ export function histogramOf({ histogram }: Detail): HTMLElement | null {
     const scale = 100 / Math.log(span.high / span.low);
     for (let power = Math.ceil(Math.log10(span.low)); 10 ** power <= span.high; power++) {
         const mark = element("span", {}, figure(10 ** power, "seconds"));
-        mark.style.left = `${Math.log(10 ** power / span.low) * scale}%`;
+        const at = Math.log(10 ** power / span.low) * scale;
+        // A label is at the right of its mark; near the right edge there is no room for it.
+        if (at > LAST) {
+            mark.className = "last";
+            mark.style.right = `${100 - at}%`;
+        } else mark.style.left = `${at}%`;
         marks.push(mark);
     }
     const all = histogram.reduce((sum, [, , count]) => sum + count, 0);

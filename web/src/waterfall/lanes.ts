@@ -43,6 +43,23 @@ const KEYS =
     "The left and right arrow keys go from message to message, Enter zooms to it. With Shift, they move the view. " +
     "Plus and minus zoom; 0 shows everything.";
 
+/** What is written in a bar. */
+function nameOf(bar: Bar | Stretch): string {
+    if (!("idle" in bar) || !bar.idle) return bar.name;
+    return bar.phase === "idle" ? "client" : "client, in a transaction";
+}
+
+/** A name, shortened to this width in pixels; empty if hardly a letter of it fits. */
+export function fitting(pen: Pick<CanvasRenderingContext2D, "measureText">, name: string, room: number): string {
+    if (pen.measureText(name).width <= room) return name;
+    const letters = [...name];
+    for (let n = Math.min(letters.length - 1, Math.floor(room / 3)); n >= 2; n--) {
+        const short = `${letters.slice(0, n).join("").trimEnd()}…`;
+        if (pen.measureText(short).width <= room) return short;
+    }
+    return "";
+}
+
 export class Lanes {
     readonly root: HTMLElement;
     private readonly axis = element("div", { class: "axis", "aria-hidden": "true" });
@@ -325,22 +342,21 @@ export class Lanes {
         const { ink } = this;
         const fill = this.fillOf(bar, level);
         const idle = "idle" in bar && bar.idle;
-        if (idle) this.drawGap(pen, left, top, width, bar.phase !== "idle");
-        else {
+        const begin = Math.max(left, 0);
+        const name = width < NAMED ? "" : fitting(pen, nameOf(bar), left + width - 3 - begin - 4);
+        if (idle) {
+            this.drawGap(pen, left, top, width, bar.phase !== "idle");
+            pen.fillStyle = ink.paper;
+            if (name !== "") pen.fillRect(begin + 1, top + 1, pen.measureText(name).width + 6, ROW - 2);
+        } else {
             pen.fillStyle = fill;
             pen.fillRect(left, top + 1, width, ROW - 2);
             pen.fillStyle = ink.paper;
             if (width > 4) pen.fillRect(left + width - 1, top + 1, 1, ROW - 2);
         }
-        if (width < NAMED) return;
-        const name = idle ? (bar.phase === "idle" ? "client" : "client, in a transaction") : bar.name;
-        pen.save();
-        pen.beginPath();
-        pen.rect(left, top, width - 3, ROW);
-        pen.clip();
+        if (name === "") return;
         pen.fillStyle = bar.class !== null && !idle ? inkOn(fill) : idle ? ink.faint : ink.text;
-        pen.fillText(name, Math.max(left, 0) + 4, top + ROW / 2 + 0.5);
-        pen.restore();
+        pen.fillText(name, begin + 4, top + ROW / 2 + 0.5);
     }
 
     /** The client's time between two messages. */
@@ -359,9 +375,6 @@ export class Lanes {
         }
         pen.stroke();
         pen.restore();
-        pen.fillStyle = this.ink.paper;
-        const named = Math.min(inTransaction ? 130 : 38, width);
-        if (width >= NAMED) pen.fillRect(Math.max(left, 0) + 1, top + 1, named, ROW - 2);
     }
 
     private drawSelected(pen: CanvasRenderingContext2D): void {

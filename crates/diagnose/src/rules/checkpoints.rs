@@ -3,10 +3,11 @@
 
 use super::names::command;
 use crate::advice::Advice;
-use crate::case::{words, Case};
+use crate::case::{some_of, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::event_payload::Checkpoint;
 use segment::WaitClass;
+use view::statements::StatementFigures;
 use view::units::{duration, two, whole};
 use view::vacuum::ConditionKind;
 
@@ -33,7 +34,10 @@ fn cause(case: &Case<'_>, reason: &str, apart: f64) -> Option<Cause> {
     let every = duration(apart);
     Some(match reason {
         "wal" => Cause {
-            text: format!("Checkpoints come every {every}, forced by WAL: max_wal_size is reached in that time."),
+            text: format!(
+                "Checkpoints come every {every}, forced by WAL: max_wal_size is reached in that time{}.",
+                whose_wal(case)
+            ),
             advice: advice(case, apart),
         },
         "time" => Cause {
@@ -120,6 +124,17 @@ fn too_often_for(case: &Case<'_>, reason: &str) -> Option<Diagnosis> {
         section: "checkpoints",
         consequence_of: None,
     })
+}
+
+/// The statement that wrote the most WAL, and its part of all WAL of statements; empty if it wrote little of it.
+fn whose_wal(case: &Case<'_>) -> String {
+    let all: u64 = case.statement_rows().map(|row| row.wal.bytes).sum();
+    let most = case.statement_rows().max_by_key(|row| row.wal.bytes).filter(|_| all > 0);
+    let part = |row: &StatementFigures| {
+        let share = some_of(row.wal.bytes as f64, all as f64)?;
+        Some(format!("; {share} % of the WAL is written by {}", words(row)))
+    };
+    most.and_then(part).unwrap_or_default()
 }
 
 /// Time of sessions that wait for the WAL because of full-page images: after each checkpoint, the first change of a page

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::names::{command, name, name_of_client, parts};
 use super::{bounds, harms, much};
-use crate::case::{words, Case};
+use crate::case::{some_of, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::{AccountRow, SessionRow};
 use segment::{ClientWaits, WaitClass};
@@ -286,18 +286,27 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let of_statement = |a: &ActivityRow| &*a.activity == WRITE;
-    let mut evidence = Vec::new();
-    if let Some(session) =
-        case.sessions().max_by(|a, b| wait(a).total_cmp(&wait(b))).filter(|s| wait(s) > 0.0)
-    {
-        evidence.push(format!("Longest wait: {}, by {}.", duration(wait(session)), name(session)));
-    }
-    evidence.extend(case.whose(seconds, of_statement));
+    let longest =
+        case.sessions().max_by(|a, b| wait(a).total_cmp(&wait(b))).filter(|s| wait(s) > 0.0);
+    let whose = || case.whose(seconds, of_statement);
+    // A session that waits for much of the time comes before the statement. Each is named once, here or in the evidence.
+    let much = longest.and_then(|session| Some((session, some_of(wait(session), seconds)?)));
+    let (who, evidence) = match (much, longest) {
+        (Some((session, share)), _) => {
+            (format!(", {share} % of it by {}", name(session)), whose().into_iter().collect())
+        }
+        (None, Some(session)) => {
+            let longest =
+                format!("Longest wait: {}, by {}.", duration(wait(session)), name(session));
+            (case.in_statement(seconds, of_statement), vec![longest])
+        }
+        (None, None) => (case.in_statement(seconds, of_statement), Vec::new()),
+    };
     vec![Diagnosis {
         rule: Rule::SlowClients,
         kind: Kind::Problem,
         text: format!(
-            "Clients do not take their results: sessions wait to send them {} % of their time.",
+            "Clients do not take their results: sessions wait to send them {} % of their time{who}.",
             percent(case.share(seconds))
         ),
         seconds,

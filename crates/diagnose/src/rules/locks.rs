@@ -310,17 +310,20 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         percent(case.share(seconds))
     );
     let kinds = kinds.join(", ");
-    let (text, mut evidence) = match blocker(case) {
+    let (text, evidence) = match blocker(case) {
         Some((text, mut evidence)) => {
             // A wait that began in the last instant is not in the interval yet.
             if !kinds.is_empty() {
                 evidence.push(format!("{share}: {kinds}."));
             }
+            evidence.extend(case.whose(seconds, of_statement));
             (text, evidence)
         }
-        None => (format!("{share}."), vec![format!("They wait for {kinds}.")]),
+        None => {
+            let whose = case.in_statement(seconds, of_statement);
+            (format!("{share}{whose}."), vec![format!("They wait for {kinds}.")])
+        }
     };
-    evidence.extend(case.whose(seconds, of_statement));
     let (kind, text, advice) = match is_problem {
         true => (Kind::Problem, text, root.map_or_else(|| HOT.into(), |root| advice(case, root))),
         false => {
@@ -331,9 +334,10 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
                 false => first,
             };
             let text = format!(
-                "{what}: sessions wait for each other {} % of their time, {} each.",
+                "{what}: sessions wait for each other {} % of their time, {} each{}.",
                 percent(case.share(seconds)),
-                duration(seconds / ended.max(1) as f64)
+                duration(seconds / ended.max(1) as f64),
+                case.in_statement(seconds, of_statement)
             );
             (Kind::Limit, text, HOT.into())
         }
@@ -561,8 +565,8 @@ fn remedy(tranche: &str) -> &'static str {
         }
         "RelationMapping" | "RelCacheInit" => "Catalogues change all the time: fewer temporary tables and DDL.",
         "pg_stat_statements" => {
-            "Who reads pg_stat_statements keeps new statements out of it: ask less often, or without texts \
-             (pg_stat_statements(false)); raise pg_stat_statements.max where statements evict each other."
+            "While a session reads pg_stat_statements, no statement can be added to it: query it less often, or without \
+             texts (pg_stat_statements(false)). Raise pg_stat_statements.max if its entries evict each other."
         }
         _ => "Fewer sessions that work at a time (a connection pool) lessen any contention.",
     }
@@ -757,7 +761,6 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let mut evidence: Vec<String> = worst.timing.known_count().map(rate).into_iter().collect();
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
-    evidence.extend(case.whose(worst.timing.seconds, of_statement));
     let waiting = case.statement(of_statement).map(|(row, _)| row);
     let page = waiting.filter(|_| tranche == CONTENT).and_then(|row| HotPage::of(case, row));
     let held = case.interval().lwlocks.iter().filter(|row| &*row.lock == tranche);
@@ -784,8 +787,15 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
                 page.name()
             )
         }
+        None if queue.is_none() => {
+            let whose = case.in_statement(worst.timing.seconds, of_statement);
+            format!("{who} for the lightweight lock {tranche} {share} % of their time{whose}.")
+        }
         None => format!("{who} for the lightweight lock {tranche} {share} % of their time."),
     };
+    if page.is_some() || queue.is_some() {
+        evidence.extend(case.whose(worst.timing.seconds, of_statement));
+    }
     vec![Diagnosis {
         rule: Rule::LightweightLocks,
         kind: Kind::Problem,

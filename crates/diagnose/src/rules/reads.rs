@@ -27,14 +27,15 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let of_statement = |a: &ActivityRow| is_read(&a.activity);
-    let mut evidence: Vec<String> = case.whose(seconds, of_statement).into_iter().collect();
+    let mut evidence = Vec::new();
+    let whose = case.in_statement(seconds, of_statement);
     let share = percent(case.share(seconds));
     let (rule, kind, text, advice) = match is_slow {
         true => (
             Rule::SlowDevice,
             Kind::Problem,
             format!(
-                "Reads of data files are slow: {}{}{share} % of the sessions' time.",
+                "Reads of data files are slow: {}{}{share} % of the sessions' time{whose}.",
                 clause("", mean, " each on average, "),
                 clause("p99 ", row.timing.p99_seconds, ", "),
             ),
@@ -44,7 +45,7 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
             Rule::BufferMisses,
             Kind::Limit,
             format!(
-                "reads of data files: sessions wait for them {share} % of their time{}{}.",
+                "reads of data files: sessions wait for them {share} % of their time{}{}{whose}.",
                 row.timing.known_count().map_or_else(String::new, |reads| {
                     format!(", {}/s", count(reads as f64 / case.length()))
                 }),

@@ -2,7 +2,7 @@
 //! Who or what caused it: sessions, processes, standbys and settings by name.
 
 use segment::interval::{Pauses, SessionAccount, SessionRow};
-use segment::ClientWaits;
+use segment::{ClientWaits, WaitClass};
 use view::deadlocks::{Deadlock, DeadlockSession};
 use view::statements::SessionCalls;
 use view::vacuum::{Condition, ConditionKind};
@@ -129,6 +129,66 @@ fn waits_for_locks_are_a_consequence_of_the_deadlocks_that_explain_them() {
     assert_eq!(found(9), [(Rule::Deadlocks, None), (Rule::Locks, Some(Rule::Deadlocks))]);
     // Others wait for long, and one deadlock is not why.
     assert_eq!(found(1), [(Rule::Locks, None), (Rule::Deadlocks, None)]);
+}
+
+/// Who reads no further than the first sentence knows whom it is about.
+#[test]
+fn the_first_sentence_names_the_statement_or_the_session() {
+    let first = |account: &str, class, name: &str, sessions: Vec<SessionRow>| {
+        let mut interval = interval(&[(account, 300, 20.0)]);
+        interval.sessions = sessions;
+        let mut statements = waiting(&[
+            ("joe", "update t set n = n + 1 where id = $1", 270, 18.0),
+            ("joe", "select 1", 30, 2.0),
+        ]);
+        for row in &mut statements.rows {
+            (row.activities[0].activity, row.activities[0].class) = (name.into(), class);
+        }
+        let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
+        let found = found.into_iter().next().unwrap();
+        let again = found.evidence.iter().any(|text| text.contains("of it is in statement 1 "));
+        assert!(!(again && found.text.contains("statement 1 ")), "named twice: {found:?}");
+        found.text
+    };
+    let statement = ", 90.0 % of it in statement 1 (update t set n = n + 1 where id = $1).";
+    for (account, class, begin) in [
+        (
+            "simple query::wait::Lock:transactionid",
+            WaitClass::Lock,
+            "Sessions wait for locks of other sessions 100.0 % of their time",
+        ),
+        (
+            "simple query::wait::LWLock:ProcArray",
+            WaitClass::Lwlock,
+            "Sessions queue for the lightweight lock ProcArray 100.0 % of their time",
+        ),
+        (
+            "execute::wait::Client:ClientWrite",
+            WaitClass::Client,
+            "Clients do not take their results: sessions wait to send them 100.0 % of their time",
+        ),
+    ] {
+        let name = account.split("::").last().unwrap();
+        assert_eq!(first(account, class, name, Vec::new()), format!("{begin}{statement}"));
+    }
+    let slow = |seconds: f64| {
+        let account = SessionAccount {
+            phase: "execute".into(),
+            activity: "Client:ClientWrite".into(),
+            count: 9,
+            seconds,
+            idle: false,
+        };
+        let sessions = vec![SessionRow { accounts: vec![account], ..session(7) }];
+        first(
+            "execute::wait::Client:ClientWrite",
+            WaitClass::Client,
+            "Client:ClientWrite",
+            sessions,
+        )
+    };
+    assert!(slow(4.0).contains("of their time, 20.0 % of it by session 7 ("), "{}", slow(4.0));
+    assert!(slow(3.0).ends_with(statement), "{}", slow(3.0));
 }
 
 /// Sessions that hold a row for 20 ms while they think, beside a load whose many waits are short.

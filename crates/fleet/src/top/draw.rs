@@ -9,11 +9,11 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 use report::fleet::subject;
-use view::table::{fit, fit_items, span, wrap, Table};
+use view::table::{fit, fit_items, span, wrap, Cell, Row, Table, Tone};
 use view::units::{duration, whole};
 
 use super::help::HELP;
-use super::screen::{FleetScreen, Mode, PANES};
+use super::screen::{FleetScreen, Mode, DOCTOR, PANES};
 use crate::lines::one_line;
 use terminal::{heading, help, line, tabs, too_small, Tab};
 
@@ -40,6 +40,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut FleetScreen, now: Instant) {
     frame.render_widget(Paragraph::new(names_line), names);
     match screen.opened.is_some() {
         true => opened(frame, screen, body),
+        false if screen.is_doctor() => sentences(frame, screen, body),
         false => table(frame, screen, body),
     }
     frame.render_widget(Paragraph::new(keys(screen, width)), foot);
@@ -63,13 +64,25 @@ fn head<'a>(screen: &FleetScreen, width: usize, now: Instant) -> Vec<Line<'a>> {
     let mut lines = vec![Line::styled(fit(&(title + &engine), width, false), bold)];
     let mut parts = Vec::new();
     if let Some(answer) = answer {
-        let rows = whole(answer.value.rows.len() as u64);
-        parts.push(format!("{rows} rows, query took {}", duration(answer.seconds)));
+        let rows = &answer.value.rows;
+        let took = duration(answer.seconds);
+        parts.push(match screen.is_doctor() {
+            true => {
+                let bad = rows.iter().filter(|row| row.tone == Tone::Bad).count();
+                let (bad, all) = (whole(bad as u64), whole(rows.len() as u64));
+                format!("problems on {bad} of {all} hosts, diagnosed in {took}")
+            }
+            false => format!("{} rows, query took {took}", whole(rows.len() as u64)),
+        });
     }
     if let Some((wanted, since)) = &screen.asking {
         let seconds = now.saturating_duration_since(*since).as_secs();
         let name = PANES[wanted.pane].0.name;
-        parts.push(format!("querying {name}, {seconds} s so far"));
+        let what = match PANES[wanted.pane].1 == DOCTOR {
+            true => "diagnosing the hosts".to_owned(),
+            false => format!("querying {name}"),
+        };
+        parts.push(format!("{what}, {seconds} s so far"));
     }
     lines.push(Line::raw(fit(&parts.join("; "), width, false)));
     if let Some(failure) = &known.failure {
@@ -119,6 +132,59 @@ fn table(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
+/// The hosts with a sentence each, which is wrapped: what decides is not cut.
+fn sentences(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
+    let Some(table) = screen.table() else { return };
+    let width = usize::from(area.width);
+    let cell = |row: &Row, key: &str| {
+        let at = table.columns.iter().position(|column| column.key == key);
+        at.and_then(|at| row.cells.get(at)).map(Cell::exact).unwrap_or_default()
+    };
+    let name = |row: &Row| format!("{}/{}", cell(row, "cluster"), cell(row, "host"));
+    let longest = table.rows.iter().map(|row| name(row).chars().count()).max().unwrap_or(0);
+    let names = longest.clamp(4, (width / 3).max(4));
+    let blocks: Vec<Vec<String>> = table
+        .rows
+        .iter()
+        .map(|row| {
+            let parts = wrap(&cell(row, "finding"), width.saturating_sub(names + 2).max(1));
+            let line = |(at, part): (usize, &String)| {
+                let name = if at == 0 { name(row) } else { String::new() };
+                format!("{}  {part}", fit(&name, names, false))
+            };
+            parts.iter().enumerate().map(line).collect()
+        })
+        .collect();
+    let space = usize::from(area.height).saturating_sub(1);
+    // As many hosts as fit, however many lines each has.
+    let most = blocks.iter().map(Vec::len).max().unwrap_or(1).max(1);
+    screen.page = (space / most).max(1);
+    let shown = screen.sight.shown(screen.page, blocks.len());
+    let title = format!("{}  WHAT IS WRONG", fit("HOST", names, false));
+    let bold = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+    let mut lines = vec![Line::styled(fit(&title, width, false), bold)];
+    if blocks.is_empty() {
+        lines.push(Line::raw(match screen.filter().is_empty() {
+            true => "no hosts in this time",
+            false => "no row matches the filter; Esc removes it",
+        }));
+    }
+    for at in shown.start..blocks.len() {
+        let style = match table.rows[at].tone {
+            Tone::Bad => screen.look.styled(Color::Red, Style::new()),
+            Tone::Good => screen.look.styled(Color::Green, Style::new()),
+            _ => Style::new(),
+        };
+        let style = match at == screen.sight.cursor {
+            true => style.add_modifier(Modifier::REVERSED),
+            false => style,
+        };
+        let block = blocks[at].iter();
+        lines.extend(block.map(|line| Line::styled(fit(line, width, false), style)));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
 /// Shows one row alone: one or more lines for each column.
 fn opened(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     let (Some(table), Some(row)) = (screen.known().answer.as_ref(), &screen.opened) else { return };
@@ -130,12 +196,7 @@ fn opened(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn row_lines(
-    table: &Table,
-    row: &view::table::Row,
-    width: usize,
-    screen: &FleetScreen,
-) -> Vec<String> {
+fn row_lines(table: &Table, row: &Row, width: usize, screen: &FleetScreen) -> Vec<String> {
     let wide =
         table.columns.iter().map(|column| column.title.chars().count()).max().unwrap_or(0) + 2;
     let mut lines = Vec::new();

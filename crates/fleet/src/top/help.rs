@@ -3,11 +3,13 @@
 
 /// The text; lines have at most 76 characters.
 pub const HELP: &str = "\
+d             pane: each host's worst problem (with --root)
 Tab 0 to 9    pane: hosts, load, statements, regressions, outliers,
               blocking, checkpoints, p99, capacity, waits
 Up Down       move the cursor; PgUp PgDn Home End
-Enter         on a host: only that host; on another row, or again: the
-              whole row with the full statement; Esc goes back
+Enter         on a problem: what to do, and the evidence; on a host: only
+              that host; on another row, or again: the whole row with the
+              full statement; Esc goes back
 < > s F6      sort by the previous or next column, or as the engine
               returned the rows; r reverses
 / F4          filter: rows that contain this text; Esc removes it

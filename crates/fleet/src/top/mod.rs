@@ -15,6 +15,7 @@ mod screen;
 mod tests;
 
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,8 @@ use view::table::{speaks_utf8, Table};
 
 use super::args::FleetTopArgs;
 use super::asking::Asking;
-use ask::ask;
-use screen::{FleetScreen, PaneQuery, PANES};
+use ask::{ask, diagnose};
+use screen::{FleetScreen, PaneQuery, DOCTOR, PANES};
 use terminal::Look;
 use terminal::Terminal;
 use terminal::{drive, App};
@@ -48,42 +49,58 @@ pub fn run(args: &FleetTopArgs, color: bool) -> Result<(), Error> {
     }
     let look = Look { color, ascii: !speaks_utf8() };
     let mut screen = FleetScreen::new(only, asking.to_string(), args.interval, look);
-    args.view.iter().for_each(|query| screen.show(query));
+    match args.view {
+        Some(query) => screen.show(query.name),
+        None if args.root.is_some() => screen.show(DOCTOR),
+        None => {}
+    }
     screen.filter = args.filter.as_deref().unwrap_or("").to_lowercase();
     let (wanted, wishes) = channel();
     let (replies, answered) = channel();
+    let shown = AtomicUsize::new(screen.pane);
     std::thread::scope(|scope| {
-        scope.spawn(|| work(args, &asking, wishes, replies));
-        let mut top = Top { screen, wanted, answered, drawn: Instant::now() };
+        scope.spawn(|| work(args, &asking, &shown, wishes, replies));
+        let mut top = Top { screen, wanted, answered, shown: &shown, drawn: Instant::now() };
         let done = drive(&mut top, false, None);
-        // The query that is running is no longer needed.
+        // What is running is no longer needed.
         asking.stop();
+        shown.store(PANES.len(), Ordering::Relaxed);
         done
     })
 }
 
-/// The result of a query.
-type Reply = (PaneQuery, Result<FleetQueryResult<Table>, Failure>);
+/// The result of a query; `None`: it was given up because another pane is shown.
+type Reply = (PaneQuery, Option<Result<FleetQueryResult<Table>, Failure>>);
 
-/// Runs queries until the screen is closed.
-fn work(args: &FleetTopArgs, asking: &Asking, wishes: Receiver<PaneQuery>, replies: Sender<Reply>) {
+/// Runs queries until the screen is closed; `shown` is the pane on the screen.
+fn work(
+    args: &FleetTopArgs,
+    asking: &Asking,
+    shown: &AtomicUsize,
+    wishes: Receiver<PaneQuery>,
+    replies: Sender<Reply>,
+) {
     for wanted in wishes {
-        let Some(query) = Query::of_name(PANES[wanted.pane].1) else { return };
-        let answer = ask(args, asking, query, &wanted.only);
+        let answer = match Query::of_name(PANES[wanted.pane].1) {
+            Some(query) => Some(ask(args, asking, query, &wanted.only)),
+            None => diagnose(args, &wanted.only, || shown.load(Ordering::Relaxed) == wanted.pane),
+        };
         if replies.send((wanted, answer)).is_err() {
             return;
         }
     }
 }
 
-struct Top {
+struct Top<'s> {
     screen: FleetScreen,
+    /// The pane on the screen.
+    shown: &'s AtomicUsize,
     wanted: Sender<PaneQuery>,
     answered: Receiver<Reply>,
     drawn: Instant,
 }
 
-impl App for Top {
+impl App for Top<'_> {
     fn draw(&mut self, frame: &mut Frame<'_>) {
         self.drawn = Instant::now();
         draw::draw(frame, &mut self.screen, self.drawn);
@@ -91,6 +108,7 @@ impl App for Top {
 
     fn advance(&mut self, now: Instant) -> bool {
         let mut is_new = false;
+        self.shown.store(self.screen.pane, Ordering::Relaxed);
         match self.answered.try_recv() {
             Ok((wanted, result)) => {
                 self.screen.take(&wanted, result);

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent};
-use fleet_sql::{Only, Query};
+use fleet_sql::Only;
 use jiff::tz::TimeZone;
 use report::fleet::{Failure, FleetQueryResult, Question};
 use view::table::{Cell, Row, Table};
@@ -16,22 +16,30 @@ use terminal::{action, Action};
 use terminal::{edit, Edit};
 use terminal::{Look, Tab, Viewport};
 
-const fn tab(key: usize, name: &'static str, short: &'static str) -> Tab {
+const fn tab(key: char, name: &'static str, short: &'static str) -> Tab {
     Tab { key, name, short }
 }
 
-/// The panes by their digits, each with its query.
-pub const PANES: [(Tab, &str); 10] = [
-    (tab(0, "Hosts", "Hosts"), "hosts"),
-    (tab(1, "Load", "Load"), "load"),
-    (tab(2, "Statements", "Stmts"), "statements"),
-    (tab(3, "Regressions", "Regr"), "regressions"),
-    (tab(4, "Outliers", "Outl"), "outliers"),
-    (tab(5, "Blocking", "Block"), "blocking"),
-    (tab(6, "Checkpoints", "Ckpt"), "checkpoints"),
-    (tab(7, "P99", "P99"), "p99"),
-    (tab(8, "Capacity", "Cap"), "capacity"),
-    (tab(9, "Waits", "Wait"), "waits"),
+/// Instead of a query: diagnoses of the recordings.
+pub const DOCTOR: &str = "doctor";
+/// The key of its pane.
+const DOCTOR_KEY: char = 'd';
+/// The pane with which the screen begins if there are no recordings to diagnose.
+const LOAD: usize = 2;
+
+/// The panes by their keys, each with its query.
+pub const PANES: [(Tab, &str); 11] = [
+    (tab(DOCTOR_KEY, "Doctor", "Doc"), DOCTOR),
+    (tab('0', "Hosts", "Hosts"), "hosts"),
+    (tab('1', "Load", "Load"), "load"),
+    (tab('2', "Statements", "Stmts"), "statements"),
+    (tab('3', "Regressions", "Regr"), "regressions"),
+    (tab('4', "Outliers", "Outl"), "outliers"),
+    (tab('5', "Blocking", "Block"), "blocking"),
+    (tab('6', "Checkpoints", "Ckpt"), "checkpoints"),
+    (tab('7', "P99", "P99"), "p99"),
+    (tab('8', "Capacity", "Cap"), "capacity"),
+    (tab('9', "Waits", "Wait"), "waits"),
 ];
 
 /// What keys act on.
@@ -104,7 +112,7 @@ impl FleetScreen {
         FleetScreen {
             whole: only.clone(),
             only,
-            pane: 1,
+            pane: LOAD,
             panes: PANES.iter().map(|(_, name)| Pane::new(name)).collect(),
             filter: String::new(),
             sight: Viewport::default(),
@@ -122,8 +130,13 @@ impl FleetScreen {
     }
 
     /// Shows the pane of this query.
-    pub fn show(&mut self, query: &Query) {
-        self.pane = PANES.iter().position(|(_, name)| *name == query.name).unwrap_or(self.pane);
+    pub fn show(&mut self, query: &str) {
+        self.pane = PANES.iter().position(|(_, name)| *name == query).unwrap_or(self.pane);
+    }
+
+    /// Whether the current pane has sentences, which are wrapped and not cut.
+    pub fn is_doctor(&self) -> bool {
+        PANES[self.pane].1 == DOCTOR
     }
 
     /// The query to run now; from now on it counts as running.
@@ -139,9 +152,17 @@ impl FleetScreen {
         Some(wanted)
     }
 
-    /// Stores the result of a query, or its error.
-    pub fn take(&mut self, of: &PaneQuery, result: Result<FleetQueryResult<Table>, Failure>) {
+    /// Stores the result of a query, or its error; `None`: it was given up because another pane is shown.
+    pub fn take(
+        &mut self,
+        of: &PaneQuery,
+        result: Option<Result<FleetQueryResult<Table>, Failure>>,
+    ) {
         self.asking = None;
+        let Some(result) = result else {
+            self.panes[of.pane].asked = None;
+            return;
+        };
         if of.only == self.only {
             self.panes[of.pane].known.take(result);
         }
@@ -195,6 +216,7 @@ impl FleetScreen {
                 };
                 self.mode = Mode::Help(to.min(HELP.lines().count()));
             }
+            Mode::Normal if key.code == KeyCode::Char(DOCTOR_KEY) => self.turn(0),
             Mode::Normal => return action(key).is_none_or(|action| self.act(action)),
         }
         true
@@ -204,7 +226,7 @@ impl FleetScreen {
         let cursor = &mut self.sight.cursor;
         match action {
             Action::Quit => return false,
-            Action::Pane(pane) if pane < PANES.len() => self.turn(pane),
+            Action::Pane(digit) if digit + 1 < PANES.len() => self.turn(digit + 1),
             Action::NextPane(by) => {
                 let n = PANES.len() as isize;
                 self.turn((self.pane as isize + by).rem_euclid(n) as usize);
@@ -246,7 +268,8 @@ impl FleetScreen {
         }
         let Some(table) = self.table() else { return };
         let Some(row) = table.rows.get(self.sight.cursor) else { return };
-        match host(&table, row, &self.only) {
+        // What shows a problem, and what to do about it, is asked for first.
+        match host(&table, row, &self.only).filter(|_| !self.is_doctor()) {
             Some(only) => self.narrow(only),
             None => self.opened = Some(row.clone()),
         }

@@ -7,6 +7,8 @@ use view::table::{Column, Row, Unit};
 
 use super::draw::draw;
 use super::*;
+use crate::doctor::{self, HostDiagnoses};
+use diagnose::{Confidence, Diagnoses, Diagnosis, Kind, Rule};
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
@@ -17,12 +19,15 @@ fn screen() -> FleetScreen {
     screen
 }
 
-fn answer(table: Table) -> Result<FleetQueryResult<Table>, Failure> {
-    Ok(FleetQueryResult { value: table, window: (0.0, 900.0), seconds: 0.25 })
+/// The index of the pane with which it begins.
+const LOAD: usize = 2;
+
+fn answer(table: Table) -> Option<Result<FleetQueryResult<Table>, Failure>> {
+    Some(Ok(FleetQueryResult { value: table, window: (0.0, 900.0), seconds: 0.25 }))
 }
 
-fn failure() -> Result<FleetQueryResult<Table>, Failure> {
-    Err(Failure { time: 901.0, text: "duckdb: out of memory".into() })
+fn failure() -> Option<Result<FleetQueryResult<Table>, Failure>> {
+    Some(Err(Failure { time: 901.0, text: "duckdb: out of memory".into() }))
 }
 
 fn load() -> Table {
@@ -84,14 +89,14 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     let mut screen = screen();
     let begin = Instant::now();
     let wanted = screen.wanted(begin).unwrap();
-    assert_eq!(wanted, PaneQuery { pane: 1, only: Only::default() });
+    assert_eq!(wanted, PaneQuery { pane: LOAD, only: Only::default() });
     // One query at a time, even for another pane.
     press(&mut screen, "2");
     assert_eq!(screen.wanted(begin), None);
     assert!(drawn(&mut screen, 80, 24).contains("querying Load"));
     screen.take(&wanted, answer(load()));
     let wanted = screen.wanted(begin).unwrap();
-    assert_eq!(wanted.pane, 2);
+    assert_eq!(PANES[wanted.pane].1, "statements");
     screen.take(&wanted, answer(Table::default()));
     // The first pane has its result, until an interval later.
     press(&mut screen, "1");
@@ -100,7 +105,7 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     assert_eq!(screen.wanted(begin + INTERVAL), None, "paused");
     press(&mut screen, "l");
     assert!(screen.wanted(begin + INTERVAL / 2).is_some(), "l asks at once");
-    screen.take(&PaneQuery { pane: 1, only: Only::default() }, answer(load()));
+    screen.take(&PaneQuery { pane: LOAD, only: Only::default() }, answer(load()));
     press(&mut screen, "p");
     assert!(screen.wanted(begin + INTERVAL * 2).is_some());
 }
@@ -115,7 +120,7 @@ fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
     let wanted = screen.wanted(Instant::now()).unwrap();
     assert_eq!(wanted.only, one);
     // A result about all hosts arrives too late.
-    screen.take(&PaneQuery { pane: 1, only: Only::default() }, answer(load()));
+    screen.take(&PaneQuery { pane: LOAD, only: Only::default() }, answer(load()));
     assert!(hosts(&mut screen).is_empty());
     screen.take(&wanted, answer(load()));
     let seen = drawn(&mut screen, 80, 24);
@@ -175,9 +180,9 @@ fn a_failure_is_shown_above_the_last_answer() {
 #[test]
 fn keys_show_every_pane_and_quit_and_every_size_can_be_drawn() {
     let mut screen = answered();
-    for (tab, _) in PANES {
+    for (at, (tab, _)) in PANES.into_iter().enumerate() {
         press(&mut screen, &tab.key.to_string());
-        assert_eq!(screen.pane, tab.key);
+        assert_eq!(screen.pane, at);
         for (width, height) in [(1, 1), (20, 10), (40, 8), (80, 24), (300, 60)] {
             drawn(&mut screen, width, height);
         }
@@ -195,10 +200,87 @@ fn every_query_has_a_pane() {
     for query in fleet_sql::QUERIES {
         assert!(PANES.iter().any(|(_, name)| *name == query.name), "{}", query.name);
         let mut screen = screen();
-        screen.show(query);
+        screen.show(query.name);
         assert_eq!(PANES[screen.pane].1, query.name);
     }
-    assert!(PANES.iter().enumerate().all(|(at, (tab, _))| tab.key == at));
+    let keys: String = PANES.iter().map(|(tab, _)| tab.key).collect();
+    assert_eq!(keys, "d0123456789");
+}
+
+/// Three hosts: one with a problem, one that could not be read, one that is healthy.
+fn diagnosed() -> FleetScreen {
+    let found = |name: &str, failure: Option<&str>, found: Diagnoses| HostDiagnoses {
+        cluster: "shop".into(),
+        host: name.into(),
+        failure: failure.map(str::to_owned),
+        found,
+    };
+    let problem = Diagnosis {
+        rule: Rule::Locks,
+        kind: Kind::Problem,
+        text:
+            "3 sessions wait for session 4304 (forgetful, joe@shop), idle in transaction for 41 s."
+                .into(),
+        seconds: 30.0,
+        share: Some(0.9),
+        evidence: vec!["Its last statement: update counter set n = $1".into()],
+        advice: "End it if its client has forgotten it: SELECT pg_terminate_backend(4304).".into(),
+        confidence: Confidence::Certain,
+        section: "locks",
+        consequence_of: None,
+    };
+    let limit = Diagnosis {
+        rule: Rule::Processors,
+        kind: Kind::Limit,
+        text: "processors: 3.10 sessions on average want one of 2 processors.".into(),
+        ..problem.clone()
+    };
+    let (mut healthy, mut sick) = (Diagnoses::default(), Diagnoses::default());
+    (healthy.healthy, healthy.limits) = (Some(true), vec![limit]);
+    (sick.healthy, sick.diagnoses) = (Some(false), vec![problem]);
+    sick.diagnosed_seconds = 60.0;
+    let hosts = [
+        found("db-1", None, healthy),
+        found("db-2", Some("db-2 has no recording of this time"), Diagnoses::default()),
+        found("db-3", None, sick),
+    ];
+    let mut screen = screen();
+    screen.show(DOCTOR);
+    let wanted = screen.wanted(Instant::now()).unwrap();
+    screen.take(&wanted, answer(doctor::table(&hosts)));
+    screen
+}
+
+#[test]
+fn the_first_screen_says_which_host_has_what_and_enter_what_to_do() {
+    let mut screen = diagnosed();
+    let seen = drawn(&mut screen, 80, 24);
+    let words: Vec<&str> = seen.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(words.contains("idle in transaction for 41 s."), "nothing is cut: {seen}");
+    assert!(seen.contains("problems on 1 of 3 hosts"), "{seen}");
+    press(&mut screen, "\n");
+    let seen = drawn(&mut screen, 80, 24);
+    assert!(seen.contains("pg_terminate_backend(4304)"), "{seen}");
+    assert!(seen.contains("update counter set n = $1"), "{seen}");
+    press(&mut screen, "\x1b");
+    for (width, height) in [(1, 1), (20, 10), (40, 8), (300, 60)] {
+        drawn(&mut screen, width, height);
+    }
+}
+
+#[test]
+fn a_diagnosis_that_was_given_up_is_asked_for_again() {
+    let mut screen = screen();
+    screen.show(DOCTOR);
+    let now = Instant::now();
+    let wanted = screen.wanted(now).unwrap();
+    press(&mut screen, "1");
+    screen.take(&wanted, None);
+    assert_eq!(screen.wanted(now).map(|wanted| wanted.pane), Some(LOAD));
+    screen.take(&PaneQuery { pane: LOAD, only: Only::default() }, answer(load()));
+    press(&mut screen, "d");
+    assert_eq!(screen.wanted(now), Some(wanted));
 }
 
 #[test]

@@ -53,7 +53,10 @@ pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
     }
     let comparison = compare(&a, &b);
     if let Some(path) = &args.output {
-        let title = format!("Profiles of {} and {}", a.server, b.server);
+        let title = match a.server == b.server {
+            true => format!("Two profiles of {}", a.server),
+            false => format!("Profiles of {} and {}", a.server, b.server),
+        };
         let text = text(&a, &b, &comparison, PAGE_ROWS, false);
         let page = view::page::flame(&title, &text, &flame_diff(&a, &b, &comparison))?;
         view::output::write(path, page.as_bytes())?;

@@ -320,6 +320,15 @@ fn top_prints_what_ask_answers_and_narrows_on_a_screen() {
     top.until("its host", has([false, true]));
     top.press(&["Escape"]);
     top.until("both again", has([true, true]));
+    // What the doctor says of each recording, and what to do.
+    top.press(&["d"]);
+    top.until("the diagnoses of both hosts", |seen| {
+        HOSTS
+            .iter()
+            .all(|host| seen.lines().any(|line| line.starts_with(&format!("test/{host}  "))))
+    });
+    top.press(&["Enter"]);
+    top.until_seen("WHAT IS WRONG  ");
     top.press(&["q"]);
     top.until("the end", |seen| seen.contains("ended with 0"));
 }

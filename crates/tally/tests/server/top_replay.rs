@@ -185,7 +185,7 @@ fn a_recording_is_played_paused_and_searched() {
     let tally = env!("CARGO_BIN_EXE_tally");
     // It is longer than the patience of the test.
     let tmux = Tmux::run(100, 30, &format!("{tally} top --replay {}", path.display()));
-    let seen = tmux.until_seen("REPLAY of ");
+    let seen = tmux.until_seen("REPLAY x");
     assert!(seen.contains("x1: 2026-03-01 00:0") && seen.contains("of 150"), "{seen}");
     let number = |seen: &str| -> Option<u32> {
         let (_, rest) = seen.split_once(", interval ")?;

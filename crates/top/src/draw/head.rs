@@ -106,12 +106,12 @@ fn replayed(screen: &Screen, play: &Play) -> Option<String> {
     let time = moment::full(screen.history.position()?.time, &screen.zone);
     let index = screen.shown_index().map_or(0, |index| index as u64);
     Some(format!(
-        "REPLAY of {}, x{}{}: {time}, interval {} of {}",
-        play.what,
+        "REPLAY x{}{}: {time}, interval {} of {}, {}",
         speed(play.speed),
         if play.on { "" } else { ", stopped" },
         whole(index + 1),
         whole(play.of as u64),
+        play.what,
     ))
 }
 
@@ -155,7 +155,11 @@ fn history<'a>(screen: &Screen, width: usize) -> Line<'a> {
 
 /// The names of the panes, and the current filter and order.
 pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
-    let all = PANES.iter().enumerate().map(|(key, &(name, short, _))| Tab { key, name, short });
+    let all = PANES.iter().enumerate().map(|(key, &(name, short, _))| Tab {
+        key: char::from(b'0' + key as u8),
+        name,
+        short,
+    });
     let all: Vec<Tab> = all.collect();
     let style = if which_interval(screen).is_none() { Style::new() } else { loud(screen) };
     let state = state(screen);

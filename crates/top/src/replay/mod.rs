@@ -293,7 +293,7 @@ mod tests {
         let (mut player, mut screen) = player(300);
         let head = |screen: &mut Screen| drawn(screen, 120, 30).lines().next().unwrap().to_string();
         assert!(head(&mut screen)
-            .starts_with("REPLAY of dir, x1: 2023-11-14 22:13:20 UTC, interval 1 of 300"));
+            .starts_with("REPLAY x1: 2023-11-14 22:13:20 UTC, interval 1 of 300, dir"));
         act(&mut player, &mut screen, "++++++");
         assert!(head(&mut screen).contains("x64"), "{}", head(&mut screen));
         player.turn(&mut screen);

@@ -45,7 +45,7 @@ impl Ranking {
         if rows.len() > most + 1 {
             let others = rows.split_off(most);
             let mut sum = RankingRow {
-                name: format!("{} others", others.len()),
+                name: crate::units::others(others.len()),
                 seconds: vec![0.0; self.axis.time.len()],
                 ..RankingRow::default()
             };
