@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: PostgreSQL
-"""The cost of an event in a segment by ways in which Java could write it (docs/adr/0110).
+"""The cost of an event in a segment by ways in which Java could write it (docs/adr/0110-the-segment-of-a-java-client-is-written-in-java.md).
 
     make agent; python3 client/java/bench/writers.py /usr/lib/jvm/java-17-openjdk-amd64 /usr/lib/jvm/temurin-25-jdk-amd64
 
