@@ -29,15 +29,23 @@ DRIVER = "org.postgresql:postgresql:42.7.14"
 POOL = "com.zaxxer:HikariCP:7.1.0"
 LOG = "org.slf4j:slf4j-nop:2.0.17"
 JPA = ["Entities", "PersistenceCases"]
-# Name, its version, program, further sources, libraries.
+ECLIPSELINK = "org.eclipse.persistence:org.eclipse.persistence.jpa:4.0.9"
+# More executions in one transaction or borrow are reported (Wire.MANY).
+MANY = 10
+# Name with version, program and its further arguments, further sources, libraries.
 MAPPERS = {
-    "hibernate": ("Hibernate 7.4.15", "HibernateProgram", JPA, ["org.hibernate.orm:hibernate-core:7.4.15.Final"]),
-    "eclipselink": ("EclipseLink 4.0.5", "EclipseLinkProgram", JPA, ["org.eclipse.persistence:eclipselink:4.0.5"]),
-    "mybatis": ("MyBatis 3.5.19", "MyBatisProgram", [], ["org.mybatis:mybatis:3.5.19"]),
-    "jooq": ("jOOQ 3.19.39", "JooqProgram", [], ["org.jooq:jooq:3.19.39"]),
-    "spring": ("Spring Data JPA 4.1.2", "SpringDataProgram", JPA,
+    "hibernate": ("Hibernate 7.4.15", ["HibernateProgram"], JPA, ["org.hibernate.orm:hibernate-core:7.4.15.Final"]),
+    "eclipselink": ("EclipseLink 4.0.9", ["EclipseLinkProgram", "Transactional"], JPA, [ECLIPSELINK]),
+    "eclipselink-exclusive": ("EclipseLink 4.0.9, exclusive connections", ["EclipseLinkProgram", "Always"], JPA, [ECLIPSELINK]),
+    "mybatis": ("MyBatis 3.5.19", ["MyBatisProgram"], [], ["org.mybatis:mybatis:3.5.19"]),
+    "jooq": ("jOOQ 3.19.39", ["JooqProgram"], [], ["org.jooq:jooq:3.19.39"]),
+    "spring": ("Spring Data JPA 4.1.2", ["SpringDataProgram"], JPA,
                ["org.springframework.data:spring-data-jpa:4.1.2", "org.hibernate.orm:hibernate-core:7.4.15.Final"]),
 }
+
+# What a case is: statements are repeated in one transaction or borrow; each execution has a borrow of its own, as that of an
+# independent request; or they are not repeated.
+REPEATED, APART, NONE = "repeated", "repeated, each in a borrow of its own", "not repeated"
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>org.pgtally</groupId>
 <artifactId>orms</artifactId><version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>
@@ -72,8 +80,8 @@ def repeated(segment):
 
 
 def cases(name, arguments):
-    """The cases of a program: kind, name, and the texts that were named. None if it cannot be built."""
-    _, program, sources, coordinates = MAPPERS[name]
+    """The cases of a program: kind, borrows, name, and the texts that were named. None if it cannot be built."""
+    _, (program, *further), sources, coordinates = MAPPERS[name]
     lib = libraries(name, [DRIVER, POOL, LOG, *coordinates])
     if lib is None:
         return None
@@ -83,13 +91,13 @@ def cases(name, arguments):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         segment = f"{folder}/segment"
         child = subprocess.Popen(["java", f"-javaagent:{AGENT}=file={segment},threads=32", "-cp", f"{classes}:{HERE / 'orms'}:{lib}/*",
-                                  program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                                  program, *arguments, *further], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         found, before = [], {}
         for line in child.stdout:
             if line.startswith("case "):
-                _, kind, case = line.rstrip("\n").split(" ", 2)
+                _, kind, borrows, case = line.rstrip("\n").split(" ", 3)
                 now = repeated(segment)
-                found.append((kind, case, [text for text, count in now.items() if count > before.get(text, 0)]))
+                found.append((kind, int(borrows), case, [text for text, count in now.items() if count > before.get(text, 0)]))
                 before = now
                 child.stdin.write("\n")
                 child.stdin.flush()
@@ -108,21 +116,25 @@ def main():
     arguments, names = sys.argv[1:3], sys.argv[3:]
     if len(arguments) < 2 or "PGPASSWORD" not in os.environ:
         raise SystemExit(__doc__)
-    lines = ["| mapper | case | repeated by construction | named |", "|---|---|---|---|"]
-    counts = {(bad, named): 0 for bad in (True, False) for named in (True, False)}
+    columns = " | ".join(f"{truth} | named" for truth in (REPEATED, APART, NONE))
+    lines = [f"| mapper | {columns} |", "|---|" + "---|" * 6]
+    sums = {}
     for name in names or MAPPERS:
         found = cases(name, arguments)
         if found is None:
             print(f"not served: {MAPPERS[name][0]}", file=sys.stderr)
             continue
-        for kind, case, texts in found:
-            bad, named = kind == "bad", bool(texts)
-            counts[bad, named] += 1
-            lines.append(f"| {MAPPERS[name][0]} | {case} | {'yes' if bad else 'no'} | {'yes' if named else 'no'} |")
-            if bad != named:
-                print(f"{name}, {case}: named {texts}", file=sys.stderr)
-    right, false, missed = counts[True, True], counts[False, True], counts[True, False]
-    share = "\n".join([*lines, "", f"Precision {right} of {right + false}, recall {right} of {right + missed}."])
+        counts = {(truth, named): 0 for truth in (REPEATED, APART, NONE) for named in (True, False)}
+        for kind, borrows, case, texts in found:
+            truth = NONE if kind == "good" else APART if borrows > MANY else REPEATED
+            counts[truth, bool(texts)] += 1
+            print(f"{name}, {case}, {truth}: named {texts}", file=sys.stderr)
+        cells = (f"{counts[truth, True] + counts[truth, False]} | {counts[truth, True]}" for truth in (REPEATED, APART, NONE))
+        lines.append(f"| {MAPPERS[name][0]} | {' | '.join(cells)} |")
+        sums = {key: sums.get(key, 0) + count for key, count in counts.items()}
+    right, false, missed = sums[REPEATED, True], sums[NONE, True], sums[REPEATED, False]
+    share = "\n".join([*lines, "", f"Precision {right} of {right + false}, recall {right} of {right + missed} in a transaction or"
+                       f" borrow, and {sums[APART, True]} of {sums[APART, True] + sums[APART, False]} of the others."])
     print(share)
     if not names:
         fill(share)

@@ -10,7 +10,7 @@ public final class EclipseLinkProgram {
     private EclipseLinkProgram() {
     }
 
-    /** Arguments: URL, user. */
+    /** Arguments: URL, user, mode of exclusive connections. */
     public static void main(String[] arguments) throws Exception {
         try (Harness harness = new Harness(arguments)) {
             Map<String, Object> settings = new HashMap<>();
@@ -19,6 +19,7 @@ public final class EclipseLinkProgram {
             settings.put("eclipselink.cache.shared.default", "false");
             settings.put("eclipselink.jdbc.batch-writing", "JDBC");
             settings.put("eclipselink.logging.level", "OFF");
+            settings.put("eclipselink.jdbc.exclusive-connection.mode", arguments[2]);
             EntityManagerFactory factory = Persistence.createEntityManagerFactory("orms", settings);
             PersistenceCases cases = new PersistenceCases(harness, factory);
             for (String kind : new String[] {"IN", "JOIN", "EXISTS"}) {

@@ -6,11 +6,13 @@ import java.io.IOException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Runs cases of a program that uses an object-relational mapper. Each is one of two kinds by construction: "bad" executes a statement
  * more than ten times in a transaction (or in a borrow of a connection, without transactions) with other parameters, where one
- * statement or a batch would do; "good" does not. After each case, it prints "case KIND NAME" and waits for a line.
+ * statement or a batch would do; "good" does not. After each case, it prints "case KIND BORROWS NAME", with the number of connections
+ * that were borrowed, and waits for a line.
  */
 final class Harness implements AutoCloseable {
     /** Authors, each with three books, and persons, each with a passport. */
@@ -20,6 +22,7 @@ final class Harness implements AutoCloseable {
     static final int REQUESTS = 30;
 
     final HikariDataSource pool;
+    private static final AtomicInteger BORROWS = new AtomicInteger();
 
     /** What may fail. */
     interface Case {
@@ -34,7 +37,13 @@ final class Harness implements AutoCloseable {
         config.setUsername(arguments[1]);
         config.setPassword(System.getenv("PGPASSWORD"));
         config.setMaximumPoolSize(2);
-        pool = new HikariDataSource(config);
+        pool = new HikariDataSource(config) {
+            @Override
+            public Connection getConnection() throws SQLException {
+                BORROWS.incrementAndGet();
+                return super.getConnection();
+            }
+        };
         try (Connection connection = pool.getConnection(); Statement statement = connection.createStatement()) {
             statement.execute("drop table if exists book, author, passport, person; drop sequence if exists book_numbers;"
                     + " create table author (id int primary key, name text);"
@@ -80,8 +89,9 @@ final class Harness implements AutoCloseable {
     }
 
     private static void step(String kind, String name, Case run) throws Exception {
+        BORROWS.set(0);
         run.run();
-        System.out.println("case " + kind + " " + name);
+        System.out.println("case " + kind + " " + BORROWS + " " + name);
         System.out.flush();
         line();
     }

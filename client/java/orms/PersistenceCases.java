@@ -63,7 +63,8 @@ final class PersistenceCases {
                 "select distinct a from Author a join fetch a.books order by a.id", Entities.Author.class).getResultList())));
         harness.good("rows of a list of keys", () -> inTransaction(manager -> {
             for (int i = 0; i < Harness.MANY; i += 10) {
-                Harness.check(manager.createQuery("select b from Book b where b.id in (:ids)", Entities.Book.class)
+                // Titles: EclipseLink would read the author of each book by a statement of its own.
+                Harness.check(manager.createQuery("select b.title from Book b where b.id in :ids", String.class)
                         .setParameter("ids", List.of(i + 1L, i + 2L, i + 3L, i + 4L, i + 5L, i + 6L, i + 7L, i + 8L, i + 9L, i + 10L))
                         .getResultList().size() == 10);
             }
