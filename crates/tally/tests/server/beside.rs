@@ -131,7 +131,7 @@ fn flight_recorder_and_our_agent_leave_each_other_their_figures() {
             ]));
             let found = recorded(&java, &file);
             let expected =
-                if times_methods(&java) { "PgStatement.executeQuery" } else { "java.version" };
+                if times_methods(&java) { "PgStatement.executeQuery" } else { "java.vm.name" };
             assert!(found.contains(expected), "{name}: {found}");
             java.attach(&program, "off");
             assert!(!program.segment().exists());

@@ -351,7 +351,7 @@ fn segments_of_killed_processes_are_removed_by_the_next_agent_and_by_tally_and_n
     let text = ls();
     assert!(!reused.exists() && text.contains(&format!("removed {}", reused.display())), "{text}");
     // No process has this PID: only the lock shows that the writer runs, perhaps where it has another PID.
-    let nobody = 0x3fff_fffe;
+    let nobody = 999_999_999;
     let locked = put(folder.path(), &segment, nobody, started);
     let writer = std::fs::File::options().write(true).open(&locked).unwrap();
     rustix::fs::fcntl_lock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
