@@ -32,9 +32,16 @@
 static int
 open_temporary(const char *path, uint32_t mode, char *name, int *fd)
 {
+	/*
+	 * Until the header is complete, only the name tells whose file it is: readers remove what a killed client has left
+	 * (crates/live, ended_clients; LeftSegment.java).
+	 */
+	unsigned long long namespace = tally_pid_namespace();
+	unsigned long long started = tally_process_started((int32_t) getpid());
+
 	for (int i = 0; i < 16; i++)
 	{
-		if (snprintf(name, PATH_MAX, "%s.new.%d.%d", path, (int) getpid(), i) >= PATH_MAX)
+		if (snprintf(name, PATH_MAX, "%s.new.%llu.%llu.%d.%d", path, namespace, started, (int) getpid(), i) >= PATH_MAX)
 			return ENAMETOOLONG;
 		*fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t) mode);
 		if (*fd >= 0)

@@ -7,7 +7,8 @@
 A round starts a virtual machine for each arm: without the agent, without it again as the control, and with its options. They execute
 blocks of statements, one block at a time in an order that is drawn anew for each turn, so that disturbances of the machine affect all of
 them. Prints the median CPU time of a statement, and how much more it is than without the agent: the mean and half-width (95 %) over the
-rounds, because each virtual machine has compiled its code in its own way. Further arguments NAME=[JAR@]OPTIONS are more arms.
+rounds, because each virtual machine has compiled its code in its own way. Further arguments NAME=[JAR@]OPTIONS are more arms, such
+as all=methods=driver-all.
 """
 import math
 import random
@@ -23,12 +24,11 @@ ARMS = {
     "no agent, again": None,
     "as by default": "cpu=off",
     "methods=none.None": "methods=none.None",
-    "methods=driver-all": "methods=driver-all",
 }
 # Rows of a statement, and statements of a block.
 LOADS = {1: 500, 100: 100}
 # Turns until the code is compiled, which are not measured.
-WARM = 40
+WARM = 60
 TURNS = 12
 # Student's t for 95 %, by the number of rounds.
 STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}

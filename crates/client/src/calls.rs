@@ -101,6 +101,9 @@ pub fn run(args: &CallsArgs) -> Result<(), Error> {
         return Ok(());
     }
     writeln!(out, "{done}")?;
+    if let Some(line) = sizes(&connections) {
+        writeln!(out, "{line}")?;
+    }
     if rows.is_empty() {
         writeln!(
             out,
@@ -162,20 +165,19 @@ fn done(interval: &Interval, rows: &[CallRow], connections: &ClientConnections) 
     };
     format!(
         "{executions} executions of {} statements in {:.1} s took {}: waiting for the \
-         server {}, driver {}, decoding {}{prepared}{pool}{}",
+         server {}, driver {}, decoding {}{prepared}{pool}",
         rows.len(),
         interval.interval_seconds,
         sum(CallRow::elapsed_seconds),
         sum(|row| row.wait_seconds),
         sum(CallRow::driver_seconds),
         sum(|row| row.decode_seconds),
-        sizes(connections),
     )
 }
 
 /// A line on the number of connections.
-fn sizes(connections: &ClientConnections) -> String {
-    let Some(open) = connections.open_connections else { return String::new() };
+fn sizes(connections: &ClientConnections) -> Option<String> {
+    let open = connections.open_connections?;
     let borrowed = connections.borrowed_connections.map_or(String::new(), |borrowed| {
         match connections.pool_wait {
             Some(_) => format!(
@@ -185,10 +187,10 @@ fn sizes(connections: &ClientConnections) -> String {
             None => String::new(),
         }
     });
-    format!(
-        "\n{:.1} connections open on average, at most {}, each a session on the server{borrowed}",
+    Some(format!(
+        "{:.1} connections open on average, at most {}, each a session on the server{borrowed}",
         open.mean, open.max
-    )
+    ))
 }
 
 /// A finding on a connection that is not used.
@@ -211,14 +213,14 @@ mod tests {
     fn a_clients_connections_are_compared_with_those_in_use() {
         let of = |mean, max| Some(SampledNumber { mean, max });
         let mut connections = ClientConnections::default();
-        assert_eq!(sizes(&connections), "");
+        assert_eq!(sizes(&connections), None);
         connections.open_connections = of(9.5, 10);
         connections.borrowed_connections = of(1.25, 3);
-        let open = "\n9.5 connections open on average, at most 10, each a session on the server";
-        assert_eq!(sizes(&connections), open);
+        let open = "9.5 connections open on average, at most 10, each a session on the server";
+        assert_eq!(sizes(&connections).as_deref(), Some(open));
         connections.pool_wait = Some(Timing::default());
         let all = format!("{open}; 1.2 of them borrowed from a pool, at most 3 at once");
-        assert_eq!(sizes(&connections), all);
+        assert_eq!(sizes(&connections), Some(all));
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! namespace. Nobody holds the lock of a file whose process has ended; where PIDs are wrong, as in a container, the lock is
 //! what protects the file.
 //!
+//! A client that is killed while it creates its segment leaves a file under a temporary name, perhaps an empty one. That name
+//! identifies the process instead of the header.
+//!
 //! Users remove their own files. Root acts as the owner of each file, in a thread of that user, so the kernel refuses
 //! whatever the owner could not have done, wherever the owner lets the path lead.
 
@@ -15,12 +18,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    fcntl_lock, fstat, openat, statat, unlinkat, AtFlags, FlockOperation, Mode, OFlags, CWD,
+    fcntl_lock, fstat, openat, statat, unlinkat, AtFlags, FileType, FlockOperation, Mode, OFlags,
+    CWD,
 };
 use rustix::process::{geteuid, Uid};
 use rustix::thread::set_thread_res_uid;
 use segment::segment_path::client_of;
-use segment::{Segment, ToSegmentPath};
+use segment::{has_ended, Segment, ToSegmentPath};
 
 /// The agent's first segment, which it writes before the application starts, is named so.
 const WARM_UP: &str = ".warm";
@@ -28,7 +32,8 @@ const WARM_UP: &str = ".warm";
 /// Removes the segments of killed clients in a folder, as far as this user may; returns their paths.
 pub fn remove(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let named = entries.filter(|entry| entry.file_name().to_str().and_then(pid_in).is_some());
+    let named = entries
+        .filter(|entry| entry.file_name().to_str().and_then(ClientFile::from_name).is_some());
     let mut removed: Vec<PathBuf> = named
         .filter_map(|entry| {
             let owner = entry.metadata().ok()?.uid();
@@ -39,9 +44,34 @@ pub fn remove(folder: &Path) -> Vec<PathBuf> {
     removed
 }
 
-/// The PID in the name of a client's segment.
-fn pid_in(name: &str) -> Option<i32> {
-    client_of(name.strip_suffix(WARM_UP).unwrap_or(name))
+/// A file of a client, as its name says.
+#[derive(Debug, PartialEq, Eq)]
+struct ClientFile {
+    pid: i32,
+    /// While the file is being created, start time (clock ticks since boot) and PID namespace of the process.
+    creator: Option<(u64, u64)>,
+}
+
+impl ClientFile {
+    /// `pg_tally.java.PID`, or with `.new.NAMESPACE.STARTED.` and anything else after it.
+    fn from_name(name: &str) -> Option<ClientFile> {
+        let (segment, unfinished) = match name.split_once(".new.") {
+            Some((segment, unfinished)) => (segment, Some(unfinished)),
+            None => (name, None),
+        };
+        let pid = client_of(segment.strip_suffix(WARM_UP).unwrap_or(segment))?;
+        let creator = match unfinished {
+            Some(unfinished) => {
+                let mut fields = unfinished.splitn(3, '.');
+                let namespace = fields.next()?.parse().ok()?;
+                let started = fields.next()?.parse().ok()?;
+                fields.next()?;
+                Some((started, namespace))
+            }
+            None => None,
+        };
+        Some(ClientFile { pid, creator })
+    }
 }
 
 /// Does it as this user. `None`: we may not.
@@ -80,12 +110,22 @@ fn try_to_remove(folder: &Path, name: &OsStr) -> Option<bool> {
     if opened.st_uid != geteuid().as_raw() {
         return None;
     }
-    let path = folder.join(name);
-    let segment = Segment::from_file(file.try_clone().ok()?, path.to_segment_path()).ok()?;
-    let header = segment.header();
-    let is_left = header.transient
-        && name.to_str().and_then(pid_in) == i32::try_from(header.server_pid).ok()
-        && segment.server_runs() == Some(false);
+    let client = ClientFile::from_name(name.to_str()?)?;
+    let is_left = match client.creator {
+        Some((started, namespace)) => {
+            FileType::from_raw_mode(opened.st_mode) == FileType::RegularFile
+                && has_ended(client.pid, started, namespace)
+        }
+        None => {
+            let path = folder.join(name);
+            let segment =
+                Segment::from_file(file.try_clone().ok()?, path.to_segment_path()).ok()?;
+            let header = segment.header();
+            header.transient
+                && i32::try_from(header.server_pid) == Ok(client.pid)
+                && segment.server_runs() == Some(false)
+        }
+    };
     if !is_left || fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Some(false);
     }
@@ -101,11 +141,25 @@ mod tests {
 
     #[test]
     fn only_names_of_clients_segments_are_looked_at() {
-        assert_eq!(pid_in("pg_tally.java.4711"), Some(4711));
-        assert_eq!(pid_in("pg_tally.java.4711.warm"), Some(4711));
-        assert_eq!(pid_in("pg_tally.libpq.4711"), Some(4711));
-        for other in ["pg_tally.fe00.2a5f31", "pg_tally.java.warm", "pg_tally.java.4711.new.1"] {
-            assert_eq!(pid_in(other), None, "{other}");
+        let segment = Some(ClientFile { pid: 4711, creator: None });
+        for name in ["pg_tally.java.4711", "pg_tally.java.4711.warm", "pg_tally.libpq.4711"] {
+            assert_eq!(ClientFile::from_name(name), segment, "{name}");
+        }
+        let unfinished = Some(ClientFile { pid: 4711, creator: Some((22, 11)) });
+        for name in
+            ["pg_tally.java.4711.warm.new.11.22.a-b", "pg_tally.libpq.4711.new.11.22.4711.0"]
+        {
+            assert_eq!(ClientFile::from_name(name), unfinished, "{name}");
+        }
+        for other in [
+            "pg_tally.fe00.2a5f31",
+            "pg_tally.java.warm",
+            "pg_tally.java.4711.new.1",
+            "pg_tally.java.4711.new.1.2",
+            "pg_tally.java.4711.new.x.2.3",
+            "pg_tally.fe00.2a5f31.new.1.2.3",
+        ] {
+            assert_eq!(ClientFile::from_name(other), None, "{other}");
         }
     }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A Java client of the server on the server's time axis: how long its virtual machine stopped all threads, and
-//! how long sessions of the server waited for their clients meanwhile.
+//! how long sessions of the server waited for their clients meanwhile; its connections beside the server's sessions.
 
+use segment::calls::SampledNumber;
 use stats::{explained, likeness, Explained, Likeness};
 use view::document::{Chart, Finding, Series, Unit, Weight};
 use view::measured::Measured;
@@ -87,7 +88,7 @@ fn reading(points: &[Point]) -> Vec<Option<f64>> {
 pub fn charts(material: &Material) -> Vec<Chart> {
     let Some(client) = material.client.as_ref() else { return Vec::new() };
     let points = &material.points;
-    vec![
+    let mut charts = vec![
         Chart {
             note: Some(format!(
                 "Share of time for which the virtual machine of {} ({}) stopped all threads.",
@@ -115,7 +116,96 @@ pub fn charts(material: &Material) -> Vec<Chart> {
                 Unit::Sessions,
             )
         },
-    ]
+    ];
+    charts.extend(connections(client, points));
+    charts
+}
+
+/// The means of a sampled number at each point of the server.
+fn means(
+    client: &Client,
+    points: &[Point],
+    of: fn(&Figures) -> Option<SampledNumber>,
+) -> Vec<Option<f64>> {
+    let seconds: Vec<Option<f64>> = client
+        .points
+        .iter()
+        .map(|point| Some(of(point.figures.as_ref()?)?.mean * point.seconds))
+        .collect();
+    share(client, points, &seconds)
+}
+
+/// Sessions of the server's clients.
+fn sessions(figures: &Figures) -> Option<f64> {
+    let states = &figures.sessions;
+    (!states.is_empty()).then(|| states.iter().map(|(_, sessions)| sessions).sum())
+}
+
+/// The client's connections beside the server's sessions, if they were counted.
+fn connections(client: &Client, points: &[Point]) -> Option<Chart> {
+    let open = means(client, points, |figures| figures.open_connections);
+    open.iter().flatten().next()?;
+    let borrowed = means(client, points, |figures| figures.borrowed_connections);
+    Some(Chart {
+        note: Some(format!(
+            "Each open connection of {} is a session of the server.",
+            client.program
+        )),
+        series: vec![
+            line("sessions of the server", values(points, |figures, _| sessions(figures))),
+            line("connections of the client", open),
+            line("borrowed from its pools", borrowed),
+        ],
+        ..lines(
+            "client_connections",
+            SECTION,
+            "Connections of the client and sessions of the server",
+            Unit::Number,
+        )
+    })
+}
+
+/// Says how many of the server's sessions are the client's, and how many of these it used at once.
+pub fn pool_size(material: &Material) -> Option<Finding> {
+    let client = material.client.as_ref()?;
+    let open = means(client, &material.points, |figures| figures.open_connections);
+    let open: Vec<f64> = open.into_iter().flatten().collect();
+    if open.is_empty() {
+        return None;
+    }
+    let all = values(&material.points, |figures, _| sessions(figures));
+    let all: Vec<f64> = all.into_iter().flatten().collect();
+    let of_all = if all.is_empty() {
+        String::new()
+    } else {
+        format!(" of the server's {} sessions", one_decimal(average(&all)))
+    };
+    let most = client
+        .points
+        .iter()
+        .filter_map(|point| point.figures.as_ref()?.borrowed_connections)
+        .map(|borrowed| borrowed.max)
+        .max()
+        .filter(|most| *most > 0);
+    let at_once = most.map_or(String::new(), |most| {
+        format!(", and had at most {most} of them borrowed from its pools at once")
+    });
+    Some(Finding {
+        section: SECTION,
+        weight: Weight::Note,
+        text: format!(
+            "The client ({}) held {}{of_all} on average{at_once}.",
+            client.program,
+            one_decimal(average(&open))
+        ),
+        remedy: None,
+        details: Vec::new(),
+        statement: None,
+    })
+}
+
+fn one_decimal(number: f64) -> String {
+    format!("{number:.1}")
 }
 
 /// Reports how much of the time for which the server waits for its clients the client's garbage collections explain.
@@ -371,6 +461,40 @@ mod tests {
         assert!((seconds - all).abs() < 1e-6, "{seconds} of {all}");
         assert!(super::charts(&sample::material()).is_empty());
         assert_eq!(finding(&sample::material()), None);
+    }
+
+    #[test]
+    fn a_clients_connections_are_shown_beside_the_servers_sessions() {
+        let client_point = |start: f64, open: Option<f64>, most: u64| {
+            let number = |mean| SampledNumber { mean, max: most };
+            let open_connections = open.map(number);
+            let borrowed_connections = open.map(|_| number(1.25));
+            let figures = Figures { open_connections, borrowed_connections, ..Figures::default() };
+            Point { start, seconds: 1.0, figures: Some(figures) }
+        };
+        let server_point = |start: f64, idle: f64| {
+            let sessions = vec![("active".to_string(), 2.0), ("idle".to_string(), idle)];
+            Point { start, seconds: 1.0, figures: Some(Figures { sessions, ..Figures::default() }) }
+        };
+        let with = |points: Vec<Point>| Material {
+            points: vec![server_point(0.0, 18.0), server_point(1.0, 23.0)],
+            client: Some(Client { program: "shop.jar".into(), java: "Java 17".into(), points }),
+            ..sample::material()
+        };
+        let material =
+            with(vec![client_point(0.0, Some(10.0), 3), client_point(1.0, Some(12.0), 2)]);
+        let charts = super::charts(&material);
+        let found: Vec<_> = charts[2].series.iter().map(|series| series.values.clone()).collect();
+        let some = |a, b| vec![Some(a), Some(b)];
+        assert_eq!(found, [some(20.0, 25.0), some(10.0, 12.0), some(1.25, 1.25)]);
+        assert_eq!(
+            pool_size(&material).unwrap().text,
+            "The client (shop.jar) held 11.0 of the server's 22.5 sessions on average, and had at most 3 of them \
+             borrowed from its pools at once."
+        );
+        // An agent that does not count them.
+        let material = with(vec![client_point(0.0, None, 0), client_point(1.0, None, 0)]);
+        assert_eq!((super::charts(&material).len(), pool_size(&material)), (2, None));
     }
 
     #[test]

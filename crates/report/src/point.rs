@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use segment::calls::SampledNumber;
 use segment::interval::{Interval, Timing};
 use segment::stat_names;
 use view::HostMetrics;
@@ -38,6 +39,10 @@ pub struct Figures {
     /// Of a Java client: its pauses for garbage collection, each counted in whole when it ended. `None` if only its accounts are
     /// known, as with agents before that counter.
     pub collection_stop_seconds: Option<f64>,
+    /// Of a Java client: its open connections.
+    pub open_connections: Option<SampledNumber>,
+    /// Of a Java client: those of them that its pools have handed out.
+    pub borrowed_connections: Option<SampledNumber>,
     /// Commits that wrote WAL.
     pub commits: u64,
     /// Commits whose backend flushed the WAL itself.
@@ -73,6 +78,7 @@ impl Figures {
             let rows = interval.files.iter().filter(|row| wanted(&row.file, &row.operation));
             rows.fold(0, |sum, row| sum.saturating_add(row.bytes))
         };
+        let statistic = |name: &str| interval.statistics.iter().find(|row| row.name == name);
         Figures {
             activities,
             commands: interval.commands_handled,
@@ -84,11 +90,11 @@ impl Figures {
                 .filter(|account| &*account.activity == CLIENT_READ)
                 .map(|account| account.timing.seconds)
                 .sum(),
-            collection_stop_seconds: interval
-                .statistics
-                .iter()
-                .find(|statistic| statistic.name == stat_names::COLLECTION_STOP)
-                .map(|statistic| statistic.total),
+            collection_stop_seconds: statistic(stat_names::COLLECTION_STOP).map(|row| row.total),
+            open_connections: statistic(stat_names::CONNECTIONS_OPEN)
+                .and_then(SampledNumber::from_row),
+            borrowed_connections: statistic(stat_names::CONNECTIONS_BORROWED)
+                .and_then(SampledNumber::from_row),
             commits: interval.commits.count,
             leader: interval.commits.leader,
             sync: interval.commits.sync,

@@ -149,7 +149,8 @@ pub struct SampledNumber {
 }
 
 impl SampledNumber {
-    fn from_row(of: &StatisticRow) -> Option<SampledNumber> {
+    /// The samples of a statistic; `None` if there are none.
+    pub fn from_row(of: &StatisticRow) -> Option<SampledNumber> {
         let mean = of.total / of.count as f64;
         (of.count > 0).then(|| SampledNumber { mean, max: of.max.unwrap_or(0.0) as u64 })
     }

@@ -124,7 +124,7 @@ pub use snapshot::Snapshot;
 pub use statements::{
     InFlight, SessionStatement, Statement, StatementKey, StatementsDelta, StatementsReading,
 };
-pub use this_host::passwd_name;
+pub use this_host::{has_ended, passwd_name};
 pub use traces::{
     Ledger, SlotTexts, TraceEnd, TraceFile, TraceKind, TraceNode, TraceParent, TraceReader,
     TraceRecord, TraceRequest, TraceState, TraceStep, TraceSwitch, Traced,

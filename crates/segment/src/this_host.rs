@@ -39,6 +39,13 @@ pub fn runs_since(pid: i32, started_ticks: u64) -> bool {
     }
 }
 
+/// Whether the process has ended that had this PID in this PID namespace and started then, clock ticks since boot. False if
+/// that cannot be told from here.
+pub fn has_ended(pid: i32, started_ticks: u64, namespace: u64) -> bool {
+    let known = started_ticks != 0 && namespace != 0 && namespace == own_namespace();
+    known && !runs_since(pid, started_ticks)
+}
+
 /// Whether the process with this PID was already running at `claimed_boot_ns` (CLOCK_BOOTTIME), and is not a zombie.
 pub fn is_same(pid: i32, claimed_boot_ns: u64) -> bool {
     let Ok(text) = std::fs::read(format!("/proc/{pid}/stat")) else {
@@ -140,6 +147,10 @@ mod tests {
         let started =
             Stat::parse(&std::fs::read("/proc/self/stat").unwrap()).unwrap().started_ticks;
         assert!(runs_since(pid, started) && runs_since(pid, 0) && !runs_since(pid, started + 1));
+        let here = own_namespace();
+        assert!(!has_ended(pid, started, here) && has_ended(pid, started + 1, here));
+        assert!(!has_ended(pid, started + 1, here + 1) && !has_ended(pid, started + 1, 0));
+        assert!(!has_ended(0x3fff_fffe, 0, here) && has_ended(0x3fff_fffe, 1, here));
         // A kernel tick may lie between the start of the process and its start time in /proc.
         let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
         let started = started_ns(&Stat::parse(&text).unwrap()).unwrap();

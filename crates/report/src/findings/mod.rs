@@ -50,6 +50,7 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(locks_note(interval));
     findings.extend(statement(material));
     findings.extend(super::client::finding(material));
+    findings.extend(super::client::pool_size(material));
     findings.extend(storage::findings(material, zone));
     if let Some(all) = &material.statements {
         for finding in &mut findings {

@@ -237,6 +237,9 @@ fn a_borrowed_connection_that_is_not_used_is_named_until_it_is_returned() {
             json["open_connections"]["max"] == 3
         });
         assert_eq!(json["borrowed_connections"]["max"], 2, "{json:#}");
+        let text = output(tally().arg("calls").arg(client.segment()));
+        let line = text.lines().find(|line| line.contains(" connections open on average")).unwrap();
+        assert!(line.starts_with(|c: char| c.is_ascii_digit()) && !text.contains('\\'), "{text}");
         client.finish();
         eventually("it is returned", || client.calls()["unused"].as_array().unwrap().is_empty());
         client.end();

@@ -17,6 +17,7 @@ mod alerts;
 mod attack_limits;
 mod attack_segment;
 mod bad_input;
+mod beside;
 mod blocking;
 mod blocking_graphs;
 mod calls;

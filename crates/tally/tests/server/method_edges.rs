@@ -147,20 +147,20 @@ fn calls_of_virtual_threads_are_counted_with_their_callers() {
     };
     let mut threads = java.start(
         "methods=org.pgtally.test.Virtual#call:org.pgtally.test.Virtual#inner,edges=on",
-        &["org.pgtally.test.Virtual", "2000"],
+        &["org.pgtally.test.Virtual", "10000"],
     );
     threads.finish();
     let json = threads.methods();
     let found = edges(&json);
     let [call, inner] = ["call(CountDownLatch)", "inner()"]
         .map(|method| format!("org.pgtally.test::Virtual.{method}"));
-    assert_eq!(found, [((String::new(), call.clone()), 2000), ((call, inner), 2000)].into());
+    assert_eq!(found, [((String::new(), call.clone()), 10_000), ((call, inner), 10_000)].into());
     for method in ["Virtual.call(CountDownLatch)", "Virtual.inner()"] {
-        assert_eq!(row(&json, method)["calls"], 2000, "{json:#}");
+        assert_eq!(row(&json, method)["calls"], 10_000, "{json:#}");
     }
     // Each was parked for a millisecond within its call.
     let elapsed = row(&json, "Virtual.call(CountDownLatch)")["inclusive"]["seconds"].as_f64();
-    assert!(elapsed.unwrap() >= 2.0, "{json:#}");
+    assert!(elapsed.unwrap() >= 10.0, "{json:#}");
     // They have no accounts, but the head has their time.
     let busy = json["busy_seconds"].as_f64().unwrap();
     assert!((busy - elapsed.unwrap()).abs() < 1e-3 * busy, "{busy} s, {elapsed:?}");

@@ -351,7 +351,7 @@ fn segments_of_killed_processes_are_removed_by_the_next_agent_and_by_tally_and_n
     let text = ls();
     assert!(!reused.exists() && text.contains(&format!("removed {}", reused.display())), "{text}");
     // No process has this PID: only the lock shows that the writer runs, perhaps where it has another PID.
-    let nobody = 0x3fff_fffe;
+    let nobody = 999_999_999;
     let locked = put(folder.path(), &segment, nobody, started);
     let writer = std::fs::File::options().write(true).open(&locked).unwrap();
     rustix::fs::fcntl_lock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
@@ -360,6 +360,38 @@ fn segments_of_killed_processes_are_removed_by_the_next_agent_and_by_tally_and_n
     drop(writer);
     ls();
     assert!(!locked.exists());
+    // Files that their processes were creating: empty or whole, their names say whose they are.
+    let here = std::fs::metadata("/proc/self/ns/pid")
+        .map(|meta| std::os::unix::fs::MetadataExt::ino(&meta))
+        .unwrap();
+    let unfinished = |pid: u32, namespace: u64, started: u64, bytes: &[u8]| {
+        let name = format!("pg_tally.java.{pid}.new.{namespace}.{started}.5f-0a");
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let mut left =
+        [unfinished(nobody, here, started, b""), unfinished(own, here, started + 1, &segment)];
+    let locked = unfinished(nobody, here, started + 2, b"");
+    let others = [
+        unfinished(own, here, started, b""),
+        unfinished(nobody, here + 1, started, b""),
+        locked.clone(),
+    ];
+    let writer = std::fs::File::options().write(true).open(&locked).unwrap();
+    rustix::fs::fcntl_lock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    ls();
+    assert!(left.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
+    left[0] = unfinished(nobody, here, started, b"");
+    let (mut abc, _) = start("");
+    eventually("the next agent removes it", || !left[0].exists());
+    abc.finish();
+    abc.end();
+    assert!(others.iter().all(|path| path.exists()));
+    drop(writer);
+    for other in others {
+        std::fs::remove_file(other).unwrap();
+    }
     // A file with another process's PID in its name.
     let renamed = folder.path().join("pg_tally.java.1");
     std::fs::rename(put(folder.path(), &segment, nobody, started), &renamed).unwrap();

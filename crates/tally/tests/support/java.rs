@@ -33,6 +33,26 @@ pub fn opentelemetry() -> PathBuf {
     files.map(|file| file.path()).next().expect("OpenTelemetry's agent is missing (make agent)")
 }
 
+/// async-profiler's library for this machine, unpacked into this folder; `None`: there is none for it.
+pub fn async_profiler(folder: &Path) -> Option<PathBuf> {
+    let machine = match std::env::consts::ARCH {
+        "x86_64" => "linux-x64",
+        "aarch64" => "linux-arm64",
+        _ => return None,
+    };
+    let files = std::fs::read_dir(built().join("async-profiler")).into_iter().flatten().flatten();
+    let jar = files.map(|file| file.path()).next().expect("async-profiler is missing (make agent)");
+    let mut unpack = Command::new("jar");
+    assert!(unpack.current_dir(folder).arg("xf").arg(jar).arg("libs").status().unwrap().success());
+    let mut libraries =
+        std::fs::read_dir(folder.join("libs")).unwrap().flatten().map(|file| file.path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    libraries.find(|path| {
+        name(path).starts_with("libasyncProfiler-")
+            && name(path).ends_with(&format!("{machine}.so"))
+    })
+}
+
 fn classes() -> PathBuf {
     built().join("test-classes")
 }

@@ -4,6 +4,7 @@ package org.pgtally.agent;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.BiConsumer;
 import java.util.function.Predicate;
@@ -25,6 +26,18 @@ final class CallPoints {
     private static final String INPUT = "org.postgresql.core.VisibleBufferedInputStream";
     private static final String PREPARED = "org.postgresql.jdbc.PgPreparedStatement";
     private static final String RESULT = "org.postgresql.jdbc.PgResultSet";
+    private static final String TOMCAT = "org.apache.tomcat.jdbc.pool.ConnectionPool";
+
+    /** Pools, and the classes to which their connections return: a release of the pool has one of them. */
+    private static final Map<String, List<String>> RETURNS = Map.of(
+            "com.zaxxer.hikari.HikariDataSource", List.of("com.zaxxer.hikari.pool.ProxyConnection"),
+            "org.apache.commons.dbcp2.BasicDataSource", List.of("org.apache.commons.dbcp2.PoolableConnection"),
+            "org.apache.tomcat.jdbc.pool.DataSourceProxy", List.of(TOMCAT),
+            "io.agroal.pool.DataSource", List.of("io.agroal.pool.wrapper.ConnectionWrapper"),
+            // The second one since 0.11.
+            "com.mchange.v2.c3p0.impl.AbstractPoolBackedDataSource",
+            List.of("com.mchange.v2.c3p0.impl.NewProxyConnection", "com.mchange.v2.c3p0.impl.AbstractNewProxyConnection"));
+
     /** Index of the flags, the sixth parameter of the executor's execute method. */
     private static final int FLAGS = 5;
 
@@ -103,17 +116,16 @@ final class CallPoints {
         points.add(new Point(PREPARED, "new", CallAdvice.Prepared.class, MethodDescription::isConstructor));
         add(points, PREPARED, CallAdvice.ClosePrepared.class, "closeImpl");
         add(points, "org.postgresql.jdbc.PgStatement", CallAdvice.Close.class, "close");
-        for (String pool : List.of("com.zaxxer.hikari.HikariDataSource", "org.apache.commons.dbcp2.BasicDataSource",
-                "org.apache.tomcat.jdbc.pool.DataSourceProxy", "io.agroal.pool.DataSource",
-                "com.mchange.v2.c3p0.impl.AbstractPoolBackedDataSource")) {
+        for (String pool : RETURNS.keySet()) {
             add(points, pool, CallAdvice.Pool.class, "getConnection");
         }
-        for (String connection : List.of("com.zaxxer.hikari.pool.ProxyConnection", "org.apache.commons.dbcp2.PoolableConnection",
-                "io.agroal.pool.wrapper.ConnectionWrapper", "com.mchange.v2.c3p0.impl.NewProxyConnection")) {
-            points.add(new Point(connection, "close", CallAdvice.Return.class,
-                    it -> it.getName().equals("close") && it.getParameters().isEmpty()));
+        for (String type : RETURNS.values().stream().flatMap(List::stream).collect(Collectors.toList())) {
+            if (!type.equals(TOMCAT)) {
+                points.add(new Point(type, "close", CallAdvice.Return.class,
+                        it -> it.getName().equals("close") && it.getParameters().isEmpty()));
+            }
         }
-        add(points, "org.apache.tomcat.jdbc.pool.ConnectionPool", CallAdvice.TakeBack.class, "returnConnection");
+        add(points, TOMCAT, CallAdvice.TakeBack.class, "returnConnection");
         return List.copyOf(points);
     }
 
@@ -124,6 +136,11 @@ final class CallPoints {
     /** The classes that have them. */
     static Set<String> types() {
         return POINTS.stream().map(point -> point.type).collect(Collectors.toCollection(LinkedHashSet::new));
+    }
+
+    /** By pool: the classes to which its connections return, of which each release of the pool has one. */
+    static Map<String, List<String>> returns() {
+        return RETURNS;
     }
 
     static boolean areIn(String type) {

@@ -5,6 +5,7 @@ import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
@@ -52,6 +53,13 @@ public final class LibraryCheck {
                     sound &= insert(type.resolve(), locator);
                 } else if (isDriver && name.startsWith(DRIVER)) {
                     leftOut.add(name + ": no such class");
+                    sound = false;
+                }
+            }
+            for (Map.Entry<String, List<String>> returns : CallPoints.returns().entrySet()) {
+                if (pool.describe(returns.getKey()).isResolved()
+                        && returns.getValue().stream().noneMatch(type -> pool.describe(type).isResolved())) {
+                    leftOut.add("return of a connection: no such class");
                     sound = false;
                 }
             }

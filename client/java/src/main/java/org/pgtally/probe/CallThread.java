@@ -11,7 +11,7 @@ import org.pgtally.segment.CallRing;
 final class CallThread {
     private static final int REMEMBERED = 32;
     /** Of the methods of a first row, one in this many is timed, on average. */
-    private static final int FIRST_ROWS = 8;
+    private static final int FIRST_ROWS = 32;
 
     private final Session session;
     private final BookOwner recorder;
@@ -185,7 +185,7 @@ final class CallThread {
         }
         Wire.Repetition repetition = executes && !copies
                 ? there.executed(statement, parameters, inTransaction, batch == 0 && !thrown) : null;
-        int all = executes ? there.savepoints(statement, savepoints) : 0;
+        int all = executes && (savepoints > 0 || there.hasSavepoints()) ? there.savepoints(statement, savepoints) : 0;
         int savepointsSoFar = savepoints > 0 ? all : 0;
         CallBook calls = recorder.takeCalls();
         if (calls == null) {

@@ -14,7 +14,7 @@ public final class Calls {
     /** Its flag for an execution that only requests types (QueryExecutor.QUERY_DESCRIBE_ONLY). */
     private static final int DESCRIBE_ONLY = 32;
     /** Later rows of an answer: one in this many is timed, a power of two. */
-    static final int ROWS = 32;
+    static final int ROWS = 128;
 
     private Calls() {
     }

@@ -33,7 +33,7 @@ final class Wire {
     volatile boolean copyCounted;
 
     /** Savepoints of the transaction that the driver has set by itself. */
-    private int savepoints;
+    private volatile int savepoints;
     private final Map<SqlText, Repetition> run = new HashMap<>();
     private SqlText last;
     private boolean inTransaction;
@@ -145,6 +145,11 @@ final class Wire {
         }
         repetition.executions++;
         return repetition.isNews() ? repetition : null;
+    }
+
+    /** Whether the driver has set savepoints by itself in this transaction. */
+    boolean hasSavepoints() {
+        return savepoints > 0;
     }
 
     /** This execution has set so many savepoints; returns how many there are in the transaction. */

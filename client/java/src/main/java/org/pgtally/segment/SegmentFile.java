@@ -13,7 +13,6 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.BitSet;
 import java.util.Set;
-import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -113,7 +112,7 @@ final class SegmentFile {
     static SegmentFile create(Path path, String kind, boolean isTransient, int slots, int groups, int statistics, Filling fill)
             throws IOException {
         requireMemory(path.toAbsolutePath().getParent());
-        Path temporary = path.resolveSibling(path.getFileName() + ".new." + UUID.randomUUID());
+        Path temporary = path.resolveSibling(path.getFileName() + LeftSegment.unfinished());
         Files.createFile(temporary,
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
         RandomAccessFile file = null;

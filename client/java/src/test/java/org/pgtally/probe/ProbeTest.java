@@ -501,16 +501,16 @@ final class ProbeTest {
                 timed[0] += call == null ? 0 : 1;
                 Calls.decoded(call);
             }
-            for (int i = 0; i < 1600; i++) {
+            for (int i = 0; i < 6400; i++) {
                 Object call = Calls.decodes(result, query, 0);
                 timed[1] += call == null ? 0 : 1;
                 Calls.decoded(call);
             }
         });
         equal(10, timed[0], "later rows");
-        equal(true, timed[1] > 160 && timed[1] < 240, timed[1] + " of 1600 first rows");
+        equal(true, timed[1] > 160 && timed[1] < 240, timed[1] + " of 6400 first rows");
         String id = new Reading(segment).names("call::decode::").stream().filter(it -> !it.endsWith("others")).findFirst().get();
-        equal(10L * Calls.ROWS + 8L * timed[1], new Reading(segment).count(id), "calls that they stand for");
+        equal(10L * Calls.ROWS + 32L * timed[1], new Reading(segment).count(id), "calls that they stand for");
     }
 
     static void whatTheProbesTakeIsNotInTheFigures() throws Exception {
