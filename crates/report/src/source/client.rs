@@ -10,7 +10,6 @@ use segment::{stat_names, Producer};
 use super::{columns, sum_and_latency};
 use crate::material::Client;
 
-
 /// Reads the client's activity during the server's recording.
 pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
     let recording = Recording::open(directory, None)?;
