@@ -135,6 +135,7 @@ fn timing(of: &StatisticRow) -> Timing {
         p50_seconds: of.p50,
         p99_seconds: of.p99,
         half_width_seconds: None,
+        doubt_seconds: 0.0,
         refused: false,
     }
 }

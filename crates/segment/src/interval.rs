@@ -18,7 +18,7 @@ use crate::locks::{LockRow, Locks, LwlockRow, PhaseRow};
 use crate::memory::SegmentMemory;
 use crate::overflows::Overflows;
 use crate::rows::{command_rows, own_commands, statistic_rows};
-use crate::sampling::{self, Sampling};
+use crate::sampling::{self, Sampling, Spread};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
 use crate::timing::most_first;
@@ -160,8 +160,8 @@ impl Interval {
         let account = |(stat, total): (&Stat, &Total)| {
             let row = AccountRow::from_total(stat, total.clone(), clock);
             match &sampled {
-                Some((sampling, variances)) => {
-                    row.with_variance(variances.of_account(&stat.name), sampling.samples)
+                Some((sampling, spreads)) => {
+                    row.with_spread(spreads.of_account(&stat.name), sampling)
                 }
                 None => row,
             }
@@ -268,35 +268,35 @@ impl Interval {
 
     /// The same, with only the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
-        /// Of one activity: its accounts' time, whether all of them are idle, the sum of their variances, and whether samples
+        /// Of one activity: its accounts' time, whether all of them are idle, what is uncertain about them, and whether samples
         /// cannot tell one of them apart.
         struct ActivitySum {
             total: Total,
             idle: bool,
-            variance: Option<f64>,
+            spread: Option<Spread>,
             refused: bool,
         }
 
         let mut sums: HashMap<(&Arc<str>, WaitClass), ActivitySum> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
             let sum = sums.entry((&account.activity, account.class)).or_insert_with(|| {
-                ActivitySum { total: Total::default(), idle: true, variance: None, refused: false }
+                ActivitySum { total: Total::default(), idle: true, spread: None, refused: false }
             });
             sum.refused |= account.timing.refused;
             sum.total.merge(&account.total);
             sum.idle &= account.idle;
-            let more = |variance: f64| variance + sum.variance.unwrap_or(0.0);
-            sum.variance = account.variance.map(more).or(sum.variance);
+            if let Some(spread) = account.spread {
+                sum.spread.get_or_insert_default().add(spread);
+            }
         }
         let ticks_per_second = self.clock.ticks_per_second;
-        let samples = self.sampling.map_or(0, |sampling| sampling.samples);
         let mut rows: Vec<ActivityRow> = sums
             .into_iter()
             .map(|((activity, class), sum)| {
                 let timing = Timing::with(&sum.total, |t| t as f64 / ticks_per_second);
-                let timing = match sum.variance {
+                let timing = match sum.spread.zip(self.sampling) {
                     _ if sum.refused => timing.refuse(),
-                    Some(variance) => timing.with_variance(variance, samples),
+                    Some((spread, sampling)) => timing.with_spread(spread, &sampling),
                     None => timing,
                 };
                 ActivityRow { activity: activity.clone(), class, timing, idle: sum.idle }

@@ -6,6 +6,7 @@ use crate::clock::ClockInfo;
 use crate::directory::{Stat, StatKind};
 use crate::frame::Frame;
 use crate::frame_totals::FrameTotals;
+use crate::sampling::{Sampling, Spread};
 use crate::timing::{most_first, Timing};
 use crate::total::Total;
 use crate::wait_class::WaitClass;
@@ -41,9 +42,9 @@ pub struct AccountRow {
     pub idle: bool,
     #[serde(skip)]
     pub(crate) total: Total,
-    /// If it was estimated from samples: the variance of its time, square seconds.
+    /// If it was estimated from samples: what is uncertain about its time.
     #[serde(skip)]
-    pub(crate) variance: Option<f64>,
+    pub(crate) spread: Option<Spread>,
 }
 
 impl AccountRow {
@@ -56,15 +57,15 @@ impl AccountRow {
             timing: Timing::from_total(&total, clock),
             idle: stat.is_idle(),
             total,
-            variance: None,
+            spread: None,
         }
     }
 
     /// The same as an estimate from samples.
-    pub(crate) fn with_variance(self, variance: f64, samples: u64) -> AccountRow {
+    pub(crate) fn with_spread(self, spread: Spread, sampling: &Sampling) -> AccountRow {
         AccountRow {
-            timing: self.timing.with_variance(variance, samples),
-            variance: Some(variance),
+            timing: self.timing.with_spread(spread, sampling),
+            spread: Some(spread),
             ..self
         }
     }

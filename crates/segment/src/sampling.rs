@@ -19,10 +19,16 @@ pub const PROCESS: &str = "sampler";
 /// Before the name of an account: the variance of its total, in [`VARIANCE_UNIT`]; the count is that of sessions that samples
 /// have seen only once in a stretch.
 pub const VARIANCE: &str = "sampled::";
-/// In place of an account's name: the sum of the variances of accounts that have no statistic of their own.
+/// Before the name of an account: a timer of the time for which samples stand that saw sessions in it which had just changed
+/// their state. They may have been in another account at the instant that was drawn.
+pub const DOUBT: &str = "doubted::";
+/// In place of an account's name: the sum of what belongs to accounts that have no statistic of their own.
 pub const OTHERS: &str = "*";
 /// Square milliseconds.
 pub const VARIANCE_UNIT: &str = "ms2";
+/// A timer of the time for which samples stand that saw a process which had begun shortly before, each with the part of its life
+/// that no sample can see: the server shows a process only after it has connected, and no longer once it begins to end.
+pub const YOUNG: &str = "sampler::young";
 /// A timer: from one sample to the next.
 pub const GAP: &str = "sampler::gap";
 /// A timer: how much later a sample was taken than the instant that was drawn for it.
@@ -58,6 +64,9 @@ pub struct Sampling {
     pub untold_seconds: f64,
     /// Whether CPU time is shown: not if more than a small part of the time without a wait event is of `untold_seconds`.
     pub cpu_told_apart: bool,
+    /// The time of sessions that had just changed their state when samples saw them.
+    #[serde(skip)]
+    pub doubt_seconds: f64,
     /// How long the server took for a sample on average.
     pub read_seconds: f64,
     /// What sampling cost the server: seconds of CPU time per second, or of elapsed time if CPU time could not be seen.
@@ -77,7 +86,7 @@ pub fn distance_of(producer: &str) -> Option<f64> {
 
 /// Whether a statistic is one of the sampler's own.
 pub(crate) fn is_of_sampler(stat: &Stat) -> bool {
-    stat.name.starts_with("sampler::") || stat.name.starts_with(VARIANCE)
+    ["sampler::", VARIANCE, DOUBT].iter().any(|prefix| stat.name.starts_with(prefix))
 }
 
 /// Half the width of a 95 % interval from so many samples: by Student's t, whose quantile is here the first two terms of its
@@ -87,19 +96,56 @@ pub fn half_width(variance: f64, samples: f64) -> f64 {
     quantile * variance.max(0.0).sqrt()
 }
 
-/// The variances of accounts by their names, in square seconds.
-#[derive(Debug)]
-pub(crate) struct Variances<'f>(HashMap<&'f str, f64>);
+/// What is uncertain about a time that was estimated from samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Spread {
+    /// By chance: the variance, square seconds.
+    variance: f64,
+    /// Because sessions had just changed: seconds.
+    doubt: f64,
+    /// Of processes that begin and end: what samples do not see of them, seconds. It is the same time for all accounts.
+    unseen: f64,
+}
 
-impl Variances<'_> {
-    /// The variance of an account. Of one that has no statistic of its own, an upper limit: the sum of all such ones.
-    pub(crate) fn of_account(&self, account: &str) -> f64 {
-        self.0.get(account).or_else(|| self.0.get(OTHERS)).copied().unwrap_or(0.0)
+impl Spread {
+    pub(crate) fn add(&mut self, other: Spread) {
+        self.variance += other.variance;
+        self.doubt += other.doubt;
+        self.unseen = self.unseen.max(other.unseen);
+    }
+
+    /// Half the width of the 95 % interval, and the part of it that is doubt: what may have been counted here, or elsewhere
+    /// instead of here.
+    pub(crate) fn half_width(self, sampling: &Sampling) -> (f64, f64) {
+        let elsewhere = (sampling.doubt_seconds - self.doubt).max(0.0);
+        let doubt = self.doubt.min(elsewhere) + self.unseen;
+        (half_width(self.variance, sampling.samples as f64) + doubt, doubt)
     }
 }
 
-/// How a frame was sampled, and the variances of its accounts; `None`: it was not.
-pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Variances<'f>)> {
+/// What is uncertain about accounts, by their names.
+#[derive(Debug)]
+pub(crate) struct Spreads<'f> {
+    variances: HashMap<&'f str, f64>,
+    doubts: HashMap<&'f str, f64>,
+    unseen: f64,
+}
+
+impl Spreads<'_> {
+    /// That of an account. Of one that has no statistic of its own, an upper limit: the sum of all such ones.
+    pub(crate) fn of_account(&self, account: &str) -> Spread {
+        let of = |all: &HashMap<&str, f64>| {
+            all.get(account).or_else(|| all.get(OTHERS)).copied().unwrap_or(0.0)
+        };
+        // A process that begins or ends works, or waits for its client.
+        let begins = account.ends_with("::cpu") || account.contains("::Client:");
+        let unseen = if begins { self.unseen } else { 0.0 };
+        Spread { variance: of(&self.variances), doubt: of(&self.doubts), unseen }
+    }
+}
+
+/// How a frame was sampled, and what is uncertain about its accounts; `None`: it was not.
+pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Spreads<'f>)> {
     let clock: &ClockInfo = sums.clock();
     let timer = |name: &str| {
         let is = |stat: &Stat| stat.kind == StatKind::Timer && stat.name == name;
@@ -114,6 +160,12 @@ pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Varianc
         let those = accounts.filter(|(stat, _)| **stat.activity() == *activity);
         those.map(|(_, total)| clock.seconds(total.change.total)).sum()
     };
+    let timers = sums.changed().filter(|(stat, _)| stat.kind == StatKind::Timer);
+    let doubts: HashMap<&str, f64> = timers
+        .filter_map(|(stat, total)| {
+            Some((stat.name.strip_prefix(DOUBT)?, clock.seconds(total.change.total)))
+        })
+        .collect();
     let sampling = Sampling {
         samples: gaps.count,
         sampled_seconds: clock.seconds(gaps.total),
@@ -123,6 +175,7 @@ pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Varianc
         untold_seconds: timer(UNTOLD).map_or(0.0, |all| clock.seconds(all.total)),
         cpu_told_apart: tells_cpu_apart(of("cpu"), of(UNKNOWN)),
         read_seconds: mean(READ),
+        doubt_seconds: doubts.values().sum(),
         cost_share: mean(COST) * gaps.count as f64 / clock.seconds(gaps.total).max(1e-9),
     };
     let variances = sums.changed().filter(|(stat, _)| stat.kind == StatKind::Value);
@@ -131,5 +184,6 @@ pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Varianc
         let more = if total.change.count > 0 { unsure } else { 0.0 };
         Some((stat.name.strip_prefix(VARIANCE)?, total.change.total as f64 * 1e-6 + more))
     });
-    Some((sampling, Variances(variances.collect())))
+    let unseen = timer(YOUNG).map_or(0.0, |all| clock.seconds(all.total));
+    Some((sampling, Spreads { variances: variances.collect(), doubts, unseen }))
 }

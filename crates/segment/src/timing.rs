@@ -2,7 +2,7 @@
 //! Count, time and extremes in seconds, as rows show them.
 
 use crate::clock::ClockInfo;
-use crate::sampling;
+use crate::sampling::{Sampling, Spread};
 use crate::total::Total;
 use serde::{Serialize, Serializer};
 
@@ -26,6 +26,8 @@ pub struct Timing {
     pub p99_seconds: Option<f64>,
     /// If `seconds` was estimated from samples: half the width of its 95 % interval. Only `seconds` is known then.
     pub half_width_seconds: Option<f64>,
+    /// The part of the half-width that is not chance: sessions had just changed their state when samples saw them.
+    pub doubt_seconds: f64,
     /// Samples cannot tell it apart from other activities: `seconds` is what they have seen, for sums, and is not shown.
     pub refused: bool,
 }
@@ -91,14 +93,20 @@ impl Timing {
             p50_seconds: total.quantile(0.50).map(&seconds),
             p99_seconds: total.quantile(0.99).map(&seconds),
             half_width_seconds: None,
+            doubt_seconds: 0.0,
             refused: false,
         }
     }
 
-    /// The time as an estimate with this variance, in square seconds, without what samples do not show.
-    pub(crate) fn with_variance(self, variance: f64, samples: u64) -> Timing {
-        let half_width_seconds = Some(sampling::half_width(variance, samples as f64));
-        Timing { seconds: self.seconds, half_width_seconds, ..Timing::default() }
+    /// The time as an estimate, without what samples do not show.
+    pub(crate) fn with_spread(self, spread: Spread, sampling: &Sampling) -> Timing {
+        let (half_width, doubt) = spread.half_width(sampling);
+        Timing {
+            seconds: self.seconds,
+            half_width_seconds: Some(half_width),
+            doubt_seconds: doubt,
+            ..Timing::default()
+        }
     }
 
     /// The time as one that samples cannot tell apart.

@@ -50,6 +50,7 @@ fn timing(count: u64, seconds: f64) -> Timing {
         p50_seconds: Some(mean * 0.8),
         p99_seconds: Some(mean * 9.0),
         half_width_seconds: None,
+        doubt_seconds: 0.0,
         refused: false,
     }
 }

@@ -5,8 +5,8 @@ use segment::delta::{Change, Total};
 use segment::directory::{Stat, StatKind};
 use segment::interval::{AccountRow, ClockInfo};
 use segment::kernel::KernelView;
-use segment::{Histogram, Interval};
-use view::statements::StatementsTable;
+use segment::{Histogram, Interval, WaitClass};
+use view::statements::{ActivityRow, StatementsTable};
 
 use super::{diagnose, limits};
 use crate::{Case, Diagnosis, Rule};
@@ -249,16 +249,28 @@ fn a_load_that_commits_and_shares_a_row_is_healthy() {
     let mut held = load(900);
     (held.commits.count, held.commits.sync.mean_seconds) = (3000, Some(0.003));
     assert_eq!(rules(&diagnose(&case(&held))), []);
-    let client = |in_transaction| segment::ClientWaits {
-        pid: 7,
+    let client = |user: &str, in_transaction| segment::ClientWaits {
+        user: Some(user.into()),
+        database: Some("shop".into()),
         in_transaction,
         in_transaction_seconds: 6.0,
         ..Default::default()
     };
-    held.client_waits = vec![client(2000)];
-    assert_eq!(rules(&diagnose(&case(&held))), [], "round trips of 3 ms");
-    held.client_waits = vec![client(600)];
-    assert_eq!(rules(&diagnose(&case(&held))), [Rule::Locks], "10 ms of thought");
+    let mut statements = full_scan(0.1);
+    statements.rows[0].activities = vec![ActivityRow {
+        phase: "simple query".into(),
+        activity: "Lock:transactionid".into(),
+        class: WaitClass::Lock,
+        count: 900,
+        seconds: 20.0,
+    }];
+    for (user, waits, expected) in
+        [("alice", 1000, vec![]), ("bob", 600, vec![]), ("alice", 600, vec![Rule::Locks])]
+    {
+        held.client_waits = vec![client(user, waits)];
+        let case = Case { statements: Some(&statements), ..case(&held) };
+        assert_eq!(rules(&diagnose(&case)), expected, "{user} {waits}");
+    }
 }
 
 #[test]

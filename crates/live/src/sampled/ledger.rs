@@ -27,6 +27,9 @@ pub(super) const MOST_GROUPS: usize = 1023;
 /// Parts of the squares: see above.
 const UNSEEN: f64 = 1.0 / 2.0;
 const SEEN: f64 = 1.0 / 12.0;
+/// A session that changed its state less than this before a sample, or less than the sample is late, may have been in another
+/// account at the instant that was drawn, ns.
+const FRESH_NS: u64 = 2_000_000;
 
 /// A name of the image's directory; its index is its number there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -117,6 +120,10 @@ pub(super) struct Session {
     seen_again: bool,
     /// Whether the last sample was the first of the run.
     entered: bool,
+    /// Whether the session had just changed its state when the last sample saw it.
+    fresh: bool,
+    /// The part of its life that no sample sees, as of the last sample.
+    unseen: f64,
 }
 
 impl Session {
@@ -234,9 +241,9 @@ struct Lateness {
 
 impl Lateness {
     /// Beyond this mean, samples do not tell CPU time apart (docs/any-server.md has the comparisons). Below half of it, they do again.
-    const LIMIT_NS: f64 = 1e6;
+    const LIMIT_NS: f64 = 3e6;
     /// A single sample counts no more than this, so that one interruption hides nothing.
-    const MOST_NS: u64 = 4_000_000;
+    const MOST_NS: u64 = 12_000_000;
     /// Weight of the latest sample.
     const LATEST: f64 = 0.1;
 
@@ -271,6 +278,10 @@ pub(super) struct Ledger {
     /// The time between the last two samples.
     gap: u64,
     lateness: Lateness,
+    /// Time of accounts in which sessions were seen just after they had changed their state, ns, by account.
+    doubts: BTreeMap<u32, u64>,
+    /// Time of processes that began shortly before, by the part of their life that no sample sees, ns.
+    young: f64,
 }
 
 impl Ledger {
@@ -324,6 +335,7 @@ impl Ledger {
             self.sampler.record(name, gap);
         }
         let middle = last + gap / 2;
+        let window = sample.late_ns.max(FRESH_NS);
         let mut before = std::mem::take(&mut self.changes);
         let without_slot = std::mem::take(&mut self.without_slot);
         let mut gone: Vec<bool> = self.slots.iter().map(|(_, session)| session.is_some()).collect();
@@ -331,12 +343,14 @@ impl Ledger {
             let account = self.name(&observed.account(told_apart), NameKind::Account);
             let stretch = observed.stretch(sampled_us);
             let counts = !own::is_process(&observed.kind);
+            let fresh = counts && observed.ages.state.is_some_and(|age| age < window);
+            let unseen = if counts { observed.unseen() } else { 0.0 };
             let slot = self.by_key.get(&(observed.pid, observed.begun_us)).copied();
             let known = slot.and_then(|slot| Some((slot, self.slots.get_mut(slot)?.1.as_mut()?)));
             let Some((slot, session)) = known else {
                 // A new session counts as a change of its account.
                 let key = (observed.pid, observed.begun_us);
-                if !self.begin(observed, account, stretch, (middle, tick)) {
+                if !self.begin(observed, account, stretch, (middle, tick), fresh) {
                     self.overflow.slots += u64::from(!without_slot.contains(&key));
                     self.without_slot.insert(key);
                 }
@@ -365,6 +379,14 @@ impl Ledger {
             session.figures.add(account, (tick - middle) as f64, overflow);
             add_time(&mut self.statements, &session.observed, was, middle - last);
             add_time(&mut self.statements, &observed, account, tick - middle);
+            if session.fresh {
+                *self.doubts.entry(was).or_default() += middle - last;
+            }
+            if fresh {
+                *self.doubts.entry(account).or_default() += tick - middle;
+            }
+            self.young += session.unseen * (middle - last) as f64 + unseen * (tick - middle) as f64;
+            (session.fresh, session.unseen) = (fresh, unseen);
             session.observed = observed;
             if counts && !again {
                 self.changes.entry(account).or_default().unsure += 1;
@@ -375,6 +397,10 @@ impl Ledger {
                 let overflow = &mut self.overflow.figures;
                 session.figures.add(session.account, (middle - last) as f64, overflow);
                 add_time(&mut self.statements, &session.observed, session.account, middle - last);
+                self.young += session.unseen * (middle - last) as f64;
+                if session.fresh {
+                    *self.doubts.entry(session.account).or_default() += middle - last;
+                }
                 if !own::is_process(&session.observed.kind) {
                     if session.entered {
                         before.entry(session.account).or_default().add(session.seen_again, 1.0);
@@ -387,6 +413,7 @@ impl Ledger {
             }
         }
         self.settle(&before, self.gap, gap);
+        self.settle_doubts();
         self.gap = gap;
         self.samples += 1;
         self.last = Some(Last { tick, realtime_ns: sample.realtime_ns, hidden: sample.hidden });
@@ -400,6 +427,7 @@ impl Ledger {
         account: u32,
         stretch: Option<i64>,
         (middle, tick): (u64, u64),
+        fresh: bool,
     ) -> bool {
         let free = self.slots.iter().position(|(_, session)| session.is_none());
         let slot = free.unwrap_or(self.slots.len());
@@ -411,6 +439,11 @@ impl Ledger {
         }
         let begun = observed.ages.session.map_or(middle, |age| tick.saturating_sub(age));
         let born = begun.clamp(middle, tick);
+        if fresh {
+            *self.doubts.entry(account).or_default() += tick - born;
+        }
+        let unseen = if own::is_process(&observed.kind) { 0.0 } else { observed.unseen() };
+        self.young += unseen * (tick - born) as f64;
         let mut figures = Figures::default();
         figures.add(account, (tick - born) as f64, &mut self.overflow.figures);
         add_time(&mut self.statements, &observed, account, tick - born);
@@ -429,6 +462,8 @@ impl Ledger {
             stretch,
             seen_again: false,
             entered,
+            fresh,
+            unseen,
             observed,
         };
         self.by_key.insert(session.key(), slot);
@@ -476,19 +511,40 @@ impl Ledger {
         let square = |ns: f64| (ns * 1e-6).powi(2);
         let (apart, stands) = (square(before as f64), square((before + after) as f64 / 2.0));
         for (account, Changes { seen, unseen, unsure }) in changes {
-            let name =
-                format!("{}{}", segment::sampling::VARIANCE, self.names[*account as usize].text);
-            let mut name = self.name(&name, NameKind::Variance);
-            // The last place is for all that have none of their own.
-            if self.sampler.position(name).is_none() && self.sampler.all.len() + 1 >= MOST_FIGURES {
-                let others =
-                    format!("{}{}", segment::sampling::VARIANCE, segment::sampling::OTHERS);
-                name = self.name(&others, NameKind::Variance);
-            }
+            let name = self.name_beside(segment::sampling::VARIANCE, *account, NameKind::Variance);
             let Some(figure) = self.sampler.get(name) else { continue };
             figure.count += unsure;
             figure.total += stands * UNSEEN * unseen * unseen + apart * SEEN * seen * seen;
         }
+    }
+
+    fn settle_doubts(&mut self) {
+        let young = std::mem::take(&mut self.young);
+        if young > 0.0 {
+            let name = self.name(segment::sampling::YOUNG, NameKind::Timer);
+            if let Some(figure) = self.sampler.get(name) {
+                figure.total += young;
+            }
+        }
+        for (account, ns) in std::mem::take(&mut self.doubts) {
+            let name = self.name_beside(segment::sampling::DOUBT, account, NameKind::Timer);
+            if let Some(figure) = self.sampler.get(name) {
+                figure.total += ns as f64;
+            }
+        }
+    }
+
+    /// The name of the sampler's statistic beside an account. The last places are for all accounts that have none of their own.
+    fn name_beside(&mut self, prefix: &str, account: u32, kind: NameKind) -> u32 {
+        /// One for each prefix, one for the time that is not told apart, and one for that of young processes.
+        const LAST: usize = 4;
+
+        let name = format!("{prefix}{}", self.names[account as usize].text);
+        let name = self.name(&name, kind);
+        if self.sampler.position(name).is_some() || self.sampler.all.len() + LAST < MOST_FIGURES {
+            return name;
+        }
+        self.name(&format!("{prefix}{}", segment::sampling::OTHERS), kind)
     }
 
     /// Who blocks whom, as of this tick.

@@ -122,6 +122,19 @@ impl Observation {
             && self.application == other.application
     }
 
+    /// The part of its life that no sample sees, at most, judged by how long it has lived: a process takes some time to connect and
+    /// to end, and the server shows it only in between. 0 if it is older than a second.
+    pub(super) fn unseen(&self) -> f64 {
+        /// Of one process, ns.
+        const UNSEEN: f64 = 50e6;
+        const YOUNG: u64 = 1_000_000_000;
+
+        match self.ages.session {
+            Some(age) if age < YOUNG => (UNSEEN / age.max(1) as f64).min(1.0),
+            _ => 0.0,
+        }
+    }
+
     /// Whether it executes a statement.
     pub(super) fn executes(&self) -> bool {
         matches!(self.state.as_str(), "active" | "fastpath function call")

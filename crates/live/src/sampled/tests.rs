@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 
-use segment::interval::{AccountRow, Interval};
+use segment::interval::{AccountRow, Interval, Timing};
 use segment::{Moment, Origin, Parts, Segment, WaitClass};
 
 use super::image::{About, Image};
@@ -191,6 +191,64 @@ fn a_stretch_that_all_samples_see_has_no_error() {
     assert_eq!(after.tick - wait.since, 400_000_000);
 }
 
+/// Three of four samples see one session idle, one sees it work; another session waits all the time.
+#[test]
+fn what_samples_saw_just_after_a_change_may_belong_elsewhere() {
+    let doubts = |age_ms: u64, late_ms: u64| {
+        let state = Some(age_ms * 1_000_000);
+        let of = |n: u64| {
+            let (state_name, wait) = match n % 4 {
+                0 => ("active", ""),
+                _ => ("idle", "Client:ClientRead"),
+            };
+            let ages = Ages { state, ..Ages::default() };
+            let one = Observation { ages, ..session(7, state_name, wait) };
+            let long = Ages { state: Some(SECOND), ..Ages::default() };
+            let other = Observation { ages: long, ..session(8, "active", "IO:WALSync") };
+            Sample { late_ns: late_ms * 1_000_000, ..sample(100 * n, vec![one, other]) }
+        };
+        let refreshes = vec![vec![of(0)], (1..=8).map(of).collect()];
+        let mut segment = Recorded::open(refreshes, Vec::new());
+        let before = segment.snapshot(None).unwrap();
+        segment.refresh().unwrap();
+        let after = segment.snapshot(Some(&before)).unwrap();
+        let interval = Interval::between(&segment, Some(&before), &after);
+        let cells = [("active", "cpu"), ("idle", "Client:ClientRead"), ("active", "IO:WALSync")];
+        cells.map(|(phase, activity)| {
+            let timing = account(&interval, phase, activity).timing;
+            assert!(timing.half_width_seconds.unwrap() >= timing.doubt_seconds);
+            (timing.doubt_seconds * 1e3).round()
+        })
+    };
+    // No more than what was seen elsewhere can belong here.
+    assert_eq!(doubts(1, 0), [200.0, 200.0, 0.0]);
+    assert_eq!(doubts(5, 0), [0.0; 3]);
+    assert_eq!(doubts(5, 6), [200.0, 200.0, 0.0]);
+}
+
+/// A session for each sample, which begins 10 ms before: it may have taken as long to connect and to end.
+#[test]
+fn of_processes_that_begin_and_end_samples_miss_a_part() {
+    let unseen = |age_ms: u64| {
+        let of = |n: u64| {
+            let ages = Ages { session: Some(age_ms * 1_000_000), ..Ages::default() };
+            sample(100 * n, vec![Observation { ages, ..session(10 + n as i32, "active", "") }])
+        };
+        let mut segment = Recorded::open(vec![vec![of(0)], (1..=8).map(of).collect()], Vec::new());
+        let before = segment.snapshot(None).unwrap();
+        segment.refresh().unwrap();
+        let after = segment.snapshot(Some(&before)).unwrap();
+        let interval = Interval::between(&segment, Some(&before), &after);
+        let timing = account(&interval, "active", "cpu").timing;
+        (timing.seconds, timing.doubt_seconds)
+    };
+    let (seconds, doubt) = unseen(10);
+    assert!(seconds > 0.4 && (doubt - seconds).abs() < 1e-9, "{seconds} {doubt}");
+    let (seconds, doubt) = unseen(500);
+    assert!((doubt - seconds / 10.0).abs() < 1e-9, "{seconds} {doubt}");
+    assert_eq!(unseen(1000).1, 0.0);
+}
+
 #[test]
 fn a_statement_has_the_time_of_the_samples_that_see_it_and_its_text() {
     let runs = |id: i64, wait: &str| Observation {
@@ -292,7 +350,7 @@ fn of_late_samples(late_ns: impl Fn(u64) -> u64) -> (Interval, view::statements:
 #[test]
 fn where_samples_come_late_no_view_has_cpu_time() {
     const MS: u64 = 1_000_000;
-    for (late_ns, told_apart) in [(MS / 10, true), (4 * MS, false)] {
+    for (late_ns, told_apart) in [(MS / 10, true), (2 * MS, true), (12 * MS, false)] {
         let (interval, statements) = of_late_samples(|_| late_ns);
         let sampling = interval.sampling.unwrap();
         assert!((sampling.late_seconds - late_ns as f64 * 1e-9).abs() < 1e-9);
@@ -340,7 +398,7 @@ fn where_samples_come_late_no_view_has_cpu_time() {
 #[test]
 fn a_moment_of_late_samples_is_stated_and_a_single_one_hides_nothing() {
     // Late from the fourth sample to the eighth.
-    let (interval, _) = of_late_samples(|n| if (4..8).contains(&n) { 4_000_000 } else { 0 });
+    let (interval, _) = of_late_samples(|n| if (4..8).contains(&n) { 12_000_000 } else { 0 });
     let sampling = interval.sampling.unwrap();
     assert!(sampling.untold_seconds > 0.0 && sampling.untold_seconds < 1.5, "{sampling:?}");
     let said = view::headline::warnings(&interval).join(" ");
@@ -492,7 +550,9 @@ impl Load {
                 let name = if wait.is_empty() { "cpu" } else { wait };
                 let row = interval.ledger.iter().find(|row| &*row.activity == name);
                 let (seconds, half) = row.map_or((0.0, 0.0), |row| {
-                    (row.timing.seconds, row.timing.half_width_seconds.unwrap())
+                    // These samples are never late, so only chance counts.
+                    let Timing { seconds, half_width_seconds, doubt_seconds, .. } = row.timing;
+                    (seconds, half_width_seconds.unwrap() - doubt_seconds)
                 });
                 let truth = Load::truth(&courses, which, from, to);
                 contained[which] += u64::from((seconds - truth).abs() <= half);

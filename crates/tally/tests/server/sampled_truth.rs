@@ -127,6 +127,8 @@ struct Comparison {
     activity: String,
     estimate: f64,
     half_width: Option<f64>,
+    /// The part of it that is not chance.
+    doubt: f64,
     truth: f64,
     tolerance: f64,
     /// Mean lateness of the samples, s.
@@ -161,6 +163,7 @@ fn compare(load: &'static str, pairs: [&Pair; 2], readers: &Readers) -> Vec<Comp
             activity: activity.to_string(),
             estimate: row.timing.seconds,
             half_width: row.timing.half_width_seconds,
+            doubt: row.timing.doubt_seconds,
             truth: truth.map_or(0.0, |truth| truth.timing.seconds) * ratio,
             tolerance,
             late: sampling.late_seconds,
@@ -233,7 +236,7 @@ fn save(path: &str, rows: &[Comparison]) {
     for row in rows {
         writeln!(
             file,
-            "{};{};{};{:?};{};{};{};{};{};{};{}",
+            "{};{};{};{:?};{};{};{};{};{};{};{};{}",
             row.load,
             row.rate,
             row.samples,
@@ -244,7 +247,8 @@ fn save(path: &str, rows: &[Comparison]) {
             row.truth,
             row.tolerance,
             row.late,
-            row.refused
+            row.refused,
+            row.doubt,
         )
         .unwrap();
     }
