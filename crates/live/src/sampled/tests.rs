@@ -222,8 +222,8 @@ fn what_samples_saw_just_after_a_change_may_belong_elsewhere() {
     };
     // No more than what was seen elsewhere can belong here.
     assert_eq!(doubts(1, 0), [200.0, 200.0, 0.0]);
-    assert_eq!(doubts(5, 0), [0.0; 3]);
-    assert_eq!(doubts(5, 6), [200.0, 200.0, 0.0]);
+    assert_eq!(doubts(3, 0), [0.0; 3]);
+    assert_eq!(doubts(3, 4), [200.0, 200.0, 0.0]);
 }
 
 /// A session for each sample, which begins 10 ms before: it may have taken as long to connect and to end.

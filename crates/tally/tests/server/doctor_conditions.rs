@@ -62,9 +62,7 @@ fn a_slot_that_nobody_uses() {
 
 #[test]
 fn a_slot_whose_wal_was_removed() {
-    let settings =
-        [("max_slot_wal_keep_size", "1MB"), ("min_wal_size", "2MB"), ("max_wal_size", "2MB")];
-    let cluster = start(server().settings(settings));
+    let cluster = start(server().setting("max_slot_wal_keep_size", "1MB"));
     cluster.psql("select pg_create_physical_replication_slot('late', true)").unwrap();
     cluster.psql("create table t (n int)").unwrap();
     eventually("the slot is lost", || {

@@ -104,7 +104,12 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     ("docs/libpq.md", "tally methods    ", "until tally methods $! 2> error; do sleep 0.1; done "),
     // Durations that are too long for a test, and a study of the reader's instead of a long one.
     ("", "tally cost --minutes 5 ", "tally cost --minutes 0.1 --slice 50ms "),
-    ("", "tally cost --workload", "tally cost --minutes 0.1 --slice 50ms --workload"),
+    ("docs/cost.md", "tally cost --workload", "tally cost --minutes 0.1 --slice 50ms --workload"),
+    (
+        "docs/compare.md",
+        "tally cost --workload",
+        "tally cost --minutes 0.1 --slice 50ms --workload",
+    ),
     ("", "tally cost --level", "tally cost --minutes 0.1 --slice 50ms --level"),
     ("", "tally cost --of", "tally cost --minutes 0.1 --slice 50ms --of"),
     ("", "tally cost    ", "tally cost --minutes 0.1 --slice 50ms"),
