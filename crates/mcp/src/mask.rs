@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Removes constants from the texts in an answer: they may be secrets, or personal data.
 //!
-//! The server replaces them in most statements' texts, but not in utility statements, in its log and in the plans there.
+//! The server and pg_tally replace most of them in the texts of statements, but not numbers of utility statements, and nothing in
+//! the server's log and the plans there.
 
 use serde_json::{Map, Value};
 

@@ -13,7 +13,7 @@ use view::statements::{ActivityRow, SessionCalls, StatementFigures};
 use view::units::{count, duration, percent, whole};
 
 /// Waits for the client within a transaction: one between two commands.
-const IN_TRANSACTION: &str = "idle in transaction";
+pub(super) const IN_TRANSACTION: &str = "idle in transaction";
 
 /// A client sends hundreds of small statements in one transaction and waits for each.
 pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {

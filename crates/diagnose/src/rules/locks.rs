@@ -2,7 +2,7 @@
 //! Locks, heavyweight and lightweight, and transactions that hold them without need.
 
 use super::names::{cancel, command, end_prepared, go_on, identifier, name, target, terminate};
-use super::{bounds, commits, harms, much};
+use super::{bounds, clients, commits, harms, much};
 use crate::advice::Advice;
 use crate::case::{is_of_client, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -224,6 +224,15 @@ fn clients_think(case: &Case<'_>) -> bool {
     /// Such sessions on average.
     const SESSIONS: f64 = 0.3;
 
+    // If most of all waits within transactions are long, those are, too: recordings do not list all sessions.
+    let within = case.interval().ledger.iter();
+    let within =
+        within.filter(|a| &*a.phase == clients::IN_TRANSACTION && a.class == WaitClass::Client);
+    let all =
+        within.fold((0, 0.0), |(n, seconds), a| (n + a.timing.count, seconds + a.timing.seconds));
+    if all.0 > 0 && all.1 >= (LONG * all.0 as f64).max(SESSIONS * case.length()) {
+        return true;
+    }
     let Some((waiting, _)) = case.statement(|a| a.class == WaitClass::Lock) else { return false };
     let thinks = |waits: &&ClientWaits| {
         waits.user.as_ref() == Some(&waiting.user)

@@ -54,6 +54,11 @@ pub const NOT_RUN: &[Entry] = &[
         "needs a driver's jar: a test of `calls::` checks two drivers and a pool",
     ),
     entry(
+        "docs/java-libraries.md",
+        "PGPASSWORD=... client/java/orms.py",
+        "fetches five mappers, and runs for minutes",
+    ),
+    entry(
         "docs/clock.md",
         "tally clock --verify",
         "its exit status depends on what else the machine does: the test `clock::` allows for that",
