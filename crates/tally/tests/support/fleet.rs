@@ -45,6 +45,10 @@ pub fn upload(recording: &Path, root: &Path, host: &str) {
 
 /// The same for a host of this cluster.
 pub fn upload_as(recording: &Path, root: &Path, (cluster, host): (&str, &str)) {
+    let about = root.join(format!("v1/recordings/cluster={cluster}"));
+    std::fs::create_dir_all(&about).unwrap();
+    std::fs::copy(recording.join("recording.json"), about.join(format!("host={host}.json")))
+        .unwrap();
     for table in std::fs::read_dir(recording).unwrap().map(|entry| entry.unwrap().path()) {
         let name = table.file_name().unwrap().to_str().unwrap().to_string();
         if name == "journal" || !table.is_dir() {
