@@ -157,11 +157,12 @@ fn shortened(arguments: &str) -> Vec<String> {
     let found = Command::new(words[0]).args(&words[1..]).output().unwrap();
     assert_eq!(found.status.signal(), None, "{arguments}");
     let text = String::from_utf8(found.stdout).unwrap();
-    // Before a number it says that the number is an estimate, as the heading of samples explains.
+    // It stands at the end of what was cut; before a number it marks an estimate, and in a statement it is an operator.
     let is_cut = |line: &&str| {
-        let line = line.replace("with ~ ", "");
-        let mut rests = line.split('~').skip(1);
-        rests.any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+        line.match_indices('~').any(|(at, _)| {
+            let (before, after) = (line[..at].chars().next_back(), line[at + 1..].chars().next());
+            before.is_some_and(|c| !c.is_whitespace()) && after.is_none_or(char::is_whitespace)
+        })
     };
     let cut = text.lines().filter(is_cut);
     cut.map(|line| format!("tally {arguments}, in a pipe: {line}")).collect()
