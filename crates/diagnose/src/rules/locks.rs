@@ -262,13 +262,18 @@ impl HoldLimit {
             }
         };
         let first = |forest: &Forest| forest.roots.iter().map(|root| root.blocks.len()).sum();
+        let thinkers = clients_think(case);
         HoldLimit {
-            limit: match clients_think(case) {
+            limit: match thinkers {
                 true => HELD_BY_THINKERS.max(COMMITS_OF_THINKERS * each),
                 false => HELD.max(COMMITS * each),
             },
             length: case.length(),
-            first: case.blocking.map(first).filter(|first| *first > 0),
+            // Then the holds are known, whatever queues there are.
+            first: match thinkers {
+                true => Some(usize::MAX),
+                false => case.blocking.map(first).filter(|first| *first > 0),
+            },
             through_samples: case.blocking.is_some_and(held_through_samples),
         }
     }
