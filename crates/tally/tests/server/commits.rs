@@ -144,8 +144,8 @@ fn stop_wal_writer(client: &mut Client) -> Stopped {
     let mut stopped = None;
     eventually("the WAL writer sleeps", || {
         stopped = None;
-        let pid: i32 = client.query_one(sql, &[]).unwrap().get(0);
-        stopped = Some(Stopped::new(pid));
+        let Some(row) = client.query_opt(sql, &[]).unwrap() else { return false };
+        stopped = Some(Stopped::new(row.get(0)));
         client.query_one(sql, &[]).unwrap().get::<_, Option<bool>>(1) == Some(true)
     });
     stopped.unwrap()

@@ -403,7 +403,9 @@ fn a_stopped_session_that_others_wait_for() {
 fn a_checkpointer_that_is_stopped() {
     let cluster = start(server());
     let pid = "select pid from pg_stat_activity where backend_type = 'checkpointer'";
-    let pid: i32 = cluster.connect().unwrap().query_one(pid, &[]).unwrap().get(0);
+    let mut client = cluster.connect().unwrap();
+    // The server accepts connections before it is there.
+    let pid: i32 = eventually("it has begun", || client.query_opt(pid, &[]).unwrap()).get(0);
     let stopped = Stopped::new(pid);
     let answer = doctor(&cluster, 2);
     let words = [&format!("the checkpointer (process {pid})"), "is stopped (state T in ps)"];
