@@ -18,6 +18,8 @@ use view::vacuum::{Condition, ConditionKind};
 const MUCH: f64 = 0.1;
 /// Somebody who has waited this long is reported, whatever share of the time that is, seconds.
 const LONG: f64 = 5.0;
+/// A session for which others have waited for less is one of many, seconds.
+const PASSED_ON: f64 = 0.5;
 /// Locks that are passed on after less time than this are held by sessions at work, seconds.
 const HELD: f64 = 0.010;
 /// Characters of a statement.
@@ -332,7 +334,8 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         percent(case.share(seconds))
     );
     let kinds = kinds.join(", ");
-    let (text, evidence) = match blocker(case) {
+    // If nobody has waited for longer, the lock is passed on all the time, and whoever holds it now says nothing.
+    let (text, evidence) = match blocker(case).filter(|_| longest >= PASSED_ON) {
         Some((text, mut evidence)) => {
             // A wait that began in the last instant is not in the interval yet.
             if !kinds.is_empty() {
@@ -347,7 +350,10 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         }
     };
     let (kind, text, advice) = match is_problem {
-        true => (Kind::Problem, text, root.map_or_else(|| HOT.into(), |root| advice(case, root))),
+        true => {
+            let stays = root.filter(|_| longest >= PASSED_ON);
+            (Kind::Problem, text, stays.map_or_else(|| HOT.into(), |root| advice(case, root)))
+        }
         false => {
             let first = waits.first().map_or("", |row| &*row.activity);
             let of_rows = ["Lock:transactionid", "Lock:tuple"];
