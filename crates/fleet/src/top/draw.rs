@@ -169,8 +169,8 @@ fn sentences(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
             false => "no row matches the filter; Esc removes it",
         }));
     }
-    for at in shown.start..blocks.len() {
-        let style = match table.rows[at].tone {
+    for (at, (block, row)) in blocks.iter().zip(&table.rows).enumerate().skip(shown.start) {
+        let style = match row.tone {
             Tone::Bad => screen.look.styled(Color::Red, Style::new()),
             Tone::Good => screen.look.styled(Color::Green, Style::new()),
             _ => Style::new(),
@@ -179,8 +179,7 @@ fn sentences(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
             true => style.add_modifier(Modifier::REVERSED),
             false => style,
         };
-        let block = blocks[at].iter();
-        lines.extend(block.map(|line| Line::styled(fit(line, width, false), style)));
+        lines.extend(block.iter().map(|line| Line::styled(fit(line, width, false), style)));
     }
     frame.render_widget(Paragraph::new(lines), area);
 }
