@@ -2,7 +2,7 @@
 //! Figures that were estimated from samples, because the server does not load pg_tally.
 //!
 //! The sampler (crates/live/src/sampled) is a writer like others: a session's account changes in the middle between two samples. Beside
-//! each account it keeps the variance of its total, under the account's name with a prefix, and it counts its samples. So
+//! each account it keeps the variance of its total and the time in doubt, under the account's name with a prefix, and it counts its samples. So
 //! snapshots, frames and recordings carry both without knowing of samples, and an interval with samples shows estimates.
 
 use serde::Serialize;

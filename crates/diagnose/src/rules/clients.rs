@@ -15,6 +15,13 @@ use view::units::{count, duration, percent, whole};
 /// Waits for the client within a transaction: one between two commands.
 pub(super) const IN_TRANSACTION: &str = "idle in transaction";
 
+/// Number and time of all waits for clients in a phase.
+pub(super) fn waits_in(case: &Case<'_>, phase: &str) -> (u64, f64) {
+    let of_phase = |a: &&AccountRow| &*a.phase == phase && a.class == WaitClass::Client;
+    let accounts = case.interval().ledger.iter().filter(of_phase);
+    accounts.fold((0, 0.0), |(n, seconds), a| (n + a.timing.count, seconds + a.timing.seconds))
+}
+
 /// A client sends hundreds of small statements in one transaction and waits for each.
 pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Commands in a transaction.
@@ -32,11 +39,6 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     const MOST: f64 = 0.8;
 
     // Of one session if sessions are known, else of all of them.
-    let ledger = |phase: &str| -> (u64, f64) {
-        let of = |a: &&AccountRow| &*a.phase == phase && a.class == WaitClass::Client;
-        let sums = case.interval().ledger.iter().filter(of);
-        sums.fold((0, 0.0), |(n, s), a| (n + a.timing.count, s + a.timing.seconds))
-    };
     let of_session = |waits: &ClientWaits| {
         let between = (waits.in_transaction, waits.in_transaction_seconds);
         (between, waits.between_transactions, waits.busy_seconds)
@@ -52,7 +54,7 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     let worst = chatty.max_by_key(|waits| waits.in_transaction);
     let figures = match worst {
         Some(waits) => of_session(waits),
-        None => (ledger(IN_TRANSACTION), ledger("idle").0, case.load()),
+        None => (waits_in(case, IN_TRANSACTION), waits_in(case, "idle").0, case.load()),
     };
     let is_live = case.live_sessions().any(|session| session.kind == "client backend");
     let is_known = is_live || !clients.is_empty();

@@ -227,12 +227,8 @@ fn clients_think(case: &Case<'_>) -> bool {
     const SESSIONS: f64 = 0.3;
 
     // If most of all waits within transactions are long, those are, too: recordings do not list all sessions.
-    let within = case.interval().ledger.iter();
-    let within =
-        within.filter(|a| &*a.phase == clients::IN_TRANSACTION && a.class == WaitClass::Client);
-    let all =
-        within.fold((0, 0.0), |(n, seconds), a| (n + a.timing.count, seconds + a.timing.seconds));
-    if all.0 > 0 && all.1 >= (LONG * all.0 as f64).max(SESSIONS * case.length()) {
+    let (number, seconds) = clients::waits_in(case, clients::IN_TRANSACTION);
+    if number > 0 && seconds >= (LONG * number as f64).max(SESSIONS * case.length()) {
         return true;
     }
     let Some((waiting, _)) = case.statement(|a| a.class == WaitClass::Lock) else { return false };

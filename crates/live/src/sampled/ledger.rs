@@ -120,10 +120,35 @@ pub(super) struct Session {
     seen_again: bool,
     /// Whether the last sample was the first of the run.
     entered: bool,
-    /// Whether the session had just changed its state when the last sample saw it.
+    /// What is uncertain about the last sample of it.
+    uncertain: Uncertain,
+}
+
+/// What is uncertain about a sample of a session.
+#[derive(Debug, Clone, Copy, Default)]
+struct Uncertain {
+    /// Whether the session had just changed its state.
     fresh: bool,
-    /// The part of its life that no sample sees, as of the last sample.
+    /// The part of its life that no sample sees.
     unseen: f64,
+}
+
+/// The time for which uncertain samples stand, since the last settlement.
+#[derive(Debug, Default)]
+struct Doubts {
+    /// Of sessions that had just changed their state, ns, by account.
+    fresh: BTreeMap<u32, u64>,
+    /// Of processes that began shortly before, by the part of their life that no sample sees, ns.
+    unseen: f64,
+}
+
+impl Doubts {
+    fn add(&mut self, account: u32, ns: u64, Uncertain { fresh, unseen }: Uncertain) {
+        if fresh {
+            *self.fresh.entry(account).or_default() += ns;
+        }
+        self.unseen += unseen * ns as f64;
+    }
 }
 
 impl Session {
@@ -278,10 +303,7 @@ pub(super) struct Ledger {
     /// The time between the last two samples.
     gap: u64,
     lateness: Lateness,
-    /// Time of accounts in which sessions were seen just after they had changed their state, ns, by account.
-    doubts: BTreeMap<u32, u64>,
-    /// Time of processes that began shortly before, by the part of their life that no sample sees, ns.
-    young: f64,
+    doubts: Doubts,
 }
 
 impl Ledger {
@@ -343,14 +365,19 @@ impl Ledger {
             let account = self.name(&observed.account(told_apart), NameKind::Account);
             let stretch = observed.stretch(sampled_us);
             let counts = !own::is_process(&observed.kind);
-            let fresh = counts && observed.ages.state.is_some_and(|age| age < window);
-            let unseen = if counts { observed.unseen() } else { 0.0 };
+            let uncertain = match counts {
+                true => Uncertain {
+                    fresh: observed.ages.state.is_some_and(|age| age < window),
+                    unseen: observed.unseen(),
+                },
+                false => Uncertain::default(),
+            };
             let slot = self.by_key.get(&(observed.pid, observed.begun_us)).copied();
             let known = slot.and_then(|slot| Some((slot, self.slots.get_mut(slot)?.1.as_mut()?)));
             let Some((slot, session)) = known else {
                 // A new session counts as a change of its account.
                 let key = (observed.pid, observed.begun_us);
-                if !self.begin(observed, account, stretch, (middle, tick), fresh) {
+                if !self.begin(observed, account, stretch, (middle, tick), uncertain) {
                     self.overflow.slots += u64::from(!without_slot.contains(&key));
                     self.without_slot.insert(key);
                 }
@@ -379,14 +406,9 @@ impl Ledger {
             session.figures.add(account, (tick - middle) as f64, overflow);
             add_time(&mut self.statements, &session.observed, was, middle - last);
             add_time(&mut self.statements, &observed, account, tick - middle);
-            if session.fresh {
-                *self.doubts.entry(was).or_default() += middle - last;
-            }
-            if fresh {
-                *self.doubts.entry(account).or_default() += tick - middle;
-            }
-            self.young += session.unseen * (middle - last) as f64 + unseen * (tick - middle) as f64;
-            (session.fresh, session.unseen) = (fresh, unseen);
+            self.doubts.add(was, middle - last, session.uncertain);
+            self.doubts.add(account, tick - middle, uncertain);
+            session.uncertain = uncertain;
             session.observed = observed;
             if counts && !again {
                 self.changes.entry(account).or_default().unsure += 1;
@@ -397,10 +419,7 @@ impl Ledger {
                 let overflow = &mut self.overflow.figures;
                 session.figures.add(session.account, (middle - last) as f64, overflow);
                 add_time(&mut self.statements, &session.observed, session.account, middle - last);
-                self.young += session.unseen * (middle - last) as f64;
-                if session.fresh {
-                    *self.doubts.entry(session.account).or_default() += middle - last;
-                }
+                self.doubts.add(session.account, middle - last, session.uncertain);
                 if !own::is_process(&session.observed.kind) {
                     if session.entered {
                         before.entry(session.account).or_default().add(session.seen_again, 1.0);
@@ -427,7 +446,7 @@ impl Ledger {
         account: u32,
         stretch: Option<i64>,
         (middle, tick): (u64, u64),
-        fresh: bool,
+        uncertain: Uncertain,
     ) -> bool {
         let free = self.slots.iter().position(|(_, session)| session.is_none());
         let slot = free.unwrap_or(self.slots.len());
@@ -439,11 +458,7 @@ impl Ledger {
         }
         let begun = observed.ages.session.map_or(middle, |age| tick.saturating_sub(age));
         let born = begun.clamp(middle, tick);
-        if fresh {
-            *self.doubts.entry(account).or_default() += tick - born;
-        }
-        let unseen = if own::is_process(&observed.kind) { 0.0 } else { observed.unseen() };
-        self.young += unseen * (tick - born) as f64;
+        self.doubts.add(account, tick - born, uncertain);
         let mut figures = Figures::default();
         figures.add(account, (tick - born) as f64, &mut self.overflow.figures);
         add_time(&mut self.statements, &observed, account, tick - born);
@@ -462,8 +477,7 @@ impl Ledger {
             stretch,
             seen_again: false,
             entered,
-            fresh,
-            unseen,
+            uncertain,
             observed,
         };
         self.by_key.insert(session.key(), slot);
@@ -519,14 +533,14 @@ impl Ledger {
     }
 
     fn settle_doubts(&mut self) {
-        let young = std::mem::take(&mut self.young);
-        if young > 0.0 {
+        let Doubts { fresh, unseen } = std::mem::take(&mut self.doubts);
+        if unseen > 0.0 {
             let name = self.name(segment::sampling::YOUNG, NameKind::Timer);
             if let Some(figure) = self.sampler.get(name) {
-                figure.total += young;
+                figure.total += unseen;
             }
         }
-        for (account, ns) in std::mem::take(&mut self.doubts) {
+        for (account, ns) in fresh {
             let name = self.name_beside(segment::sampling::DOUBT, account, NameKind::Timer);
             if let Some(figure) = self.sampler.get(name) {
                 figure.total += ns as f64;
