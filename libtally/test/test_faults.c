@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,14 +269,17 @@ timer_total(void)
 static void
 remove_files(void)
 {
-	char		name[192];
+	char		pattern[192];
+	glob_t		found;
 
 	unlink(test_path("segment"));
-	/* a temporary file, where unlink was what failed */
-	for (int i = 0; i < 16; i++)
+	/* temporary files, where unlink was what failed */
+	snprintf(pattern, sizeof(pattern), "%s.new.*", test_path("segment"));
+	if (glob(pattern, 0, NULL, &found) == 0)
 	{
-		snprintf(name, sizeof(name), "%s.new.%d.%d", test_path("segment"), (int) getpid(), i);
-		unlink(name);
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			unlink(found.gl_pathv[i]);
+		globfree(&found);
 	}
 }
 
