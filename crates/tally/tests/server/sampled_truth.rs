@@ -3,7 +3,7 @@
 //! large the bias is, by class of activity and by how late the samples were.
 //!
 //! A comparison is one activity in one stretch of time. The two readings cannot be taken at the same instant; the exact time is scaled to
-//! the length of the sampled stretch, and one session may have changed in between.
+//! the length of the sampled stretch, and one session may have changed in between. A peer's profile can be compared as well.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -174,6 +174,27 @@ fn compare(load: &'static str, pairs: [&Pair; 2], readers: &Readers) -> Vec<Comp
     compared.filter(|row| row.estimate > 0.0 && row.class != WaitClass::Activity).collect()
 }
 
+/// Does something under each of the loads that PGTALLY_LOADS names.
+fn for_each_load(cluster: &Cluster, work: &mut dyn FnMut(&'static str)) {
+    let only = std::env::var("PGTALLY_LOADS").unwrap_or_default();
+    let is_chosen = |name: &str| only.split(',').any(|part| name.contains(part));
+    let mut under = |name: &'static str, start: &dyn Fn() -> RunningPgbench| {
+        if is_chosen(name) {
+            let _bench = start();
+            std::thread::sleep(Duration::from_millis(500));
+            work(name);
+        }
+    };
+    let tpcb = |sessions: u32| {
+        cluster.pgbench().load(Load::TpcB).clients(sessions).until_stopped().spawn().unwrap()
+    };
+    for kind in &LOADS {
+        under(kind.0, &|| kind.start(cluster));
+    }
+    under("TPC-B, 1 session", &|| tpcb(1));
+    under("TPC-B, 8 sessions", &|| tpcb(8));
+}
+
 /// The numbers in an environment variable.
 fn numbers(name: &str, usual: &str) -> Vec<u32> {
     let text = std::env::var(name).unwrap_or_else(|_| usual.to_string());
@@ -260,8 +281,6 @@ fn verify_samples_against_the_ledger() {
     let rates = numbers("PGTALLY_SAMPLES", "10,20,50,100");
     let length = Duration::from_secs(numbers("PGTALLY_SECONDS", "5")[0].into());
     let stretches = numbers("PGTALLY_STRETCHES", "6")[0];
-    let only = std::env::var("PGTALLY_LOADS").unwrap_or_default();
-    let is_chosen = |name: &str| only.split(',').any(|part| name.contains(part));
     let builder = flushing().setting("shared_preload_libraries", "pg_tally");
     // Small, so that accounts are read again and again.
     let cluster = start(builder.setting("shared_buffers", "2MB"));
@@ -269,15 +288,7 @@ fn verify_samples_against_the_ledger() {
     let mut readers: Vec<Readers> =
         rates.iter().map(|rate| Readers::open(&cluster, *rate)).collect();
     let mut rows = Vec::new();
-    let tpcb = |sessions: u32| {
-        cluster.pgbench().load(Load::TpcB).clients(sessions).until_stopped().spawn().unwrap()
-    };
-    let mut measure = |name: &'static str, start: &dyn Fn() -> RunningPgbench| {
-        if !is_chosen(name) {
-            return;
-        }
-        let bench = start();
-        std::thread::sleep(Duration::from_millis(500));
+    for_each_load(&cluster, &mut |name| {
         let mut before: Vec<Pair> = readers.iter_mut().map(|one| one.read(None)).collect();
         for _ in 0..stretches {
             std::thread::sleep(length);
@@ -288,13 +299,7 @@ fn verify_samples_against_the_ledger() {
             }
             before = after;
         }
-        drop(bench);
-    };
-    for kind in &LOADS {
-        measure(kind.0, &|| kind.start(&cluster));
-    }
-    measure("TPC-B, 1 session", &|| tpcb(1));
-    measure("TPC-B, 8 sessions", &|| tpcb(8));
+    });
     if let Ok(path) = std::env::var("PGTALLY_TABLE") {
         save(&path, &rows);
     }
@@ -313,6 +318,109 @@ fn verify_samples_against_the_ledger() {
     );
     let share = sum.contained as f64 / sum.comparisons as f64;
     assert!(share >= 0.93, "{}", sum.line());
+}
+
+/// The profile of pg_wait_sampling: samples by process and wait event.
+struct PeerProfile(BTreeMap<(i32, String), i64>);
+
+impl PeerProfile {
+    fn read(client: &mut postgres::Client) -> PeerProfile {
+        let rows = client
+            .query(
+                "select p.pid, p.event_type || ':' || p.event, sum(p.count)::bigint
+                   from pg_wait_sampling_profile p left join pg_stat_activity a using (pid)
+                  where p.event is not null and coalesce(a.application_name, '') not like 'tally%'
+                  group by 1, 2",
+                &[],
+            )
+            .unwrap();
+        PeerProfile(rows.iter().map(|row| ((row.get(0), row.get(1)), row.get(2))).collect())
+    }
+
+    /// Seconds by wait event since an earlier one, in a stretch of this length. A process that always waits, such as an idle one of
+    /// the background, tells how many samples it took.
+    fn seconds_since(&self, earlier: &PeerProfile, length: f64) -> BTreeMap<String, f64> {
+        let mut of_processes: BTreeMap<i32, i64> = BTreeMap::new();
+        let mut of_events: BTreeMap<String, i64> = BTreeMap::new();
+        for (key @ (pid, event), count) in &self.0 {
+            let more = count - earlier.0.get(key).copied().unwrap_or(0);
+            *of_processes.entry(*pid).or_default() += more;
+            *of_events.entry(event.clone()).or_default() += more;
+        }
+        let samples = of_processes.into_values().max().unwrap_or(0).max(1) as f64;
+        of_events.into_iter().map(|(event, n)| (event, length * n as f64 / samples)).collect()
+    }
+}
+
+/// Sums of one class of waits, and of the errors of both samplers in each stretch, seconds.
+#[derive(Default)]
+struct PeerSum {
+    truth: f64,
+    ours: f64,
+    peer: f64,
+    our_error: f64,
+    peer_error: f64,
+}
+
+/// Needs Debian's postgresql-15-pg-wait-sampling or its like.
+#[test]
+#[ignore = "verify: pg_wait_sampling and samples of the same seconds, beside the exact time"]
+fn verify_samples_beside_pg_wait_sampling() {
+    let length = Duration::from_secs(numbers("PGTALLY_SECONDS", "5")[0].into());
+    let stretches = numbers("PGTALLY_STRETCHES", "6")[0];
+    let libraries = "pg_tally, pg_wait_sampling";
+    let builder = flushing().setting("shared_preload_libraries", libraries);
+    let cluster = start(builder.setting("shared_buffers", "2MB"));
+    cluster.pgbench_init(5).unwrap();
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("set application_name = 'tally'; create extension pg_wait_sampling").unwrap();
+    // As often as the peer does by default.
+    let mut readers = Readers::open(&cluster, 100);
+    let mut sums: BTreeMap<String, PeerSum> = BTreeMap::new();
+    for_each_load(&cluster, &mut |load| {
+        for _ in 0..stretches {
+            let (before, peer_before) = (readers.read(None), PeerProfile::read(&mut client));
+            std::thread::sleep(length);
+            let (peer, after) = (PeerProfile::read(&mut client), readers.read(Some(&before)));
+            let (sampled, exact) = readers.intervals(&before, &after);
+            let of_peer = peer.seconds_since(&peer_before, exact.interval_seconds);
+            let ratio = exact.interval_seconds / sampled.interval_seconds;
+            let of_ours: BTreeMap<String, f64> = sampled
+                .activities()
+                .into_iter()
+                .map(|row| (row.activity.to_string(), row.timing.seconds * ratio))
+                .collect();
+            for row in exact.activities() {
+                let event = &*row.activity;
+                let is_wait = WaitClass::of_name(event) != WaitClass::Activity && event != "cpu";
+                // Extension waits and the like have names of their own.
+                if !is_wait || event == segment::sampling::UNKNOWN {
+                    continue;
+                }
+                let of = |all: &BTreeMap<String, f64>| all.get(event).copied().unwrap_or(0.0);
+                let (truth, ours, theirs) = (row.timing.seconds, of(&of_ours), of(&of_peer));
+                for name in [format!("{:?}", WaitClass::of_name(event)), load.to_string()] {
+                    let sum = sums.entry(name).or_default();
+                    sum.truth += truth;
+                    sum.ours += ours;
+                    sum.peer += theirs;
+                    sum.our_error += (ours - truth).abs();
+                    sum.peer_error += (theirs - truth).abs();
+                }
+            }
+        }
+    });
+    for (name, sum) in sums {
+        let share = |value: f64| 100.0 * value / sum.truth.max(1e-9);
+        println!(
+            "verify\twaits, {name}\texact {:.1} s\tsamples of tally {:+.1} %, errors {:.1} %\tpg_wait_sampling {:+.1} %, errors {:.1} %",
+            sum.truth,
+            share(sum.ours) - 100.0,
+            share(sum.our_error),
+            share(sum.peer) - 100.0,
+            share(sum.peer_error),
+        );
+    }
 }
 
 /// CPU time of the server process that is sampled through, in ns.

@@ -2,6 +2,7 @@
 //! Code shared by the tests: scratch servers with the built extension, installed or not, and the command.
 #![allow(dead_code)] // each test program uses a part of it
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -204,9 +205,14 @@ pub fn output(command: &mut Command) -> String {
 
 /// What `tally doctor` says of a server, with a connection to it, after so many seconds.
 pub fn doctor(cluster: &Cluster, seconds: u64) -> serde_json::Value {
+    doctor_of(segment(cluster).as_os_str(), seconds, &[])
+}
+
+/// The same for any target, with these options.
+pub fn doctor_of(target: &OsStr, seconds: u64, more: &[&str]) -> serde_json::Value {
     let mut doctor = tally();
-    doctor.args(["doctor", "--json", "--for", &seconds.to_string()]).env("PGUSER", "postgres");
-    serde_json::from_str(&output(doctor.arg(segment(cluster)))).unwrap()
+    doctor.args(["doctor", "--json", "--for", &seconds.to_string()]).args(more);
+    serde_json::from_str(&output(doctor.env("PGUSER", "postgres").arg(target))).unwrap()
 }
 
 /// The SQL command in a diagnosis that begins so.

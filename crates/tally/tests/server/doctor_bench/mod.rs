@@ -12,7 +12,8 @@
 //! Half of a seed's cases are held out: rules are written by looking at the others. With PGTALLY_BENCH=DIRECTORY, outcomes are
 //! kept there, and a run goes on where it stopped; PGTALLY_BENCH_HALF=development runs that half, PGTALLY_BENCH_KINDS=a,b these
 //! kinds; after PGTALLY_BENCH_SECONDS no further case begins; PGTALLY_BENCH_LANES (2) cases are examined at the same time. With
-//! PGTALLY_FIXTURES=write, a mild case of each kind becomes a recording that the tests of `doctor` read.
+//! PGTALLY_FIXTURES=write, a mild case of each kind becomes a recording that the tests of `doctor` read. With
+//! PGTALLY_BENCH_SAMPLES=10, the server is sampled so many times a second, as if it had no pg_tally.
 
 mod cases;
 mod kinds;
@@ -38,7 +39,7 @@ use crate::support::fixtures::{self, report};
 use crate::support::recorder::Recorder;
 use crate::support::slow_disk::rerun_in_mount_namespace;
 use crate::support::verify::{Claim, Trial};
-use crate::support::{command_of, doctor};
+use crate::support::{command_of, doctor, doctor_of};
 
 /// How many cases are examined at the same time, and as many wait until their problems are old enough.
 fn lanes() -> usize {
@@ -72,8 +73,20 @@ fn has_advice(finding: &Value) -> bool {
 /// Watches the server, live and by a recording in this directory.
 fn watch(cluster: &Cluster, seconds: u64, directory: &Path) -> Findings {
     fixtures::wait_for_a_minute_with(seconds + 5);
-    let recorder = Recorder::start(cluster, directory, &["--detail", "1s"]);
-    let answer = doctor(cluster, seconds);
+    let (recorder, answer) = match variable("PGTALLY_BENCH_SAMPLES") {
+        Some(rate) => {
+            let target = cluster.connection_string();
+            let samples = ["--samples", &*rate];
+            let more = [&["--detail", "1s"], &samples[..]].concat();
+            let user = cluster.user();
+            let recorder = Recorder::start_as(target.as_ref(), user, directory, &more);
+            (recorder, doctor_of(target.as_ref(), seconds, &samples))
+        }
+        None => (
+            Recorder::start(cluster, directory, &["--detail", "1s"]),
+            doctor(cluster, seconds),
+        ),
+    };
     recorder.wait_for(1);
     recorder.end(Signal::KILL);
     Findings {
