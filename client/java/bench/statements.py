@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """The cost of the Java agent for an application: CPU time of its thread for statements with one row, and with 100 rows of two values.
 
-    make agent; PGPASSWORD=... python3 client/java/bench/statements.py jdbc:postgresql://127.0.0.1:5432/postgres postgres 8
+    make agent; PGPASSWORD=... python3 client/java/bench/statements.py jdbc:postgresql://127.0.0.1:5432/postgres postgres 40
 
 A round starts a virtual machine for each arm: without the agent, without it again as the control, and with its options. They execute
 blocks of statements, one block at a time in an order that is drawn anew for each turn, so that disturbances of the machine affect all of
@@ -27,11 +27,12 @@ ARMS = {
 }
 # Rows of a statement, and statements of a block.
 LOADS = {1: 500, 100: 100}
-# Turns until the code is compiled, which are not measured.
-WARM = 60
+# Turns until the virtual machine has compiled all of it with its last compiler, which are not measured: after a tenth of them, a
+# statement takes several times as long.
+WARM = 300
 TURNS = 12
-# Student's t for 95 %, by the number of rounds.
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
+# Student's t for 95 %, by the number of rounds; for more rounds, the next smaller number's.
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26, 15: 2.14, 20: 2.09, 30: 2.05, 60: 2.00}
 
 
 class Program:
@@ -84,7 +85,7 @@ def main():
     for rows in LOADS:
         for name in arms:
             more = [100 * (one[name, rows] / one["no agent", rows] - 1) for one in found]
-            half = STUDENT.get(len(more), 2.2) * statistics.stdev(more) / math.sqrt(len(more))
+            half = STUDENT[max(n for n in STUDENT if n <= len(more))] * statistics.stdev(more) / math.sqrt(len(more))
             median = statistics.median(one[name, rows] for one in found)
             print(f"{rows:3} rows, {name:20} {median:8.2f} us {statistics.mean(more):+7.1f} % ± {half:.1f}", flush=True)
 

@@ -82,10 +82,9 @@ fn watch(cluster: &Cluster, seconds: u64, directory: &Path) -> Findings {
             let recorder = Recorder::start_as(target.as_ref(), user, directory, &more);
             (recorder, doctor_of(target.as_ref(), seconds, &samples))
         }
-        None => (
-            Recorder::start(cluster, directory, &["--detail", "1s"]),
-            doctor(cluster, seconds),
-        ),
+        None => {
+            (Recorder::start(cluster, directory, &["--detail", "1s"]), doctor(cluster, seconds))
+        }
     };
     recorder.wait_for(1);
     recorder.end(Signal::KILL);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.agent;
 
-import java.lang.annotation.Retention;
-import java.lang.annotation.RetentionPolicy;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner.Typing;
 import org.pgtally.probe.Calls;
@@ -290,39 +288,6 @@ final class CallAdvice {
             if (set) {
                 Calls.savepoint();
             }
-        }
-    }
-
-    /** A row has been received. */
-    static final class Row {
-        private Row() {
-        }
-
-        @Advice.OnMethodExit(suppress = Throwable.class)
-        static void exit() {
-            Calls.row();
-        }
-    }
-
-    /** The index of a result's current row. */
-    @Retention(RetentionPolicy.RUNTIME)
-    @interface CurrentRow {
-    }
-
-    /** The next row of a result, or a value of a row. */
-    static final class Decode {
-        private Decode() {
-        }
-
-        @Advice.OnMethodEnter(suppress = Throwable.class)
-        static Object enter(@Advice.This(typing = Typing.DYNAMIC) Object result,
-                @Advice.FieldValue(value = "originalQuery", typing = Typing.DYNAMIC) Object query, @CurrentRow int row) {
-            return Calls.decodes(result, query, row);
-        }
-
-        @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter Object call) {
-            Calls.decoded(call);
         }
     }
 

@@ -7,10 +7,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.BiConsumer;
+import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import net.bytebuddy.asm.Advice;
-import net.bytebuddy.description.field.FieldDescription;
+import net.bytebuddy.asm.AsmVisitorWrapper;
+import net.bytebuddy.asm.AsmVisitorWrapper.ForDeclaredMethods.MethodVisitorWrapper;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
@@ -41,9 +43,6 @@ final class CallPoints {
     /** Index of the flags, the sixth parameter of the executor's execute method. */
     private static final int FLAGS = 5;
 
-    /** The field of a result with the index of its current row, by version of the driver. */
-    private static final Set<String> CURRENT_ROW = Set.of("currentRow", "current_row");
-
     private static final ClassFileLocator LOCATOR = ClassFileLocator.ForClassLoader.ofSystemLoader();
 
     private static final List<Point> POINTS = points();
@@ -53,25 +52,25 @@ final class CallPoints {
         final String type;
         final String name;
         final Predicate<MethodDescription> wanted;
-        private final Class<?> advice;
+        private final Function<TypeDescription, AsmVisitorWrapper> code;
 
         Point(String type, String name, Class<?> advice, Predicate<MethodDescription> wanted) {
             this.type = type;
             this.name = name;
             this.wanted = wanted;
-            this.advice = advice;
+            code = of -> Advice.to(advice, LOCATOR).on(this::is);
+        }
+
+        Point(String type, String name, Function<TypeDescription, MethodVisitorWrapper> probe, Predicate<MethodDescription> wanted) {
+            this.type = type;
+            this.name = name;
+            this.wanted = wanted;
+            code = of -> new AsmVisitorWrapper.ForDeclaredMethods().method(this::is, probe.apply(of));
         }
 
         /** The code for this class. */
-        Advice in(TypeDescription type) {
-            Advice.WithCustomMapping mapping = Advice.withCustomMapping();
-            for (FieldDescription field : type.getDeclaredFields()) {
-                if (CURRENT_ROW.contains(field.getName())) {
-                    return mapping.bind(CallAdvice.CurrentRow.class, field).to(advice, LOCATOR);
-                }
-            }
-            // Each row is then taken for the first one of its answer.
-            return mapping.bind(CallAdvice.CurrentRow.class, (Object) 0).to(advice, LOCATOR);
+        AsmVisitorWrapper in(TypeDescription type) {
+            return code.apply(type);
         }
 
         boolean is(MethodDescription method) {
@@ -103,12 +102,12 @@ final class CallPoints {
         add(points, STREAM, CallAdvice.SendByte.class, "sendChar");
         add(points, STREAM, CallAdvice.SendInteger.class, "sendInteger4");
         add(points, STREAM, CallAdvice.Flush.class, "flush");
-        add(points, STREAM, CallAdvice.Row.class, "receiveTupleV3");
         add(points, INPUT, CallAdvice.Read.class, "readMore");
         points.add(new Point(INPUT, "read", CallAdvice.ReadMany.class,
                 it -> it.getName().equals("read") && it.getParameters().size() == 3));
-        add(points, RESULT, CallAdvice.Decode.class, "next");
-        points.add(new Point(RESULT, "get*", CallAdvice.Decode.class,
+        points.add(new Point(EXECUTOR, "processResults", type -> new RowsProbe(), it -> it.getName().equals("processResults")));
+        points.add(new Point(RESULT, "next", DecodeProbe::new, it -> it.getName().equals("next")));
+        points.add(new Point(RESULT, "get*", DecodeProbe::new,
                 it -> it.isPublic() && it.getName().startsWith("get") && !it.getParameters().isEmpty()));
         for (String name : List.of("prepareStatement", "prepareCall")) {
             add(points, "org.postgresql.jdbc.PgConnection", CallAdvice.Prepare.class, name);
@@ -156,7 +155,7 @@ final class CallPoints {
                 boolean there = type.getDeclaredMethods().stream().anyMatch(point::is);
                 listed.accept("calls " + type.getSimpleName() + "." + point.name,
                         there ? null : "the driver or pool has no such method; statement statistics may be incomplete");
-                visited = visited.visit(point.in(type).on(point::is));
+                visited = visited.visit(point.in(type));
             }
         }
         return visited;

@@ -61,7 +61,8 @@ final class CallThread {
     private long enteredBefore;
 
     // The method of a result.
-    private boolean decodes;
+    /** {@link #identity} of the result; 0 if no call is timed. The result itself would be kept alive. */
+    private long decodesOf;
     private int weight;
     private long decodeBegin;
     private long wireTime;
@@ -212,7 +213,7 @@ final class CallThread {
     /** What the probes themselves took of the call that has just ended, ns. */
     private long ownTime() {
         OwnTime own = session.ownTime();
-        return (long) (own.clock + waits * own.wait + messages * own.message + rows * own.row
+        return (long) (own.clock + waits * own.wait + messages * own.message
                 + (recorder.entered() - enteredBefore) * own.method);
     }
 
@@ -320,8 +321,8 @@ final class CallThread {
         }
     }
 
-    void row() {
-        rows++;
+    void rows(int count) {
+        rows += count;
     }
 
     /** The COPY has so many rows; negative: that is not known yet. */
@@ -350,29 +351,29 @@ final class CallThread {
      *
      * @param of the number of calls that it stands for; 0 if it is a method of a first row, of which some are timed
      */
-    boolean decodes(Object query, int of) {
-        if (decodes) {
+    boolean decodes(Object result, int of) {
+        if (decodesOf == identity(result)) {
             inner++;
             return false;
         }
-        return of > 0 ? beginsDecoding(query, of) : --untilTimed == 0 && beginsDecoding(query, FIRST_ROWS);
+        return of > 0 ? beginsDecoding(result, of) : --untilTimed == 0 && beginsDecoding(result, FIRST_ROWS);
     }
 
-    boolean beginsDecoding(Object query, int of) {
+    private static long identity(Object result) {
+        return 1L << Integer.SIZE | System.identityHashCode(result);
+    }
+
+    /** A call that has failed before it was {@link #decoded} is forgotten. */
+    boolean beginsDecoding(Object result, int of) {
         if (of == FIRST_ROWS) {
             random = random * 0x5851f42d4c957f2dL + 0x14057b7ef767814fL;
             // From 1 to twice the mean, less 1.
             untilTimed = 1 + (int) ((random >>> 33) % (2 * FIRST_ROWS - 1));
         }
-        if (query == null || !recorder.isOn()) {
+        if (!recorder.isOn()) {
             return false;
         }
-        SqlText next = statement(query);
-        if (next != decodedOf) {
-            decodedOf = next;
-            excess = 0;
-        }
-        decodes = true;
+        decodesOf = identity(result);
         weight = of;
         inner = 0;
         wireTimeBefore = wireTime;
@@ -381,9 +382,20 @@ final class CallThread {
         return true;
     }
 
-    void decoded() {
+    void decoded(Object query) {
         long now = System.nanoTime();
-        decodes = false;
+        if (decodesOf == 0) {
+            return;
+        }
+        decodesOf = 0;
+        if (query == null) {
+            return;
+        }
+        SqlText text = statement(query);
+        if (text != decodedOf) {
+            decodedOf = text;
+            excess = 0;
+        }
         OwnTime own = session.ownTime();
         long elapsed = now - decodeBegin - (wireTime - wireTimeBefore) - excess / weight
                 - (long) (own.clock + inner * own.inner + (recorder.entered() - decodesEntered) * own.method);
@@ -393,7 +405,7 @@ final class CallThread {
             return;
         }
         try {
-            int at = calls.at(decodedOf);
+            int at = calls.at(text);
             if (at > 0) {
                 calls.book.begin();
                 calls.book.addSample(at + CallBook.DECODE, Math.max(elapsed, 0), weight);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 package org.pgtally.probe;
 
+import java.util.Collection;
+
 /**
  * Called by the driver's instrumented methods, for statement statistics. The bootstrap loader loads it.
  *
- * <p>Exceptions thrown here do no harm: the callers suppress all of them.
+ * <p>Exceptions thrown here do no harm: the callers suppress all of them, except where a method says that it does.
  */
 public final class Calls {
     /** The driver's flag for an execution that begins no transaction (QueryExecutor.QUERY_SUPPRESS_BEGIN). */
@@ -166,30 +168,44 @@ public final class Calls {
         }
     }
 
-    /** A row has been received. */
-    public static void row() {
-        CallThread thread = threadSoFar();
-        if (thread != null) {
-            thread.row();
+    /** All rows of an answer have been received, or as many as were requested: a list, or null. */
+    public static void rows(Object all) {
+        try {
+            CallThread thread = threadSoFar();
+            if (thread != null && all instanceof Collection) {
+                thread.rows(((Collection<?>) all).size());
+            }
+        } catch (Throwable e) {
+            // The driver goes on.
         }
     }
 
     /**
-     * A method of a result begins, at this row; the first one is 0. Methods of a later row are timed for one row in
-     * {@link #ROWS}: which ones differs from result to result. Nothing else happens here for the others.
+     * Whether this call of a result's method, at this row, is to be timed; the first row is 0. Methods of a later row are timed for
+     * one row in {@link #ROWS}: which ones differs from result to result. Nothing else happens here for the others.
      */
-    public static Object decodes(Object result, Object query, int row) {
-        if (row > 0 && (row + System.identityHashCode(result) & ROWS - 1) != 0) {
-            return null;
-        }
-        CallThread thread = thread();
-        return thread != null && thread.decodes(query, row > 0 ? ROWS : 0) ? thread : null;
+    public static boolean decodes(Object result, int row) {
+        return (row <= 0 || (row + System.identityHashCode(result) & ROWS - 1) == 0) && beginsDecoding(result, row);
     }
 
-    /** It has ended. */
-    public static void decoded(Object call) {
-        if (call != null) {
-            ((CallThread) call).decoded();
+    private static boolean beginsDecoding(Object result, int row) {
+        try {
+            CallThread thread = thread();
+            return thread != null && thread.decodes(result, row > 0 ? ROWS : 0);
+        } catch (Throwable e) {
+            return false;
+        }
+    }
+
+    /** The call that is timed has ended; the result is of this statement. */
+    public static void decoded(Object query) {
+        try {
+            CallThread thread = threadSoFar();
+            if (thread != null) {
+                thread.decoded(query);
+            }
+        } catch (Throwable e) {
+            // The application's call has succeeded.
         }
     }
 

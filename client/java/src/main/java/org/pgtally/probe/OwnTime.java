@@ -7,7 +7,7 @@ package org.pgtally.probe;
  */
 public final class OwnTime {
     /** Nothing is taken off. */
-    public static final OwnTime NONE = new OwnTime(0, 0, 0, 0, 0, 0);
+    public static final OwnTime NONE = new OwnTime(0, 0, 0, 0, 0);
 
     /** A call of a timed method. */
     public final double method;
@@ -15,17 +15,15 @@ public final class OwnTime {
     final double clock;
     /** A method of a result that is called by another one. */
     final double inner;
-    /** A wait for the server, a message and a row, as parts of an execution. */
+    /** A wait for the server and a message, as parts of an execution. */
     final double wait;
     final double message;
-    final double row;
 
-    OwnTime(double method, double clock, double inner, double wait, double message, double row) {
+    OwnTime(double method, double clock, double inner, double wait, double message) {
         this.method = method;
         this.clock = clock;
         this.inner = inner;
         this.wait = wait;
         this.message = message;
-        this.row = row;
     }
 }

@@ -46,24 +46,19 @@ public final class OwnTimeMeter {
                 Calls.sent(before);
             }
         });
-        double ofRow = median(() -> {
-            for (int i = 0; i < CALLS; i++) {
-                Calls.row();
-            }
-        });
         Calls.ended(call, null);
         CallThread thread = (CallThread) Calls.executes(executor, query, null, 0);
         Calls.ended(thread, null);
         double ofInner = 0;
-        if (thread != null && thread.beginsDecoding(query, 1)) {
+        if (thread != null && thread.beginsDecoding(executor, 1)) {
             ofInner = median(() -> {
                 for (int i = 0; i < CALLS; i++) {
-                    Calls.decoded(Calls.decodes(executor, query, 0));
+                    Calls.decodes(executor, 0);
                 }
             });
-            thread.decoded();
+            thread.decoded(query);
         }
-        return new OwnTime(ofMethod, ofClock, ofInner, ofWait, ofMessage, ofRow);
+        return new OwnTime(ofMethod, ofClock, ofInner, ofWait, ofMessage);
     }
 
     private static double median(Runnable block) {

@@ -381,9 +381,7 @@ final class ProbeTest {
         run(new Session(segment, new Methods(), false, false, false), () -> {
             for (int[] with : new int[][] {{10, 11, 0}, {10, 10, 0}, {10, 11, cursor}, {0, 11, 0}, {5, 30, 0}}) {
                 Object call = Calls.executes("connection", "select", null, with[0], with[2]);
-                for (int row = 0; row < with[1]; row++) {
-                    Calls.row();
-                }
+                Calls.rows(Collections.nCopies(with[1], "row"));
                 Calls.ended(call, null);
             }
         });
@@ -496,15 +494,17 @@ final class ProbeTest {
         run(new Session(segment, new Methods(), false, false, false), () -> {
             Object result = new Object();
             for (int row = 0; row < 10 * Calls.ROWS; row++) {
-                Object call = Calls.decodes(result, query, row + 1);
-                equal(null, call == null ? null : Calls.decodes(result, query, row + 1), "a method within one");
-                timed[0] += call == null ? 0 : 1;
-                Calls.decoded(call);
+                if (Calls.decodes(result, row + 1)) {
+                    equal(false, Calls.decodes(result, row + 1), "a method within one");
+                    timed[0]++;
+                    Calls.decoded(query);
+                }
             }
             for (int i = 0; i < 6400; i++) {
-                Object call = Calls.decodes(result, query, 0);
-                timed[1] += call == null ? 0 : 1;
-                Calls.decoded(call);
+                if (Calls.decodes(result, 0)) {
+                    timed[1]++;
+                    Calls.decoded(query);
+                }
             }
         });
         equal(10, timed[0], "later rows");
@@ -519,14 +519,14 @@ final class ProbeTest {
         int method = methods.number(MethodName.of("p.C", "m", ""));
         long[] around = {0};
         // Longer than a probe takes: nothing is left of these calls.
-        OwnTime own = new OwnTime(1e12, 0, 0, 0, 0, 0);
+        OwnTime own = new OwnTime(1e12, 0, 0, 0, 0);
         run(new Session(segment, methods, false, false, false, own), () -> {
             Object call = Calls.executes("connection", "select", null, 0);
             Probe.exit(enter(method), null);
             Calls.ended(call, null);
-            Object row = Calls.decodes("result", "select", 0);
+            equal(true, Calls.decodes("result", 0), "the first of the first rows");
             Probe.exit(enter(method), null);
-            Calls.decoded(row);
+            Calls.decoded("select");
             long begin = System.nanoTime();
             Object other = Calls.executes("connection", "update", null, 0);
             Calls.ended(other, null);
@@ -545,7 +545,7 @@ final class ProbeTest {
         }
         OwnTime[] measured = {null};
         run(new Session(segment, methods, false, false, false), () -> measured[0] = OwnTimeMeter.measure(method, method));
-        equal(true, measured[0].method > 0 && measured[0].wait > 0 && measured[0].message > 0 && measured[0].row > 0
+        equal(true, measured[0].method > 0 && measured[0].wait > 0 && measured[0].message > 0
                 && measured[0].clock >= 0 && measured[0].inner > 0, "measured");
     }
 

@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.Collections;
 import org.pgtally.probe.Calls;
 import org.pgtally.probe.Frame;
 import org.pgtally.probe.MethodName;
@@ -127,9 +128,7 @@ public final class Stepped {
                 Calls.sent(before);
             }
             Calls.waited(Calls.waits(true), true, 100 * n);
-            for (int i = 0; i < n; i++) {
-                Calls.row();
-            }
+            Calls.rows(Collections.nCopies(n, "row"));
             Calls.ended(call, null);
             done++;
         }
