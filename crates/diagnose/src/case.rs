@@ -68,6 +68,11 @@ impl<'c> Case<'c> {
         self.whole.without_own()
     }
 
+    /// A number of waits that ended; `None` of samples, which do not tell it.
+    pub(crate) fn known(&self, count: u64) -> Option<u64> {
+        self.interval().sampling.is_none().then_some(count)
+    }
+
     /// The kernel's view of all processes.
     pub(crate) fn kernel(&self) -> &'c KernelView {
         &self.whole.kernel

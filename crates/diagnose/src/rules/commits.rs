@@ -16,6 +16,8 @@ const MUCH: f64 = 0.2;
 const SLOW_SYNC: f64 = 0.005;
 /// ... and from which on each commit is slow, however few there are, seconds.
 const VERY_SLOW_SYNC: f64 = 0.050;
+/// A standby is slow if samples have seen the same session wait for it for so long, seconds.
+const SEEN_WAITING: f64 = 1.0;
 /// Sessions that wait for it on average, from which on that is a problem.
 const HARM: f64 = 0.5;
 
@@ -123,9 +125,11 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     let share = percent(case.share(seconds));
     // Commits complete in their order: none has since the longest wait began.
     let waits = case.live_sessions().filter(|row| wait_names::is(&row.activity, "IPC:SyncRep"));
-    let longest = waits.map(|row| row.since_seconds).fold(case.length(), f64::max);
-    let text = match replication.count {
-        0 => format!(
+    let oldest = waits.map(|row| row.since_seconds).reduce(f64::max);
+    let longest = oldest.unwrap_or(0.0).max(case.length());
+    let completed = case.known(replication.count);
+    let text = match completed {
+        Some(0) => format!(
             "No commit that waits for a standby has completed for {}: all wait for {who}, {share} % of the sessions' time.",
             duration(longest),
         ),
@@ -163,8 +167,11 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
         n => format!("FIRST {n} ({})", release.join(", ")),
     };
     // A synchronous standby takes its time by its nature.
-    let is_slow =
-        replication.count == 0 || replication.mean_seconds.is_none_or(|mean| mean >= SLOW_SYNC);
+    let is_slow = match completed {
+        Some(0) => true,
+        Some(_) => replication.mean_seconds.is_none_or(|mean| mean >= SLOW_SYNC),
+        None => oldest.is_some_and(|oldest| oldest >= SEEN_WAITING),
+    };
     let (kind, text) = match is_slow {
         true => (Kind::Problem, text),
         false => (Kind::Limit, text.replacen("Commits", "commits", 1)),

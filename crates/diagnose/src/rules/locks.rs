@@ -184,7 +184,7 @@ fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
                 }
                 None => waits.push(LockWaits {
                     activity: &account.activity,
-                    ended: Some(account.count),
+                    ended: case.known(account.count),
                     seconds: account.seconds,
                 }),
             }
@@ -304,7 +304,7 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let root = worst_root(case);
     let waits = case.interval().activities_where(|a| a.class == WaitClass::Lock);
-    let ended: u64 = waits.iter().map(|row| row.timing.count).sum();
+    let ended = case.known(waits.iter().map(|row| row.timing.count).sum());
     let kinds: Vec<String> = waits
         .iter()
         .take(3)
@@ -357,10 +357,12 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
                 true => "rows that several sessions change",
                 false => first,
             };
+            let each =
+                ended.map(|ended| format!(", {} each", duration(seconds / ended.max(1) as f64)));
             let text = format!(
-                "{what}: sessions wait for each other {} % of their time, {} each{}.",
+                "{what}: sessions wait for each other {} % of their time{}{}.",
                 percent(case.share(seconds)),
-                duration(seconds / ended.max(1) as f64),
+                each.unwrap_or_default(),
                 case.in_statement(seconds, of_statement)
             );
             (Kind::Limit, text, HOT.into())
@@ -401,13 +403,12 @@ fn of_clients(case: &Case<'_>, clients: (&str, &str), seconds: f64) -> Diagnosis
         case.statement_rows().filter(|row| (row.user.as_str(), row.database.as_str()) == clients);
     let worst = rows.max_by(|a, b| waits(a).1.total_cmp(&waits(b).1));
     let evidence = worst.map(|row| {
-        let each = match waits(row) {
-            (0, _) => "none has ended".to_owned(),
-            (n, seconds) => {
-                format!("{} waits ended, {} each", whole(n), duration(seconds / n as f64))
-            }
-        };
-        format!("Most of them wait in {}: {each}.", words(row))
+        let (ended, seconds) = waits(row);
+        let each = case.known(ended).map(|ended| match ended {
+            0 => ": none has ended".to_owned(),
+            n => format!(": {} waits ended, {} each", whole(n), duration(seconds / n as f64)),
+        });
+        format!("Most of them wait in {}{}.", words(row), each.unwrap_or_default())
     });
     Diagnosis {
         rule: Rule::Locks,

@@ -2,7 +2,7 @@
 //! Who or what caused it: sessions, processes, standbys and settings by name.
 
 use segment::interval::{Pauses, SessionAccount, SessionRow};
-use segment::{ClientWaits, WaitClass};
+use segment::{ClientWaits, Sampling, WaitClass};
 use view::deadlocks::{Deadlock, DeadlockSession};
 use view::statements::SessionCalls;
 use view::vacuum::{Condition, ConditionKind};
@@ -220,6 +220,23 @@ fn a_row_that_is_held_for_long_is_found_beside_a_load_that_passes_rows_on() {
         "{evidence}"
     );
     assert_eq!(found(0.009), [], "passed on as soon as the work is done");
+    // Samples do not tell how many waits ended: 0 is not "none has ended".
+    let sampling = Sampling {
+        samples: 100,
+        sampled_seconds: 10.0,
+        per_second: 10.0,
+        longest_gap_seconds: None,
+        late_seconds: 0.0,
+        untold_seconds: 0.0,
+        cpu_told_apart: true,
+        doubt_seconds: 0.0,
+        read_seconds: 0.0,
+        cost_share: 0.0,
+    };
+    let sampled = Interval { sampling: Some(sampling), ..interval };
+    let statements = waiting(&[("worker", "update ticket set n = n + 1", 0, 20.0)]);
+    let all = diagnose(&Case { statements: Some(&statements), ..case(&sampled) });
+    assert_eq!(all, [], "nothing is known of how long the row is held");
 }
 
 fn waits_for(pid: i32, seconds: f64) -> view::blocking::Party {

@@ -13,7 +13,7 @@
 //! kept there, and a run goes on where it stopped; PGTALLY_BENCH_HALF=development runs that half, PGTALLY_BENCH_KINDS=a,b these
 //! kinds; after PGTALLY_BENCH_SECONDS no further case begins; PGTALLY_BENCH_LANES (2) cases are examined at the same time. With
 //! PGTALLY_FIXTURES=write, a mild case of each kind becomes a recording that the tests of `doctor` read. With
-//! PGTALLY_BENCH_SAMPLES=10, the server is sampled so many times a second, as if it had no pg_tally.
+//! PGTALLY_BENCH_SAMPLES=10, the server is sampled so many times a second, as if it had pg_stat_statements and no pg_tally.
 
 mod cases;
 mod kinds;
@@ -70,11 +70,18 @@ fn has_advice(finding: &Value) -> bool {
     !finding["remedy"].is_null()
 }
 
+/// How many samples a second the doctor has instead of pg_tally, beside pg_stat_statements.
+fn samples() -> Option<String> {
+    variable("PGTALLY_BENCH_SAMPLES")
+}
+
 /// Watches the server, live and by a recording in this directory.
 fn watch(cluster: &Cluster, seconds: u64, directory: &Path) -> Findings {
     fixtures::wait_for_a_minute_with(seconds + 5);
-    let (recorder, answer) = match variable("PGTALLY_BENCH_SAMPLES") {
+    let (recorder, answer) = match samples() {
         Some(rate) => {
+            let mut client = cluster.connect().unwrap();
+            client.batch_execute("create extension if not exists pg_stat_statements").unwrap();
             let target = cluster.connection_string();
             let samples = ["--samples", &*rate];
             let more = [&["--detail", "1s"], &samples[..]].concat();

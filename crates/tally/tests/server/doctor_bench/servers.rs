@@ -55,7 +55,11 @@ impl Server {
                 .setting("max_prepared_transactions", "10")
                 .setting("wal_sender_timeout", "0")
         };
-        let tally = |builder: Builder| builder.setting("shared_preload_libraries", "pg_tally");
+        let libraries = match super::samples() {
+            Some(_) => "pg_stat_statements, pg_tally",
+            None => "pg_tally",
+        };
+        let tally = |builder: Builder| builder.setting("shared_preload_libraries", libraries);
         let on_disk = || common(tally(flushing()));
         let builder = match profile {
             Profile::Ordinary => on_disk(),
