@@ -350,8 +350,7 @@ impl<'a> Recorder<'a> {
         let here = matches!(self.place, SegmentSource::File(_));
         if directory.is_absolute() || !here {
             let directory = here.then_some(directory);
-            self.settings =
-                RecordedSettings::start(self.args.target.clone(), &self.place, directory);
+            self.settings = RecordedSettings::start(self.args.server(), &self.place, directory);
         }
         if let (None, Some(option), false) = (&self.log, &self.args.log, of_client) {
             let recorded = self.writer.as_ref().and_then(Writer::resumed);
