@@ -31,7 +31,7 @@ use view::statements::SessionCalls;
 
 /// A recording has at least this many details at any time, if it has as many intervals.
 const DETAILS: u64 = 16;
-/// How often to check the server's configuration files.
+/// How often to read the server's settings, or to check its configuration files.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 
 /// Records one server.

@@ -27,7 +27,7 @@ const SECTIONS: [(&str, &str, &[&str]); 17] = [
     ("latency", "Latency", &[]),
     ("throughput", "Throughput", &["commands"]),
     ("text-tables", "Locks, commands and functions as text", &[]),
-    ("recording", "The recording", &["gaps", "events", "settings"]),
+    ("recording", "The recording", &["gaps", "events", "setting_changes", "settings"]),
 ];
 
 /// The document, with times in this zone.

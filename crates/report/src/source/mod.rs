@@ -83,7 +83,8 @@ pub fn read(
     let moments = columns::moments(&heads, range, &main, &points);
     let about = recording.about();
     let rows = recording.settings(range)?;
-    let settings = annotations::settings(&rows, range);
+    let setting_changes = annotations::setting_changes(&recording, range)?;
+    let settings = annotations::settings(&rows, &setting_changes);
     let shortest = heads.iter().map(|head| head.interval_ns).min();
     let detail = latency.iter().map(|latency| latency.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
@@ -116,6 +117,7 @@ pub fn read(
         gaps: annotations::gaps(&recording, range)?,
         cost: None,
         settings,
+        setting_changes,
         runs: annotations::runs(&recording, range)?,
         relations,
         devices: annotations::devices(&recording, range)?,

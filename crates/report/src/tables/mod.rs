@@ -57,6 +57,7 @@ pub fn tables(material: &Material) -> Vec<Table> {
         others::statistics(interval),
         others::events(&material.events, material.measured.from),
         others::gaps(&material.gaps),
+        others::setting_changes(&material.setting_changes),
         others::settings(&material.settings),
     ]);
     tables
