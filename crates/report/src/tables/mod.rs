@@ -60,6 +60,7 @@ pub fn tables(material: &Material) -> Vec<Table> {
         others::setting_changes(&material.setting_changes),
         others::settings(&material.settings),
     ]);
+    tables.extend(material.vacuum.iter().flat_map(view::health::tables));
     tables
 }
 
