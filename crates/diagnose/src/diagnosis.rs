@@ -88,6 +88,8 @@ pub enum Rule {
     FullDisk,
     /// A replication slot retains WAL.
     Slot,
+    /// WAL files are not archived.
+    Archiver,
     /// A prepared transaction is left open.
     PreparedTransaction,
     /// Transaction IDs run out.
@@ -134,6 +136,7 @@ impl Rule {
             Rule::SmallFileSystem => "small-file-system",
             Rule::FullDisk => "full-disk",
             Rule::Slot => "replication-slot",
+            Rule::Archiver => "archiver",
             Rule::PreparedTransaction => "prepared-transaction",
             Rule::Wraparound => "wraparound",
             Rule::Deadlocks => "deadlocks",

@@ -13,6 +13,7 @@ pub mod ended_clients;
 pub mod extension;
 pub mod follower;
 pub mod hangup;
+mod health_queries;
 pub mod host;
 mod indexes;
 pub mod instrumented;

@@ -70,9 +70,33 @@ pub fn connection(text: &str) -> Result<Conninfo, Error> {
         .map_err(|error| Error::Usage(format!("not a connection string: {}", error.message())))
 }
 
+/// For a verb that stays connected: TARGET with the database `postgres`, if it is a connection and nobody names a database.
+/// libpq's default is the role's own database, which could not be dropped meanwhile.
+pub fn default_to_postgres(target: Option<&str>) -> Option<String> {
+    let same = target.map(str::to_owned);
+    // The verb itself reports what is wrong with TARGET.
+    let Ok(Spec::Connection(mut conninfo)) = Spec::parse(target) else { return same };
+    let named = ["dbname", "service"].iter().any(|keyword| conninfo.get(keyword).is_some());
+    if named || is_set("PGDATABASE") || is_set("PGSERVICE") {
+        return same;
+    }
+    conninfo.set("dbname", "postgres");
+    Some(conninfo.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_connection_without_a_database_gets_one() {
+        let completed = |text: &str| default_to_postgres(Some(text)).unwrap();
+        assert_eq!(completed("host=db1 user=me"), "user='me' host='db1' dbname='postgres'");
+        for same in ["host=db1 dbname=shop", "service=production", "postgresql://db1/shop", "/tmp"]
+        {
+            assert_eq!(completed(same), same);
+        }
+    }
 
     #[test]
     fn connection_strings_differ_from_paths() {

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use pq::Client;
 use process::Proc;
 use segment::Segment;
-use view::vacuum::{Condition, ConditionKind, Holder, Table, Vacuum, POSTMASTER};
+use view::vacuum::{Condition, ConditionKind, Holder, Scope, Table, Vacuum, POSTMASTER};
 
 use crate::condition_queries::{conditions, connect};
 use crate::coverage;
+use crate::health_queries::{OBJECTS, OF_SERVER};
 use crate::indexes::{self, WholeScans};
 use crate::server::Access;
 
@@ -73,30 +74,14 @@ const HOLDERS: &str = "/* tally */
 
 /// Conditions of the whole server, as [`ConditionKind`] has them: kind, name, database, state, count, bytes, seconds. Each is
 /// asked for by itself, so that one that the server refuses hides no other.
-const CONDITIONS: [&str; 6] = [
+const CONDITIONS: [&str; 4] = [
     "/* tally */
     select 'setting', name, null::text, current_setting(name), 0::int8, setting::int8 * 1024 * 1024, null::float8
     from pg_settings where name = 'max_wal_size' and unit = 'MB'",
     "/* tally */
-    select 'slot', slot_name::text, database::text, slot_type || case when wal_status = 'lost' then ', lost' when active then '' else ', inactive' end,
-           0::int8,
-           greatest(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
-                                    restart_lsn), 0)::int8, null::float8
-    from pg_replication_slots s
-    -- since 17, a standby has copies of its primary's slots, which nobody uses there
-    where (restart_lsn is not null or wal_status = 'lost')
-      and not coalesce((to_jsonb(s) ->> 'synced')::bool, false)
-    order by (wal_status is not distinct from 'lost') desc, 6 desc limit 10",
-    "/* tally */
     select 'prepared', gid, database::text, owner::text, 0::int8, 0::int8,
            extract(epoch from clock_timestamp() - prepared)::float8
     from pg_prepared_xacts order by prepared limit 10",
-    "/* tally */
-    select 'age', '', datname::text, '', age(datfrozenxid)::int8, mxid_age(datminmxid)::int8, null::float8
-    from pg_database
-    where age(datfrozenxid) > current_setting('autovacuum_freeze_max_age')::int8
-       or mxid_age(datminmxid) > current_setting('autovacuum_multixact_freeze_max_age')::int8
-    order by 5 desc limit 5",
     "/* tally */
     select 'deadlocks', '', datname::text, '', deadlocks::int8, 0::int8, null::float8
     from pg_stat_database where datname is not null",
@@ -194,25 +179,31 @@ const CONDITIONS_OF_DATABASE: [&str; 5] = [
 
 /// All queries, for a test that every version of the server accepts them: what it refuses would silently not be known.
 pub fn queries() -> impl Iterator<Item = &'static str> {
-    [TABLES, HOLDERS, DATABASES_TO_ASK].into_iter().chain(CONDITIONS).chain(CONDITIONS_OF_DATABASE)
+    let here = [TABLES, HOLDERS, DATABASES_TO_ASK].into_iter();
+    here.chain(CONDITIONS).chain(CONDITIONS_OF_DATABASE).chain(OF_SERVER).chain(OBJECTS)
 }
 
 /// What the server of this segment says; `None`: there is no connection to it. Counts are since its statistics were reset:
 /// [`Vacuum::since`] makes them those of an interval.
-pub fn read(segment: &Segment) -> Option<Vacuum> {
+pub fn read(segment: &Segment, scope: Scope) -> Option<Vacuum> {
     let scans = WholeScans::of_segment(segment);
-    answer(Access::open_to_us(segment), &scans, stopped(segment))
+    answer(Access::open_to_us(segment), &scans, stopped(segment), scope)
 }
 
 /// What the server says, if it is to be asked, and which of its processes are stopped. One whose postmaster is stopped answers
 /// nobody.
-fn answer(access: Option<Access>, scans: &WholeScans, stopped: Vec<Condition>) -> Option<Vacuum> {
+fn answer(
+    access: Option<Access>,
+    scans: &WholeScans,
+    stopped: Vec<Condition>,
+    scope: Scope,
+) -> Option<Vacuum> {
     let answers = stopped.iter().all(|process| process.name != POSTMASTER);
-    let said = access.filter(|_| answers).and_then(|access| of_server(&access, scans));
+    let said = access.filter(|_| answers).and_then(|access| of_server(&access, scans, scope));
     if stopped.is_empty() {
         return said;
     }
-    let mut all = said.unwrap_or_default();
+    let mut all = said.unwrap_or(Vacuum { scope, ..Vacuum::default() });
     all.conditions.extend(stopped);
     Some(all)
 }
@@ -243,71 +234,141 @@ fn stopped(segment: &Segment) -> Vec<Condition> {
         .collect()
 }
 
-/// How often a live view asks the server.
-const LIVE: Duration = Duration::from_secs(30);
-/// How often a recorder asks the server: dead rows do not come and go within minutes.
-const RECORDER: Duration = Duration::from_secs(300);
+/// How often to ask for each scope; `None`: never.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    server: Duration,
+    databases: Duration,
+    objects: Option<Duration>,
+}
+
+/// A live view. Objects are for those who show them.
+const LIVE: Pace =
+    Pace { server: Duration::from_secs(30), databases: Duration::from_secs(30), objects: None };
+/// A page, and metrics.
+const SERVED: Pace = Pace {
+    server: Duration::from_secs(60),
+    databases: Duration::from_secs(60),
+    objects: Some(Duration::from_secs(600)),
+};
+/// A recorder: dead rows do not come and go within minutes, and sizes not within half an hour.
+const RECORDER: Pace = Pace {
+    server: Duration::from_secs(60),
+    databases: Duration::from_secs(300),
+    objects: Some(Duration::from_secs(1800)),
+};
+
+impl Pace {
+    /// The largest scope that is due, given when each was last asked for.
+    fn due(&self, asked: [Option<Instant>; 3], now: Instant) -> Option<Scope> {
+        let is_due = |asked: Option<Instant>, every: Duration| {
+            asked.is_none_or(|asked| now.saturating_duration_since(asked) >= every)
+        };
+        let [server, databases, objects] = asked;
+        match self.objects {
+            Some(every) if is_due(objects, every) => Some(Scope::Objects),
+            _ if is_due(databases, self.databases) => Some(Scope::Databases),
+            _ if is_due(server, self.server) => Some(Scope::Server),
+            _ => None,
+        }
+    }
+}
 
 /// Asks repeatedly, each time in a separate thread, so that a live view does not wait for the server.
 #[derive(Debug)]
 pub struct Watch {
-    every: Duration,
-    /// The last reply; `None`: there is none yet, or the server has refused.
+    pace: Pace,
+    /// What is known; `None`: there is no reply yet, or the server has refused.
     last: Option<Vacuum>,
-    /// The same with counts since the server's statistics were reset.
+    /// The last reply.
+    newest: Option<Vacuum>,
+    /// What is known, with counts since the server's statistics were reset.
     totals: Option<Vacuum>,
     answers: Option<Receiver<Option<Vacuum>>>,
-    asked: Option<Instant>,
+    /// When each scope was last asked for.
+    asked: [Option<Instant>; 3],
     refused: bool,
 }
 
 impl Watch {
-    fn every(every: Duration) -> Watch {
-        Watch { every, last: None, totals: None, answers: None, asked: None, refused: false }
+    fn new(pace: Pace) -> Watch {
+        Watch {
+            pace,
+            last: None,
+            newest: None,
+            totals: None,
+            answers: None,
+            asked: [None; 3],
+            refused: false,
+        }
     }
 
-    /// For a live view: every 30 s.
+    /// For a live view: every 30 s, without objects.
     pub fn live() -> Watch {
-        Watch::every(LIVE)
+        Watch::new(LIVE)
     }
 
-    /// For a recorder: every five minutes.
+    /// For a page or metrics: every minute, objects every ten minutes.
+    pub fn served() -> Watch {
+        Watch::new(SERVED)
+    }
+
+    /// For a recorder: the server every minute, databases every five minutes, objects every half an hour.
     pub fn recorder() -> Watch {
-        Watch::every(RECORDER)
+        Watch::new(RECORDER)
     }
 
-    /// The last reply of this segment's server. It is no older than the time between queries, unless the server is
-    /// slow.
+    /// What this segment's server has said. It is no older than the time between queries, unless the server is slow.
     pub fn next(&mut self, segment: &Segment) -> Option<Vacuum> {
         self.news(segment);
         self.last.clone()
     }
 
-    /// A reply that has arrived since the last call.
+    /// A reply that has arrived since the last call, which may have only a part of what is known.
     pub fn news(&mut self, segment: &Segment) -> Option<&Vacuum> {
         let mut new = false;
         match self.answers.as_ref().map(Receiver::try_recv) {
             Some(Ok(answer)) => {
                 // Asking it again would only add another line to its log.
                 (self.refused, self.answers) = (answer.is_none(), None);
-                let since = |answer: Vacuum| answer.since(self.totals.as_ref());
-                (self.last, new) = (answer.clone().map(since), true);
-                self.totals = answer;
+                self.keep(answer);
+                new = true;
             }
             Some(Err(TryRecvError::Disconnected)) => self.answers = None,
             Some(Err(TryRecvError::Empty)) | None => {}
         }
-        let due = self.asked.is_none_or(|asked| asked.elapsed() >= self.every);
-        if due && self.answers.is_none() {
-            self.asked = Some(Instant::now());
+        let now = Instant::now();
+        let due = self.pace.due(self.asked, now).filter(|_| self.answers.is_none());
+        if let Some(scope) = due {
+            for asked in &mut self.asked[..=scope as usize] {
+                *asked = Some(now);
+            }
             let access = Some(segment).filter(|_| !self.refused).and_then(Access::open_to_us);
             let stopped = stopped(segment);
             self.answers = match access.is_some() || !stopped.is_empty() {
-                true => ask(access, WholeScans::of_segment(segment), stopped),
+                true => {
+                    let scans = match scope {
+                        Scope::Server => WholeScans::default(),
+                        _ => WholeScans::of_segment(segment),
+                    };
+                    ask(access, scans, stopped, scope)
+                }
                 false => None,
             };
         }
-        self.last.as_ref().filter(|_| new)
+        self.newest.as_ref().filter(|_| new)
+    }
+
+    fn keep(&mut self, answer: Option<Vacuum>) {
+        let Some(answer) = answer else {
+            (self.last, self.newest, self.totals) = (None, None, None);
+            return;
+        };
+        let newest = answer.clone().since(self.totals.as_ref());
+        let merged = |known: Option<Vacuum>, answer| known.unwrap_or_default().refreshed(answer);
+        self.totals = Some(merged(self.totals.take(), answer));
+        self.last = Some(merged(self.last.take(), newest.clone()));
+        self.newest = Some(newest);
     }
 }
 
@@ -316,34 +377,57 @@ fn ask(
     access: Option<Access>,
     scans: WholeScans,
     stopped: Vec<Condition>,
+    scope: Scope,
 ) -> Option<Receiver<Option<Vacuum>>> {
     let (to, answers) = channel();
     let work = move || {
         // Fails if the view has ended.
-        let _ = to.send(answer(access, &scans, stopped));
+        let _ = to.send(answer(access, &scans, stopped, scope));
     };
     let thread = std::thread::Builder::new().name("vacuum".to_string()).spawn(work);
     thread.ok().map(|_| answers)
 }
 
-fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
+fn of_server(access: &Access, scans: &WholeScans, scope: Scope) -> Option<Vacuum> {
     let mut first = connect(access, "postgres")?;
     let asked = Instant::now();
-    let holders = first.query(HOLDERS, &[]).ok()?;
-    let holder = |row: &pq::Row| -> Result<Holder, pq::Error> {
-        Ok(Holder {
-            name: row.get(0)?,
-            state: row.get(1)?,
-            transactions: row.get(2)?,
-            seconds: row.get(3)?,
-            database: row.get(4)?,
-        })
-    };
-    let holders = holders.iter().map(holder).collect::<Result<_, _>>().ok()?;
-    let names = first.query(DATABASES_TO_ASK, &[&DATABASES]).ok()?;
-    let mut found = conditions(&mut first, &CONDITIONS);
+    let mut all = Vacuum { scope, ..Vacuum::default() };
+    if scope > Scope::Server {
+        let holders = first.query(HOLDERS, &[]).ok()?;
+        all.holders = holders.iter().map(holder).collect::<Result<_, _>>().ok()?;
+        let names = first.query(DATABASES_TO_ASK, &[&DATABASES]).ok()?;
+        all.conditions = conditions(&mut first, &CONDITIONS);
+        for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
+            let Some(mut client) = connect(access, &database) else { continue };
+            let behind = of_database(&mut client, &database).unwrap_or_default();
+            all.tables.extend(behind.into_iter().map(|table| as_of(table, asked.elapsed())));
+            all.conditions.extend(conditions(&mut client, &CONDITIONS_OF_DATABASE));
+            if scope == Scope::Objects {
+                all.conditions.extend(conditions(&mut client, &OBJECTS));
+            }
+        }
+        all.conditions.extend(indexes::conditions(access, &mut first, scans));
+        all.tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
+    }
+    all.conditions.extend(whole_server(access, &mut first));
+    Some(all)
+}
+
+fn holder(row: &pq::Row) -> Result<Holder, pq::Error> {
+    Ok(Holder {
+        name: row.get(0)?,
+        state: row.get(1)?,
+        transactions: row.get(2)?,
+        seconds: row.get(3)?,
+        database: row.get(4)?,
+    })
+}
+
+/// The conditions of [`Scope::Server`].
+fn whole_server(access: &Access, client: &mut Client) -> Vec<Condition> {
+    let mut found = conditions(client, &OF_SERVER);
     let disks = match access {
-        Access::Socket(_) => disks(&mut first),
+        Access::Socket(_) => disks(client),
         _ => Vec::new(),
     };
     let of_wal = disks.iter().find(|disk| disk.name == WAL);
@@ -351,16 +435,7 @@ fn of_server(access: &Access, scans: &WholeScans) -> Option<Vacuum> {
         slot.count = of_wal.map_or(0, |disk| disk.count);
     }
     found.extend(disks.into_iter().filter(is_nearly_full));
-    let mut tables: Vec<Table> = Vec::new();
-    for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
-        let Some(mut client) = connect(access, &database) else { continue };
-        let behind = of_database(&mut client, &database).unwrap_or_default();
-        tables.extend(behind.into_iter().map(|table| as_of(table, asked.elapsed())));
-        found.extend(conditions(&mut client, &CONDITIONS_OF_DATABASE));
-    }
-    found.extend(indexes::conditions(access, &mut first, scans));
-    tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
-    Some(Vacuum { tables, holders, conditions: found })
+    found
 }
 
 /// The table as it was this long ago, when the holders of snapshots were queried. Otherwise, on a busy machine, a transaction older
@@ -421,6 +496,28 @@ fn of_database(client: &mut Client, database: &str) -> Option<Vec<Table>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_expensive_is_asked_for_less_often() {
+        let begin = Instant::now();
+        let mut asked = [None; 3];
+        let due: Vec<Scope> = (0..=60)
+            .filter_map(|minute| {
+                let now = begin + Duration::from_secs(60 * minute);
+                let scope = RECORDER.due(asked, now)?;
+                asked[..=scope as usize].fill(Some(now));
+                Some(scope)
+            })
+            .collect();
+        let count = |scope| due.iter().filter(|found| **found == scope).count();
+        assert_eq!(due.len(), 61);
+        assert_eq!(due[..7], {
+            use Scope::{Databases, Objects, Server};
+            [Objects, Server, Server, Server, Server, Databases, Server]
+        });
+        assert_eq!((count(Scope::Objects), count(Scope::Databases)), (3, 10));
+        assert_eq!(LIVE.due([Some(begin), Some(begin), None], begin), None);
+    }
 
     #[test]
     fn the_age_of_a_vacuum_is_as_of_the_time_of_the_ages_of_transactions() {

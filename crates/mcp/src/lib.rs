@@ -124,7 +124,7 @@ impl Handler {
     ) -> Result<Value, String> {
         let arguments = tool.arguments(&self.sources, given)?;
         let place = self.places.acquire().await.map_err(|error| error.to_string())?;
-        let output = ask::run(&arguments, tool.time_limit(given)).await?;
+        let output = ask::run(&arguments, tool.time_limit(given), &tool.remedy()).await?;
         drop(place);
         let mut answer = answer::parse(&output, tool.list)?;
         answer::select(&mut answer, tool, given);

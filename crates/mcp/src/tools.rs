@@ -479,6 +479,25 @@ impl Tool {
         format!("{} has no parameter {name}", self.name)
     }
 
+    /// How to ask for less, as far as this tool's parameters allow it.
+    pub fn remedy(&self) -> String {
+        let has = |name: &str| self.parameters.iter().any(|parameter| parameter.name == name);
+        let spans =
+            [("from", "to"), ("since", "until")].map(|(from, to)| match (has(from), has(to)) {
+                (true, true) => Some(format!("a narrower span ({from}, {to})")),
+                (true, false) => Some(format!("a narrower span ({from})")),
+                _ => None,
+            });
+        let others = [("host", "one host (host)"), ("database", "one database (database)")];
+        let others = others.into_iter().filter(|(name, _)| has(name)).map(|(_, text)| text.into());
+        let ways: Vec<String> = spans.into_iter().flatten().chain(others).collect();
+        match ways.is_empty() {
+            // `rows` only cuts what the verb has printed.
+            true => "this tool cannot ask for less; run the verb on the command line".into(),
+            false => format!("ask for {}", ways.join(" or ")),
+        }
+    }
+
     /// How long the verb may take.
     pub fn time_limit(&self, given: &Map<String, Value>) -> Duration {
         let seconds = given.get("seconds").and_then(Value::as_u64).unwrap_or(USUAL_SECONDS);
@@ -526,6 +545,16 @@ mod tests {
             arguments("fleet", json!({ "query": "load", "since": "-2h" })).unwrap(),
             "fleet ask --json load --since=-2h --root=/srv/fleet --engine=duckdb"
         );
+    }
+
+    #[test]
+    fn who_asks_for_too_much_learns_how_to_ask_for_less() {
+        let of = |name: &str| TOOLS.iter().find(|tool| tool.name == name).unwrap().remedy();
+        assert_eq!(of("report"), "ask for a narrower span (from, to) or one host (host)");
+        assert_eq!(of("fleet"), "ask for a narrower span (since, until) or one host (host)");
+        assert_eq!(of("events"), "ask for a narrower span (since)");
+        assert_eq!(of("statements"), "ask for one database (database)");
+        assert!(of("blocking").ends_with("run the verb on the command line"));
     }
 
     #[test]

@@ -22,6 +22,9 @@ With a bucket URL instead of a directory (s3://BUCKET/PREFIX, gs://, az://, file
 records into a spool directory and ships the files to the bucket (docs/shipping.md). Credentials come \
 from the environment.
 
+Through a connection, it records from the database postgres unless you name another one, because it stays \
+connected, and a database cannot be dropped meanwhile.
+
 Exit status: 0 success, 1 failure, 2 usage error; with COMMAND, the exit status of COMMAND.
 
 Examples:
@@ -81,6 +84,13 @@ pub struct RecordArgs {
     /// Record while this command runs, save its output with the recording, and exit with its status
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
+}
+
+impl RecordArgs {
+    /// TARGET, with the database `postgres` if it is a connection and nobody names another one: a recorder stays connected.
+    pub(super) fn server(&self) -> Option<String> {
+        live::spec::default_to_postgres(self.target.as_deref())
+    }
 }
 
 /// What to record of the texts of statements and plans.

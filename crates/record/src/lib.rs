@@ -43,7 +43,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     use segment::Error::{Foreign, NotAFile};
     let bucket = args.shipping.bucket(&args.output)?;
     let mut signals = Signals::catch()?;
-    let place = args.sampling.source(args.target.as_deref())?;
+    let place = args.sampling.source(args.server().as_deref())?;
     // A server may start later, but another user's file never becomes its segment.
     if let SegmentSource::File(path) = &place {
         if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(path) {

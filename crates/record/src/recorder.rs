@@ -31,7 +31,7 @@ use view::statements::SessionCalls;
 
 /// A recording has at least this many details at any time, if it has as many intervals.
 const DETAILS: u64 = 16;
-/// How often to check the server's configuration files.
+/// How often to read the server's settings, or to check its configuration files.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 
 /// Records one server.
@@ -350,8 +350,7 @@ impl<'a> Recorder<'a> {
         let here = matches!(self.place, SegmentSource::File(_));
         if directory.is_absolute() || !here {
             let directory = here.then_some(directory);
-            self.settings =
-                RecordedSettings::start(self.args.target.clone(), &self.place, directory);
+            self.settings = RecordedSettings::start(self.args.server(), &self.place, directory);
         }
         if let (None, Some(option), false) = (&self.log, &self.args.log, of_client) {
             let recorded = self.writer.as_ref().and_then(Writer::resumed);

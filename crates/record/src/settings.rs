@@ -36,6 +36,8 @@ pub struct RecordedSettings {
     changed: Option<[Option<SystemTime>; 2]>,
     /// Settings reported so far, by name.
     known: HashMap<String, String>,
+    /// Whether the server has answered; otherwise asking it again would only add another line to its log.
+    answers_sql: bool,
 }
 
 const FILES: [&str; 2] = ["postgresql.conf", "postgresql.auto.conf"];
@@ -99,15 +101,17 @@ impl RecordedSettings {
             data_directory,
             changed: None,
             known: HashMap::new(),
+            answers_sql: false,
         })
     }
 
-    /// Requests the settings if the configuration has changed since the last request, or `anyway`.
+    /// Requests the settings if the server answers, its configuration has changed since the last request, or `anyway`. Files
+    /// alone do not tell when they are loaded.
     pub fn ask(&mut self, anyway: bool) {
         let data = self.data_directory.as_deref();
         let time = |name| std::fs::metadata(data?.join(name)).ok()?.modified().ok();
         let changed = Some(FILES.map(time));
-        if anyway || changed != self.changed {
+        if anyway || self.answers_sql || changed != self.changed {
             self.changed = changed;
             // This fails if the thread has ended.
             let _ = self.ask.send(());
@@ -118,6 +122,7 @@ impl RecordedSettings {
     pub fn news(&mut self) -> Vec<SettingsReading> {
         let mut news: Vec<SettingsReading> = self.answers.try_iter().collect();
         for answer in &mut news {
+            self.answers_sql = answer.note.is_none();
             answer.rows.retain(|row| {
                 let value = format!("{} {}", row.value, row.unit);
                 self.known.insert(row.name.to_string(), value.clone()) != Some(value)

@@ -33,7 +33,8 @@ pub fn add(answer: &Vacuum, batch: &mut Batch) {
         ..SnapshotRow::default()
     }));
     // Otherwise an answer without conditions would leave the former ones as the last.
-    batch.conditions.push(ConditionRow { kind: "asked".into(), ..ConditionRow::default() });
+    let name = answer.scope.name().into();
+    batch.conditions.push(ConditionRow { kind: "asked".into(), name, ..ConditionRow::default() });
     batch.conditions.extend(answer.conditions.iter().map(|condition| ConditionRow {
         kind: condition.kind.name().into(),
         name: condition.name.as_str().into(),

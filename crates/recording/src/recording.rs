@@ -194,6 +194,27 @@ impl Recording {
         Ok(last.into_values().collect())
     }
 
+    /// The changes of the server's settings in a range, oldest first: what each was before, and its row. Values from
+    /// configuration files have other units than the server's own, so they are compared with each other only.
+    pub fn setting_changes(&self, range: Range) -> Result<Vec<(SettingRow, SettingRow)>, Error> {
+        let until = Range { from_us: i64::MIN, to_us: range.to_us };
+        let mut rows: Vec<SettingRow> = self.rows(until)?;
+        rows.retain(|row| &*row.group == "server");
+        rows.sort_by(|a, b| (a.time_us, a.frame, &a.name).cmp(&(b.time_us, b.frame, &b.name)));
+        let mut last: BTreeMap<(Arc<str>, bool), SettingRow> = BTreeMap::new();
+        let mut changes = Vec::new();
+        for row in rows {
+            let key = (row.name.clone(), row.source.starts_with("sql"));
+            if let Some(before) = last.insert(key, row.clone()) {
+                let is_other = (&before.value, &before.unit) != (&row.value, &row.unit);
+                if is_other && range.contains(row.time_us) {
+                    changes.push((before, row));
+                }
+            }
+        }
+        Ok(changes)
+    }
+
     /// The periods without data in a range.
     pub fn gaps(&self, range: Range) -> Result<Vec<GapRow>, Error> {
         let to_us = range.to_us.saturating_add(SLACK_US);

@@ -10,7 +10,7 @@ use error::Error;
 use view::document::{span, Axes, Document, Fact, Made, MeasuredTime, Plain, Section, Totals};
 
 /// The sections, in the order of the page: id, title, tables. Charts and heat maps name their section themselves.
-const SECTIONS: [(&str, &str, &[&str]); 17] = [
+const SECTIONS: [(&str, &str, &[&str]); 18] = [
     ("statements", "Statements", &["statements"]),
     ("activity", "Active sessions over time", &[]),
     ("client", "The client", &[]),
@@ -22,12 +22,13 @@ const SECTIONS: [(&str, &str, &[&str]); 17] = [
     ("files", "Files", &["files", "file_processes", "relations", "devices"]),
     ("commits", "Commits", &["commits", "wal"]),
     ("checkpoints", "Checkpoints and slow operations", &["checkpoints", "slow"]),
+    ("health", "Health", &view::health::TABLES),
     ("log", "The server's log", &["log_errors", "log_messages"]),
     ("functions", "Functions", &["functions", "edges", "statistics"]),
     ("latency", "Latency", &[]),
     ("throughput", "Throughput", &["commands"]),
     ("text-tables", "Locks, commands and functions as text", &[]),
-    ("recording", "The recording", &["gaps", "events", "settings"]),
+    ("recording", "The recording", &["gaps", "events", "setting_changes", "settings"]),
 ];
 
 /// The document, with times in this zone.

@@ -4,19 +4,23 @@
 //! Rates in charts are per second of measured time, so that values times the axis' `seconds` add up to the
 //! figures in the tables.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use recording::LogRow;
 use segment::statements::WaitClass;
 use view::units::others;
 use view::HostMetrics;
 
 use super::material::{Material, Moment};
 use super::point::{Figures, Point};
+use super::tables::server_log::{is_error, logged};
 use view::document::{Axis, AxisName, Chart, ChartKind, Reference, Series, Unit};
 
 /// Number of activities that have a series of their own.
 const ACTIVITIES: usize = 12;
+/// Number of kinds of errors that have a series of their own.
+const ERRORS: usize = 6;
 /// The share of all time below which an activity cannot be seen, and would be shown as 0.0 %.
 const VISIBLE: f64 = 0.0005;
 /// The classes from the bottom of a stack to its top, which is also the order of columns.
@@ -58,6 +62,7 @@ pub fn charts(material: &Material) -> Vec<Chart> {
         commits(points),
         commit_times(points),
         files(points),
+        logged_errors(material),
     ];
     charts.extend(sessions(points));
     charts.retain(shows_something);
@@ -264,6 +269,41 @@ fn files(points: &[Point]) -> Chart {
             line("WAL written", rate(|f| f.wal_bytes)),
         ],
         ..lines("bytes", "files", "Bytes read and written", Unit::BytesPerSecond)
+    }
+}
+
+/// Errors in the server's log by SQLSTATE, or without one by severity.
+fn logged_errors(material: &Material) -> Chart {
+    let points = &material.points;
+    let label = |row: &LogRow| match &*row.sqlstate {
+        "" => row.severity.to_string(),
+        sqlstate => sqlstate.to_string(),
+    };
+    let mut counts: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for row in material.log.iter().filter(|row| is_error(row)) {
+        let at = points.partition_point(|point| point.start <= logged(row));
+        // Those in gaps have no rate.
+        if let Some(at) = at.checked_sub(1).filter(|at| points[*at].seconds > 0.0) {
+            counts.entry(label(row)).or_insert_with(|| vec![0; points.len()])[at] += 1;
+        }
+    }
+    let mut counts: Vec<(String, Vec<u64>)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.iter().sum::<u64>()));
+    let rest = counts.split_off(counts.len().min(ERRORS));
+    if !rest.is_empty() {
+        let sum = |at| rest.iter().map(|(_, counts)| counts[at]).sum();
+        counts.push((others(rest.len()), (0..points.len()).map(sum).collect()));
+    }
+    let series = counts.into_iter().map(|(name, counts)| {
+        let rate = |(point, count): (&Point, u64)| {
+            (point.seconds > 0.0).then(|| count as f64 / point.seconds)
+        };
+        line(&name, points.iter().zip(counts).map(rate).collect())
+    });
+    let series = series.collect();
+    Chart {
+        series,
+        ..lines("log_errors", "log", "Errors in the server's log by SQLSTATE", Unit::PerSecond)
     }
 }
 

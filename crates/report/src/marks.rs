@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The marks in all charts: checkpoints, slow operations, sessions that blocked others, new plans of statements,
-//! and what the recorder noted.
+//! changed settings, and what the recorder noted.
 
 use segment::EventKind;
 
@@ -81,7 +81,28 @@ pub fn marks(material: &Material) -> Vec<Mark> {
             .flat_map(|statements| histories::plan_changes(statements, material.measured.from)),
     );
     marks.extend(material.marks.iter().cloned());
+    marks.extend(changed_settings(material));
     marks.sort_by(|a, b| a.time.total_cmp(&b.time));
+    marks
+}
+
+/// A mark for each time at which settings changed.
+fn changed_settings(material: &Material) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = Vec::new();
+    for change in &material.setting_changes {
+        let text = format!("{} = {} (was {})", change.name, change.after, change.before);
+        match marks.last_mut().filter(|mark| mark.time == change.time) {
+            Some(mark) => mark.text = format!("{}, {text}", mark.text),
+            None => {
+                marks.push(Mark {
+                    time: change.time,
+                    until: None,
+                    kind: "setting".to_string(),
+                    text,
+                });
+            }
+        }
+    }
     marks
 }
 
@@ -107,6 +128,7 @@ mod tests {
         material.events.push(row(1_000, Some(from - 1.0)));
         material.events.push(row(1_001, None));
         material.marks.clear();
+        material.setting_changes.clear();
         let texts: Vec<String> = marks(&material).into_iter().map(|mark| mark.text).collect();
         let expected: Vec<String> = (1..=SLOW).map(|at| format!("slow {at}")).collect();
         assert_eq!(texts, expected);

@@ -62,6 +62,8 @@ pub struct Material {
     pub gaps: Vec<Gap>,
     /// Settings of the server, the machine and the recorder.
     pub settings: Vec<Setting>,
+    /// Changes of the server's settings, oldest first.
+    pub setting_changes: Vec<SettingChange>,
     /// Commands that `tally record` ran.
     pub runs: Vec<Run>,
     /// I/O on the files of each relation.
@@ -122,6 +124,19 @@ pub struct Setting {
     pub value: String,
     /// When it came into force within the report; `None` if it was in force from the start.
     pub changed: Option<f64>,
+}
+
+/// A change of a setting of the server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingChange {
+    /// When the recorder found it, seconds since 1970.
+    pub time: f64,
+    /// The setting's name.
+    pub name: String,
+    /// Its value before, in the server's own words.
+    pub before: String,
+    /// Its value since then.
+    pub after: String,
 }
 
 /// A command that `tally record` ran.

@@ -12,7 +12,7 @@ use segment::{EventKind, Histogram, Interval, Payload};
 use view::HostMetrics;
 
 use super::assemble;
-use super::material::{Latency, Material, Moment, RelationTimes, Run, Setting};
+use super::material::{Latency, Material, Moment, RelationTimes, Run, Setting, SettingChange};
 use super::point::{Figures, Point};
 use view::document::{Axis, Document, Fact, Gap, Mark, MeasuredTime, Ranking, RankingRow};
 use view::events::Row;
@@ -380,6 +380,12 @@ fn make() -> Material {
                 changed: None,
             },
         ],
+        setting_changes: vec![SettingChange {
+            time: FROM + 420.0,
+            name: "commit_delay".into(),
+            before: "10 us".into(),
+            after: "0".into(),
+        }],
         runs: vec![Run {
             command: "pgbench -c 8 -T 600".to_string(),
             from: FROM,

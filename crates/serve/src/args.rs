@@ -88,6 +88,10 @@ pub struct ServeArgs {
     /// Include the top N statements in the metrics, and the sum of all others
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub statements: Option<u32>,
+    /// Include in the metrics what the server's catalogs say once a minute: replication, WAL archiving, wraparound, sizes, bloat,
+    /// indexes
+    #[arg(long)]
+    pub health: bool,
     /// Send metrics and events to the OTLP/HTTP receiver at this URL [default: from the environment]
     #[arg(long, value_name = "URL", num_args = 0..=1)]
     pub otlp: Option<Option<String>>,
@@ -143,7 +147,7 @@ impl AlertFlags {
 pub struct FleetFlags {
     /// Serve a page about many servers, queried from their recordings; --host then selects one of them
     #[arg(long, requires = "engine", conflicts_with_all = [
-        "target", "port", "username", "dbname", "history", "statements", "otlp", "otlp_interval", "alert", "allow_trace",
+        "target", "port", "username", "dbname", "history", "statements", "health", "otlp", "otlp_interval", "alert", "allow_trace",
         "samples", "budget",
     ])]
     pub fleet: bool,

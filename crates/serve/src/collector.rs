@@ -36,6 +36,8 @@ pub struct CollectorSettings {
     pub history: Duration,
     /// Number of named statements in the metrics; 0 for no statements.
     pub statements: usize,
+    /// Whether the metrics have the server's health, too.
+    pub health: bool,
 }
 
 /// Minimum number of columns of the heat map.
@@ -49,6 +51,8 @@ pub struct Collector {
     run: Option<Run>,
     history: LiveHistory,
     named: Option<NamedStatements>,
+    /// Whether the metrics have the server's health, too.
+    health: bool,
     processors: Option<Processors>,
     pace: Pace,
     interval: Duration,
@@ -78,6 +82,7 @@ impl Collector {
             run: None,
             history: LiveHistory::new(settings.history, detail),
             named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
+            health: settings.health,
             processors: Processors::now(),
             pace: Pace { interval: settings.interval.as_secs_f64(), detail: detail.as_secs_f64() },
             interval: settings.interval,
@@ -279,7 +284,8 @@ impl Collector {
             }
         }
         let statements = statements.as_ref().zip(self.named.as_ref());
-        let present = Present { frame: &frame, events, statements };
+        let health = if self.health { run.vacuum() } else { None };
+        let present = Present { frame: &frame, events, statements, health: health.as_ref() };
         Ok((Some(run.counted()), metrics::collect(Some(&present), delivery.as_ref())))
     }
 }

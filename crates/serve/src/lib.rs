@@ -92,6 +92,7 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, door: Door) -> Res
         interval,
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
+        health: args.health,
     };
     let alerts = args.alerts.settings()?;
     let alerts = alerts.map(|settings| Alerts::start(settings, place.clone())).transpose()?;

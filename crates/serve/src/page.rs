@@ -112,6 +112,7 @@ fn material(
         marks: history.marks.iter().cloned().collect(),
         gaps: kept.gaps,
         settings: Vec::new(),
+        setting_changes: Vec::new(),
         runs: Vec::new(),
         relations: RelationTimes::default(),
         client: None,

@@ -51,7 +51,7 @@ impl Run {
             counted: (0, segment.header().created_realtime_ns as f64 * 1e-9),
             segment,
             blocking: Blocking::default(),
-            vacuum: Watch::live(),
+            vacuum: Watch::served(),
             previous: None,
             rising: Rising::default(),
             statements: None,

@@ -13,8 +13,10 @@ use live::vacuum;
 use segment::{Interval, Level};
 use serde::Serialize;
 use view::headline;
-use view::table::wrap;
+use view::health;
+use view::table::{wrap, Table};
 use view::units::duration;
+use view::vacuum::Scope;
 use view::Reading;
 
 use command::interval;
@@ -64,6 +66,8 @@ struct DoctorJson<'r> {
     limits: &'r [Diagnosis],
     /// What keeps the figures from being complete.
     incomplete: Vec<String>,
+    /// Replication, WAL archiving, transaction IDs, sizes, bloat and indexes, as tables.
+    health: Vec<Table>,
 }
 
 /// Width if the output is not a terminal.
@@ -85,6 +89,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
             diagnoses: &answer.diagnoses,
             limits: &answer.limits,
             incomplete: incomplete(interval, &answer),
+            health: reading.vacuum.as_ref().map(health::tables).unwrap_or_default(),
         });
     }
     let width = command::terminal_width().map_or(WIDTH, |width| width.min(WIDTH));
@@ -103,7 +108,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
             "nothing is measured at level off; run `tally level waits` first".into(),
         ));
     }
-    let before = follower.segment().and_then(vacuum::read);
+    let before = follower.segment().and_then(|segment| vacuum::read(segment, Scope::Databases));
     // Statements are compared with this first reading.
     follower.interval()?;
     let begin = Instant::now();
@@ -117,7 +122,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
     }
     progress.finish_and_clear();
     let mut reading = follower.interval()?;
-    let after = follower.segment().and_then(vacuum::read);
+    let after = follower.segment().and_then(|segment| vacuum::read(segment, Scope::Objects));
     reading.vacuum = after.map(|answer| answer.since(before.as_ref()));
     Ok(reading)
 }

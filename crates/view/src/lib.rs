@@ -12,6 +12,7 @@ pub mod events;
 pub mod functions;
 pub mod glob;
 pub mod headline;
+pub mod health;
 pub mod host_metrics;
 pub mod html;
 pub mod indexes;

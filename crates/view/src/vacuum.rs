@@ -47,6 +47,26 @@ pub enum ConditionKind {
     Prepared,
     /// A database: `count` is the age of its oldest transaction ID, `bytes` that of its oldest multixact.
     Age,
+    /// The archiver: `name` is the WAL file that it archived last, `state` "archives" or "fails: FILE" ("failed: FILE" if it may
+    /// have succeeded by its next attempt), `count` its failed attempts, `bytes` of WAL that wait for it, `seconds` since it
+    /// last archived a file.
+    Archiver,
+    /// A standby or another receiver of WAL: `state` "async, streaming, 10.0.0.2", `count` the pid of its walsender, `bytes` of WAL that
+    /// it has not replayed, `seconds` its replay_lag.
+    Replica,
+    /// Where this server receives WAL, if it is a standby: `name` "host:port", `count` the pid of its WAL receiver or 0, `bytes` of
+    /// WAL received and not replayed, `seconds` since the last replayed transaction if there are such.
+    Receiver,
+    /// A table with its indexes and TOAST, or with an empty `name` the whole database: `count` its rows, `bytes` its size.
+    Size,
+    /// A table that seems to have more pages than its rows need: `count` is the size of its heap, `bytes` the estimated part of it
+    /// that holds no rows, `seconds` the age of the statistics.
+    Bloat,
+    /// An index without a scan that enforces nothing: `state` is its table, without the schema, `bytes` its size, `seconds` the age of
+    /// the statistics.
+    UnusedIndex,
+    /// An index like another one of its table: `state` "orders, like orders_customer_idx", `count` its scans, `bytes` its size.
+    DuplicateIndex,
     /// A database: `count` is the number of deadlocks since the earlier reading.
     Deadlocks,
     /// A standby that synchronous_standby_names accepts: `count` is the pid of its walsender, `bytes` of WAL sent and not
@@ -93,10 +113,17 @@ pub const POSTMASTER: &str = "postmaster";
 
 impl ConditionKind {
     /// All of them.
-    pub const ALL: [ConditionKind; 18] = [
+    pub const ALL: [ConditionKind; 25] = [
         ConditionKind::Slot,
         ConditionKind::Prepared,
         ConditionKind::Age,
+        ConditionKind::Archiver,
+        ConditionKind::Replica,
+        ConditionKind::Receiver,
+        ConditionKind::Size,
+        ConditionKind::Bloat,
+        ConditionKind::UnusedIndex,
+        ConditionKind::DuplicateIndex,
         ConditionKind::Deadlocks,
         ConditionKind::Standby,
         ConditionKind::Throttled,
@@ -120,6 +147,13 @@ impl ConditionKind {
             ConditionKind::Slot => "slot",
             ConditionKind::Prepared => "prepared",
             ConditionKind::Age => "age",
+            ConditionKind::Archiver => "archiver",
+            ConditionKind::Replica => "replica",
+            ConditionKind::Receiver => "receiver",
+            ConditionKind::Size => "size",
+            ConditionKind::Bloat => "bloat",
+            ConditionKind::UnusedIndex => "unused-index",
+            ConditionKind::DuplicateIndex => "duplicate-index",
             ConditionKind::Deadlocks => "deadlocks",
             ConditionKind::Standby => "standby",
             ConditionKind::Throttled => "throttled",
@@ -138,10 +172,73 @@ impl ConditionKind {
         }
     }
 
+    /// The smallest reading that has this kind.
+    pub fn scope(self) -> Scope {
+        match self {
+            ConditionKind::Slot
+            | ConditionKind::Age
+            | ConditionKind::Archiver
+            | ConditionKind::Replica
+            | ConditionKind::Receiver
+            | ConditionKind::Disk
+            | ConditionKind::Stopped => Scope::Server,
+            ConditionKind::Size
+            | ConditionKind::Bloat
+            | ConditionKind::UnusedIndex
+            | ConditionKind::DuplicateIndex => Scope::Objects,
+            _ => Scope::Databases,
+        }
+    }
+
     /// The kind of this name; `None`: a later version's.
     pub fn from_name(name: &str) -> Option<ConditionKind> {
         ConditionKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
+}
+
+/// What a reading asks for. Each includes those before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// What the server as a whole says, at the cost of one connection.
+    Server,
+    /// Also what the busiest databases say.
+    #[default]
+    Databases,
+    /// Also sizes, bloat and indexes.
+    Objects,
+}
+
+impl Scope {
+    /// Its name in recordings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Server => "server",
+            Scope::Databases => "",
+            Scope::Objects => "objects",
+        }
+    }
+
+    /// The scope of this name.
+    pub fn from_name(name: &str) -> Scope {
+        match name {
+            "server" => Scope::Server,
+            "objects" => Scope::Objects,
+            _ => Scope::Databases,
+        }
+    }
+}
+
+/// How a table or database grew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Growth {
+    /// Its database.
+    pub database: String,
+    /// Its name; empty: the whole database.
+    pub name: String,
+    /// Bytes that it has grown; negative: it has shrunk.
+    pub bytes: i64,
+    /// Time between the two readings, seconds.
+    pub seconds: f64,
 }
 
 /// A condition of the server, or of one of its objects.
@@ -163,6 +260,13 @@ pub struct Condition {
     pub seconds: Option<f64>,
 }
 
+impl Condition {
+    /// The WAL file that the archiver has failed to archive at least twice in a row.
+    pub fn failing_file(&self) -> Option<&str> {
+        self.state.strip_prefix(FAILS)
+    }
+}
+
 /// What the server says: the tables with most dead rows, what holds vacuum back, and other conditions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Vacuum {
@@ -172,7 +276,16 @@ pub struct Vacuum {
     pub holders: Vec<Holder>,
     /// Everything else.
     pub conditions: Vec<Condition>,
+    /// How the objects of [`ConditionKind::Size`] grew, if that is known.
+    pub growths: Vec<Growth>,
+    /// What was asked for.
+    pub scope: Scope,
 }
+
+/// The beginning of the state of an archiver whose last attempt failed.
+const FAILS: &str = "fails: ";
+/// The same if nobody has seen this before: its next attempt, a second later, may succeed.
+const FAILED: &str = "failed: ";
 
 impl Vacuum {
     /// Counts of events since an earlier answer; without one, none.
@@ -190,9 +303,32 @@ impl Vacuum {
                 condition.count -= before(condition).unwrap_or(condition.count);
                 condition.count > 0
             }
+            ConditionKind::Archiver => {
+                let of_then =
+                    earlier.into_iter().flat_map(|all| all.conditions(ConditionKind::Archiver));
+                let state = std::mem::take(&mut condition.state);
+                condition.state = match state.strip_prefix(FAILS) {
+                    Some(file) if of_then.map(|was| &was.state).all(|was| *was != state) => {
+                        format!("{FAILED}{file}")
+                    }
+                    _ => state,
+                };
+                true
+            }
             _ => true,
         });
         self
+    }
+
+    /// What is known after a newer answer, which may have asked for less.
+    pub fn refreshed(self, newer: Vacuum) -> Vacuum {
+        let scope = newer.scope;
+        let kept = self.conditions.into_iter().filter(|condition| condition.kind.scope() > scope);
+        let conditions = newer.conditions.into_iter().chain(kept).collect();
+        match scope {
+            Scope::Server => Vacuum { conditions, ..self },
+            _ => Vacuum { conditions, scope: self.scope.max(scope), ..newer },
+        }
     }
 
     /// The conditions of a kind.
@@ -239,6 +375,7 @@ impl Vacuum {
             tables: tables.map(table).collect(),
             holders: holders.map(holder).collect(),
             conditions: conditions.filter_map(condition).collect(),
+            ..Vacuum::default()
         };
         all.tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
         all.holders.sort_by_key(|holder| std::cmp::Reverse(holder.transactions));
@@ -249,6 +386,55 @@ impl Vacuum {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn condition(kind: ConditionKind, state: &str, count: i64) -> Condition {
+        Condition {
+            kind,
+            name: "n".into(),
+            database: None,
+            state: state.into(),
+            count,
+            bytes: 0,
+            seconds: None,
+        }
+    }
+
+    #[test]
+    fn an_archiver_fails_only_if_two_readings_say_so_of_one_file() {
+        let of = |state: &str| Vacuum {
+            conditions: vec![condition(ConditionKind::Archiver, state, 3)],
+            ..Vacuum::default()
+        };
+        let state = |now: &str, before: Option<&str>| {
+            let before = before.map(of);
+            of(now).since(before.as_ref()).conditions[0].state.clone()
+        };
+        assert_eq!(state("fails: 3", None), "failed: 3");
+        assert_eq!(state("fails: 3", Some("archives")), "failed: 3");
+        assert_eq!(state("fails: 3", Some("fails: 2")), "failed: 3");
+        assert_eq!(state("fails: 3", Some("fails: 3")), "fails: 3");
+        assert_eq!(state("archives", Some("fails: 3")), "archives");
+    }
+
+    #[test]
+    fn a_smaller_answer_replaces_only_what_it_was_asked_for() {
+        let of = |scope, kinds: &[ConditionKind], count| Vacuum {
+            conditions: kinds.iter().map(|kind| condition(*kind, "", count)).collect(),
+            scope,
+            ..Vacuum::default()
+        };
+        use ConditionKind::{Age, Setting, Size, Slot};
+        let all = of(Scope::Objects, &[Slot, Age, Setting, Size], 1);
+        let counts = |all: &Vacuum| -> Vec<_> {
+            all.conditions.iter().map(|found| (found.kind, found.count)).collect()
+        };
+        let next = all.refreshed(of(Scope::Server, &[Age], 2));
+        assert_eq!(counts(&next), [(Age, 2), (Setting, 1), (Size, 1)]);
+        let next = next.refreshed(of(Scope::Databases, &[Slot, Setting], 3));
+        assert_eq!(counts(&next), [(Slot, 3), (Setting, 3), (Size, 1)]);
+        let next = next.refreshed(of(Scope::Objects, &[], 4));
+        assert_eq!(counts(&next), []);
+    }
 
     #[test]
     fn most_dead_rows_and_the_oldest_snapshot_come_first() {

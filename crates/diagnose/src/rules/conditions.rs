@@ -3,6 +3,7 @@
 //! that sleeps, bloated catalogs, missing statistics.
 
 use segment::WaitClass;
+use view::health::WRAPAROUND;
 use view::units::{bytes, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind};
 
@@ -189,13 +190,63 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
     )]
 }
 
+/// WAL files that cannot be archived, or not as fast as they come, fill the device.
+pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
+    /// What may wait for an archiver that works: a burst is over soon.
+    const MUCH: i64 = 4 << 30;
+
+    let Some(archiver) = case.conditions(ConditionKind::Archiver).next() else { return Vec::new() };
+    let failing = archiver.failing_file();
+    if failing.is_none() && archiver.bytes < MUCH {
+        return Vec::new();
+    }
+    let text = match failing {
+        Some(file) => format!("The server cannot archive WAL file {file}, and repeats it."),
+        None => format!(
+            "The archiver does not keep up: {} of WAL wait for it.",
+            bytes(archiver.bytes as f64)
+        ),
+    };
+    let mut evidence = Vec::new();
+    if failing.is_some() {
+        evidence.push(format!(
+            "{} of WAL wait, and the server keeps them until they are archived.",
+            bytes(archiver.bytes as f64)
+        ));
+    }
+    match archiver.seconds {
+        Some(ago) => {
+            evidence.push(format!("It archived {} last, {} ago.", archiver.name, duration(ago)))
+        }
+        None => {
+            evidence.push("It has archived no file since its statistics were reset.".to_owned())
+        }
+    }
+    let rate = case.wal_rate();
+    let disk = case.conditions(ConditionKind::Disk).min_by_key(|disk| disk.count);
+    if let Some(disk) = disk.filter(|_| rate > 0.0) {
+        evidence.push(format!(
+            "{} are free on the file system of the {}: enough for {} at the present {}/s of WAL.",
+            bytes(disk.count as f64),
+            disk.name,
+            duration(disk.count as f64 / rate),
+            bytes(rate)
+        ));
+    }
+    vec![standing(
+        Rule::Archiver,
+        text,
+        evidence,
+        Advice::from("The server's log has the message of archive_command or archive_library. See also: ")
+            .run("SELECT * FROM pg_stat_archiver")
+            .say(". Mend the place where it archives to; do not switch archiving off, because then no backup can be restored to a later time."),
+    )]
+}
+
 /// Transaction IDs that vacuum has not frozen for long.
 pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Age from which on vacuum evidently fails: 2.5 times autovacuum_freeze_max_age by default.
     const OLD: i64 = 500_000_000;
-    /// The server refuses new transactions at this age (SetTransactionIdLimit, varsup.c).
-    const END: i64 = i32::MAX as i64 - 3_000_000;
-
     let age = |database: &Condition| database.count.max(database.bytes);
     let oldest = case.conditions(ConditionKind::Age).max_by_key(|database| age(database));
     let Some(oldest) = oldest.filter(|database| age(database) >= OLD) else { return Vec::new() };
@@ -204,17 +255,25 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
         true => "transaction ID",
         false => "multixact",
     };
+    let left = WRAPAROUND - age(oldest);
+    // A commit that writes WAL has a transaction ID.
+    let rate = case.interval().commits.count as f64 / case.length();
     vec![standing(
         Rule::Wraparound,
         format!(
             "Database {name} comes close to wraparound: its oldest {what} is {} old, and the server stops at {}.",
             whole(u64::try_from(age(oldest)).unwrap_or(0)),
-            whole(END as u64)
+            whole(WRAPAROUND as u64)
         ),
-        vec![format!(
-            "{} are left.",
-            whole(u64::try_from(END - age(oldest)).unwrap_or(0))
-        )],
+        vec![match rate > 0.0 && oldest.count >= oldest.bytes {
+            true => format!(
+                "{} are left, enough for {} at the present {} transactions/s that write.",
+                whole(u64::try_from(left).unwrap_or(0)),
+                duration(left.max(0) as f64 / rate),
+                view::units::count(rate)
+            ),
+            false => format!("{} are left.", whole(u64::try_from(left).unwrap_or(0))),
+        }],
         Advice::from(format!("In database {}: ", identifier(&name))).run("VACUUM FREEZE").say(
             ". Find out what keeps autovacuum from it: an old transaction, a slot, a prepared transaction, \
              autovacuum_max_workers, or its cost limits.",

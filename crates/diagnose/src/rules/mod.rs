@@ -49,6 +49,7 @@ pub const ALL: &[Find] = &[
     conditions::full_disk,
     conditions::lost_slots,
     conditions::slots,
+    conditions::archiver,
     conditions::prepared_transactions,
     conditions::wraparound,
     deadlocks::deadlocks,

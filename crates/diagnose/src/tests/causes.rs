@@ -37,6 +37,56 @@ fn a_slot_whose_wal_was_removed_is_a_problem_of_its_own() {
     assert_eq!(found[0].advice.commands(), drops);
 }
 
+#[test]
+fn an_archiver_is_a_problem_if_it_fails_again_and_again_or_cannot_keep_up() {
+    let archiver = |state: &str, bytes| {
+        let seconds = Some(120.0);
+        let row = condition(ConditionKind::Archiver, "000000010000000000000002", state, 5, bytes);
+        Condition { seconds, ..row }
+    };
+    let disk = condition(ConditionKind::Disk, "WAL", "", 6 << 30, 100 << 30);
+    let interval = interval(&[]);
+    let of = |state: &str, bytes| {
+        let vacuum = conditions(&[archiver(state, bytes), disk.clone()]);
+        diagnose(&Case { vacuum: Some(&vacuum), ..case(&interval) })
+    };
+    assert_eq!(of("archives", 4 << 20), []);
+    // Its next attempt may succeed.
+    assert_eq!(of("failed: 000000010000000000000003", 16 << 20), []);
+    let failing = of("fails: 000000010000000000000003", 48 << 20);
+    let texts: Vec<&str> = failing.iter().map(|found| found.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        ["The server cannot archive WAL file 000000010000000000000003, and repeats it."]
+    );
+    assert_eq!(
+        failing[0].evidence,
+        [
+            "48 MB of WAL wait, and the server keeps them until they are archived.",
+            "It archived 000000010000000000000002 last, 2 min ago."
+        ]
+    );
+    let slow = of("archives", 5 << 30);
+    assert_eq!(slow[0].text, "The archiver does not keep up: 5 GB of WAL wait for it.");
+    assert_eq!((slow[0].rule, slow[0].kind), (Rule::Archiver, Kind::Problem));
+}
+
+#[test]
+fn wraparound_has_a_time_if_transactions_are_known() {
+    let oldest = condition(ConditionKind::Age, "", "", 2_000_000_000, 1);
+    let vacuum = conditions(&[Condition { database: Some("shop".into()), ..oldest }]);
+    let mut interval = interval(&[]);
+    interval.commits.count = 0;
+    let evidence = |interval: &Interval| {
+        diagnose(&Case { vacuum: Some(&vacuum), ..case(interval) })[0].evidence[0].clone()
+    };
+    assert_eq!(evidence(&interval), "144,483,647 are left.");
+    interval.commits.count = (interval.instrumented_seconds * 1_000.0) as u64;
+    let left =
+        "144,483,647 are left, enough for 40.1 h at the present 1k transactions/s that write.";
+    assert_eq!(evidence(&interval), left);
+}
+
 fn session(pid: i32) -> SessionRow {
     let all = view::sample::interval().sessions.into_iter();
     SessionRow { pid, ..all.into_iter().find(|row| row.kind == "client backend").unwrap() }

@@ -3,6 +3,7 @@
 
 mod change;
 mod finding;
+mod log;
 mod storage;
 
 use segment::interval::{AccountRow, Interval};
@@ -52,6 +53,7 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(super::client::finding(material));
     findings.extend(super::client::pool_size(material));
     findings.extend(storage::findings(material, zone));
+    findings.extend(log::findings(material, zone));
     if let Some(all) = &material.statements {
         for finding in &mut findings {
             let sentences = std::iter::once(&finding.text).chain(&finding.details);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The contents of a recording besides its intervals: events, marks, gaps, settings, runs, devices.
 
-use std::collections::BTreeMap;
-
 use recording::{Range, Recording, RunRow, SettingRow};
 
 use super::seconds;
-use crate::material::{Run, Setting};
+use crate::material::{Run, Setting, SettingChange};
 use error::Error;
 use view::document::{Gap, Mark};
 use view::events::Row;
@@ -45,24 +43,40 @@ pub fn gaps(recording: &Recording, range: Range) -> Result<Vec<Gap>, Error> {
     Ok(cut.filter(|gap| gap.to > gap.from).collect())
 }
 
-/// The settings of server, machine and recorder.
-pub fn settings(rows: &[SettingRow], range: Range) -> Vec<Setting> {
-    let mut seen = BTreeMap::<(&str, &str), usize>::new();
-    for row in rows {
-        *seen.entry((&row.group, &row.name)).or_default() += 1;
+/// The value of a setting with its unit.
+fn value(row: &SettingRow) -> String {
+    match &*row.unit {
+        "" => row.value.to_string(),
+        unit => format!("{} {unit}", row.value),
     }
-    let again = |row: &SettingRow| seen.get(&(&*row.group, &*row.name)).is_some_and(|n| *n > 1);
+}
+
+/// The settings of server, machine and recorder.
+pub fn settings(rows: &[SettingRow], changes: &[SettingChange]) -> Vec<Setting> {
+    let changed = |row: &SettingRow| {
+        let of_this = |change: &&SettingChange| &*row.group == "server" && change.name == *row.name;
+        changes.iter().rev().find(of_this).map(|change| change.time)
+    };
     rows.iter()
         .map(|row| Setting {
             group: row.group.to_string(),
             name: row.name.to_string(),
-            value: match &*row.unit {
-                "" => row.value.to_string(),
-                unit => format!("{} {unit}", row.value),
-            },
-            changed: (range.contains(row.time_us) && again(row)).then(|| seconds(row.time_us)),
+            value: value(row),
+            changed: changed(row),
         })
         .collect()
+}
+
+/// The changes of the server's settings.
+pub fn setting_changes(recording: &Recording, range: Range) -> Result<Vec<SettingChange>, Error> {
+    let changes = recording.setting_changes(range)?.into_iter();
+    let changes = changes.map(|(before, after)| SettingChange {
+        time: seconds(after.time_us),
+        name: after.name.to_string(),
+        before: value(&before),
+        after: value(&after),
+    });
+    Ok(changes.collect())
 }
 
 /// The commands that `tally record` ran.

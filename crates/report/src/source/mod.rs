@@ -9,6 +9,7 @@ mod annotations;
 mod client;
 mod columns;
 pub mod course;
+mod health;
 mod latency;
 mod sessions;
 mod statements;
@@ -17,10 +18,9 @@ mod tests;
 mod time;
 mod words;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use recording::{ConditionRow, Detail, FrameRow, Range, Recording};
+use recording::{Detail, FrameRow, Range, Recording};
 use segment::Interval;
 
 use super::material::{Material, RelationTimes, SessionHistory};
@@ -32,7 +32,6 @@ use latency::sum_and_latency;
 use time::{begin, seconds};
 use view::document::{Histories, MeasuredTime, Ranking};
 use view::statements::{PlanRow, StatementsTable};
-use view::vacuum::{ConditionKind, Vacuum};
 
 /// What to read.
 #[derive(Debug, Clone)]
@@ -83,13 +82,14 @@ pub fn read(
     let moments = columns::moments(&heads, range, &main, &points);
     let about = recording.about();
     let rows = recording.settings(range)?;
-    let settings = annotations::settings(&rows, range);
+    let setting_changes = annotations::setting_changes(&recording, range)?;
+    let settings = annotations::settings(&rows, &setting_changes);
     let shortest = heads.iter().map(|head| head.interval_ns).min();
     let detail = latency.iter().map(|latency| latency.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
         blocking: None,
         client,
-        vacuum: vacuum(&recording, range)?,
+        vacuum: health::health(&recording, range)?,
         measured: MeasuredTime {
             recording: wanted
                 .name
@@ -116,6 +116,7 @@ pub fn read(
         gaps: annotations::gaps(&recording, range)?,
         cost: None,
         settings,
+        setting_changes,
         runs: annotations::runs(&recording, range)?,
         relations,
         devices: annotations::devices(&recording, range)?,
@@ -165,36 +166,6 @@ fn details(
     all.relations =
         RelationTimes { rows: recording.relations(range)?.unwrap_or_default(), seconds };
     Ok(all)
-}
-
-/// How far vacuum was behind when most dead rows were there, and the last conditions, with all that was counted in the range;
-/// `None`: there is nothing, or nobody asked.
-fn vacuum(recording: &Recording, range: Range) -> Result<Option<Vacuum>, Error> {
-    let (tables, holders) = recording.vacuum(range)?;
-    let mut conditions = recording.conditions(range)?;
-    let mut dead: BTreeMap<u64, u64> = BTreeMap::new();
-    for row in &tables {
-        *dead.entry(row.frame).or_default() += row.dead;
-    }
-    let worst = dead.iter().max_by_key(|(_, dead)| **dead).map(|(frame, _)| *frame);
-    if worst.is_none() && conditions.is_empty() {
-        return Ok(None);
-    }
-    let counted = [ConditionKind::Deadlocks, ConditionKind::Sequence].map(ConditionKind::name);
-    let is_event = |row: &ConditionRow| counted.contains(&&*row.kind);
-    let object = |row: &ConditionRow| (row.kind.clone(), row.database.clone(), row.name.clone());
-    let last = conditions.iter().map(|row| row.frame).max();
-    let mut events: Vec<ConditionRow> = Vec::new();
-    for row in conditions.iter().filter(|row| is_event(row)) {
-        match events.iter_mut().find(|sum| object(sum) == object(row)) {
-            Some(sum) => sum.count += row.count,
-            None => events.push(row.clone()),
-        }
-    }
-    conditions.retain(|row| !is_event(row) && Some(row.frame) == last);
-    let tables = tables.iter().filter(|row| Some(row.frame) == worst);
-    let holders = holders.iter().filter(|row| Some(row.frame) == worst);
-    Ok(Some(Vacuum::recorded(tables, holders, conditions.iter().chain(&events))))
 }
 
 fn range(wanted: &RecordingSelection<'_>, recording: &Recording) -> Result<Range, Error> {

@@ -234,6 +234,51 @@ fn marks_gaps_settings_and_runs_are_read() {
 }
 
 #[test]
+fn changed_settings_are_listed_and_marked() {
+    let place = tempfile::tempdir().unwrap();
+    // Read at the beginning, again after a restart, and after two changes.
+    record_with(place.path(), "db1", |at, frame| {
+        let row = |name: &str, value: &str| SettingRow {
+            frame,
+            time_us: us(at as f64 + 1.0),
+            group: "server".into(),
+            name: name.into(),
+            value: value.into(),
+            unit: "kB".into(),
+            source: "sql: configuration file".into(),
+            ..SettingRow::default()
+        };
+        let settings = match at {
+            0 | 100 => vec![row("work_mem", "4096"), row("temp_buffers", "8")],
+            419 => vec![row("work_mem", "65536"), row("temp_buffers", "16")],
+            // From the file, in other units: no change.
+            500 => vec![SettingRow { source: "postgresql.conf".into(), ..row("work_mem", "64MB") }],
+            _ => Vec::new(),
+        };
+        Batch { settings, ..Batch::default() }
+    });
+    let read = report(place.path(), None, None).unwrap();
+    let rows = &read.table("setting_changes").unwrap().rows;
+    let texts: Vec<String> = rows
+        .iter()
+        .map(|row| row.cells[1..].iter().map(Cell::exact).collect::<Vec<_>>().join(" | "))
+        .collect();
+    let expected = ["temp_buffers | 8 kB | 16 kB", "work_mem | 4096 kB | 65536 kB"];
+    assert_eq!(texts, expected);
+    let mark = read.marks.iter().find(|mark| mark.kind == "setting").unwrap();
+    assert_eq!(mark.time, FROM + 420.0);
+    let text = "temp_buffers = 16 kB (was 8 kB), work_mem = 65536 kB (was 4096 kB)";
+    assert_eq!(mark.text, text);
+    let settings = &read.table("settings").unwrap().rows;
+    let of = |name: &str| settings.iter().find(|row| row.cells[1] == name.into()).unwrap();
+    assert_eq!(of("temp_buffers").cells[3], Cell::Number(FROM + 420.0));
+    assert_eq!(of("shared_buffers").cells[3], Cell::Empty);
+    // A range that begins later has no change.
+    let later = report(place.path(), Some("-100"), None).unwrap();
+    assert!(later.table("setting_changes").is_none());
+}
+
+#[test]
 fn a_range_of_the_recording_can_be_read_alone() {
     let place = tempfile::tempdir().unwrap();
     record(place.path(), "db1");

@@ -57,8 +57,10 @@ pub fn tables(material: &Material) -> Vec<Table> {
         others::statistics(interval),
         others::events(&material.events, material.measured.from),
         others::gaps(&material.gaps),
+        others::setting_changes(&material.setting_changes),
         others::settings(&material.settings),
     ]);
+    tables.extend(material.vacuum.iter().flat_map(view::health::tables));
     tables
 }
 

@@ -5,7 +5,7 @@ use segment::functions::EdgeRow;
 use segment::interval::{Interval, StatisticRow};
 use segment::EventKind;
 
-use crate::material::Setting;
+use crate::material::{Setting, SettingChange};
 use view::document::{Cell, Column, Gap, Table, Tone, Unit};
 use view::events::Row;
 use view::functions;
@@ -104,6 +104,20 @@ pub fn gaps(gaps: &[Gap]) -> Table {
         F::new("reason", "Reason", Unit::Text, |row, _| row.reason.as_str().into()),
     ];
     Picked::all(FIELDS).table(("gaps", "Gaps"), gaps, 0.0, Tone::Plain).sorted("from")
+}
+
+/// Changes of the server's settings.
+pub fn setting_changes(changes: &[SettingChange]) -> Table {
+    type F = Field<SettingChange>;
+    const FIELDS: &[F] = &[
+        F::new("time", "Time", Unit::Time, |row, _| row.time.into())
+            .help("when the recorder found the change, up to a minute later"),
+        F::new("name", "Setting", Unit::Text, |row, _| row.name.as_str().into()),
+        F::new("before", "Before", Unit::Text, |row, _| row.before.as_str().into()).wrapped(),
+        F::new("after", "After", Unit::Text, |row, _| row.after.as_str().into()).wrapped(),
+    ];
+    let name = ("setting_changes", "Changed settings");
+    Picked::all(FIELDS).table(name, changes, 0.0, Tone::Plain).sorted("time")
 }
 
 /// The settings of server, machine and recorder.

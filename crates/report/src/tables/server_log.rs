@@ -33,11 +33,12 @@ struct Errors<'m> {
 }
 
 /// The statement of a message: its own text, or the one that was recorded for its query id.
-fn statement(row: &LogRow, texts: &HashMap<i64, Arc<str>>) -> Option<Arc<str>> {
+pub fn statement(row: &LogRow, texts: &HashMap<i64, Arc<str>>) -> Option<Arc<str>> {
     row.query.clone().or_else(|| texts.get(&row.queryid?).cloned())
 }
 
-fn texts(material: &Material) -> HashMap<i64, Arc<str>> {
+/// The texts of the statements by their ids.
+pub fn texts(material: &Material) -> HashMap<i64, Arc<str>> {
     let rows = material.statements.iter().flat_map(|table| &table.rows);
     rows.filter_map(|row| Some((row.queryid?, row.text().into()))).collect()
 }

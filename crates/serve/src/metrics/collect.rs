@@ -10,9 +10,11 @@ use segment::interval::{is_idle, Timing};
 use segment::{Frame, Interval};
 
 use super::family::{Family, Kind, Spread, Value};
+use super::health::add_health;
 use super::statements::NamedStatements;
 use otlp::queue::Fate;
 use view::statements::StatementsTable;
+use view::vacuum::Vacuum;
 
 use Kind::{Counter, Gauge, Histogram, Summary};
 
@@ -25,6 +27,8 @@ pub struct Present<'p> {
     pub events: u64,
     /// The statements since their last reset, if requested and available.
     pub statements: Option<(&'p StatementsTable, &'p NamedStatements)>,
+    /// What the server's catalogs say, if requested and known.
+    pub health: Option<&'p Vacuum>,
 }
 
 /// What happened to the readings and events that are sent by OTLP.
@@ -66,6 +70,9 @@ pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Ve
         }
         if let Some((statements, named)) = present.statements {
             named.metrics(statements, &mut families);
+        }
+        if let Some(health) = present.health {
+            add_health(health, &mut families);
         }
         families.retain(|family| !family.samples.is_empty());
     }

@@ -7,6 +7,7 @@ mod accept;
 mod buckets;
 mod collect;
 mod family;
+mod health;
 mod protobuf;
 mod statements;
 mod text;

@@ -57,6 +57,7 @@ mod foreign;
 mod function_exactness;
 mod functions;
 mod hard_days;
+mod health;
 mod held;
 mod hosts;
 mod installed;

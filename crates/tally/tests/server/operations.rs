@@ -12,7 +12,7 @@ use scratch::{Cluster, StopMode};
 
 use crate::support::reachable::Reachable;
 use crate::support::recorder::Recorder;
-use crate::support::{eventually, memory, segment, shared};
+use crate::support::{create_views, eventually, memory, plain, segment, shared, start};
 
 /// Takes a base backup that may start as a standby.
 fn base_backup(cluster: &Cluster, data: &Path) {
@@ -42,8 +42,18 @@ struct Standby {
 impl Standby {
     fn start(primary: &Cluster) -> Standby {
         let folder = folder(primary);
+        base_backup(primary, &folder.path().join("data"));
+        let standby = Standby::run(primary, folder);
+        eventually("the standby streams", || {
+            let sql = "select count(*) from pg_stat_replication where state = 'streaming'";
+            primary.psql(sql).is_ok_and(|found| found == "1")
+        });
+        standby
+    }
+
+    /// Starts a server on the data directory in this folder.
+    fn run(primary: &Cluster, folder: tempfile::TempDir) -> Standby {
         let data = folder.path().join("data");
-        base_backup(primary, &data);
         let meta = std::fs::metadata(&data).unwrap();
         let segment = PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", meta.dev(), meta.ino()));
         let mut command = primary.os_user().command(&primary.binaries().program("postgres"));
@@ -52,12 +62,7 @@ impl Standby {
         let mut config = postgres::Config::new();
         config.host_path(folder.path()).port(primary.port()).dbname("postgres");
         config.user(primary.user());
-        let standby = Standby { child, _folder: folder, segment, config };
-        eventually("the standby streams", || {
-            let sql = "select count(*) from pg_stat_replication where state = 'streaming'";
-            primary.psql(sql).is_ok_and(|found| found == "1")
-        });
-        standby
+        Standby { child, _folder: folder, segment, config }
     }
 
     fn connect(&self) -> postgres::Client {
@@ -104,6 +109,48 @@ fn a_base_backup_has_none_of_our_files() {
 }
 
 #[test]
+fn a_server_restored_to_a_point_in_time_starts_anew() {
+    let archive = tempfile::tempdir_in(memory()).unwrap();
+    let copy = |from: &str, to: &str| {
+        format!("cp {from} {to}").replace("ARCHIVE", archive.path().to_str().unwrap())
+    };
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("archive_mode", "on")
+            .setting("archive_command", &copy("%p", "ARCHIVE/%f")),
+    );
+    cluster.os_user().chown(archive.path()).unwrap();
+    create_views(&cluster);
+    cluster.psql("create table before_the_backup as select 1 i").unwrap();
+    let folder = folder(&cluster);
+    let data = folder.path().join("data");
+    base_backup(&cluster, &data);
+    std::fs::rename(data.join("standby.signal"), data.join("recovery.signal")).unwrap();
+    let settings = data.join("postgresql.auto.conf");
+    let restore = format!(
+        "restore_command = '{}'\nrecovery_target = 'immediate'\nrecovery_target_action = 'promote'\nprimary_conninfo = ''\n",
+        copy("ARCHIVE/%f", "%p")
+    );
+    let text = std::fs::read_to_string(&settings).unwrap() + &restore;
+    std::fs::write(&settings, text).unwrap();
+    let restored = Standby::run(&cluster, folder);
+    let mut client =
+        eventually("it accepts connections", || restored.config.connect(postgres::NoTls).ok());
+    eventually("it is restored", || {
+        let sql = "select pg_is_in_recovery()";
+        !client.query_one(sql, &[]).unwrap().get::<_, bool>(0)
+    });
+    // Beside the other server, with a segment and statistics of its own.
+    assert!(restored.segment.exists());
+    assert_ne!(restored.segment, segment(&cluster));
+    client.batch_execute("insert into before_the_backup values (2)").unwrap();
+    let sql = "select string_agg(query, ' ') from tally.statements where query like '%before_the_backup%'";
+    let known: String = client.query_one(sql, &[]).unwrap().get(0);
+    assert!(known.contains("insert into") && !known.contains("create table"), "{known}");
+}
+
+#[test]
 fn a_standby_is_recorded_over_its_promotion() {
     let primary = shared();
     let standby = Standby::start(&primary);
@@ -129,6 +176,10 @@ fn a_standby_is_recorded_over_its_promotion() {
     recorder.wait_for(15);
     recorder.end(Signal::INT);
     let recording = Recording::open(&directory, None).unwrap();
+    // At its beginning, the recorder asked from whom the server receives WAL.
+    let conditions = recording.conditions(Range::ALL).unwrap();
+    let receiver = conditions.iter().find(|row| &*row.kind == "receiver").unwrap();
+    assert_eq!((&*receiver.state, receiver.count > 0), ("streaming", true), "{receiver:?}");
     // One server, without an end or a gap: the promotion restarts nothing.
     assert_eq!(recording.servers().unwrap().len(), 1);
     let gaps = recording.gaps(Range::ALL).unwrap();
@@ -150,7 +201,8 @@ fn a_remote_recorder_holds_up_no_drop_database() {
     server.cluster.psql("create database shop").unwrap();
     let output = tempfile::tempdir().unwrap();
     let directory = output.path().join("recording");
-    let target = server.full_string("watcher");
+    // Nobody names a database, and there is none of the role's name.
+    let target = server.full_string("watcher").replace(" dbname=postgres", "");
     let more = ["--interval", "100ms"];
     let recorder = Recorder::start_as(OsStr::new(&target), "nobody", &directory, &more);
     recorder.wait_for(2);

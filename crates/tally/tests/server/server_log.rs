@@ -230,26 +230,49 @@ fn a_killed_recorder_loses_no_message_and_repeats_none() {
 }
 
 #[test]
-fn a_flood_is_counted_and_its_first_messages_recorded() {
+fn a_flood_over_rotation_and_kills_is_counted_in_each_format() {
     let cluster = server();
     let folder = tempfile::tempdir().unwrap();
-    let directory = folder.path().join("recording");
-    let more = ["--interval", "100ms", "--log", "csvlog"];
-    let recorder = Recorder::start(&cluster, &directory, &more);
-    recorder.wait_for(3);
-    let before = messages(&directory);
-    warn(&cluster, 0..100_000);
-    eventually("all are read", || messages(&directory) >= before + 100_000);
-    recorder.wait_for(2);
-    recorder.end(Signal::INT);
-    let rows = Recording::open(&directory, None).unwrap().log_files(Range::ALL).unwrap();
-    let left_out: u64 = rows.iter().map(|row| row.left_out).sum();
-    let unknown: u64 = rows.iter().map(|row| row.unknown).sum();
-    let numbers = recorded(&directory);
-    assert_eq!((numbers.len() as u64 + left_out, unknown), (100_000, 0));
-    let mut distinct = numbers.clone();
-    distinct.dedup();
-    assert_eq!(distinct, numbers, "none is recorded twice");
+    let directory = |format: &str| folder.path().join(format);
+    let begin = || {
+        FORMATS.map(|format| {
+            let more = ["--interval", "100ms", "--log", format];
+            let recorder = Recorder::start(&cluster, &directory(format), &more);
+            recorder.wait_for(3);
+            recorder
+        })
+    };
+    let recorders = begin();
+    let before = FORMATS.map(|format| messages(&directory(format)));
+    warn(&cluster, 0..40_000);
+    for ((format, recorder), before) in FORMATS.into_iter().zip(recorders).zip(before) {
+        eventually("it reads", || messages(&directory(format)) > before);
+        recorder.end(Signal::KILL);
+    }
+    warn(&cluster, 40_000..60_000);
+    rotate(&cluster);
+    let recorders = begin();
+    warn(&cluster, 60_000..80_000);
+    rotate(&cluster);
+    warn(&cluster, 80_000..100_000);
+    for (format, before) in FORMATS.into_iter().zip(before) {
+        eventually("all are read", || messages(&directory(format)) >= before + 100_000);
+    }
+    for recorder in recorders {
+        recorder.wait_for(2);
+        recorder.end(Signal::INT);
+    }
+    for format in FORMATS {
+        let rows =
+            Recording::open(&directory(format), None).unwrap().log_files(Range::ALL).unwrap();
+        let left_out: u64 = rows.iter().map(|row| row.left_out).sum();
+        let unknown: u64 = rows.iter().map(|row| row.unknown).sum();
+        let numbers = recorded(&directory(format));
+        assert_eq!((numbers.len() as u64 + left_out, unknown), (100_000, 0), "{format}");
+        let mut distinct = numbers.clone();
+        distinct.dedup();
+        assert_eq!(distinct, numbers, "{format}: none is recorded twice");
+    }
 }
 
 #[test]
