@@ -24,7 +24,7 @@ const HOUR_US: i64 = 3_600_000_000;
 #[derive(Debug)]
 pub struct Frames<'r> {
     recording: &'r Recording,
-    index: Index,
+    index: Index<'static>,
     /// The length of a frame, microseconds.
     step: Option<i64>,
     /// Index of the next interval to read.

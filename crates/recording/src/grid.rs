@@ -24,14 +24,14 @@ pub struct Grid {
 
 /// Finds the cell of a row.
 struct CellFinder<'i, P> {
-    index: &'i Index,
+    index: &'i Index<'i>,
     /// The column of each interval in the index.
     columns: Vec<Option<usize>>,
     line_of: P,
     lines: HashMap<Arc<Series>, Option<usize>>,
 }
 
-impl<P: Fn(&Series) -> Option<usize>> CellFinder<'_, P> {
+impl<P: FnMut(&Series) -> Option<usize>> CellFinder<'_, P> {
     fn line(&mut self, series: &Arc<Series>) -> Option<usize> {
         if let Some(line) = self.lines.get(series) {
             return *line;
@@ -46,27 +46,79 @@ impl<P: Fn(&Series) -> Option<usize>> CellFinder<'_, P> {
     }
 }
 
-impl Grid {
-    fn add(&mut self, line: usize, column: usize, more: StatTotals) {
-        if let Some(cell) = self.cells.get_mut(line).and_then(|line| line.get_mut(column)) {
-            cell.add(more);
+/// A grid that is filled row by row.
+pub(crate) struct GridBuilder<'i, P> {
+    grid: Grid,
+    width: usize,
+    finder: CellFinder<'i, P>,
+}
+
+impl<'i, P: FnMut(&Series) -> Option<usize>> GridBuilder<'i, P> {
+    /// An empty grid with this number of columns; `column_of` returns the column of an interval, if it has one.
+    pub fn new(
+        index: &'i Index<'i>,
+        width: usize,
+        line_of: P,
+        column_of: impl Fn(&FrameRow) -> Option<usize>,
+    ) -> GridBuilder<'i, P> {
+        let mut covered_ns = vec![0u64; width];
+        let columns: Vec<Option<usize>> = index.frames.iter().map(column_of).collect();
+        for (row, column) in index.frames.iter().zip(&columns) {
+            if let Some(covered) = column.and_then(|at| covered_ns.get_mut(at)) {
+                *covered = covered.saturating_add(row.interval_ns);
+            }
+        }
+        let finder = CellFinder { index, columns, line_of, lines: HashMap::new() };
+        GridBuilder { grid: Grid { cells: Vec::new(), covered_ns }, width, finder }
+    }
+
+    /// Have at least this many lines.
+    fn cover(&mut self, lines: usize) {
+        if self.grid.cells.len() < lines {
+            let width = self.width;
+            self.grid.cells.resize_with(lines, || vec![StatTotals::default(); width]);
         }
     }
 
-    fn add_columns<P: Fn(&Series) -> Option<usize>>(
-        &mut self,
-        cells: &mut CellFinder<'_, P>,
-        columns: &Columns,
-    ) {
-        let Some(numbers) = Numbers::from_columns(columns) else { return };
+    /// Add a row group.
+    pub fn add_columns(&mut self, columns: &Columns, numbers: &Numbers<'_>) {
         let lines: Vec<Option<usize>> =
-            columns.series.iter().map(|series| cells.line(series)).collect();
+            columns.series.iter().map(|series| self.finder.line(series)).collect();
+        self.cover(lines.iter().flatten().max().map_or(0, |line| line + 1));
         for row in 0..columns.rows {
             let line = lines.get(unsigned(numbers.series[row]) as usize).copied().flatten();
             let Some(line) = line else { continue };
-            let Some(column) = cells.column(unsigned(numbers.frame[row])) else { continue };
-            self.add(line, column, numbers.totals(row));
+            let Some(column) = self.finder.column(unsigned(numbers.frame[row])) else { continue };
+            if let Some(cell) = self.grid.cells[line].get_mut(column) {
+                cell.add(numbers.totals(row));
+            }
         }
+    }
+
+    /// Add a row.
+    pub fn add_row(&mut self, row: &StatRow) {
+        let Some(line) = self.finder.line(&row.series) else { return };
+        self.cover(line + 1);
+        let column = self.finder.column(row.frame);
+        if let Some(cell) = column.and_then(|column| self.grid.cells[line].get_mut(column)) {
+            cell.add(StatTotals::from_row(row));
+        }
+    }
+
+    /// The grid, with at least this many lines.
+    pub fn finish(mut self, lines: usize) -> Grid {
+        self.cover(lines);
+        self.grid
+    }
+}
+
+/// Finds the column of an interval: column `i` has the intervals that end after `bounds_us[i]` and not after
+/// `bounds_us[i + 1]`.
+pub(crate) fn column_by_bounds(bounds_us: &[i64]) -> impl Fn(&FrameRow) -> Option<usize> + '_ {
+    let width = bounds_us.len().saturating_sub(1);
+    move |row| {
+        let at = bounds_us.partition_point(|bound| *bound < row.time_us);
+        at.checked_sub(1).filter(|at| *at < width)
     }
 }
 
@@ -82,11 +134,7 @@ impl Recording {
         line_of: impl Fn(&Series) -> Option<usize>,
     ) -> Result<Grid, Error> {
         let width = bounds_us.len().saturating_sub(1);
-        let column_of = |row: &FrameRow| {
-            let at = bounds_us.partition_point(|bound| *bound < row.time_us);
-            at.checked_sub(1).filter(|at| *at < width)
-        };
-        self.grid_by(range, (lines, width), line_of, column_of)
+        self.grid_by(range, (lines, width), line_of, column_by_bounds(bounds_us))
     }
 
     /// The same with `width` columns; `column_of` returns the column of an interval, from 0 to `width` - 1, if it has
@@ -100,25 +148,15 @@ impl Recording {
     ) -> Result<Grid, Error> {
         let index = self.index(range)?;
         self.report_missing(&index, range);
-        let mut grid = Grid {
-            cells: vec![vec![StatTotals::default(); width]; lines],
-            covered_ns: vec![0; width],
+        let line_of = |series: &Series| line_of(series).filter(|line| *line < lines);
+        let mut grid = GridBuilder::new(&index, width, line_of, column_of);
+        let see = |columns: &Columns| {
+            if let Some(numbers) = Numbers::from_columns(columns) {
+                grid.add_columns(columns, &numbers);
+            }
         };
-        let columns: Vec<Option<usize>> = index.frames.iter().map(column_of).collect();
-        for (row, column) in index.frames.iter().zip(&columns) {
-            if let Some(covered) = column.and_then(|at| grid.covered_ns.get_mut(at)) {
-                *covered = covered.saturating_add(row.interval_ns);
-            }
-        }
-        let mut cells = CellFinder { index: &index, columns, line_of, lines: HashMap::new() };
-        let see = |columns: &Columns| grid.add_columns(&mut cells, columns);
         let journal = self.each_columns::<StatRow>(range, &number_columns(), see)?;
-        for row in &journal.statistics {
-            let to = cells.line(&row.series).zip(cells.column(row.frame));
-            if let Some((line, column)) = to {
-                grid.add(line, column, StatTotals::from_row(row));
-            }
-        }
-        Ok(grid)
+        journal.statistics.iter().for_each(|row| grid.add_row(row));
+        Ok(grid.finish(lines))
     }
 }

@@ -11,14 +11,15 @@ use crate::table::Table;
 use segment::interval::{ClockInfo, ServerInfo};
 use segment::kernel::KernelView;
 use segment::{ClockKind, Frame, Level, Overflows, Population};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Intervals by number, and runs of the server.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct Index<'f> {
     /// Intervals by number.
-    pub frames: Vec<FrameRow>,
+    pub frames: Cow<'f, [FrameRow]>,
     pub servers: HashMap<u32, ServerRow>,
     first: u64,
     /// The run of the server of each interval, in a separate array, because millions of rows look it up.
@@ -27,16 +28,20 @@ pub(crate) struct Index {
     positions: Vec<u32>,
 }
 
-impl Index {
-    fn new(mut frames: Vec<FrameRow>, servers: Vec<ServerRow>) -> Index {
-        frames.sort_by_key(|row| row.frame);
-        frames.dedup_by_key(|row| row.frame);
+impl<'f> Index<'f> {
+    fn new(mut frames: Cow<'f, [FrameRow]>, servers: Vec<ServerRow>) -> Index<'f> {
+        if !frames.is_sorted_by(|a, b| a.frame < b.frame) {
+            let mut sorted = frames.into_owned();
+            sorted.sort_by_key(|row| row.frame);
+            sorted.dedup_by_key(|row| row.frame);
+            frames = Cow::Owned(sorted);
+        }
         let first = frames.first().map_or(0, |row| row.frame);
         let span = frames.last().map_or(0, |row| row.frame - first) as usize + 1;
         let mut positions = Vec::new();
         if span <= 64 * frames.len() + 1024 {
             positions.resize(span, 0);
-            for (at, row) in (1u32..).zip(&frames) {
+            for (at, row) in (1u32..).zip(frames.iter()) {
                 if let Some(position) = positions.get_mut((row.frame - first) as usize) {
                     *position = at;
                 }
@@ -47,13 +52,22 @@ impl Index {
         Index { frames, servers, first, runs, positions }
     }
 
+    /// Ticks per second in each interval, without the intervals, which take much memory.
+    pub fn into_rates(self) -> TickRates {
+        let rates = self.frames.iter().map(rate).collect();
+        let numbers = match self.positions.is_empty() {
+            true => self.frames.iter().map(|row| row.frame).collect(),
+            false => Vec::new(),
+        };
+        TickRates { numbers, first: self.first, positions: self.positions, rates }
+    }
+
     /// The position of an interval in `frames`.
     pub fn position(&self, frame: u64) -> Option<usize> {
         if self.positions.is_empty() {
             return self.frames.binary_search_by_key(&frame, |row| row.frame).ok();
         }
-        let at = usize::try_from(frame.checked_sub(self.first)?).ok()?;
-        (*self.positions.get(at)? as usize).checked_sub(1)
+        position(&self.positions, self.first, frame)
     }
 
     /// The interval of this number.
@@ -115,6 +129,33 @@ impl Index {
     }
 }
 
+/// Ticks per second in the intervals of a range.
+#[derive(Debug)]
+pub(crate) struct TickRates {
+    /// The numbers of the intervals, if they are too sparse for `positions`.
+    numbers: Vec<u64>,
+    first: u64,
+    /// As in [`Index`].
+    positions: Vec<u32>,
+    rates: Vec<f64>,
+}
+
+impl TickRates {
+    /// Ticks per second in the interval of this number.
+    pub fn ticks_per_second(&self, frame: u64) -> f64 {
+        let at = match self.positions.is_empty() {
+            true => self.numbers.binary_search(&frame).ok(),
+            false => position(&self.positions, self.first, frame),
+        };
+        at.and_then(|at| self.rates.get(at)).copied().unwrap_or(1e9)
+    }
+}
+
+fn position(positions: &[u32], first: u64, frame: u64) -> Option<usize> {
+    let at = usize::try_from(frame.checked_sub(first)?).ok()?;
+    (*positions.get(at)? as usize).checked_sub(1)
+}
+
 fn rate(row: &FrameRow) -> f64 {
     // Other values are corrupt.
     Some(row.ticks_per_second).filter(|rate| *rate >= 1.0 && rate.is_finite()).unwrap_or(1e9)
@@ -171,12 +212,17 @@ fn population(row: &FrameRow) -> Vec<Population> {
 
 impl Recording {
     /// The intervals of a range.
-    pub(crate) fn index(&self, range: Range) -> Result<Index, Error> {
-        Ok(Index::new(self.frame_rows(range)?, self.servers()?))
+    pub(crate) fn index(&self, range: Range) -> Result<Index<'static>, Error> {
+        Ok(Index::new(self.frame_rows(range)?.into(), self.servers()?))
+    }
+
+    /// These intervals.
+    pub(crate) fn index_of<'f>(&self, frames: &'f [FrameRow]) -> Result<Index<'f>, Error> {
+        Ok(Index::new(frames.into(), self.servers()?))
     }
 
     /// Report missing files: intervals with active sessions but without statistics.
-    pub(crate) fn report_missing(&self, index: &Index, range: Range) {
+    pub(crate) fn report_missing(&self, index: &Index<'_>, range: Range) {
         let commit = match Commit::unfinished(&self.store) {
             Ok(commit) => commit,
             Err(error) => return self.problem(error.to_string()),

@@ -38,6 +38,7 @@ mod server_log;
 mod session_history;
 mod statement;
 mod statement_history;
+mod statement_keys;
 mod statements;
 mod statistics;
 mod store;

@@ -142,6 +142,7 @@ impl Recording {
         let mut rows: Vec<T> = Vec::new();
         self.each_row(range, |row| rows.push(row))?;
         rows.sort_by_key(|row| (row.frame(), row.time_us()));
+        rows.shrink_to_fit();
         Ok(rows)
     }
 }

@@ -8,7 +8,9 @@ use crate::recorded_statement::RecordedStatementRow;
 use crate::recording::Recording;
 use crate::rows::{text_key, StatementAccountRow, TextKey};
 use crate::statement;
-use crate::table::{columns, Table};
+use crate::statement_keys::{KeyCells, KEY};
+use crate::sum::buckets_of;
+use crate::table::{columns, Cell};
 use segment::Histogram;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -45,9 +47,9 @@ impl Recording {
         blocks: usize,
         block_of: impl Fn(u64) -> Option<usize>,
     ) -> Result<HashMap<TextKey, StatementHistory>, Error> {
-        const KEY: [&str; 6] = ["frame", "time", "queryid", "database_id", "user_id", "toplevel"];
         let index = self.index(range)?;
         let rate = index.frames.last().map_or(1e9, |last| index.ticks_per_second(last.frame));
+        let rates = index.into_rates();
         let empty = Sums {
             history: StatementHistory {
                 calls: vec![0; blocks],
@@ -61,46 +63,72 @@ impl Recording {
         let block =
             |frame, time_us| block_of(frame).filter(|at| range.contains(time_us) && *at < blocks);
 
-        let mut add = |row: &RecordedStatementRow| {
-            let (Some(at), Some(sums)) =
-                (block(row.frame, row.time_us), all.get_mut(&text_key(row.key())))
-            else {
-                return;
-            };
+        let add = |at: usize,
+                   sums: &mut Sums,
+                   frame,
+                   [calls, exec_ns]: [u64; 2],
+                   histogram: Histogram| {
             let history = &mut sums.history;
-            history.calls[at] = history.calls[at].saturating_add(row.calls);
-            history.exec_ns[at] = history.exec_ns[at].saturating_add(row.exec_ns);
-            let own = index.ticks_per_second(row.frame);
-            let mut histogram = statement::histogram(&row.buckets, &row.counts);
-            if (rate / own - 1.0).abs() > statement::NEARLY {
-                histogram = histogram.rescaled(rate / own);
+            history.calls[at] = history.calls[at].saturating_add(calls);
+            history.exec_ns[at] = history.exec_ns[at].saturating_add(exec_ns);
+            let ratio = rate / rates.ticks_per_second(frame);
+            if (ratio - 1.0).abs() > statement::NEARLY {
+                sums.histograms[at].merge(&histogram.rescaled(ratio));
+            } else {
+                sums.histograms[at].merge(&histogram);
             }
-            sums.histograms[at].merge(&histogram);
         };
         let names: Vec<&str> =
             KEY.into_iter().chain(["calls", "exec_ns", "buckets", "counts"]).collect();
         let read = columns::<RecordedStatementRow>(&names);
         let journal = self.each_columns::<RecordedStatementRow>(range, &read, |columns| {
-            RecordedStatementRow::load(columns).iter().for_each(&mut add);
+            let keys = KeyCells::new(columns);
+            let [frames, calls, exec_ns] =
+                ["frame", "calls", "exec_ns"].map(|name| columns.find(name));
+            let [buckets, counts] = ["buckets", "counts"].map(|name| columns.lists(name));
+            for (row, time_us) in columns.longs("time").iter().enumerate() {
+                // Few statements are wanted.
+                let Some(sums) = all.get_mut(&text_key(keys.key(row))) else { continue };
+                let frame = Cell::get(frames, row);
+                let Some(at) = block(frame, *time_us) else { continue };
+                let histogram = Histogram::of_buckets(buckets_of(buckets, counts, row));
+                let figures = [calls, exec_ns].map(|cells| Cell::get(cells, row));
+                add(at, sums, frame, figures, histogram);
+            }
         })?;
-        journal.statements.iter().for_each(add);
+        for row in &journal.statements {
+            let Some(sums) = all.get_mut(&text_key(row.key())) else { continue };
+            let Some(at) = block(row.frame, row.time_us) else { continue };
+            let histogram = statement::histogram(&row.buckets, &row.counts);
+            add(at, sums, row.frame, [row.calls, row.exec_ns], histogram);
+        }
 
-        let mut add = |row: &StatementAccountRow| {
-            let (Some(at), Some(sums)) =
-                (block(row.frame, row.time_us), all.get_mut(&text_key(row.key())))
-            else {
-                return;
+        let add = |at: usize, sums: &mut Sums, account: &Arc<str>, total_ns: i64| {
+            let known = match sums.history.accounts.get_mut(account) {
+                Some(known) => known,
+                None => {
+                    sums.history.accounts.entry(account.clone()).or_insert_with(|| vec![0; blocks])
+                }
             };
-            let known = sums.history.accounts.entry(row.account.clone());
-            let sum = &mut known.or_insert_with(|| vec![0; blocks])[at];
-            *sum = sum.saturating_add(row.total_ns);
+            known[at] = known[at].saturating_add(total_ns);
         };
         let names: Vec<&str> = KEY.into_iter().chain(["account", "total_ns"]).collect();
         let read = columns::<StatementAccountRow>(&names);
         let journal = self.each_columns::<StatementAccountRow>(range, &read, |columns| {
-            StatementAccountRow::load(columns).iter().for_each(&mut add);
+            let keys = KeyCells::new(columns);
+            let [frames, accounts, totals] =
+                ["frame", "account", "total_ns"].map(|name| columns.find(name));
+            for (row, time_us) in columns.longs("time").iter().enumerate() {
+                let Some(sums) = all.get_mut(&text_key(keys.key(row))) else { continue };
+                let Some(at) = block(Cell::get(frames, row), *time_us) else { continue };
+                add(at, sums, &Cell::get(accounts, row), Cell::get(totals, row));
+            }
         })?;
-        journal.statement_accounts.iter().for_each(add);
+        for row in &journal.statement_accounts {
+            let Some(sums) = all.get_mut(&text_key(row.key())) else { continue };
+            let Some(at) = block(row.frame, row.time_us) else { continue };
+            add(at, sums, &row.account, row.total_ns);
+        }
 
         self.each_row(range, |row: PlanRow| {
             let (Some(at), Some(sums)) =

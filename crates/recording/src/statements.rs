@@ -6,14 +6,17 @@ use crate::index::clock_kind;
 use crate::range::Range;
 use crate::recorded_statement::RecordedStatementRow;
 use crate::recording::Recording;
-use crate::rollup;
 use crate::rows::{text_key, RecordedStatementKey, StatementAccountRow, TextKey, TextRow};
 use crate::statement;
-use crate::table::{columns, Table};
+use crate::statement_keys::{KeyCells, KEY};
+use crate::sum::buckets_of;
+use crate::table::{columns, AddColumns, Cell, Columns, Table};
 use segment::interval::Interval;
 use segment::statements::StatementRecord;
-use segment::{Application, Clock, Producer, StatementsReading};
+use segment::{Application, Clock, Histogram, Producer, StatementsReading};
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Texts of statements by queryid, database, user and toplevel.
 pub type StatementTexts = HashMap<TextKey, TextRow>;
@@ -39,14 +42,160 @@ impl StatementSeries {
     }
 }
 
-/// Convert a row's buckets to the ticks of another clock.
-fn rebucket(row: &mut RecordedStatementRow, ratio: f64) {
+/// The histogram of a row in the ticks of another clock, `ratio` times as many.
+fn add_buckets(sum: &mut Histogram, ratio: f64, buckets: impl Iterator<Item = (usize, u64)>) {
     if (ratio - 1.0).abs() < statement::NEARLY {
-        return;
+        sum.add_buckets(buckets);
+    } else {
+        sum.merge(&Histogram::of_buckets(buckets).rescaled(ratio));
     }
-    let histogram = statement::histogram(&row.buckets, &row.counts);
-    (row.buckets, row.counts) =
-        histogram.rescaled(ratio).buckets().map(|(bucket, n)| (bucket as u64, n)).unzip();
+}
+
+/// The sums of statements by key, in the order in which they are found.
+struct StatementSums<K> {
+    /// The key under which the rows of a statement are summed.
+    key: K,
+    positions: HashMap<RecordedStatementKey, usize>,
+    sums: Vec<(RecordedStatementKey, Histogram)>,
+    /// The sums without their histograms.
+    rows: Vec<RecordedStatementRow>,
+    /// The previous row's key and its position: the rows of a statement are adjacent.
+    last: Option<(RecordedStatementKey, usize)>,
+}
+
+impl<K: Fn(RecordedStatementKey) -> RecordedStatementKey> StatementSums<K> {
+    fn new(key: K) -> StatementSums<K> {
+        StatementSums {
+            key,
+            positions: HashMap::new(),
+            sums: Vec::new(),
+            rows: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// The position of a row's sum; `names` returns the database and the user of the first row.
+    fn position(
+        &mut self,
+        key: RecordedStatementKey,
+        names: impl FnOnce() -> [Arc<str>; 2],
+    ) -> usize {
+        if let Some((_, at)) = self.last.filter(|(last, _)| *last == key) {
+            return at;
+        }
+        let at = match self.positions.entry((self.key)(key)) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let at = self.rows.len();
+                let [database, user] = names();
+                self.sums.push((*entry.key(), Histogram::new()));
+                self.rows.push(RecordedStatementRow {
+                    database,
+                    user,
+                    ..RecordedStatementRow::default()
+                });
+                *entry.insert(at)
+            }
+        };
+        self.last = Some((key, at));
+        at
+    }
+
+    /// Add the rows of a row group that are in a range. `ratio_at` returns how many ticks of the sums are a tick of an
+    /// interval.
+    fn add_columns(&mut self, range: Range, ratio_at: impl Fn(u64) -> f64, columns: &Columns) {
+        let (keys, frames) = (KeyCells::new(columns), columns.find("frame"));
+        let names = ["database", "user"].map(|name| columns.find(name));
+        let [buckets, counts] = ["buckets", "counts"].map(|name| columns.lists(name));
+        let mut places = vec![None; columns.rows];
+        for ((row, place), time_us) in (0..).zip(&mut places).zip(columns.longs("time")) {
+            if !range.contains(*time_us) {
+                continue;
+            }
+            let at = self.position(keys.key(row), || names.map(|cells| Cell::get(cells, row)));
+            *place = Some(at);
+            let ratio = ratio_at(Cell::get(frames, row));
+            add_buckets(&mut self.sums[at].1, ratio, buckets_of(buckets, counts, row));
+        }
+        RecordedStatementRow::add_columns(&mut self.rows, &places, columns);
+    }
+
+    fn add(&mut self, ratio: f64, mut row: RecordedStatementRow) {
+        let at = self.position(row.key(), || [row.database.clone(), row.user.clone()]);
+        let [buckets, counts] = [&mut row.buckets, &mut row.counts].map(std::mem::take);
+        add_buckets(&mut self.sums[at].1, ratio, statement::buckets(&buckets, &counts));
+        self.rows[at].add(row);
+    }
+
+    /// The sums in ticks.
+    fn records(self, ticks_per_second: f64) -> HashMap<RecordedStatementKey, StatementRecord> {
+        let record = |((key, histogram), row)| {
+            let mut record = statement::record_of(key, &row, ticks_per_second);
+            record.sums.histogram = histogram;
+            (key, record)
+        };
+        self.sums.into_iter().zip(self.rows).map(record).collect()
+    }
+}
+
+/// The sums of accounts by statement, in the order in which they are found.
+struct AccountSums<K> {
+    /// The key under which the rows of a statement are summed.
+    key: K,
+    positions: HashMap<(RecordedStatementKey, Arc<str>), usize>,
+    sums: Vec<(RecordedStatementKey, StatementAccountRow)>,
+    /// The previous row's key and account, and their position: the rows of an account are adjacent.
+    last: Option<(RecordedStatementKey, Arc<str>, usize)>,
+}
+
+impl<K: Fn(RecordedStatementKey) -> RecordedStatementKey> AccountSums<K> {
+    fn add(&mut self, key: RecordedStatementKey, account: &Arc<str>, count: u64, total_ns: i64) {
+        let last = self.last.as_ref().filter(|(last, name, _)| *last == key && name == account);
+        let at = match last {
+            Some((.., at)) => *at,
+            None => {
+                let sum_key = (self.key)(key);
+                let next = self.sums.len();
+                let at = *self.positions.entry((sum_key, account.clone())).or_insert(next);
+                if at == next {
+                    let account = account.clone();
+                    let row = StatementAccountRow { account, ..StatementAccountRow::default() };
+                    self.sums.push((sum_key, row));
+                }
+                self.last = Some((key, account.clone(), at));
+                at
+            }
+        };
+        let sum = &mut self.sums[at].1;
+        sum.count = sum.count.saturating_add(count);
+        sum.total_ns = sum.total_ns.saturating_add(total_ns);
+    }
+}
+
+/// Statements over time, by the key of their text.
+struct StatementSeriesSums {
+    blocks: usize,
+    positions: HashMap<TextKey, usize>,
+    all: Vec<(TextKey, StatementSeries)>,
+    last: Option<(TextKey, usize)>,
+}
+
+impl StatementSeriesSums {
+    fn series(&mut self, key: TextKey) -> &mut StatementSeries {
+        let at = match self.last.filter(|(last, _)| *last == key) {
+            Some((_, at)) => at,
+            None => {
+                let next = self.all.len();
+                let at = *self.positions.entry(key).or_insert(next);
+                if at == next {
+                    self.all.push((key, StatementSeries::with_blocks(self.blocks)));
+                }
+                self.last = Some((key, at));
+                at
+            }
+        };
+        &mut self.all[at].1
+    }
 }
 
 impl Recording {
@@ -68,49 +217,72 @@ impl Recording {
     fn statements_by(
         &self,
         range: Range,
-        key: impl Fn(RecordedStatementKey) -> RecordedStatementKey,
+        key: impl Fn(RecordedStatementKey) -> RecordedStatementKey + Copy,
     ) -> Result<Option<StatementsReading>, Error> {
         let index = self.index(range)?;
         let Some(last) = index.frames.last() else { return Ok(None) };
         let rate = index.ticks_per_second(last.frame);
-        let mut sums: HashMap<RecordedStatementKey, RecordedStatementRow> = HashMap::new();
-        self.each_row(range, |mut row: RecordedStatementRow| {
-            let own = index.ticks_per_second(row.frame);
-            rebucket(&mut row, rate / own);
-            rollup::total(&mut sums, key(row.key()), row);
-        })?;
-        let mut accounts: HashMap<RecordedStatementKey, Vec<StatementAccountRow>> = HashMap::new();
-        self.each_row(range, |row: StatementAccountRow| {
-            let known = accounts.entry(key(row.key())).or_default();
-            match known.iter_mut().find(|sum| sum.account == row.account) {
-                Some(sum) => sum.add(row),
-                None => known.push(row),
-            }
-        })?;
-        if sums.is_empty() && accounts.is_empty() {
-            return Ok(None);
-        }
-        let texts = self.statement_texts(range)?;
-        let record = |(key, row)| (key, statement::record_of(key, &row, rate));
-        let mut records: HashMap<RecordedStatementKey, StatementRecord> =
-            sums.into_iter().map(record).collect();
-        for (key, rows) in accounts {
-            let record = records.entry(key).or_insert_with(|| statement::empty(key));
-            record.parts = rows.iter().map(|row| statement::account_of(row, rate)).collect();
-        }
-        for (key, record) in &mut records {
-            record.text = texts.get(&text_key(*key)).map(statement::text_of);
-        }
         let kind = clock_kind(index.servers.get(&last.server));
         let realtime_ns = u64::try_from(last.time_us).unwrap_or(0).saturating_mul(1000);
-        let records = records.into_values().collect();
-        let reading =
-            StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records);
         // If a part was sampled, the whole is an estimate, from the samples that were taken: a budget makes them fewer.
         let is_sampled = index.frames.iter().any(|frame| {
             let server = index.servers.get(&frame.server);
             server.is_some_and(|run| Producer::from_text(&run.producer) == Producer::Sampler)
         });
+        // A recording of an earlier version does not have it.
+        let table = index.frames.iter().rev().find(|frame| frame.statements_capacity > 0);
+        let table = table.map(|frame| {
+            [frame.statements_kept, frame.statements_capacity]
+                .map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+        });
+        let evicted = index.frames.iter().map(|frame| frame.statements_evicted);
+        let evicted = evicted.fold(0, u64::saturating_add);
+        let rates = index.into_rates();
+        let ratio_at = |frame| rate / rates.ticks_per_second(frame);
+        let mut sums = StatementSums::new(key);
+        let all = RecordedStatementRow::columns();
+        let journal = self.each_columns::<RecordedStatementRow>(range, &all, |columns| {
+            sums.add_columns(range, ratio_at, columns);
+        })?;
+        for row in journal.statements {
+            if range.contains(row.time_us) {
+                sums.add(ratio_at(row.frame), row);
+            }
+        }
+        let mut accounts =
+            AccountSums { key, positions: HashMap::new(), sums: Vec::new(), last: None };
+        let all = StatementAccountRow::columns();
+        let journal = self.each_columns::<StatementAccountRow>(range, &all, |columns| {
+            let keys = KeyCells::new(columns);
+            let [names, counts, totals] =
+                ["account", "count", "total_ns"].map(|name| columns.find(name));
+            for (row, time_us) in columns.longs("time").iter().enumerate() {
+                if range.contains(*time_us) {
+                    let (count, total_ns) = (Cell::get(counts, row), Cell::get(totals, row));
+                    accounts.add(keys.key(row), &Cell::get(names, row), count, total_ns);
+                }
+            }
+        })?;
+        for row in journal.statement_accounts {
+            if range.contains(row.time_us) {
+                accounts.add(row.key(), &row.account, row.count, row.total_ns);
+            }
+        }
+        if sums.sums.is_empty() && accounts.sums.is_empty() {
+            return Ok(None);
+        }
+        let texts = self.statement_texts(range)?;
+        let mut records = sums.records(rate);
+        for (key, row) in accounts.sums {
+            let record = records.entry(key).or_insert_with(|| statement::empty(key));
+            record.parts.push(statement::account_of(&row, rate));
+        }
+        for (key, record) in &mut records {
+            record.text = texts.get(&text_key(*key)).map(statement::text_of);
+        }
+        let records = records.into_values().collect();
+        let reading =
+            StatementsReading::of_records(realtime_ns, Clock::recorded(kind, rate), records);
         let reading = match is_sampled {
             true => {
                 let sampling = Interval::from_frame(&self.sum(range)?).sampling;
@@ -119,16 +291,10 @@ impl Recording {
             false => reading,
         };
         let reading = reading.with_slots(self.calls_of_slots(range)?);
-        // A recording of an earlier version does not have it.
-        let Some(table) = index.frames.iter().rev().find(|frame| frame.statements_capacity > 0)
-        else {
-            return Ok(Some(reading));
-        };
-        let evicted = index.frames.iter().map(|frame| frame.statements_evicted);
-        let evicted = evicted.fold(0, u64::saturating_add);
-        let [kept, capacity] = [table.statements_kept, table.statements_capacity]
-            .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        Ok(Some(reading.with_table(kept, capacity, evicted)))
+        Ok(Some(match table {
+            Some([kept, capacity]) => reading.with_table(kept, capacity, evicted),
+            None => reading,
+        }))
     }
 
     /// Statements of all applications together over time, in one pass. `block_of` returns the block of the details that
@@ -139,30 +305,37 @@ impl Recording {
         blocks: usize,
         block_of: impl Fn(u64) -> Option<usize>,
     ) -> Result<HashMap<TextKey, StatementSeries>, Error> {
-        let mut all: HashMap<TextKey, StatementSeries> = HashMap::new();
-        const KEY: [&str; 6] = ["frame", "time", "queryid", "database_id", "user_id", "toplevel"];
+        let mut sums =
+            StatementSeriesSums { blocks, positions: HashMap::new(), all: Vec::new(), last: None };
+        let block =
+            |frame, time_us| block_of(frame).filter(|at| range.contains(time_us) && *at < blocks);
         macro_rules! add {
-            ($row:ident in $rows:ident; $($column:ident to $field:ident),*) => {
-                let mut add = |row: &$row| {
-                    let Some(at) = block_of(row.frame).filter(|_| range.contains(row.time_us)) else {
-                        return;
-                    };
-                    let series = all.entry(text_key(row.key())).or_insert_with(|| StatementSeries::with_blocks(blocks));
-                    $(if let Some(sum) = series.$field.get_mut(at) {
-                        *sum = sum.saturating_add(row.$column);
-                    })*
-                };
+            ($row:ident in $rows:ident; $($column:ident: $type:ty, to $field:ident),*) => {
                 let names: Vec<&str> = KEY.into_iter().chain([$(stringify!($column)),*]).collect();
                 let wanted = columns::<$row>(&names);
                 let journal = self.each_columns::<$row>(range, &wanted, |columns| {
-                    $row::load(columns).iter().for_each(&mut add);
+                    let keys = KeyCells::new(columns);
+                    let frames = columns.find("frame");
+                    $(let $column = columns.find(stringify!($column));)*
+                    for (row, time_us) in columns.longs("time").iter().enumerate() {
+                        let Some(at) = block(Cell::get(frames, row), *time_us) else { continue };
+                        let series = sums.series(text_key(keys.key(row)));
+                        $({
+                            let more: $type = Cell::get($column, row);
+                            series.$field[at] = series.$field[at].saturating_add(more);
+                        })*
+                    }
                 })?;
-                journal.$rows.iter().for_each(add);
+                for row in &journal.$rows {
+                    let Some(at) = block(row.frame, row.time_us) else { continue };
+                    let series = sums.series(text_key(row.key()));
+                    $(series.$field[at] = series.$field[at].saturating_add(row.$column);)*
+                }
             };
         }
-        add! { RecordedStatementRow in statements; calls to calls, exec_ns to exec_ns }
-        add! { StatementAccountRow in statement_accounts; total_ns to total_ns }
-        Ok(all)
+        add! { RecordedStatementRow in statements; calls: u64, to calls, exec_ns: u64, to exec_ns }
+        add! { StatementAccountRow in statement_accounts; total_ns: i64, to total_ns }
+        Ok(sums.all.into_iter().collect())
     }
 
     /// The latest texts of statements. Texts are written once a day, perhaps hours before the range.
@@ -174,5 +347,74 @@ impl Recording {
         };
         let rows = self.rows::<TextRow>(days)?;
         Ok(rows.into_iter().map(|row| (row.key(), row)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{read, read_columns, write, Effort};
+    use proptest::prelude::*;
+    use std::fs::File;
+
+    fn row() -> impl Strategy<Value = RecordedStatementRow> {
+        let times = (0u64..3, prop::option::of(1u64..1000), 0.0..1e9f64);
+        let buckets = prop::collection::btree_map(0u64..90, 1u64..5, 0..4);
+        let rest = (0i64..3, any::<bool>(), -2i64..5, 0u64..2);
+        (1u64..40, times, buckets, rest).prop_map(|(frame, times, buckets, rest)| {
+            let (buckets, counts) = buckets.into_iter().unzip();
+            RecordedStatementRow {
+                frame,
+                time_us: frame as i64 * 1_000_000,
+                queryid: rest.0,
+                toplevel: rest.1,
+                database: "shop".into(),
+                application: if rest.2 < 0 { "till" } else { "" }.into(),
+                calls: times.0,
+                exec_min_ns: times.1,
+                exec_max_ns: times.1.map(|ns| 2 * ns),
+                exec_squares: times.2,
+                first_us: 1000 * rest.2.max(0),
+                last_us: 1000 * frame as i64,
+                errors: rest.3,
+                buckets,
+                counts,
+                ..RecordedStatementRow::default()
+            }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn sums_by_columns_are_those_of_the_rows(
+            mut rows in prop::collection::vec(row(), 1..60)
+        ) {
+            RecordedStatementRow::sort(&mut rows);
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("rows.parquet");
+            write(&path, &rows, Effort::Best, files::Access::Owner).unwrap();
+            let open = || File::open(&path).unwrap();
+            prop_assert_eq!(&read::<RecordedStatementRow>(open(), &path).unwrap(), &rows);
+            let range = Range { from_us: 2_000_000, to_us: 30_000_000 };
+            let mut sums = StatementSums::new(|key| key);
+            let all = RecordedStatementRow::columns();
+            let see = |columns: &Columns| sums.add_columns(range, |_| 1.0, columns);
+            read_columns(open(), &path, &all, see).unwrap();
+            let mut expected = HashMap::new();
+            for row in rows.into_iter().filter(|row| range.contains(row.time_us)) {
+                crate::rollup::total(&mut expected, row.key(), row);
+            }
+            prop_assert_eq!(sums.rows.len(), expected.len());
+            for ((key, histogram), row) in sums.sums.into_iter().zip(sums.rows) {
+                let sum = expected.remove(&key).unwrap();
+                prop_assert_eq!(histogram, statement::histogram(&sum.buckets, &sum.counts));
+                let names = (key.0, key.3, sum.application.clone());
+                let (queryid, toplevel, application) = names;
+                let row = RecordedStatementRow { queryid, toplevel, application, ..row };
+                prop_assert_eq!(row, RecordedStatementRow { buckets: vec![], counts: vec![], ..sum });
+            }
+        }
     }
 }

@@ -40,14 +40,14 @@ macro_rules! shapes {
         /// The cells of a column, one for each row.
         #[derive(Debug, Clone)]
         pub enum Cells {
-            $($(#[$doc])* $shape(Vec<$type>),)*
+            $($(#[$doc])* $shape($type),)*
         }
 
         impl Cells {
             /// A column without rows.
             pub fn new(shape: Shape) -> Cells {
                 match shape {
-                    $(Shape::$shape => Cells::$shape(Vec::new()),)*
+                    $(Shape::$shape => Cells::$shape(<$type>::new()),)*
                 }
             }
         }
@@ -56,19 +56,74 @@ macro_rules! shapes {
 
 shapes! {
     /// A whole number.
-    Long(i64),
+    Long(Vec<i64>),
     /// A whole number or null.
-    OptLong(Option<i64>),
+    OptLong(Vec<Option<i64>>),
     /// A floating-point number.
-    Double(f64),
+    Double(Vec<f64>),
     /// True or false.
-    Bool(bool),
+    Bool(Vec<bool>),
     /// A text.
-    Text(Arc<str>),
+    Text(Vec<Arc<str>>),
     /// A text or null.
-    OptText(Option<Arc<str>>),
+    OptText(Vec<Option<Arc<str>>>),
     /// A list of whole numbers.
-    Longs(Vec<i64>),
+    Longs(Lists),
+}
+
+/// Lists of whole numbers, one for each row, in one piece of memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lists {
+    values: Vec<i64>,
+    /// The number of values up to the end of each list.
+    ends: Vec<usize>,
+}
+
+impl Lists {
+    /// No rows.
+    pub fn new() -> Lists {
+        Lists::default()
+    }
+
+    /// Space for this many rows and values.
+    pub(crate) fn with_capacity(rows: usize, values: usize) -> Lists {
+        Lists { values: Vec::with_capacity(values), ends: Vec::with_capacity(rows) }
+    }
+
+    /// Append the list of another row.
+    pub fn push(&mut self, list: impl IntoIterator<Item = i64>) {
+        self.values.extend(list);
+        self.ends.push(self.values.len());
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The list of a row.
+    pub fn get(&self, row: usize) -> Option<&[i64]> {
+        let begin = match row.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.values.get(begin..*self.ends.get(row)?)
+    }
+
+    /// The lists, row by row.
+    pub fn iter(&self) -> impl Iterator<Item = &[i64]> {
+        (0..self.len()).filter_map(|row| self.get(row))
+    }
+
+    /// The values of all rows.
+    pub(crate) fn values(&self) -> &[i64] {
+        &self.values
+    }
 }
 
 /// A column of a table.
@@ -138,12 +193,25 @@ cell!(f64, Double, |n: &f64| *n, |n: &f64| *n);
 cell!(bool, Bool, |b: &bool| *b, |b: &bool| *b);
 cell!(Arc<str>, Text, Arc::clone, Arc::clone);
 cell!(Option<Arc<str>>, OptText, Option::clone, Option::clone);
-cell!(Vec<u64>, Longs, |all: &Vec<u64>| all.iter().map(|n| signed(*n)).collect(), |all: &Vec<
-    i64,
->| all
-    .iter()
-    .map(|n| unsigned(*n))
-    .collect());
+
+impl Cell for Vec<u64> {
+    const SHAPE: Shape = Shape::Longs;
+
+    fn put(&self, cells: &mut Cells) {
+        if let Cells::Longs(lists) = cells {
+            lists.push(self.iter().map(|n| signed(*n)));
+        }
+    }
+
+    fn get(cells: &Cells, row: usize) -> Self {
+        match cells {
+            Cells::Longs(lists) => {
+                lists.get(row).unwrap_or(&[]).iter().map(|n| unsigned(*n)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
 
 /// The cells of a missing column.
 pub static NOTHING: Cells = Cells::Long(Vec::new());
@@ -155,6 +223,10 @@ pub struct Columns {
     pub rows: usize,
     /// The columns by name.
     pub cells: Vec<(String, Cells)>,
+    /// The columns of numbers that are 0 in all rows; not in `cells`.
+    pub zeros: Vec<&'static str>,
+    /// The cells of each of them.
+    pub zero_cells: Option<Cells>,
     /// The file's series, by number.
     pub series: Vec<Arc<Series>>,
 }
@@ -163,7 +235,24 @@ impl Columns {
     /// The column of this name; without cells if the file lacks it, as files of earlier versions do, so that all
     /// cells get their defaults.
     pub fn find(&self, name: &str) -> &Cells {
+        if let Some(zeros) = self.zero_cells.as_ref().filter(|_| self.zeros.contains(&name)) {
+            return zeros;
+        }
         self.cells.iter().find(|(known, _)| known == name).map_or(&NOTHING, |(_, cells)| cells)
+    }
+
+    /// Whether the file lacks this column, or all its cells are 0.
+    pub(crate) fn is_zero(&self, name: &str) -> bool {
+        self.zeros.contains(&name) || !self.cells.iter().any(|(known, _)| known == name)
+    }
+
+    /// The lists of the column of this name; without rows if the file lacks it.
+    pub(crate) fn lists(&self, name: &str) -> &Lists {
+        static NONE: Lists = Lists { values: Vec::new(), ends: Vec::new() };
+        match self.find(name) {
+            Cells::Longs(lists) => lists,
+            _ => &NONE,
+        }
     }
 
     /// The column of whole numbers of this name; empty if the file lacks it.
@@ -200,6 +289,13 @@ pub trait Table: Sized + Clone + 'static {
     fn frame(&self) -> u64;
     /// The end of that interval, or the time of an event; microseconds since 1970.
     fn time_us(&self) -> i64;
+}
+
+/// A row whose figures are added up column by column, without making rows.
+pub(crate) trait AddColumns: Table {
+    /// Merge rows into sums, by the rule of each column, in the order of the rows. `places` has the position of each
+    /// row's sum; rows without one are left out. Columns without a rule and histograms are left to the caller.
+    fn add_columns(sums: &mut [Self], places: &[Option<usize>], columns: &Columns);
 }
 
 /// The columns of a table that have one of these names.
@@ -293,6 +389,30 @@ macro_rules! table {
             }
 
             $crate::table::merging! { $([$buckets $counts])? $($($rule $field;)?)* }
+        }
+
+        impl $crate::table::AddColumns for $row {
+            fn add_columns(sums: &mut [Self], places: &[Option<usize>], columns: &Columns) {
+                let [frame, time] = ["frame", "time"].map(|name| columns.find(name));
+                let rows = || places.iter().enumerate().filter_map(|(row, at)| Some((row, (*at)?)));
+                for (row, at) in rows() {
+                    if let Some(sum) = sums.get_mut(at) {
+                        (sum.frame, sum.time_us) = (Cell::get(frame, row), Cell::get(time, row));
+                    }
+                }
+                $($(
+                    // A sum does not change by zeros, and most columns are zero in most files.
+                    if stringify!($rule) != "sum" || !columns.is_zero(stringify!($field)) {
+                        let cells = columns.find(stringify!($field));
+                        for (row, at) in rows() {
+                            if let Some(sum) = sums.get_mut(at) {
+                                let cell: $type = Cell::get(cells, row);
+                                $crate::merge::$rule(&mut sum.$field, cell);
+                            }
+                        }
+                    }
+                )?)*
+            }
         }
     };
 }

@@ -93,6 +93,14 @@ impl Effort {
             Effort::Best => 9,
         }
     }
+
+    /// The level for a sorted dictionary, once it is known to be the smallest.
+    pub fn last_level(self) -> i32 {
+        match self {
+            Effort::None | Effort::Fast => self.level(),
+            Effort::Best => 19,
+        }
+    }
 }
 
 impl ColumnEncoding {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A column of whole numbers as Parquet stores it: the values, and levels that assign them to rows.
 
-use crate::table::Cells;
+use crate::table::{Cells, Lists};
 use std::borrow::Cow;
 
 /// The values of a column, without nulls.
@@ -42,9 +42,9 @@ impl<'c> Numbers<'c> {
         Numbers { values, defined: None, repeated: None, rows: cells.len() }
     }
 
-    fn of_lists(lists: &[Vec<i64>]) -> Numbers<'c> {
+    fn of_lists(lists: &'c Lists) -> Numbers<'c> {
         let (mut defined, mut repeated) = (Vec::new(), Vec::new());
-        for list in lists {
+        for list in lists.iter() {
             defined.extend(list.iter().map(|_| 1));
             repeated.extend((0..list.len()).map(|at| i16::from(at > 0)));
             if list.is_empty() {
@@ -53,7 +53,7 @@ impl<'c> Numbers<'c> {
             }
         }
         Numbers {
-            values: lists.iter().flatten().copied().collect(),
+            values: Cow::Borrowed(lists.values()),
             defined: Some(defined),
             repeated: Some(repeated),
             rows: lists.len(),

@@ -6,12 +6,13 @@ use super::quiet;
 use super::series::FileSeries;
 use super::{failed, scale, MILLISECOND_US};
 use crate::error::Error;
-use crate::table::{Cells, Column, Columns, Shape, Table, Unit};
+use crate::table::{Cells, Column, Columns, Lists, Shape, Table, Unit};
 use parquet::basic::Type as Physical;
 use parquet::column::reader::{get_typed_column_reader, ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
@@ -58,19 +59,35 @@ pub(crate) fn read_columns(
         for group in 0..reader.num_row_groups() {
             let group = reader.get_row_group(group)?;
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let take = |bytes: usize| limit.take((rows as u64).saturating_mul(bytes as u64));
             // Columns that the file does not have get defaults, and are not counted below.
             let absent =
                 wanted.iter().filter(|column| !positions.contains_key(column.name)).count();
-            limit.take((rows as u64).saturating_mul(8 * absent as u64))?;
-            let mut columns = Columns { rows, cells: Vec::new(), series: Vec::new() };
+            take(8 * absent)?;
+            let mut columns = Columns { rows, ..Columns::default() };
             for column in wanted {
                 if let Some(&at) = positions.get(column.name) {
-                    let mut cells = get(limit.reader(&*group, at)?, column.shape, rows)?;
+                    let known = known_values(&*group, at, column.shape);
+                    let mut cells = match known {
+                        Some(KnownValues::Zeros) => {
+                            take(size_of::<i64>())?;
+                            columns.zeros.push(column.name);
+                            continue;
+                        }
+                        Some(KnownValues::Text(text)) => {
+                            take(size_of::<Arc<str>>())?;
+                            Cells::Text(vec![text; rows])
+                        }
+                        _ => get(limit.reader(&*group, at)?, column.shape, rows)?,
+                    };
                     if column.unit == Unit::Time {
                         scale(&mut cells, |ms| ms.saturating_mul(MILLISECOND_US));
                     }
                     columns.cells.push((column.name.to_string(), cells));
                 }
+            }
+            if !columns.zeros.is_empty() {
+                columns.zero_cells = Some(Cells::Long(vec![0; rows]));
             }
             columns.series = series.up_to(&*group, &limit, &positions, columns.longs("series"))?;
             see(&columns);
@@ -80,6 +97,37 @@ pub(crate) fn read_columns(
     match quiet::catch(read) {
         Some(done) => done.map_err(failed(path)),
         None => Err(Error::File { path: path.to_path_buf(), reason: "damaged".to_string() }),
+    }
+}
+
+/// The values of a column that its statistics in the row group tell, so that they need not be decoded.
+#[derive(Debug, PartialEq, Eq)]
+enum KnownValues {
+    /// All are 0, as in most columns of `statements`.
+    Zeros,
+    /// All are this text.
+    Text(Arc<str>),
+}
+
+/// The values of a column without nulls, if they are all the same.
+fn known_values(group: &dyn RowGroupReader, at: usize, shape: Shape) -> Option<KnownValues> {
+    let column = group.metadata().column(at);
+    if column.column_descr().max_def_level() > 0 {
+        return None;
+    }
+    match (shape, column.statistics()?) {
+        (Shape::Long, Statistics::Int64(values)) => {
+            let is_zero = (values.min_opt()?, values.max_opt()?) == (&0, &0);
+            is_zero.then_some(KnownValues::Zeros)
+        }
+        (Shape::Text, Statistics::ByteArray(values)) => {
+            // Long texts are cut in statistics.
+            let is_exact = values.min_is_exact() && values.max_is_exact();
+            let (min, max) = (values.min_opt()?, values.max_opt()?);
+            let text = String::from_utf8_lossy(min.data());
+            (is_exact && min == max).then(|| KnownValues::Text(text.into()))
+        }
+        _ => None,
     }
 }
 
@@ -134,15 +182,25 @@ fn physical(reader: &ColumnReader) -> Physical {
 #[derive(Default)]
 struct InternedTexts {
     known: HashMap<Vec<u8>, Arc<str>>,
+    /// The last one: rows are sorted, so it often comes again.
+    last: Option<(ByteArray, Arc<str>)>,
 }
 
 impl InternedTexts {
     fn intern(&mut self, bytes: &ByteArray) -> Arc<str> {
-        if let Some(text) = self.known.get(bytes.data()) {
+        if let Some((_, text)) = self.last.as_ref().filter(|(last, _)| last.data() == bytes.data())
+        {
             return text.clone();
         }
-        let text: Arc<str> = String::from_utf8_lossy(bytes.data()).into();
-        self.known.insert(bytes.data().to_vec(), text.clone());
+        let text = match self.known.get(bytes.data()) {
+            Some(text) => text.clone(),
+            None => {
+                let text: Arc<str> = String::from_utf8_lossy(bytes.data()).into();
+                self.known.insert(bytes.data().to_vec(), text.clone());
+                text
+            }
+        };
+        self.last = Some((bytes.clone(), text.clone()));
         text
     }
 }
@@ -172,17 +230,16 @@ fn get(reader: ColumnReader, shape: Shape, rows: usize) -> Result<Cells, Parquet
         }
         Shape::Longs => {
             let read = all::<Int64Type>(reader, rows)?;
-            let mut lists: Vec<Vec<i64>> = Vec::with_capacity(rows);
+            let mut lists = Lists::with_capacity(rows.min(MAX_RESERVED), read.values.len());
             let mut values = read.values.into_iter();
-            for (defined, repeated) in read.defined.iter().zip(&read.repeated) {
-                if *repeated == 0 {
-                    lists.push(Vec::new());
+            let mut levels = read.defined.iter().zip(&read.repeated).peekable();
+            while let Some((defined, _)) = levels.next() {
+                // The rest of the row has a value for each level.
+                let mut count = usize::from(*defined > 0);
+                while let Some((defined, _)) = levels.next_if(|(_, repeated)| **repeated > 0) {
+                    count += usize::from(*defined > 0);
                 }
-                if *defined > 0 {
-                    if let (Some(list), Some(value)) = (lists.last_mut(), values.next()) {
-                        list.push(value);
-                    }
-                }
+                lists.push(values.by_ref().take(count));
             }
             Cells::Longs(lists)
         }

@@ -56,7 +56,7 @@ fn smallest(
     effort: Effort,
 ) -> Result<Chunk, ParquetError> {
     let effort = effort.on(column.shape, rows);
-    let mut smallest: Option<Chunk> = None;
+    let mut smallest: Option<(ColumnEncoding, Chunk)> = None;
     for encoding in effort.encodings(column.shape) {
         let chunk = match encoding {
             ColumnEncoding::SortedDictionary => {
@@ -64,10 +64,19 @@ fn smallest(
             }
             _ => Some(Chunk::encode(descr, column, cells, *encoding, effort)?),
         };
+        let chunk = chunk.map(|chunk| (*encoding, chunk));
         smallest = match (smallest, chunk) {
-            (Some(known), Some(chunk)) if chunk.bytes.len() < known.bytes.len() => Some(chunk),
+            (Some(known), Some(chunk)) if chunk.1.bytes.len() < known.1.bytes.len() => Some(chunk),
             (known, chunk) => known.or(chunk),
         };
     }
-    smallest.ok_or_else(|| ParquetError::General("a column has no encoding".to_string()))
+    match smallest {
+        // The bytes of such numbers have no repetitions, so a search for all of them takes little time.
+        Some((ColumnEncoding::SortedDictionary, chunk)) => {
+            let best = sorted_dictionary::encode(descr, cells, effort.last_level())?;
+            Ok(best.filter(|best| best.bytes.len() < chunk.bytes.len()).unwrap_or(chunk))
+        }
+        Some((_, chunk)) => Ok(chunk),
+        None => Err(ParquetError::General("a column has no encoding".to_string())),
+    }
 }

@@ -7,7 +7,7 @@ use error::Error;
 use recording::{Range, Recording};
 use segment::{stat_names, Producer};
 
-use super::{columns, sum_and_latency};
+use super::columns::{self, StatisticsOfRange};
 use crate::material::Client;
 
 /// Reads the client's activity during the server's recording.
@@ -23,7 +23,9 @@ pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
     let range =
         recording.clip(Some(range.from_us.max(own.from_us)), Some(range.to_us.min(own.to_us)))?;
     let heads = recording.frame_rows(range)?;
-    let (sum, _) = sum_and_latency(&recording, range)?;
+    let columns = columns::Columns::fitting(&heads, range, columns::MAIN);
+    let StatisticsOfRange { sum, points, .. } =
+        columns::statistics(&recording, range, &columns, &heads)?;
     // A statistic has no row unless something happened: without a pause, only the recorder's word says what this is.
     let has_pauses =
         || sum.statistics.iter().any(|row| row.stat.name == stat_names::COLLECTION_PAUSE);
@@ -33,11 +35,10 @@ pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
              /dev/shm/pg_tally.java.PID -o DIR"
         )));
     }
-    let columns = columns::Columns::fitting(&heads, range, columns::MAIN);
     Ok(Client {
         // Without its arguments, which may contain passwords.
         program: sum.server.host.split(' ').next().unwrap_or_default().to_string(),
         java: sum.server.name.clone(),
-        points: columns::points(&recording, range, &columns, &sum, &heads)?,
+        points,
     })
 }

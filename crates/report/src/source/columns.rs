@@ -13,8 +13,8 @@ use segment::kernel::KernelView;
 use segment::{own, stat_names, Histogram, Interval};
 use view::HostMetrics;
 
-use super::{begin, seconds};
-use crate::material::Moment;
+use super::{begin, latency, seconds};
+use crate::material::{Latency, Moment};
 use crate::point::{Figures, Point};
 use error::Error;
 
@@ -99,7 +99,7 @@ fn single(heads: &[FrameRow]) -> Vec<i64> {
 }
 
 /// Whether the charts need this statistic.
-fn wanted(stat: &Stat) -> bool {
+fn is_drawn(stat: &Stat) -> bool {
     stat.kind == StatKind::Account
         || stat.command().is_some()
         || stat.name.starts_with("commit::")
@@ -118,27 +118,50 @@ pub fn step(longest_range: i64, interval: i64, most: i64) -> i64 {
     step.unwrap_or_else(|| interval.max(longest_range / most + 1))
 }
 
-/// The points of the charts.
-pub fn points(
+/// What is computed from the statistics of a range.
+pub struct StatisticsOfRange {
+    /// The sum of the range.
+    pub sum: Frame,
+    /// The latency of commands in each detail interval; times without a detail interval are gaps.
+    pub latency: Vec<Latency>,
+    /// The points of the charts.
+    pub points: Vec<Point>,
+}
+
+/// Reads the statistics of a range, once.
+pub fn statistics(
     recording: &Recording,
     range: Range,
     columns: &Columns,
-    sum: &Frame,
     heads: &[FrameRow],
-) -> Result<Vec<Point>, Error> {
-    let mut stats: Vec<Arc<Stat>> = Vec::new();
-    let mut lines: HashMap<&Stat, usize> = HashMap::new();
-    for it in sum.statistics.iter().filter(|statistic| wanted(&statistic.stat)) {
-        lines.entry(&it.stat).or_insert_with(|| {
-            stats.push(it.stat.clone());
-            stats.len() - 1
-        });
-    }
+) -> Result<StatisticsOfRange, Error> {
+    let mut lines: HashMap<Arc<Stat>, usize> = HashMap::new();
     let counts =
         |series: &Series| series.stat.command().is_none() || own::is_client(&series.process);
-    let grid = recording.grid(range, &columns.bounds, stats.len(), |series| {
-        lines.get(&*series.stat).copied().filter(|_| counts(series))
-    })?;
+    let (sum, latency, grid) =
+        recording.sum_and_grid((range, heads), latency::is_command, &columns.bounds, |series| {
+            let next = lines.len();
+            let drawn = is_drawn(&series.stat) && counts(series);
+            drawn.then(|| *lines.entry(series.stat.clone()).or_insert(next))
+        })?;
+    // In the order of the sum.
+    let mut stats: Vec<(usize, Arc<Stat>)> = Vec::new();
+    for statistic in &sum.statistics {
+        if let Some((stat, line)) = lines.remove_entry(&statistic.stat) {
+            stats.push((line, stat));
+        }
+    }
+    let points = points((&grid, &stats), columns, &sum, heads);
+    Ok(StatisticsOfRange { sum, latency: latency::latencies(latency), points })
+}
+
+/// The points of the charts.
+fn points(
+    (grid, stats): (&Grid, &[(usize, Arc<Stat>)]),
+    columns: &Columns,
+    sum: &Frame,
+    heads: &[FrameRow],
+) -> Vec<Point> {
     let mut sums = vec![HostAndSessions::default(); columns.len()];
     for head in heads {
         if let Some(sums) = columns.place(head).and_then(|at| sums.get_mut(at)) {
@@ -153,7 +176,7 @@ pub fn points(
             points.push(Point { start, seconds: 0.0, figures: None });
             continue;
         }
-        let interval = Interval::from_frame(&frame(&grid, at, covered, &stats, sum));
+        let interval = Interval::from_frame(&frame(grid, at, covered, stats, sum));
         let measured = interval.instrumented_seconds;
         let figures = (measured > 0.0).then(|| Figures {
             host: sums.host(),
@@ -162,14 +185,20 @@ pub fn points(
         });
         points.push(Point { start, seconds: measured, figures });
     }
-    Ok(points)
+    points
 }
 
 /// A column as a frame of its own, in nanoseconds; without histograms.
-fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: &Frame) -> Frame {
+fn frame(
+    grid: &Grid,
+    column: usize,
+    covered_ns: u64,
+    stats: &[(usize, Arc<Stat>)],
+    sum: &Frame,
+) -> Frame {
     let mut statistics = Vec::new();
-    for (line, stat) in stats.iter().enumerate() {
-        let Some(cell) = grid.cells.get(line).and_then(|cells| cells.get(column)) else {
+    for (line, stat) in stats {
+        let Some(cell) = grid.cells.get(*line).and_then(|cells| cells.get(column)) else {
             continue;
         };
         if cell.count == 0 && cell.total == 0 {

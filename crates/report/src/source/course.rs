@@ -3,7 +3,7 @@
 
 use recording::{FrameRow, Range, Recording};
 
-use super::{columns, sum_and_latency};
+use super::columns::{self, StatisticsOfRange};
 use crate::material::Latency;
 use crate::point::Point;
 use error::Error;
@@ -47,9 +47,9 @@ pub fn course(
     heads: &[FrameRow],
     step: i64,
 ) -> Result<Course, Error> {
-    let (sum, mut latency) = sum_and_latency(recording, range)?;
     let columns = columns::Columns::since_beginning(range, step, usual(heads));
-    let mut points = columns::points(recording, range, &columns, &sum, heads)?;
+    let StatisticsOfRange { sum, mut latency, mut points } =
+        columns::statistics(recording, range, &columns, heads)?;
     let seconds = step as f64 * 1e-6;
     for (at, point) in points.iter_mut().enumerate() {
         point.start = at as f64 * seconds;

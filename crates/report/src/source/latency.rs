@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The sum of a range, and the latencies of its frames.
+//! The latencies of commands.
 
 use crate::material::Latency;
 use crate::source::time::seconds;
-use error::Error;
-use recording::{Range, Recording};
-use segment::{own, Frame};
+use recording::Series;
+use segment::own;
 
-/// The sum of a range, and the latency of commands in each detail interval; times without a detail interval are
-/// gaps.
-pub(super) fn sum_and_latency(
-    recording: &Recording,
-    range: Range,
-) -> Result<(Frame, Vec<Latency>), Error> {
-    let (sum, all) = recording.sum_and_latencies(range, |series| {
-        own::is_client(&series.process) && series.stat.command().is_some_and(|(_, handle)| handle)
-    })?;
-    let latency = all.into_iter().map(|detail| {
+/// Whether the values of a series are times of commands of clients.
+pub(super) fn is_command(series: &Series) -> bool {
+    own::is_client(&series.process) && series.stat.command().is_some_and(|(_, handle)| handle)
+}
+
+/// The latency of commands in each detail interval.
+pub(super) fn latencies(all: Vec<recording::Latency>) -> Vec<Latency> {
+    let latency = |detail: recording::Latency| {
         let length = detail.interval_ns as f64 * 1e-9;
         Latency {
             start: seconds(detail.time_us) - length,
@@ -24,6 +21,6 @@ pub(super) fn sum_and_latency(
             seconds_per_tick: detail.seconds_per_tick,
             histogram: detail.histogram,
         }
-    });
-    Ok((sum, latency.collect()))
+    };
+    all.into_iter().map(latency).collect()
 }

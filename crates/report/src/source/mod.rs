@@ -26,9 +26,8 @@ use segment::Interval;
 use super::material::{Material, RelationTimes, SessionHistory};
 use super::range::Edge;
 use crate::rankings::SessionTimes;
-use columns::Columns;
+use columns::{Columns, StatisticsOfRange};
 use error::Error;
-use latency::sum_and_latency;
 use time::{begin, seconds};
 use view::document::{Histories, MeasuredTime, Ranking};
 use view::statements::{PlanRow, StatementsTable};
@@ -65,10 +64,9 @@ pub fn read(
     let details = || details(&recording, range, &heads, &main);
     let (whole, points, latency, details) = std::thread::scope(|scope| -> Result<_, Error> {
         let details = scope.spawn(details);
-        say("computing sums");
-        let (sum, latency) = sum_and_latency(&recording, range)?;
-        say("computing time series");
-        let points = columns::points(&recording, range, &main, &sum, &heads)?;
+        say("computing sums and time series");
+        let StatisticsOfRange { sum, latency, points } =
+            columns::statistics(&recording, range, &main, &heads)?;
         say("reading statements and sessions");
         let details = details.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         Ok((Interval::with_others(&sum), points, latency, details))
