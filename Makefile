@@ -14,6 +14,7 @@
 # make docs         the documentation as a site with search, into build/docs; a dead link fails
 # make install      install; as root; PREFIX (/usr/local) and DESTDIR say where
 # make deb          build Debian packages into build/deb; make test-packages tests them in a fresh Debian 12 and 13
+# make static       build the command as one file that needs no library, into build/static; make test-static tests it, as root
 # make release      source archive, bill of materials, checksums and changes of this version, into build/release
 # make test-cgroup2                     test device limits by cgroup v2, in a virtual machine; as root
 # make test-containers                  build the images of packaging/ and test their contents; as root
@@ -182,7 +183,7 @@ test-all: build build/bootstrapped-tests
 	script/test-matrix --all
 	script/azurite && $(CARGO) test --locked -p ship --test az
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
-	+$(MAKE) test-packages test-containers test-cgroup2
+	+$(MAKE) test-packages test-containers test-cgroup2 test-static
 	set -e; for check in rpm pgxn test-pg-upgrade manifests; do script/$$check || [ $$? = 3 ]; done
 
 # The extension's SQL and TAP tests with the running server, into which it is installed.
@@ -207,6 +208,13 @@ instructions: build build/bootstrapped-tests
 deb: $(PAGE)
 	@$(BOOTSTRAP) --packages
 	script/deb
+
+# Compiles OpenSSL and all crates anew: 22 minutes of CPU time.
+static: $(PAGE)
+	script/static
+
+test-static: static build-extension
+	script/test-static
 
 # Exit status 3 means that it cannot be tested here; the script says why.
 test-packages: deb
@@ -307,4 +315,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all bootstrap docs release build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command uninstall clean agent
+.PHONY: all bootstrap docs release static test-static build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command uninstall clean agent

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{FromRawFd, RawFd};
 use std::ptr::{null, NonNull};
 
+use crate::bundled;
 use crate::conninfo::Conninfo;
 use crate::error::{text, Error};
 use crate::ffi;
@@ -53,6 +54,11 @@ impl Client {
     /// libpq's message, which names host and port.
     pub fn connect(conninfo: &Conninfo) -> Result<Client, Error> {
         let mut conninfo = conninfo.clone();
+        if cfg!(feature = "bundled") {
+            if let Some(host) = bundled::default_host(&conninfo) {
+                conninfo.set("host", host);
+            }
+        }
         // Pass the parameters as a string in dbname, so that an empty value overrides the environment instead of being
         // ignored.
         let string = terminated(&conninfo.set("client_encoding", "UTF8").to_string())?;

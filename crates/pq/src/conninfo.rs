@@ -77,6 +77,11 @@ impl Conninfo {
         self
     }
 
+    /// Whether a parameter has a value that is not empty.
+    pub(crate) fn has(&self, keyword: &str) -> bool {
+        self.get(keyword).is_some_and(|value| !value.is_empty())
+    }
+
     /// Keywords and values in the order in which they were set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.options.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str()))

@@ -64,7 +64,11 @@ extern "C" {
     ) -> c_int;
 }
 
-#[link(name = "pq")]
+// Without it, pq-src's libpq would not be linked.
+#[cfg(feature = "bundled")]
+extern crate pq_src as _;
+
+#[cfg_attr(not(feature = "bundled"), link(name = "pq"))]
 extern "C" {
     pub fn PQconnectdbParams(
         keywords: *const *const c_char,

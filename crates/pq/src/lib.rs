@@ -4,6 +4,7 @@
 //!
 //! A [`Client`] belongs to one thread at a time, and may move to another. Results are requested in binary form.
 
+mod bundled;
 mod client;
 mod conninfo;
 mod error;
@@ -18,3 +19,12 @@ pub use conninfo::Conninfo;
 pub use param::Param;
 pub use row::Row;
 pub use value::FromValue;
+
+/// Prepares libpq for the system that the process runs on. Must be called before other threads start.
+///
+/// Does something only if libpq is in the executable (feature `bundled`).
+pub fn adopt_system() {
+    if cfg!(feature = "bundled") {
+        bundled::adopt_system();
+    }
+}

@@ -23,6 +23,7 @@ use verbs::{
 };
 
 fn main() -> ExitCode {
+    pq::adopt_system();
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),

@@ -41,6 +41,7 @@ pub const NOT_RUN: &[Entry] = &[
     entry("", "sudo make", BUILDS),
     entry("", "sudo apt", SYSTEM),
     entry("", "sudo systemctl", SYSTEM),
+    entry("", "scp", ELSEWHERE),
     entry("", "ssh", ELSEWHERE),
     entry(
         "docs/measurements.md",
