@@ -109,7 +109,7 @@ onPage("a click in the chart opens that second: who did what then", async (page)
     await show(page, "#chart-activity", "canvas");
     const box = await plotBox(page, "chart-activity");
     const y = box.y + box.height / 2;
-    const x = box.x + box.width * 0.5;
+    const x = box.x + box.width * 0.5025;
     const span = page.locator("#rankings .span");
     const before = await inView(page);
     await page.mouse.click(x, y);
@@ -127,7 +127,7 @@ onPage("a click in the chart opens that second: who did what then", async (page)
     // The keys open the next one, and close it.
     await page.locator("#chart-activity .plot").focus();
     await page.mouse.move(0, 0);
-    for (const key of ["ArrowRight", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+    for (const key of ["ArrowRight", "ArrowRight", "ArrowRight", "Enter"]) await page.keyboard.press(key);
     await span.filter({ hasText: `11:05:${String(at - 300 + 1).padStart(2, "0")}` }).waitFor();
     for (const key of ["Escape", "Escape"]) await page.keyboard.press(key);
     await span.filter({ hasText: "The whole time" }).waitFor();
