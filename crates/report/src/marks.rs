@@ -70,6 +70,8 @@ pub fn marks(material: &Material) -> Vec<Mark> {
     );
     marks.extend(material.marks.iter().cloned());
     marks.sort_by(|a, b| a.time.total_cmp(&b.time));
+    // A live page keeps the new plans of a run of the server that has ended, and may read them again.
+    marks.dedup();
     marks
 }
 

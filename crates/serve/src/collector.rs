@@ -215,6 +215,10 @@ impl Collector {
         if let Some(mut run) = self.run.take() {
             // The last figures of its server. If they cannot be read, the previous reading is the last one.
             let _ = run.read_statements();
+            if let Some(mut all) = self.history.statements(run.statements()) {
+                all.plans = run.plans().unwrap_or_default();
+                self.history.mark_plans(&all);
+            }
             self.history.end_statements(run.statements());
         }
         self.families = None;

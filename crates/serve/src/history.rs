@@ -418,6 +418,17 @@ impl LiveHistory {
         self.marks.drain(..self.marks.len().saturating_sub(NOTES));
     }
 
+    /// Marks the new plans of these statements, whose run of the server has ended, and with it its plans.
+    pub fn mark_plans(&mut self, all: &StatementsTable) {
+        let Some(from) = self.blocks.front().map(|block| block.begin) else { return };
+        for mark in histories::plan_changes(all, from) {
+            if !self.marks.contains(&mark) {
+                self.marks.push_back(mark);
+            }
+        }
+        self.marks.drain(..self.marks.len().saturating_sub(NOTES));
+    }
+
     /// Adds a gap: a time in which nothing was measured.
     pub fn gap(&mut self, from: f64, to: f64, reason: String) {
         if let Some(block) = self.blocks.back_mut() {
