@@ -701,13 +701,10 @@ mod tests {
         let mut history = LiveHistory::new(Duration::from_millis(9_990), Duration::from_secs(1));
         let root = view::blocking::Party { pid: 7, waiters: 2, ..Default::default() };
         let blocked = Forest { blocked: 2, roots: vec![root], ..Forest::default() };
+        let nobody = Forest::default();
         for end in 1..=4 {
             history.push(&frame(f64::from(end), 1.0), None, None);
-            history.blocked(if end == 4 {
-                &Forest { roots: Vec::new(), ..Forest::default() }
-            } else {
-                &blocked
-            });
+            history.blocked(if end == 4 { &nobody } else { &blocked });
         }
         let [blocker] = &history.blockers()[..] else { panic!("{:?}", history.blockers()) };
         assert_eq!((blocker.waiters, blocker.waiting_seconds), (2, 6.0));
