@@ -437,7 +437,7 @@ mod tests {
         );
         let total =
             Total { a_per_second: 0.5, b_per_second: 120.0, ..Total::new(Per::Command, change) };
-        assert_eq!(rate(&total), "Commands per second: 120, was 0.5 (240 times).");
+        assert_eq!(rate(&total), "Commands per second: 120, was 0.50 (240 times).");
         let what = What::Statement {
             query: "select 1".into(),
             database: String::new(),
