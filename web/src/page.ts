@@ -7,6 +7,7 @@ import { axisOf, drawChart, drawHeat, landmarksOf, type Drawing } from "./charts
 import { Overview, type Outline } from "./charts/overview";
 import { drawPairs } from "./charts/pairs";
 import { pointsOf, stacked } from "./charts/points";
+import { SLICED, sliceChoice, sliced, WAITS } from "./charts/slices";
 import { whenSeen } from "./dom";
 import { addCopyButtons, unfoldForPrint } from "./findings";
 import { reload, rewrite } from "./live";
@@ -67,6 +68,8 @@ export class Page {
     private readonly live: LiveState | null;
     private readonly statement: StatementPage;
     private keys: ReadonlyMap<string, string>;
+    /** What the areas of the main chart are. */
+    private slice = WAITS;
     /** The newest report of a paused page. */
     private waiting: Report | null = null;
 
@@ -120,8 +123,21 @@ export class Page {
     }
 
     private draw(host: HTMLElement, id: string, draw: Draw): void {
-        const drawing = draw(host, id, this.report, this.view);
-        if (drawing) this.drawings.set(host, { drawing, draw, id });
+        const drawing = draw(host, id, this.reportFor(id), this.view);
+        if (!drawing) return;
+        this.drawings.set(host, { drawing, draw, id });
+        if (id !== SLICED) return;
+        const choice = sliceChoice(this.report, this.slice, (by) => {
+            this.slice = by;
+            drawing.remove();
+            this.draw(host, id, draw);
+            host.querySelector("select")?.focus();
+        });
+        if (choice) host.querySelector(".head .tools")?.prepend(choice);
+    }
+
+    private reportFor(chart: string): Report {
+        return chart === SLICED ? sliced(this.report, this.slice) : this.report;
     }
 
     private drawTable(host: HTMLElement, id: string, classes: ReadonlyMap<string, ActivityClass>): void {
@@ -146,7 +162,7 @@ export class Page {
         const outline = outlineOf(report);
         if (outline) this.overview?.update(outline, landmarksOf(report));
         for (const [host, { drawing, draw, id }] of [...this.drawings]) {
-            if (drawing.update(report)) continue;
+            if (drawing.update(this.reportFor(id))) continue;
             drawing.remove();
             this.drawings.delete(host);
             this.draw(host, id, draw);

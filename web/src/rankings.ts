@@ -3,15 +3,18 @@
  * What took the most time in the range in view: activities, statements and sessions beside each other. A point of time
  * counts if its middle is in the range, as a detail does in a report of that range.
  */
+import { pointAt } from "./charts/points";
 import { instant, iso } from "./clock";
 import { copyButton } from "./copy";
-import { element } from "./dom";
+import { button, element } from "./dom";
 import type { ActivityClass } from "./look/palette";
 import type { Axis, Report } from "./model";
 import { addressOf } from "./statement/known";
 import { duration, figure, percent } from "./units";
 import type { Range, View } from "./view";
 
+/** A list is of a longer time than what is open if it is by this factor, because it has fewer points. */
+const LONGER = 1.5;
 /** Number of rows shown. */
 const SHOWN = 8;
 
@@ -82,14 +85,16 @@ function ofTable(report: Report, [section, title]: readonly [string, string], id
     return { id: section, section, title, axis: null, rows };
 }
 
-/** The points whose middle is in a range; `to` is exclusive. */
+/** The points whose middle is in a range, or else the one in which the range is; `to` is exclusive. */
 export function pointsOf({ time }: Axis, end: number, range: Range): [from: number, to: number] {
     const middle = (i: number): number => ((time[i] ?? end) + (time[i + 1] ?? end)) / 2;
     let from = 0;
     while (from < time.length && middle(from) < range.from) from++;
     let to = from;
     while (to < time.length && middle(to) < range.to) to++;
-    return [from, to];
+    if (from < to) return [from, to];
+    const at = pointAt([...time, end], (range.from + range.to) / 2);
+    return at < 0 ? [0, 0] : [at, at + 1];
 }
 
 /** The rows with time in a range, most first, and the measured seconds; null if they are those of the whole time. */
@@ -103,6 +108,14 @@ export function sumsOf({ axis, rows }: List, end: number, range: Range): { sums:
     const sums = rows.map(({ name, class: kind, statement, seconds }) => ({ name, class: kind, statement, seconds: total(seconds) }));
     sums.sort((a, b) => b.seconds - a.seconds);
     return { sums: sums.filter(({ seconds }) => seconds > 0), measured: axis ? total(axis.seconds) : null };
+}
+
+/** The whole points of the chart in a range, so that the lists have the figures of a report of exactly that time. */
+export function wholePoints(lists: readonly List[], end: number, range: Range): Range {
+    const axis = lists.find(({ id }) => id === "activities")?.axis;
+    if (!axis) return range;
+    const [from, to] = pointsOf(axis, end, range);
+    return { from: axis.time[from] ?? range.from, to: axis.time[to] ?? end };
 }
 
 export class Rankings {
@@ -119,7 +132,7 @@ export class Rankings {
     ) {
         this.lists = listsOf(report);
         host.replaceChildren(this.span, this.command, this.tables);
-        for (const what of ["range", "zone", "data"] as const) view.on(what, () => this.soon());
+        for (const what of ["range", "moment", "zone", "data"] as const) view.on(what, () => this.soon());
         this.write();
     }
 
@@ -144,15 +157,26 @@ export class Rankings {
         this.tables.replaceChildren(...this.lists.map((list) => this.table(list)));
     }
 
+    /** What is open, or else what is in view. */
+    private range(): Range {
+        const { view, lists } = this;
+        if (view.moment) return view.moment;
+        return view.zoomed ? wholePoints(lists, view.whole.to, view.range) : view.range;
+    }
+
     /** The time that the lists are of, and how to get everything else for it. */
     private writeSpan(): void {
         const { view, report } = this;
-        const { from, to } = view.range;
+        const { from, to } = this.range();
         document.documentElement.classList.toggle("zoomed", view.zoomed);
+        if (view.moment) {
+            this.writeMoment(view.moment);
+            return;
+        }
         const times = `${instant(from, view.zone)} – ${instant(to, view.zone)}, ${duration(to - from)}`;
         if (!view.zoomed) {
             this.span.replaceChildren(element("b", {}, "The whole time: "), times);
-            this.command.replaceChildren("Select a part of it in the chart by dragging.");
+            this.command.replaceChildren("Drag over a part of the chart to select it; click a moment to open it.");
             return;
         }
         this.span.replaceChildren(element("b", {}, "Selected: "), times);
@@ -165,8 +189,17 @@ export class Rankings {
         this.command.replaceChildren(copyButton(command), " All of this part: ", command);
     }
 
+    /** A point of the chart: who did what then. */
+    private writeMoment({ from, to }: Range): void {
+        const { view } = this;
+        this.span.replaceChildren(element("b", {}, "Open: "), `${instant(from, view.zone)}, ${duration(to - from)}`);
+        const close = button("Close", "Close this moment, and show the range in view again", () => view.open(null));
+        this.command.replaceChildren(close, " The arrow keys and Enter on the chart open the next one.");
+    }
+
     private table(list: List): HTMLElement {
-        const { sums, measured } = sumsOf(list, this.view.whole.to, this.view.range);
+        const range = this.range();
+        const { sums, measured } = sumsOf(list, this.view.whole.to, range);
         const all = sums.reduce((sum, { seconds }) => sum + seconds, 0);
         const most = sums[0]?.seconds ?? 0;
         const rows = sums.slice(0, SHOWN).map(({ name, class: kind, statement, seconds }) => {
@@ -185,7 +218,9 @@ export class Rankings {
         while (rows.length < SHOWN) rows.push(element("tr", {}, element("td", { colspan: "3" }, "\u00a0")));
         const [head, help] = measured === null ? ["time", "Time in calls"] : ["sessions", "Average active sessions"];
         const title = element("a", { href: `#${list.section}` }, list.title);
-        const note = measured === null && this.view.zoomed ? " (whole time)" : "";
+        const part = this.view.zoomed || this.view.moment !== null;
+        const coarse = measured !== null && measured > LONGER * (range.to - range.from);
+        const note = measured === null && part ? " (whole time)" : coarse ? ` (of ${duration(measured)})` : "";
         return element(
             "table",
             { class: "ranking", id: `ranking-${list.id}` },

@@ -15,6 +15,7 @@ export type Unit =
     | "number"
     | "seconds"
     | "share"
+    | "change"
     | "per_second"
     | "bytes"
     | "bytes_per_second"
@@ -89,6 +90,24 @@ export const bytes = (n: number): string => (n === 0 ? `0${SPACE}B` : climb(n, B
 /** "12.3 %". */
 export const percent = (share: number): string => (share * 100).toFixed(1) + SPACE + "%";
 
+/** From this relative change on, it is a factor; no factor is larger than LARGEST: what was there before was nearly nothing. */
+const TRIPLE = 2;
+const LARGEST = 10_000;
+
+/** A change relative to what was there before, 0.2 for a fifth more: "+20.0 %", "12.3 times" (crates/view/src/measured.rs). */
+export function relative(change: number): string {
+    const factor = 1 + change;
+    if (change >= TRIPLE) {
+        if (factor >= LARGEST) return `more than ${whole(LARGEST)}${SPACE}times`;
+        const short = factor < 9.995 ? factor.toFixed(2) : factor < 99.95 ? factor.toFixed(1) : whole(factor);
+        return `${short}${SPACE}times`;
+    }
+    // A fall to nearly nothing has as many decimals as tell it from nothing.
+    let decimals = 1;
+    while (factor > 0 && decimals < 4 && (change * 100).toFixed(decimals) === (-100).toFixed(decimals)) decimals++;
+    return `${change < 0 || Object.is(change, -0) ? "" : "+"}${(change * 100).toFixed(decimals)}${SPACE}%`;
+}
+
 /** "1,234,567". */
 export const whole = (n: number): string => n.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",");
 
@@ -111,6 +130,8 @@ export function figure(value: number | null | undefined, unit: Unit): string {
             return bytes(value) + "/s";
         case "share":
             return percent(value);
+        case "change":
+            return relative(value);
         case "time":
         case "text":
         case "id":

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The state shared by all charts: the range in view, the instant at the cursor, zone and theme. */
+/** The state shared by all charts: the range in view, the moment that is open, the instant at the cursor, zone and theme. */
 import type { Zone } from "./clock";
 import type { ThemeName } from "./look/palette";
 
@@ -12,6 +12,8 @@ export interface Range {
 export interface Changes {
     /** The range in view. */
     range: Range;
+    /** The moment that is open, a point of a chart, or none. */
+    moment: Range | null;
     /** The recording has grown (live page). */
     data: undefined;
     /** The instant at the cursor, or none. */
@@ -27,9 +29,11 @@ const MIN_POINTS = 4;
 
 export class View {
     private shown: Range;
+    private opened: Range | null = null;
     private pointed: number | null = null;
     private listeners: { [K in keyof Changes]: Set<Listener<Changes[K]>> } = {
         range: new Set(),
+        moment: new Set(),
         data: new Set(),
         point: new Set(),
         zone: new Set(),
@@ -48,6 +52,9 @@ export class View {
 
     get range(): Range {
         return this.shown;
+    }
+    get moment(): Range | null {
+        return this.opened;
     }
     get whole(): Range {
         return this.all;
@@ -87,6 +94,14 @@ export class View {
         this.notify("range", this.shown);
     }
 
+    /** Opens a moment; the one that is open already, or none: closes it. */
+    open(moment: Range | null): void {
+        const { opened } = this;
+        const same = moment !== null && opened !== null && moment.from === opened.from && moment.to === opened.to;
+        this.opened = same ? null : moment;
+        if (this.opened !== opened) this.notify("moment", this.opened);
+    }
+
     /** Moves the cursor of all charts. */
     pointAt(time: number | null): void {
         if (time === this.pointed) return;
@@ -96,6 +111,11 @@ export class View {
 
     /** Shows the whole recording. */
     reset(): void {
+        this.open(null);
+        this.showAll();
+    }
+
+    private showAll(): void {
         this.zoom(this.all.from, this.all.to);
     }
 
@@ -116,7 +136,8 @@ export class View {
     grow(all: Range): void {
         const { shown, zoomed, all: before } = this;
         this.all = all;
-        if (!zoomed) this.reset();
+        if (this.opened && this.opened.from < all.from) this.open(null);
+        if (!zoomed) this.showAll();
         else if (shown.to >= before.to) this.zoom(shown.from + all.to - before.to, all.to);
         else this.zoom(shown.from, shown.to);
     }

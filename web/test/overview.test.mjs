@@ -91,6 +91,9 @@ onPage("dragging in the chart selects a part, and the lists are of that part", a
         );
     const range = await page.evaluate(() => document.querySelector("#rankings .command code").textContent.match(/\d{4}-\S+Z/g));
     const [from, to] = range.map((time) => Date.parse(time) / 1000);
+    // The mouse was between points; a report of this time has whole ones.
+    const { time } = report.axes.main;
+    assert.ok(time.includes(from) && time.includes(to), `${from} ${to}`);
     for (const id of ["activities", "statements", "sessions"]) {
         const { sums, measured } = sumsOf(by(id), end, { from, to });
         const expected = sums.slice(0, 8).map(({ name, seconds }) => [name, figure(seconds / measured, "sessions")]);
@@ -100,6 +103,65 @@ onPage("dragging in the chart selects a part, and the lists are of that part", a
     await page.locator(".toolbar button", { hasText: "All" }).click();
     await page.locator("#rankings .span", { hasText: "The whole time" }).waitFor();
     assert.notEqual((await shown("statements"))[0][0], "SELECT late FROM t");
+});
+
+onPage("a click in the chart opens that second: who did what then", async (page) => {
+    await show(page, "#chart-activity", "canvas");
+    const box = await plotBox(page, "chart-activity");
+    const y = box.y + box.height / 2;
+    const x = box.x + box.width * 0.5025;
+    const span = page.locator("#rankings .span");
+    const before = await inView(page);
+    await page.mouse.click(x, y);
+    await span.filter({ hasText: "Open: " }).waitFor();
+    assert.match(await span.innerText(), /^Open: \S+ 11:05:0\d, 1\ss$/);
+    assert.equal(await inView(page), before, "the charts stay");
+    const at = Number((await span.innerText()).match(/11:05:(\d\d)/)[1]) + 300;
+    const range = { from: BEGIN + at, to: BEGIN + at + 1 };
+    const rows = page.locator("#ranking-activities tbody tr:has(th)");
+    const { sums, measured } = sumsOf(by("activities"), end, range);
+    near(measured, 1);
+    assert.equal(await rows.first().locator("span").innerText(), sums[0].name);
+    assert.equal(await rows.first().locator("td").first().innerText(), figure(sums[0].seconds, "sessions"));
+
+    // The keys open the next one, and close it.
+    await page.locator("#chart-activity .plot").focus();
+    await page.mouse.move(0, 0);
+    for (const key of ["ArrowRight", "ArrowRight", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+    await span.filter({ hasText: `11:05:${String(at - 300 + 1).padStart(2, "0")}` }).waitFor();
+    for (const key of ["Escape", "Escape"]) await page.keyboard.press(key);
+    await span.filter({ hasText: "The whole time" }).waitFor();
+    await page.mouse.click(x, y);
+    await page.locator("#rankings").getByRole("button", { name: "Close" }).click();
+    await span.filter({ hasText: "The whole time" }).waitFor();
+});
+
+test("a moment shorter than the points of a list is that of its point", () => {
+    const coarse = { id: "x", section: "x", title: "X", axis: { time: [0, 10, 20], seconds: [10, 10, 5] }, rows: [] };
+    assert.equal(sumsOf(coarse, 25, { from: 12, to: 13 }).measured, 10);
+    assert.equal(sumsOf(coarse, 25, { from: 21, to: 22 }).measured, 5);
+    assert.equal(sumsOf(coarse, 25, { from: 4, to: 16 }).measured, 20);
+});
+
+onPage("the chart is sliced by wait, by statement or by session", async (page) => {
+    await show(page, "#chart-activity", "canvas");
+    const choice = page.getByLabel("Slice the chart by");
+    const names = () => page.locator("#chart-activity .legend tbody button").allInnerTexts();
+    for (const id of ["statements", "sessions"]) {
+        await choice.selectOption(id);
+        const { rows, axis } = report.rankings.find((one) => one.id === id);
+        const [largest] = rows;
+        const shown = (await names()).reverse();
+        assert.equal(shown[0], largest.name);
+        assert.equal(shown.length, Math.min(rows.length, 9));
+        // The mean of the whole time.
+        const sum = (all) => all.reduce((a, b) => a + b);
+        const mean = figure(sum(largest.seconds) / sum(axis.seconds), "sessions");
+        assert.equal(await page.locator("#chart-activity .legend tbody tr").last().locator("td").first().innerText(), mean);
+        assert.equal(await page.locator("#chart-activity canvas").count(), 1);
+    }
+    await choice.selectOption("waits");
+    assert.ok((await names()).includes("cpu"));
 });
 
 onPage("nothing moves while the page is used", async (page) => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.mjs";
 
-const { bytes, cell, count, duration, figure, numeric, tick, whole } = await load("units.ts");
+const { bytes, cell, count, duration, figure, numeric, relative, tick, whole } = await load("units.ts");
 const clock = await load("clock.ts");
 const { ticks } = clock;
 const { when } = await load("charts/when.ts");
@@ -43,6 +43,23 @@ test("counts and sizes are short, and small integers stay in full", () => {
     assert.equal(whole(1234567), "1,234,567");
     assert.equal(whole(-1234), "-1,234");
     assert.equal(whole(12), "12");
+});
+
+test("a change is a percentage, and a factor from three times on", () => {
+    // The cases of crates/view/src/measured.rs.
+    for (const [change, text] of [
+        [0.01234, "+1.2 %"],
+        [-0.04, "-4.0 %"],
+        [1.85, "+185.0 %"],
+        [11.3, "12.3 times"],
+        [1_023.711, "1,025 times"],
+        [5e7, "more than 10,000 times"],
+        [-0.9997, "-99.97 %"],
+        [-1, "-100.0 %"],
+    ]) {
+        assert.equal(plain(relative(change)), text);
+        assert.equal(plain(figure(change, "change")), text);
+    }
 });
 
 test("units change where three digits round up", () => {

@@ -4,9 +4,10 @@
 
 use report::courses;
 use report::source::course::{course, step};
-use view::document::{Axes, Bar, Document, PairOfBars, Pairs, Section, Unit};
+use view::document::{Axes, Bar, Document, Fact, PairOfBars, Pairs, Section, Unit};
+use view::units::{count, duration, two};
 
-use super::comparison::{Comparison, ComparisonRow, Per, What};
+use super::comparison::{Compared, Comparison, ComparisonRow, Per, Total, What};
 use super::side::ComparedSide;
 use error::Error;
 
@@ -36,6 +37,8 @@ pub fn add(
         let totals = document.sections.iter().position(|section| section.id == "totals");
         document.sections.insert(totals.map_or(0, |at| at + 1), section);
         document.lead = Some(courses::SECTION);
+        // The recordings and how they were compared stand at the end; the sentence and the charts are what is looked at first.
+        document.load = load(comparison);
     }
     let means = means(&comparison.rows.statements);
     let statements = document.sections.iter_mut().find(|section| section.id == "statements");
@@ -44,6 +47,34 @@ pub fn add(
         document.pairs = vec![means];
     }
     Ok(())
+}
+
+/// Each side in a few figures.
+fn load(comparison: &Comparison) -> Vec<Fact> {
+    let Some(total) = comparison.rows.totals.first() else { return Vec::new() };
+    let side = |name, seconds, per_second, compared: &Compared| Fact {
+        name,
+        text: match total.per {
+            Per::Second => format!(
+                "{} sessions on average, in {}",
+                two(seconds),
+                duration(compared.compared_seconds)
+            ),
+            per => format!(
+                "{} per {}, {} {}s/s, in {}",
+                duration(seconds),
+                per.name(),
+                count(per_second),
+                per.name(),
+                duration(compared.compared_seconds)
+            ),
+        },
+    };
+    let Total { change, a_per_second, b_per_second, .. } = *total;
+    vec![
+        side("A", change.a_seconds, a_per_second, &comparison.a),
+        side("B", change.b_seconds, b_per_second, &comparison.b),
+    ]
 }
 
 /// The mean times of the statements that changed the most.

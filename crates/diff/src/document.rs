@@ -12,6 +12,7 @@ use super::findings;
 use view::document::{
     span, Cell, Column, Document, Fact, MeasuredTime, Section, Table, Tone, Unit,
 };
+use view::measured::relative_half_width;
 use view::units::{count, duration, whole};
 
 /// Rows of one kind, and how to show them.
@@ -279,7 +280,7 @@ const B: Column = Column::new("b_seconds", "B", Unit::Seconds);
 const CHANGED: Column = Column::new("change_seconds", "Change", Unit::Seconds);
 const WIDTH: Column = Column::new("half_width_seconds", "±", Unit::Seconds)
     .help("half-width of the 95 % confidence interval");
-const RELATIVE: Column = Column::new("relative", "Change %", Unit::Share).expendable(4);
+const RELATIVE: Column = Column::new("relative", "Relative", Unit::Change).expendable(4);
 const VERDICT: Column = Column::new("verdict", "Verdict", Unit::Text);
 const CHANGE: [Column; 6] = [A, B, CHANGED, WIDTH, RELATIVE, VERDICT];
 
@@ -346,12 +347,12 @@ const CALLS: [Column; 2] = [
     Column::new("b_count", "B calls", Unit::Number).expendable(7),
 ];
 const CALL: [Column; 3] = [
-    Column::new("call_relative", "A call", Unit::Share).help(
+    Column::new("call_relative", "A call", Unit::Change).help(
         "time of an execution in B relative to A, adjusted for the change common to all statements (the machine)",
     ),
     Column::new("call_half_width", "CALL ±", Unit::Share)
         .help("half-width of the 95 % confidence interval of that change"),
-    Column::new("call_detectable", "Found from", Unit::Share)
+    Column::new("call_detectable", "Found from", Unit::Change)
         .help("smallest change of a call that nine of ten comparisons would detect")
         .expendable(1),
 ];
@@ -362,6 +363,15 @@ const BYTES: [Column; 2] = [
     Column::new("a_bytes", "A bytes", Unit::Bytes).expendable(6),
     Column::new("b_bytes", "B bytes", Unit::Bytes).expendable(5),
 ];
+
+/// The half-width of a call's change, in the unit of that change.
+fn half_width(call: CallChange) -> Cell {
+    Cell::Rounded {
+        text: relative_half_width(call.relative, call.half_width).into(),
+        exact: Some(call.half_width),
+        tone: Tone::Plain,
+    }
+}
 
 /// The columns, including the one for plans if any plan changed.
 fn columns(id: &str, names: &[Column], rows: &[&ComparisonRow]) -> Vec<Column> {
@@ -394,7 +404,7 @@ fn row(id: &str, names: Vec<Cell>, compared: &ComparisonRow, plans: bool) -> Vec
         let figure = |of: fn(&CallChange) -> f64| -> Cell { compared.call.as_ref().map(of).into() };
         row.extend([
             figure(|call| call.relative),
-            figure(|call| call.half_width),
+            compared.call.map(half_width).into(),
             figure(|call| call.detectable),
         ]);
     }

@@ -5,7 +5,7 @@ use super::comparison::{ChangeVerdict, Comparison, ComparisonRow, Per, PerSecond
 use super::machine;
 use stats::FEWEST;
 use view::document::{Finding, Verdict, Weight};
-use view::measured::Measured;
+use view::measured::{change_of, relative, relative_size, Measured};
 use view::units::{count, duration, two};
 
 /// Maximum number of accounts that are named, and the share of the change after which to stop naming more.
@@ -105,7 +105,7 @@ fn change(total: &Total) -> String {
     let Total { per, change, .. } = total;
     let size = change.change_seconds.abs();
     let share = match change.a_seconds > 0.0 {
-        true => format!(" ({:.1} %)", size / change.a_seconds * 100.0),
+        true => format!(" ({})", relative_size(change.change_seconds / change.a_seconds)),
         false => String::new(),
     };
     let what = format!(
@@ -119,8 +119,8 @@ fn change(total: &Total) -> String {
     );
     match (change.verdict, change.detectable_seconds) {
         (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(size)) if change.a_seconds > 0.0 => {
-            let share = size / change.a_seconds * 100.0;
-            format!("{what}: inconclusive; a change of {share:.1} % would have been detected.")
+            let change = change_of(size / change.a_seconds);
+            format!("{what}: inconclusive; {change} would have been detected.")
         }
         (ChangeVerdict::Noise | ChangeVerdict::Unknown, _) => format!("{what}: inconclusive."),
         _ => format!("{what}{}.", change.per_second.map_or(String::new(), sessions)),
@@ -216,10 +216,10 @@ fn statements(comparison: &Comparison) -> Option<String> {
     let time = |row: &ComparisonRow| row.change.a_seconds + row.change.b_seconds;
     let known = rows.iter().filter(|row| is_sent(row) && row.call.is_some());
     let row = known.max_by(|a, b| time(a).total_cmp(&time(b)))?;
-    let share = row.call?.detectable * 100.0;
     Some(format!(
         "No statement changed by more than the noise. For the one with the most time, nine of ten comparisons would have \
-         detected a change of {share:.1} % per call: {}",
+         detected {} per call: {}",
+        change_of(row.call?.detectable),
         words(row)
     ))
 }
@@ -231,11 +231,8 @@ fn detectable(accounts: &[ComparisonRow]) -> String {
     let known = largest.filter(|row| row.change.a_seconds > 0.0);
     let size = known.and_then(|row| Some((row, row.change.detectable_seconds?)));
     size.map_or(String::new(), |(row, size)| {
-        let share = size / row.change.a_seconds * 100.0;
-        format!(
-            "; for the largest, {}, a change of {share:.1} % would have been detected",
-            name(&row.what)
-        )
+        let change = change_of(size / row.change.a_seconds);
+        format!("; for the largest, {}, {change} would have been detected", name(&row.what))
     })
 }
 
@@ -319,7 +316,7 @@ fn in_words<'r>(rows: impl Iterator<Item = &'r ComparisonRow>) -> String {
 fn rate(total: &Total) -> String {
     let Total { per, a_per_second: a, b_per_second: b, .. } = total;
     let change = match *a > 0.0 {
-        true => format!(" ({:+.1} %)", (b / a - 1.0) * 100.0),
+        true => format!(" ({})", relative(b / a - 1.0)),
         false => String::new(),
     };
     format!("{}s per second: {}, was {}{change}.", capital(per.name()), count(*b), count(*a))
@@ -389,6 +386,7 @@ fn other_work(comparison: &Comparison) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::call_change::CallChange;
     use super::super::comparison::Change;
     use super::*;
 
@@ -412,6 +410,57 @@ mod tests {
         assert_eq!(
             of(None, ChangeVerdict::More),
             "B takes 40 us more per command than A (0.5 %): 8.60 ms, was 8.56 ms."
+        );
+    }
+
+    #[test]
+    fn a_change_from_nearly_nothing_is_a_factor() {
+        let change = Change {
+            a_seconds: 27.2e-6,
+            b_seconds: 84.8e-3,
+            change_seconds: 84.7728e-3,
+            detectable_seconds: Some(1e-3),
+            verdict: ChangeVerdict::More,
+            ..Change::default()
+        };
+        let said = |change| super::change(&Total::new(Per::Command, change));
+        assert_eq!(
+            said(change),
+            "B takes 84.8 ms more per command than A (3,118 times as much): 84.8 ms, was 27.2 us."
+        );
+        let unknown = Change { verdict: ChangeVerdict::Noise, ..change };
+        assert!(
+            said(unknown)
+                .ends_with("inconclusive; a change by a factor of 37.8 would have been detected."),
+            "{}",
+            said(unknown)
+        );
+        let total =
+            Total { a_per_second: 0.5, b_per_second: 120.0, ..Total::new(Per::Command, change) };
+        assert_eq!(rate(&total), "Commands per second: 120, was 0.50 (240 times).");
+        let what = What::Statement {
+            query: "select 1".into(),
+            database: String::new(),
+            user: String::new(),
+            toplevel: true,
+        };
+        let call = CallChange {
+            relative: 1_023.711,
+            common: 0.0,
+            half_width: 3_410.188,
+            p: 0.5,
+            detectable: 0.1,
+            verdict: ChangeVerdict::Noise,
+        };
+        let row = ComparisonRow {
+            call: Some(call),
+            a_mean_seconds: Some(27.2e-6),
+            b_mean_seconds: Some(27.9e-3),
+            ..ComparisonRow::new(what, change)
+        };
+        assert_eq!(
+            super::call(&row).unwrap(),
+            "a call takes 27.9 ms, was 27.2 us (roughly 1,025 times, adjusted for the change of all statements)"
         );
     }
 }

@@ -10,7 +10,8 @@ use view::document::{
     span, time, Axes, Axis, AxisName, Cell, Chart, ChartKind, Column, Document, Fact, Finding,
     Link, Made, MeasuredTime, Section, Series, Table, Tone, Unit, Verdict, Weight,
 };
-use view::units::{duration, others, two};
+use view::measured::times;
+use view::units::{duration, others};
 
 /// The sections in the order of the page: id, title, charts, tables.
 const SECTIONS: [(&str, &str, &[&str], &[&str]); 11] = [
@@ -294,7 +295,7 @@ fn verdict(fleet: &Fleet, known: &[QueryStatus<'_>]) -> Verdict {
     let outlier = || {
         let row = first("outliers")?;
         let factor = row.number("factor").map_or_else(String::new, |factor| {
-            format!(" is {} times the median of its cluster's hosts", two(factor))
+            format!(" is {} the median of its cluster's hosts", times(factor))
         });
         Some(format!("{} differs from its cluster: {}{factor}.", host(&row), row.text("figure")))
     };
@@ -302,8 +303,8 @@ fn verdict(fleet: &Fleet, known: &[QueryStatus<'_>]) -> Verdict {
         let row = first("regressions")?;
         (row.number("factor")? > 1.0).then(|| {
             format!(
-                "A statement takes {} times as long as before, {} instead of {} a call, on {}: {}",
-                row.number("factor").map_or_else(String::new, two),
+                "A statement takes {} as long as before, {} instead of {} a call, on {}: {}",
+                row.number("factor").map_or_else(String::new, times),
                 row.duration("mean_seconds"),
                 row.duration("before_seconds"),
                 row.text("slower_hosts"),
@@ -612,7 +613,7 @@ mod tests {
         let text = said(&fleet).text;
         assert_eq!(
             text,
-            "A statement takes 31.00 times as long as before, 62.5 ms instead of 2.25 ms a call, on shop/db-2: select * from \
+            "A statement takes 31.0 times as long as before, 62.5 ms instead of 2.25 ms a call, on shop/db-2: select * from \
              orders where customer = $1"
         );
         let host = [("cluster", Cell::from("shop")), ("host", "db-1".into())];

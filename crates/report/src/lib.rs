@@ -5,6 +5,7 @@
 //! text, page and JSON show.
 
 pub mod assemble;
+pub mod blockers;
 mod charts;
 pub mod client;
 mod cost;
@@ -15,7 +16,7 @@ pub mod fleet;
 pub mod histories;
 mod latency;
 mod load;
-mod marks;
+pub mod marks;
 pub mod material;
 pub mod measured_cost;
 mod place;

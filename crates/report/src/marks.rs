@@ -5,7 +5,7 @@
 use segment::EventKind;
 
 use super::histories;
-use super::material::Material;
+use super::material::{Blocker, Material};
 use super::tables::checkpoints;
 use super::tables::server_log::{is_error, logged as logged_at};
 use view::document::Mark;
@@ -14,8 +14,9 @@ use view::units::{duration, whole};
 /// Maximum number of slow operations that are marked, the longest ones; more would hide the charts.
 const SLOW: usize = 200;
 
-/// The same of sessions that blocked others.
+/// The same of sessions that blocked others, and of the stretches of time in which they did.
 const BLOCKERS: usize = 50;
+const STRETCHES: usize = 200;
 
 /// The same of what the server logged: deadlocks, and errors that ended a session or the server.
 const LOGGED: usize = 100;
@@ -49,20 +50,7 @@ pub fn marks(material: &Material) -> Vec<Mark> {
             Some((row.slow_seconds(), Mark { time, until: None, kind, text }))
         })
         .collect();
-    let blockers = material.sessions.iter().flat_map(|sessions| &sessions.blockers);
-    marks.extend(blockers.take(BLOCKERS).map(|blocker| Mark {
-        time: blocker.from,
-        until: Some(blocker.to),
-        kind: "blocking".to_string(),
-        text: format!(
-            "session {} ({}) blocked up to {} {}, {} of their time",
-            blocker.root.pid,
-            blocker.root.application.as_deref().unwrap_or("no application name"),
-            blocker.waiters,
-            if blocker.waiters == 1 { "session" } else { "sessions" },
-            duration(blocker.waiting_seconds)
-        ),
-    }));
+    marks.extend(material.sessions.iter().flat_map(|sessions| blocking(&sessions.blockers)));
     let logged = material.log.iter().filter(|row| {
         is_error(row) && (&*row.kind == "deadlock" || ["FATAL", "PANIC"].contains(&&*row.severity))
     });
@@ -83,6 +71,33 @@ pub fn marks(material: &Material) -> Vec<Mark> {
     marks.extend(material.marks.iter().cloned());
     marks.extend(changed_settings(material));
     marks.sort_by(|a, b| a.time.total_cmp(&b.time));
+    // A live page keeps the new plans of a run of the server that has ended, and may read them again.
+    marks.dedup();
+    marks
+}
+
+/// When sessions blocked others. These have the most waiting time, most first; of too many stretches, the longest are marked.
+pub fn blocking(blockers: &[Blocker]) -> Vec<Mark> {
+    let marks = blockers.iter().take(BLOCKERS).flat_map(|blocker| {
+        let text = format!(
+            "session {} ({}) blocked up to {} {}, {} of their time",
+            blocker.root.pid,
+            blocker.root.application.as_deref().unwrap_or("no application name"),
+            blocker.waiters,
+            if blocker.waiters == 1 { "session" } else { "sessions" },
+            duration(blocker.waiting_seconds)
+        );
+        blocker.stretches.iter().map(move |(from, to)| Mark {
+            time: *from,
+            until: Some(*to),
+            kind: "blocking".to_string(),
+            text: text.clone(),
+        })
+    });
+    let mut marks: Vec<Mark> = marks.collect();
+    let length = |mark: &Mark| mark.until.unwrap_or(mark.time) - mark.time;
+    marks.sort_by(|a, b| length(b).total_cmp(&length(a)));
+    marks.truncate(STRETCHES);
     marks
 }
 
@@ -109,6 +124,20 @@ fn changed_settings(material: &Material) -> Vec<Mark> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_that_blocked_others_twice_has_two_marks() {
+        let blocker = Blocker {
+            waiters: 1,
+            waiting_seconds: 3.0,
+            stretches: vec![(1.0, 2.0), (9.0, 11.0)],
+            ..Blocker::default()
+        };
+        let marks = blocking(&[blocker]);
+        let times: Vec<_> = marks.iter().map(|mark| (mark.time, mark.until)).collect();
+        assert_eq!(times, [(9.0, Some(11.0)), (1.0, Some(2.0))]);
+        assert!(marks[0].text.ends_with("blocked up to 1 session, 3 s of their time"));
+    }
 
     #[test]
     fn the_longest_slow_operations_are_marked_in_order_of_time() {

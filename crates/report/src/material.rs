@@ -209,10 +209,20 @@ pub struct Blocker {
     pub seconds: f64,
     /// The total time of all sessions that waited, from samples.
     pub waiting_seconds: f64,
+    /// From when to when it blocked at least one session without a break, oldest first; seconds since 1970.
+    pub stretches: Vec<(f64, f64)>,
+}
+
+impl Blocker {
     /// When it first blocked a session, seconds since 1970.
-    pub from: f64,
+    pub fn from(&self) -> f64 {
+        self.stretches.first().map_or(self.time, |(from, _)| *from)
+    }
+
     /// When it last blocked a session, seconds since 1970.
-    pub to: f64,
+    pub fn to(&self) -> f64 {
+        self.stretches.last().map_or(self.time, |(_, to)| *to)
+    }
 }
 
 /// A session that was idle in a transaction.

@@ -205,8 +205,7 @@ fn the_text_of_the_sessions() {
             waiters: 3,
             seconds: 12.0,
             waiting_seconds: 30.0,
-            from: from + 30.0,
-            to: from + 42.0,
+            stretches: vec![(from + 30.0, from + 42.0)],
         }],
         open: vec![Open {
             pid: 4711,

@@ -2,11 +2,12 @@
 //! The only thread that reads the server: it takes an interval when one is due, keeps the last few minutes, and
 //! answers requests. Therefore many readers cost no more than one.
 
+use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use segment::Segment;
+use segment::{Frame, Segment};
 
 use super::history::LiveHistory;
 use super::metrics::{self, Family, NamedStatements, Present};
@@ -18,6 +19,7 @@ use error::Error;
 use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::machine::Processors;
 use live::target::SegmentSource;
+use view::blocking::{Forest, Sources};
 use view::HostMetrics;
 
 /// Minimum time between two readings for metrics.
@@ -38,6 +40,22 @@ pub struct CollectorSettings {
     pub statements: usize,
     /// Whether the metrics have the server's health, too.
     pub health: bool,
+}
+
+/// Who blocks whom among the sessions of a frame, without statements and names of locks; `None` if nobody is blocked, or if it
+/// cannot be read.
+fn blocked(segment: &Segment, frame: &Frame) -> Option<Forest> {
+    let blocked = segment.blocked().ok().filter(|blocked| !blocked.is_empty())?;
+    Some(Forest::build(&Sources {
+        blocked: &blocked,
+        sessions: &frame.sessions,
+        // How long each has waited is not shown.
+        tick: 0,
+        clock: segment.clock(),
+        last: &HashMap::new(),
+        statements: None,
+        names: &HashMap::new(),
+    }))
 }
 
 /// Minimum number of columns of the heat map.
@@ -176,6 +194,10 @@ impl Collector {
                     let host = self.host();
                     let statements = self.run.as_ref().and_then(Run::statements).cloned();
                     self.history.push(&taken.frame, host, statements);
+                    let forest = self.follower.segment().and_then(|of| blocked(of, &taken.frame));
+                    if let Some(forest) = forest {
+                        self.history.blocked(&forest);
+                    }
                     if taken.reset {
                         let time = taken.frame.realtime_ns as f64 * 1e-9;
                         self.history.mark(time, "reset", "totals were reset");
@@ -198,6 +220,10 @@ impl Collector {
         if let Some(mut run) = self.run.take() {
             // The last figures of its server. If they cannot be read, the previous reading is the last one.
             let _ = run.read_statements();
+            if let Some(mut all) = self.history.statements(run.statements()) {
+                all.plans = run.plans().unwrap_or_default();
+                self.history.mark_plans(&all);
+            }
             self.history.end_statements(run.statements());
         }
         self.families = None;

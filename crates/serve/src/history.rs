@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use segment::statements::{Statement, StatementRecord, StatementsDelta, WaitClass};
 use segment::{Frame, Histogram, Interval, StatementKey, StatementsReading};
+use view::blocking::Forest;
 use view::HostMetrics;
 
+use report::blockers::Blockers;
 use report::histories;
-use report::material::{Latency, Moment};
+use report::material::{Blocker, Latency, Moment};
 use report::point::{Figures, Point};
 use report::rankings::{self, session_name, SessionTimes};
 use report::statement_id::{statement_id, statement_key, StatementId};
@@ -28,6 +30,8 @@ const BLOCKS: u32 = 10;
 const EVENTS: usize = 500;
 /// Number of marks and of gaps to keep.
 const NOTES: usize = 200;
+/// Number of sessions that blocked others to show.
+const BLOCKERS: usize = 100;
 /// A clock that goes back by more than this has been set, seconds.
 const SET_BACK: f64 = 0.05;
 /// Time between two intervals is a gap if it is longer than this share of an interval or, if there is a reason,
@@ -77,6 +81,7 @@ struct Block {
     latency: Vec<Latency>,
     /// Busy time of sessions in each of `points`.
     sessions: SessionTimes,
+    blockers: Blockers,
     statements: Vec<StatementTimes>,
 }
 
@@ -120,6 +125,7 @@ impl Block {
             moments: Vec::new(),
             latency: Vec::new(),
             sessions: SessionTimes::default(),
+            blockers: Blockers::default(),
             statements: Vec::new(),
         }
     }
@@ -210,6 +216,22 @@ impl LiveHistory {
             }
         }
         self.end = Some(end);
+    }
+
+    /// Adds who blocked whom at the end of the interval that was added last.
+    pub fn blocked(&mut self, forest: &Forest) {
+        let (Some(time), Some(block)) = (self.end, self.blocks.back_mut()) else { return };
+        let length = block.points.last().map_or(0.0, |point| time - point.start);
+        block.blockers.add(forest, time, length);
+    }
+
+    /// The sessions that blocked others, those with the most waiting time of others first.
+    pub fn blockers(&self) -> Vec<Blocker> {
+        let mut all = Blockers::default();
+        for block in &self.blocks {
+            all.append(&block.blockers);
+        }
+        all.most(BLOCKERS)
     }
 
     /// Starts a new block and drops the oldest.
@@ -393,6 +415,17 @@ impl LiveHistory {
     pub fn mark(&mut self, time: f64, kind: &str, text: &str) {
         let (kind, text) = (kind.to_string(), text.to_string());
         self.marks.push_back(Mark { time, until: None, kind, text });
+        self.marks.drain(..self.marks.len().saturating_sub(NOTES));
+    }
+
+    /// Marks the new plans of these statements, whose run of the server has ended, and with it its plans.
+    pub fn mark_plans(&mut self, all: &StatementsTable) {
+        let Some(from) = self.blocks.front().map(|block| block.begin) else { return };
+        for mark in histories::plan_changes(all, from) {
+            if !self.marks.contains(&mark) {
+                self.marks.push_back(mark);
+            }
+        }
         self.marks.drain(..self.marks.len().saturating_sub(NOTES));
     }
 
@@ -661,6 +694,25 @@ mod tests {
         let clock = Clock::recorded(ClockKind::Monotonic, 1e9);
         let reading = StatementsReading::of_records(second * 1_000_000_000, clock, vec![record]);
         Arc::new(reading)
+    }
+
+    #[test]
+    fn blocking_that_has_ended_is_kept_with_its_interval() {
+        let mut history = LiveHistory::new(Duration::from_millis(9_990), Duration::from_secs(1));
+        let root = view::blocking::Party { pid: 7, waiters: 2, ..Default::default() };
+        let blocked = Forest { blocked: 2, roots: vec![root], ..Forest::default() };
+        let nobody = Forest::default();
+        for end in 1..=4 {
+            history.push(&frame(f64::from(end), 1.0), None, None);
+            history.blocked(if end == 4 { &nobody } else { &blocked });
+        }
+        let [blocker] = &history.blockers()[..] else { panic!("{:?}", history.blockers()) };
+        assert_eq!((blocker.waiters, blocker.waiting_seconds), (2, 6.0));
+        assert_eq!(blocker.stretches, [(0.0, 3.0)]);
+        for end in 5..=15 {
+            history.push(&frame(f64::from(end), 1.0), None, None);
+        }
+        assert!(history.blockers().is_empty(), "its blocks are dropped");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use segment::Interval;
 use super::history::{HistoryExtract, LiveHistory};
 use error::Error;
 use report::assemble;
+use report::marks;
 use report::material::{Material, RelationTimes};
 use view::blocking::Forest;
 use view::document::{Document, Fact, Live, MeasuredTime};
@@ -109,7 +110,10 @@ fn material(
         moments: kept.moments,
         latency: kept.latency,
         events: history.events.iter().cloned().collect(),
-        marks: history.marks.iter().cloned().collect(),
+        marks: marks::blocking(&history.blockers())
+            .into_iter()
+            .chain(history.marks.iter().cloned())
+            .collect(),
         gaps: kept.gaps,
         settings: Vec::new(),
         setting_changes: Vec::new(),

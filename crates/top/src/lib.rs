@@ -2,8 +2,7 @@
 //! `tally top`: shows where the time goes, interval by interval; full-screen on a terminal, otherwise as text or
 //! JSON.
 //!
-//! For the full-screen view, the crate `terminal` waits for the user and converts keys to actions, and `mouse`
-//! converts clicks. `screen` is the state that actions change, `draw` draws it, and `main_loop` connects them.
+//! For the full-screen view, the crate `terminal` waits for the user and converts keys and clicks to actions. `screen` is the state that actions change, `draw` draws it, and `main_loop` connects them.
 
 mod args;
 pub mod draw;
@@ -12,7 +11,6 @@ mod help;
 mod history;
 mod main_loop;
 mod moment;
-mod mouse;
 mod orders;
 mod plain;
 mod replay;

@@ -174,7 +174,7 @@ fn of_section(document: &Document, section: &Section) -> Markup {
                     (caption(pairs.title, pairs.note.as_ref()))
                 } "\n"
             }
-            @if document.lead == Some(section.id) && !document.load.is_empty() { div id="rankings" {} "\n" }
+            @if document.lead == Some(section.id) && !document.load.is_empty() && !document.elapsed { div id="rankings" {} "\n" }
             @for map in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
                 figure class="heatmap" id={ "heatmap-" (map.id) } data-heatmap=(map.id) {
                     (caption(map.title, map.note.as_ref()))

@@ -2,11 +2,19 @@
 //! A measured figure and half the width of its 95 % confidence interval.
 //!
 //! It reads "40 us ± 15": the half-width stands behind the figure, in the figure's own unit. A sentence that needs
-//! a figure with a half-width gets it from here.
+//! a figure with a half-width gets it from here, and so does a change that is relative to what was there before.
+//! Where that was nearly nothing, a percentage has more digits than meaning: from three times on, a change is a factor.
 
 use std::fmt::Display;
 
-use crate::units::{duration, percent, two};
+use crate::units::{duration, percent, separated, two};
+
+/// A relative change from which on it is a factor: three times as much.
+const TRIPLE: f64 = 2.0;
+/// No factor is larger: what was there before was nearly nothing.
+const LARGEST: f64 = 10_000.0;
+/// A relative half-width from which on it says only that the change is unknown.
+const WHOLE: f64 = 1.0;
 
 /// A figure and its half-width, both in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,10 +31,23 @@ impl Measured {
         Self { value, half_width: half_width.into() }
     }
 
-    /// A change in percent, with its sign: "+1.11 % ± 0.08". Both numbers have this many decimals.
+    /// A change in percent, with its sign: "+1.11 % ± 0.08", "12.3 times ± 0.5". Percentages have this many decimals. A
+    /// half-width is left out of a factor that it exceeds: "roughly 1,025 times".
     pub fn change(self, decimals: usize) -> String {
-        let figure = format!("{:+.decimals$} %", self.value);
-        behind(figure, self.half_width.map(|half| format!("{half:.decimals$}")))
+        let (relative, half) = (self.value / 100.0, self.half_width.map(|half| half / 100.0));
+        if relative < TRIPLE {
+            let text = |half: f64| match half > WHOLE.max(relative.abs()) {
+                true => "over 100".to_string(),
+                false => format!("{:.decimals$}", half * 100.0),
+            };
+            return behind(signed_percent(relative, decimals), half.map(text));
+        }
+        let factor = 1.0 + relative;
+        match half {
+            Some(half) if half >= factor => format!("roughly {}", times(factor)),
+            Some(half) if factor < LARGEST => behind(times(factor), Some(like(factor, half))),
+            _ => times(factor),
+        }
     }
 
     /// A part of one, as a percentage: "5.0 % ± 0.4".
@@ -70,6 +91,69 @@ impl Measured {
     }
 }
 
+/// A change relative to what was there before, 0.2 for a fifth more: "+20.0 %", "12.3 times".
+pub fn relative(change: f64) -> String {
+    Measured::new(change * 100.0, None).change(1)
+}
+
+/// The half-width of such a change, in the change's own unit: "3.0 %", "0.5 times"; "over 100 %" where it says only that the
+/// change is unknown.
+pub fn relative_half_width(change: f64, half_width: f64) -> String {
+    match change >= TRIPLE {
+        _ if half_width > WHOLE.max(change.abs()) => "over 100 %".to_string(),
+        true => format!("{} times", like(1.0 + change, half_width)),
+        false => format!("{} %", percent(half_width)),
+    }
+}
+
+/// The size of such a change, where words beside it say whether it is more or less: "20.0 %", "12.3 times as much".
+pub fn relative_size(change: f64) -> String {
+    match change >= TRIPLE {
+        true => format!("{} as much", times(1.0 + change)),
+        false => signed_percent(change, 1).trim_start_matches(['+', '-']).to_string(),
+    }
+}
+
+/// A change of this size, which may go either way: "a change of 20.0 %", "a change by a factor of 12.3".
+pub fn change_of(size: f64) -> String {
+    match size >= TRIPLE {
+        true => format!("a change by a factor of {}", times(1.0 + size).trim_end_matches(" times")),
+        false => format!("a change of {} %", percent(size)),
+    }
+}
+
+/// A factor: "12.3 times", "1,025 times", and no more than "more than 10,000 times", because what was there before was nearly nothing.
+pub fn times(factor: f64) -> String {
+    match factor < LARGEST {
+        true => format!("{} times", like(factor, factor)),
+        false => format!("more than {} times", separated(&format!("{LARGEST:.0}"))),
+    }
+}
+
+/// A number with as many decimals as a factor of this size has.
+fn like(factor: f64, number: f64) -> String {
+    match factor {
+        _ if factor < 9.995 => format!("{number:.2}"),
+        _ if factor < 99.95 => format!("{number:.1}"),
+        _ => separated(&format!("{number:.0}")),
+    }
+}
+
+/// "+20.0 %". A fall to nearly nothing has as many decimals as tell it from nothing: "-99.97 %".
+fn signed_percent(relative: f64, decimals: usize) -> String {
+    /// More say no more.
+    const MOST: usize = 4;
+    let rest = 1.0 + relative;
+    let same = |decimals: usize| {
+        format!("{:.decimals$}", relative * 100.0) == format!("{:.decimals$}", -100.0)
+    };
+    let decimals = match rest > 0.0 {
+        true => (decimals..MOST).find(|decimals| !same(*decimals)).unwrap_or(decimals.max(MOST)),
+        false => decimals,
+    };
+    format!("{:+.decimals$} %", relative * 100.0)
+}
+
 /// Puts a half-width behind its figure, the only place that says how. The figure has the unit of both.
 pub fn behind(figure: impl Display, half_width: Option<impl Display>) -> String {
     match half_width {
@@ -98,6 +182,31 @@ mod tests {
         }
         assert_eq!(Measured::new(1.1111, 0.0789).change(2), "+1.11 % ± 0.08");
         assert_eq!(Measured::new(-12.0, None).change(1), "-12.0 %");
+        let changes = [
+            (1.234, Some(0.5), "+1.2 % ± 0.5"),
+            (50.0, Some(300.0), "+50.0 % ± over 100"),
+            (185.0, Some(12.0), "+185.0 % ± 12.0"),
+            (1_130.0, Some(45.0), "12.3 times ± 0.5"),
+            (1_130.0, None, "12.3 times"),
+            (102_371.1, Some(341_018.8), "roughly 1,025 times"),
+            (5e9, Some(1.0), "more than 10,000 times"),
+            (-99.5, None, "-99.5 %"),
+            (-99.97, None, "-99.97 %"),
+            (-99.999_999_9, None, "-100.0000 %"),
+            (-100.0, None, "-100.0 %"),
+        ];
+        for (value, half, text) in changes {
+            assert_eq!(Measured::new(value, half).change(1), text);
+        }
+        let sizes = [0.2, -0.825, 11.3, -0.9997, 2e6].map(relative_size);
+        let expected =
+            ["20.0 %", "82.5 %", "12.3 times as much", "99.97 %", "more than 10,000 times as much"];
+        assert_eq!(sizes, expected);
+        assert_eq!(relative_half_width(0.2, 0.03), "3.0 %");
+        assert_eq!(relative_half_width(11.3, 0.5), "0.5 times");
+        assert_eq!(relative_half_width(1_023.7, 3_410.2), "over 100 %");
+        assert_eq!(change_of(0.2), "a change of 20.0 %");
+        assert_eq!(change_of(11.3), "a change by a factor of 12.3");
         assert_eq!(Measured::new(0.05, 0.004).share(), "5.0 % ± 0.4");
         assert_eq!(Measured::new(7.9, 0.1).number(), "7.90 ± 0.10");
         assert_eq!(Measured::new(7.9, None).duration(), "7.90 s");

@@ -9,7 +9,7 @@ import type { View } from "../view";
 import { FONT, fromZero, valueAxis } from "./axes";
 import type { Landmarks } from "./marks";
 import { KEYS, Plot } from "./plot";
-import { pointAt, pointsOf, stacked, type Points } from "./points";
+import { pointAt, pointsOf, rangeAt, stacked, type Points } from "./points";
 import { areaPaths, linePaths } from "./steps";
 import type { Content } from "./tooltip";
 import { when } from "./when";
@@ -54,6 +54,7 @@ export class Curves {
                 overlay: (u, ink) => this.drawReference(u, ink),
                 describe: (time) => this.describe(time),
                 step: (time, by) => this.step(time, by),
+                point: (time) => rangeAt(this.points.edges, time),
             },
             `${chart.title}. The arrow keys move from point to point. ${KEYS}`,
             until,

@@ -10,7 +10,7 @@ import type { Range, View } from "../view";
 import { AXIS_WIDTH, FONT } from "./axes";
 import type { Landmarks } from "./marks";
 import { KEYS, Plot } from "./plot";
-import { pointAt, pointsIn } from "./points";
+import { pointAt, pointsIn, rangeAt } from "./points";
 import type { Content } from "./tooltip";
 import { when } from "./when";
 
@@ -61,6 +61,7 @@ export class Heat {
                     const at = Math.min(Math.max(pointAt(this.edges, time) + by, 0), this.edges.length - 2);
                     return (this.edges[at] ?? time) + this.map.step_seconds / 2;
                 },
+                point: (time) => rangeAt(this.edges, time),
             },
             `${map.title}. The arrow keys move from column to column. ${KEYS}`,
             until,

@@ -7,6 +7,7 @@ import type uPlot from "uplot";
 import { element } from "../dom";
 import type { Ink } from "../look/ink";
 import type { Gap, Mark } from "../model";
+import type { Range } from "../view";
 
 export interface Landmarks {
     readonly marks: readonly Mark[];
@@ -35,7 +36,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
 const lookOf = ({ kind }: Mark): Look => LOOKS[kind] ?? "event";
 
 /** Blocking and slow operations need attention, checkpoints do not. */
-function inkOf(mark: Mark, ink: Ink): string {
+export function inkOf(mark: Mark, ink: Ink): string {
     switch (lookOf(mark)) {
         case "blocking":
         case "slow":
@@ -183,6 +184,19 @@ export function drawOver(u: uPlot, { marks }: Landmarks, ink: Ink): void {
         for (const [right, down] of FLAGS[look] ?? FLAG) ctx.lineTo(x + 4 * right * pixel, bbox.top + 4 * down * pixel);
         ctx.fill();
     }
+    ctx.restore();
+}
+
+/** Draws a frame around the moment that is open. */
+export function drawMoment(u: uPlot, moment: Range | null, ink: Ink): void {
+    const area = moment && visible(u, moment.from, moment.to);
+    if (!area) return;
+    const { ctx, bbox } = u;
+    const pixel = devicePixelRatio;
+    ctx.save();
+    ctx.strokeStyle = ink.accent;
+    ctx.lineWidth = 2 * pixel;
+    ctx.strokeRect(area[0] - pixel, bbox.top + pixel, area[1] + 2 * pixel, bbox.height - 2 * pixel);
     ctx.restore();
 }
 

@@ -7,7 +7,7 @@ import { instant } from "../clock";
 import { element } from "../dom";
 import { readInk } from "../look/ink";
 import type { View } from "../view";
-import type { Landmarks } from "./marks";
+import { inkOf, type Landmarks } from "./marks";
 import type { Values } from "./points";
 
 /** The curve in the strip: a total over time. */
@@ -159,8 +159,9 @@ export class Overview {
             pen.fillRect(x(begin), height - tall, x(end) - x(begin) + 0.4, tall);
         });
         pen.globalAlpha = 1;
-        pen.fillStyle = ink.checkpoint;
-        for (const { time, until } of landmarks.marks) {
+        for (const mark of landmarks.marks) {
+            const { time, until } = mark;
+            pen.fillStyle = inkOf(mark, ink);
             if (until !== null) pen.fillRect(x(time), 0, Math.max(x(until) - x(time), 1), 2.5);
         }
     }

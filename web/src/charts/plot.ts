@@ -6,9 +6,9 @@
 import uPlot from "uplot";
 import { readInk, type Ink } from "../look/ink";
 import { onPaper } from "../look/theme";
-import type { View } from "../view";
+import type { Range, View } from "../view";
 import { timeAxis } from "./axes";
-import { drawOver, drawUnder, notesAt, type Landmarks } from "./marks";
+import { drawMoment, drawOver, drawUnder, notesAt, type Landmarks } from "./marks";
 import { Tooltip, type Content } from "./tooltip";
 
 /** The specific part of a kind of plot. */
@@ -26,11 +26,13 @@ export interface Kind {
     readonly describe: (time: number, top: number) => Content | null;
     /** The instant `by` points further. */
     readonly step: (time: number, by: number) => number;
+    /** The point at an instant; null if there is none. */
+    readonly point: (time: number) => Range | null;
 }
 
 /** Key bindings common to all plots, for screen readers. */
 export const KEYS =
-    "With Shift, they move the view. Plus and minus zoom; 0 shows everything. " +
+    "With Shift, they move the view. Plus and minus zoom; 0 shows everything. Enter opens the moment at the cursor. " +
     "The Table button shows the same figures.";
 /** Minimum width of a plot in pixels. */
 const MIN_WIDTH = 120;
@@ -45,6 +47,8 @@ export class Plot {
     private drawnIn: Ink;
     /** The cursor is over this plot, or keys move it here. */
     private held = false;
+    /** Where the mouse button was pressed. */
+    private pressed = 0;
 
     constructor(
         private readonly host: HTMLElement,
@@ -89,6 +93,7 @@ export class Plot {
                     (u) => {
                         drawOver(u, this.landmarks, ink());
                         kind.overlay?.(u, ink());
+                        drawMoment(u, view.moment, ink());
                     },
                 ],
                 setSelect: [(u) => this.selected(u)],
@@ -110,6 +115,8 @@ export class Plot {
         host.addEventListener("blur", () => this.leave());
         u.over.addEventListener("mouseenter", () => (this.held = true));
         u.over.addEventListener("mouseleave", () => this.leave());
+        u.over.addEventListener("click", (event) => this.clicked(event));
+        u.over.addEventListener("mousedown", (event) => (this.pressed = event.clientX));
         view.on("range", ({ from, to }) => u.setScale("x", { min: from, max: to }), until);
         view.on(
             "point",
@@ -118,6 +125,7 @@ export class Plot {
             },
             until,
         );
+        view.on("moment", () => u.redraw(false, false), until);
         view.on("zone", () => u.redraw(false, true), until);
         view.on(
             "theme",
@@ -162,7 +170,14 @@ export class Plot {
         const from = u.posToVal(left, "x");
         const to = u.posToVal(left + width, "x");
         u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        this.view.open(null);
         this.view.zoom(from, to);
+    }
+
+    private clicked(event: MouseEvent): void {
+        const { u, kind, view } = this;
+        if (Math.abs(event.clientX - this.pressed) >= DRAG) return;
+        view.open(kind.point(u.posToVal(event.clientX - u.over.getBoundingClientRect().left, "x")));
     }
 
     private moved(u: uPlot): void {
@@ -219,7 +234,8 @@ export class Plot {
             "=": () => view.scale(0.5),
             "-": () => view.scale(2),
             "0": () => view.reset(),
-            Escape: () => (this.held ? this.leave() : view.reset()),
+            Enter: () => (view.point === null ? undefined : view.open(this.kind.point(view.point))),
+            Escape: () => (this.held ? this.leave() : view.moment ? view.open(null) : view.reset()),
         };
         const act = acts[event.key];
         if (!act) return;

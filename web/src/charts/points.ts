@@ -38,6 +38,13 @@ export function pointAt(edges: readonly number[], time: number): number {
     return low;
 }
 
+/** From when to when the point at `time` is; null if there is none. */
+export function rangeAt(edges: readonly number[], time: number): Range | null {
+    const at = pointAt(edges, time);
+    const [from, to] = [edges[at], edges[at + 1]];
+    return from === undefined || to === undefined ? null : { from, to };
+}
+
 /** The indexes of the points that overlap a range; `to` is exclusive. */
 export function pointsIn(edges: readonly number[], range: Range): [from: number, to: number] {
     const from = Math.max(0, pointAt(edges, Math.max(range.from, edges[0] ?? 0)));

@@ -90,7 +90,7 @@ export class StatementPage {
         const title = this.root.querySelector("h1");
         title?.setAttribute("tabindex", "-1");
         title?.focus({ preventScroll: true });
-        for (const what of ["range", "zone"] as const) this.view.on(what, () => this.writeRange(), this.life.signal);
+        for (const what of ["range", "moment", "zone"] as const) this.view.on(what, () => this.writeRange(), this.life.signal);
     }
 
     /** A newer report of the same server. */
@@ -179,7 +179,8 @@ export class StatementPage {
     private writeRange(): void {
         const { root, history, report, view } = this;
         const facts = root?.querySelector("#statement-range");
-        const { range, zone } = view;
+        const { zone, moment } = view;
+        const range = moment ?? view.range;
         const { axis } = report.histories ?? {};
         if (facts && history && axis) {
             const sums = sumsIn(history, axis, view.whole.to, range);
@@ -187,7 +188,8 @@ export class StatementPage {
                 (sum, one) => sum + sumsIn(one, axis, view.whole.to, range).seconds,
                 0,
             );
-            const of = view.zoomed ? `selected: ${instant(range.from, zone)} – ${instant(range.to, zone)}` : "the whole time";
+            const times = `${instant(range.from, zone)} – ${instant(range.to, zone)}`;
+            const of = moment ? `open: ${times}` : view.zoomed ? `selected: ${times}` : "the whole time";
             const fact = (name: string, text: string): HTMLElement[] => [
                 element("dt", {}, name),
                 element("dd", {}, text),

@@ -7,8 +7,9 @@ use crate::case::{some_of, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::event_payload::Checkpoint;
 use segment::WaitClass;
+use view::measured::times;
 use view::statements::StatementFigures;
-use view::units::{duration, two, whole};
+use view::units::{duration, whole};
 use view::vacuum::ConditionKind;
 
 /// Checkpoints further apart than this are no trouble, even if the WAL forces them, seconds.
@@ -92,8 +93,8 @@ fn too_often_for(case: &Case<'_>, reason: &str) -> Option<Diagnosis> {
     let mut evidence = Vec::new();
     if let Some(factor) = slower(&forced).filter(|factor| *factor >= SLOWER) {
         evidence.push(format!(
-            "Commands take {} times as long during these checkpoints as before them.",
-            two(factor)
+            "Commands take {} as long during these checkpoints as before them.",
+            times(factor)
         ));
     }
     let longest =

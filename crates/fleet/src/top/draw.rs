@@ -15,11 +15,12 @@ use view::units::{duration, whole};
 use super::help::HELP;
 use super::screen::{FleetScreen, Mode, DOCTOR, PANES};
 use crate::lines::one_line;
-use terminal::{heading, help, line, tabs, too_small, Tab};
+use terminal::{heading, help, line, tabs, too_small, Spots, Tab};
 
 /// Draws everything, at this time.
 pub fn draw(frame: &mut Frame<'_>, screen: &mut FleetScreen, now: Instant) {
     let area = frame.area();
+    screen.spots = Spots::default();
     if too_small(frame, area) {
         return;
     }
@@ -36,7 +37,8 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut FleetScreen, now: Instant) {
     .areas(area);
     frame.render_widget(Paragraph::new(head), top);
     let all: Vec<Tab> = PANES.iter().map(|(tab, _)| *tab).collect();
-    let (names_line, _) = tabs(&all, screen.pane, (&state(screen), Style::new()), width);
+    let (names_line, columns) = tabs(&all, screen.pane, (&state(screen), Style::new()), width);
+    (screen.spots.tabs_line, screen.spots.tabs) = (names.y, columns);
     frame.render_widget(Paragraph::new(names_line), names);
     match screen.opened.is_some() {
         true => opened(frame, screen, body),
@@ -125,6 +127,8 @@ fn table(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
             false => "no row matches the filter; Esc removes it",
         }));
     }
+    screen.spots.rows_line = area.y + 1;
+    screen.spots.rows = shown.clone().collect();
     for at in shown {
         let is_current = at == screen.sight.cursor;
         lines.push(line(screen.look, &table, &table.rows[at], &layout, is_current));
@@ -163,6 +167,7 @@ fn sentences(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
     let title = format!("{}  WHAT IS WRONG", fit("HOST", names, false));
     let bold = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
     let mut lines = vec![Line::styled(fit(&title, width, false), bold)];
+    let mut on_lines = Vec::new();
     if blocks.is_empty() {
         lines.push(Line::raw(match screen.filter().is_empty() {
             true => "no hosts in this time",
@@ -180,7 +185,10 @@ fn sentences(frame: &mut Frame<'_>, screen: &mut FleetScreen, area: Rect) {
             false => style,
         };
         lines.extend(block.iter().map(|line| Line::styled(fit(line, width, false), style)));
+        on_lines.extend(std::iter::repeat_n(at, block.len()));
     }
+    on_lines.truncate(space);
+    (screen.spots.rows_line, screen.spots.rows) = (area.y + 1, on_lines);
     frame.render_widget(Paragraph::new(lines), area);
 }
 
@@ -225,7 +233,7 @@ fn keys<'a>(screen: &FleetScreen, width: usize) -> Line<'a> {
         let column = column.map_or("engine's", |column| &*column.title);
         let turned = if order.reverse { " reversed" } else { "" };
         format!(
-            "q quit  h help  Tab pane  Enter opens  s sort: {column}{turned}  / filter  Esc back  p pause  l refresh"
+            "q quit  h help  Tab pane  Enter opens  s sort: {column}{turned}  / filter  Esc back  p pause  l refresh  m mouse"
         )
     };
     Line::styled(fit_items(&text, width), Style::new().add_modifier(Modifier::REVERSED))

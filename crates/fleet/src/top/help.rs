@@ -15,6 +15,7 @@ Enter         on a problem: what to do, and the evidence; on a host: only
 / F4          filter: rows that contain this text; Esc removes it
 p Space       pause or resume refreshing
 l             refresh now
+m             mouse: click a pane, a row (again to open it); wheel
 ? h F1        this page
 q F10 Ctrl-C  quit
 

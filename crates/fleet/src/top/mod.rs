@@ -129,10 +129,19 @@ impl App for Top<'_> {
         None
     }
 
-    fn event(&mut self, event: Event, _: &mut Terminal) -> Result<bool, Error> {
-        Ok(match event {
+    fn event(&mut self, event: Event, terminal: &mut Terminal) -> Result<bool, Error> {
+        let mouse = self.screen.mouse;
+        let goes_on = match event {
             Event::Key(key) => self.screen.key(key),
+            Event::Mouse(event) => {
+                self.screen.click(event);
+                true
+            }
             _ => true,
-        })
+        };
+        if self.screen.mouse != mouse {
+            terminal.listen(self.screen.mouse)?;
+        }
+        Ok(goes_on)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 use fleet_sql::Only;
 use jiff::tz::TimeZone;
 use report::fleet::{Failure, FleetQueryResult, Question};
@@ -14,7 +14,7 @@ use super::help::HELP;
 use super::rows::{chosen, Order};
 use terminal::{action, Action};
 use terminal::{edit, Edit};
-use terminal::{Look, Tab, Viewport};
+use terminal::{mouse_action, Look, Spots, Tab, Viewport};
 
 const fn tab(key: char, name: &'static str, short: &'static str) -> Tab {
     Tab { key, name, short }
@@ -102,6 +102,10 @@ pub struct FleetScreen {
     pub engine: String,
     /// What the terminal can show.
     pub look: Look,
+    /// Whether the mouse is on.
+    pub mouse: bool,
+    /// What was drawn where.
+    pub spots: Spots,
     /// Time zone for times of day.
     pub zone: TimeZone,
 }
@@ -125,6 +129,8 @@ impl FleetScreen {
             interval,
             engine,
             look,
+            mouse: false,
+            spots: Spots::default(),
             zone: TimeZone::system(),
         }
     }
@@ -222,6 +228,25 @@ impl FleetScreen {
         true
     }
 
+    /// Handles a mouse event.
+    pub fn click(&mut self, event: MouseEvent) {
+        let Some(action) = mouse_action(&self.spots, event) else { return };
+        match (&self.mode, action) {
+            (Mode::Help(line), Action::Move(by)) => {
+                let to = line.saturating_add_signed(by);
+                self.mode = Mode::Help(to.min(HELP.lines().count()));
+            }
+            // The panes are numbered as they were drawn.
+            (Mode::Normal, Action::Pane(at)) => self.turn(at),
+            (Mode::Normal, Action::Point(row)) if self.sight.cursor == row => self.enter(),
+            (Mode::Normal, Action::Point(row)) => self.sight.cursor = row,
+            (Mode::Normal, action) => {
+                self.act(action);
+            }
+            _ => {}
+        }
+    }
+
     fn act(&mut self, action: Action) -> bool {
         let cursor = &mut self.sight.cursor;
         match action {
@@ -246,6 +271,7 @@ impl FleetScreen {
             }
             Action::Filter => self.mode = Mode::Filter(self.filter.clone()),
             Action::Clear => self.back(),
+            Action::Mouse => self.mouse = !self.mouse,
             Action::Pause => self.paused = !self.paused,
             Action::Live => self.panes[self.pane].asked = None,
             Action::Help => self.mode = Mode::Help(0),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Keys and results, and what is drawn afterwards.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::backend::TestBackend;
 use view::table::{Column, Row, Unit};
 
@@ -108,6 +108,29 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     screen.take(&PaneQuery { pane: LOAD, only: Only::default() }, answer(load()));
     press(&mut screen, "p");
     assert!(screen.wanted(begin + INTERVAL * 2).is_some());
+}
+
+#[test]
+fn a_click_shows_a_pane_and_opens_a_row() {
+    let mut screen = answered();
+    assert!(press(&mut screen, "m") && screen.mouse);
+    let at = |kind, column, row| MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+    let click = |screen: &mut FleetScreen, word: &str| {
+        let seen = drawn(screen, 80, 24);
+        let row = seen.lines().position(|line| line.contains(word)).unwrap();
+        let line = seen.lines().nth(row).unwrap();
+        let column = line[..line.find(word).unwrap()].chars().count() as u16;
+        screen.click(at(MouseEventKind::Down(MouseButton::Left), column, row as u16));
+    };
+    click(&mut screen, "db-3");
+    assert_eq!(screen.sight.cursor, 2);
+    screen.click(at(MouseEventKind::ScrollUp, 0, 0));
+    assert_eq!(screen.sight.cursor, 0);
+    click(&mut screen, "db-2");
+    click(&mut screen, "db-2");
+    assert_eq!(screen.only.host.as_deref(), Some("db-2"));
+    click(&mut screen, "Block");
+    assert_eq!(PANES[screen.pane].1, "blocking");
 }
 
 #[test]

@@ -136,8 +136,8 @@ fn when(blocker: &Blocker, zone: &TimeZone) -> String {
         time(blocker.time, zone),
         blocker.waiters,
         if blocker.waiters == 1 { "session" } else { "sessions" },
-        time(blocker.from, zone),
-        time(blocker.to, zone),
+        time(blocker.from(), zone),
+        time(blocker.to(), zone),
         duration(blocker.waiting_seconds)
     )
 }

@@ -8,12 +8,13 @@ use segment::interval::{SessionAccount, SessionRow};
 use segment::WaitClass;
 
 use recording::{FrameRow, Range, Recording, SessionHistoryRow, StatementTexts as Texts};
-use view::blocking::{Forest, Party};
+use view::blocking::Forest;
 use view::statements::{ActivityRow, CurrentRow, Split};
 
 use super::columns::Columns;
 use super::seconds;
-use crate::material::{Active, Blocker, Open, SessionHistory};
+use crate::blockers::Blockers;
+use crate::material::{Active, Open, SessionHistory};
 use crate::rankings::{session_name, SessionTimes};
 use error::Error;
 
@@ -95,7 +96,7 @@ struct Sums {
     /// The interval of the last details, and the statements that sessions had been executing for long then.
     running: (u64, Vec<CurrentRow>),
     active: BTreeMap<Who, (Active, BTreeSet<i64>)>,
-    blockers: BTreeMap<(i32, Option<String>), Blocker>,
+    blockers: Blockers,
     open: BTreeMap<(i64, String), Open>,
     sessions: BTreeMap<(i64, String), SessionRow>,
     times: SessionTimes,
@@ -164,7 +165,7 @@ impl Sums {
         }
         if rows.iter().any(SessionHistoryRow::is_blocked) {
             let time = rows.first().map_or(0.0, |row| seconds(row.time_us));
-            self.add_blockers(&Forest::recorded(rows, texts), time, s(length_ns));
+            self.blockers.add(&Forest::recorded(rows, texts), time, s(length_ns));
         }
     }
 
@@ -222,25 +223,6 @@ impl Sums {
         *before = now;
     }
 
-    fn add_blockers(&mut self, forest: &Forest, time: f64, length: f64) {
-        for root in &forest.roots {
-            let key = (root.pid, root.application.clone());
-            let sum = self
-                .blockers
-                .entry(key)
-                .or_insert_with(|| Blocker { from: time - length, ..Blocker::default() });
-            (sum.to, sum.seconds) = (time, sum.seconds + length);
-            sum.waiting_seconds += root.waiters as f64 * length;
-            // Shown as of the moment when most sessions waited, for the longest time.
-            if root.waiters >= sum.waiters {
-                sum.waiters = root.waiters;
-                sum.root = Party { blocks: Vec::new(), ..root.clone() };
-                sum.forest = forest.clone();
-                sum.time = time;
-            }
-        }
-    }
-
     fn history(self) -> SessionHistory {
         let active =
             self.active.into_iter().map(|((process, application, user, database), (sum, pids))| {
@@ -248,12 +230,10 @@ impl Sums {
             });
         let mut active: Vec<Active> = active.collect();
         active.sort_by(|a, b| b.busy_seconds.total_cmp(&a.busy_seconds));
-        let mut blockers: Vec<Blocker> = self.blockers.into_values().collect();
-        blockers.sort_by(|a, b| b.waiting_seconds.total_cmp(&a.waiting_seconds));
+        let blockers = self.blockers.most(ROWS);
         let mut open: Vec<Open> = self.open.into_values().collect();
         open.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         active.truncate(ROWS);
-        blockers.truncate(ROWS);
         open.truncate(ROWS);
         let (_, mut running) = self.running;
         for row in &mut running {

@@ -52,8 +52,8 @@ fn blockers(rows: &[Blocker]) -> Table {
         F::new("waiters", "Blocked sessions", Unit::Count, |row, _| (row.waiters as u64).into())
             .help("maximum at one time"),
         F::new("waiting_seconds", "Their time", Unit::Seconds, |row, _| row.waiting_seconds.into()),
-        F::new("from", "From", Unit::Time, |row, _| row.from.into()),
-        F::new("to", "To", Unit::Time, |row, _| row.to.into()).expendable(1),
+        F::new("from", "From", Unit::Time, |row, _| row.from().into()),
+        F::new("to", "To", Unit::Time, |row, _| row.to().into()).expendable(1),
         F::new("doing", "Its state", Unit::Text, |row, _| row.root.doing().into())
             .help("when most sessions waited"),
         F::new("query", "Its statement", Unit::Text, |row, _| row.root.query.as_deref().into())

@@ -12,7 +12,7 @@ use crate::support::recorder::Recorder;
 use crate::support::slow_disk::{rerun_in_mount_namespace, Behaviour, SlowDisk};
 use crate::support::verify::{Claim, Trial};
 use crate::support::{self, eventually, output, plain, segment, start, tally, Load};
-use postgres::Client;
+use postgres::{Client, NoTls};
 use rustix::process::Signal;
 use scratch::{Builder, Cluster};
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub const SORT_ON_DISK: Problem =
 pub const SLOW_WAL_DEVICE: Problem =
     problem("slow-wal-device", "commits", &["sync of the WAL", "pg_wal"]);
 pub const CONNECTION_STORM: Problem =
-    problem("connection-storm", "connections", &["sessions/s", "pool"]);
+    problem("connection-storm", "connections", &["sessions/s", "application shop", "pool"]);
 pub const SLOW_READER: Problem = problem("slow-reader", "slow-clients", &["slow reader"]);
 pub const HOT_ROW: Problem = problem("hot-row", "locks", &["update counter set n"]);
 pub const FORGOTTEN_TRANSACTION: Problem = problem(
@@ -376,9 +376,12 @@ fn verify_a_slow_device_under_the_wal() {
 #[ignore = "verify: a planted problem is named first"]
 fn verify_clients_that_connect_for_each_statement() {
     let cluster = start(server());
+    let mut shop = cluster.config();
+    shop.application_name("shop");
     let storm = |stop: &AtomicBool| {
         while !stop.load(Ordering::Relaxed) {
-            cluster.connect().unwrap().simple_query("select 1").unwrap();
+            let mut client = shop.connect(NoTls).unwrap();
+            client.simple_query("select 1").unwrap();
         }
     };
     claim_is_first(&CONNECTION_STORM, |problem| is_first(&cluster, problem, 4, &[&storm, &storm]));

@@ -91,8 +91,8 @@ fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect,
     let view = screen.view();
     let spots = &mut screen.spots;
     spots.heading_line = Some(area.y);
-    spots.rows = area.y + 1..area.y + 1 + rows as u16;
-    spots.first = screen.top;
+    spots.rows_line = area.y + 1;
+    spots.rows = (screen.top..screen.top + rows).collect();
     spots.orders = table
         .spans(layout)
         .into_iter()

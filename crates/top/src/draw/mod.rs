@@ -9,10 +9,9 @@ use ratatui::layout::{Constraint, Layout};
 use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 
-use terminal::{help, too_small};
+use terminal::{help, too_small, Spots};
 
 use super::help::HELP;
-use super::mouse::Spots;
 use super::screen::{Mode, Screen};
 use super::View;
 

@@ -9,12 +9,12 @@ use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 use super::{Ask, Mode, Screen};
 use crate::args::SPEEDS;
 use crate::help::HELP;
+use crate::moment;
 use crate::orders;
 use crate::saved::INTERVALS;
 use crate::views::PANES;
 use crate::View;
-use crate::{moment, mouse};
-use terminal::{action, Action};
+use terminal::{action, mouse_action, Action};
 use terminal::{edit, Edit};
 use view::rows::Open;
 
@@ -74,7 +74,7 @@ impl Screen {
     pub fn mouse(&mut self, event: MouseEvent) -> Option<Ask> {
         // A question can only be answered by a key.
         let answers = !matches!(self.mode, Mode::Question(_));
-        let action = mouse::action(&self.spots, event).filter(|_| answers)?;
+        let action = mouse_action(&self.spots, event).filter(|_| answers)?;
         self.notice = None;
         if let Mode::Help(line) = self.mode {
             if let Action::Move(by) = action {

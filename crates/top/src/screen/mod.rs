@@ -20,12 +20,11 @@ use segment::StatementKey;
 
 use super::args::INTERVAL;
 use super::history::{History, STATEMENTS};
-use super::mouse::Spots;
 use super::saved::Saved;
 use super::views::{self, PANES};
 use crate::{TopArgs, View};
 use live::follower::Step;
-use terminal::Look;
+use terminal::{Look, Spots};
 use view::rows::{Open, RowOptions};
 use view::session::{page as session_page, SessionId};
 use view::statements::page;

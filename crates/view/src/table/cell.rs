@@ -10,6 +10,7 @@ use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
 use super::Tone;
+use crate::measured::relative;
 use crate::units::{bytes, count, duration, percent, two, whole};
 
 /// Bytes per MB.
@@ -29,6 +30,8 @@ pub enum Unit {
     Seconds,
     /// A fraction of a whole, 0 to 1.
     Share,
+    /// A change relative to what was there before: 0.2 for a fifth more.
+    Change,
     /// Events per second.
     PerSecond,
     /// Bytes.
@@ -183,6 +186,7 @@ fn shown(n: f64, unit: Unit, zone: &TimeZone) -> String {
     match unit {
         Unit::Seconds => duration(n),
         Unit::Share => format!("{} %", percent(n)),
+        Unit::Change => relative(n),
         Unit::PerSecond => format!("{}/s", count(n)),
         Unit::Bytes => bytes(n),
         Unit::BytesPerSecond => format!("{}/s", bytes(n)),
@@ -267,6 +271,8 @@ mod tests {
             (Cell::from(0.0123), Unit::Seconds, "12.3 ms"),
             (Cell::from(1_234_567), Unit::Count, "1,234,567"),
             (Cell::from(0.123), Unit::Share, "12.3 %"),
+            (Cell::from(0.123), Unit::Change, "+12.3 %"),
+            (Cell::from(1023.7), Unit::Change, "1,025 times"),
             (Cell::from(12_345.0), Unit::PerSecond, "12.3k/s"),
             (Cell::from(8192), Unit::Bytes, "8 kB"),
             (Cell::from(2.0), Unit::Sessions, "2.00"),

@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
-use terminal::Action;
 use view::Sort;
+
+use crate::keys::Action;
 
 /// Number of rows for one step of the wheel.
 const WHEEL: isize = 3;
@@ -22,14 +23,14 @@ pub struct Spots {
     pub heading_line: Option<u16>,
     /// The columns with a sort order.
     pub orders: Vec<(Range<u16>, Sort)>,
-    /// The lines with rows.
-    pub rows: Range<u16>,
-    /// The row on the first of these lines.
-    pub first: usize,
+    /// The first line with a row.
+    pub rows_line: u16,
+    /// The row on this line and on each below it.
+    pub rows: Vec<usize>,
 }
 
 /// The action of a mouse event, if any.
-pub fn action(spots: &Spots, event: MouseEvent) -> Option<Action> {
+pub fn mouse_action(spots: &Spots, event: MouseEvent) -> Option<Action> {
     let (x, y) = (event.column, event.row);
     match event.kind {
         MouseEventKind::ScrollUp => return Some(Action::Move(-WHEEL)),
@@ -44,7 +45,8 @@ pub fn action(spots: &Spots, event: MouseEvent) -> Option<Action> {
         let order = spots.orders.iter().find(|(column, _)| column.contains(&x));
         return order.map(|(_, sort)| Action::Order(sort.clone()));
     }
-    spots.rows.contains(&y).then(|| Action::Point(spots.first + usize::from(y - spots.rows.start)))
+    let row = spots.rows.get(usize::from(y.checked_sub(spots.rows_line)?));
+    row.map(|row| Action::Point(*row))
 }
 
 #[cfg(test)]
@@ -59,11 +61,11 @@ mod tests {
             tabs: vec![0..9, 9..12],
             heading_line: Some(5),
             orders: vec![(0..10, Sort::Name), (12..17, Sort::Time)],
-            rows: 6..20,
-            first: 30,
+            rows_line: 6,
+            rows: (30..44).collect(),
         };
         let at = |kind, column, row| {
-            action(&spots, MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })
+            mouse_action(&spots, MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })
         };
         let click = |column, row| at(MouseEventKind::Down(MouseButton::Left), column, row);
         assert_eq!(click(9, 4), Some(Action::Pane(1)));

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Who blocked others, when and for how long, from readings at the end of each interval.
+
+use std::collections::BTreeMap;
+
+use view::blocking::{Forest, Party};
+
+use crate::material::Blocker;
+
+/// Two readings are of one stretch of blocking if the time between them is less than this share of the later interval.
+const SLACK: f64 = 0.5;
+/// Number of stretches that are kept of one session, the last ones.
+const STRETCHES: usize = 1_000;
+
+/// The sessions that blocked others and were not blocked themselves, by process and application.
+#[derive(Debug, Clone, Default)]
+pub struct Blockers(BTreeMap<(i32, Option<String>), Blocker>);
+
+impl Blockers {
+    /// Adds who blocked whom at the end of an interval, for the whole of it. `time` is in seconds since 1970, `length` in seconds.
+    pub fn add(&mut self, forest: &Forest, time: f64, length: f64) {
+        for root in &forest.roots {
+            let sum = self.0.entry((root.pid, root.application.clone())).or_default();
+            sum.seconds += length;
+            sum.waiting_seconds += root.waiters as f64 * length;
+            add_stretch(&mut sum.stretches, (time - length, time));
+            // Shown as of the moment when most sessions waited, for the longest time.
+            if root.waiters >= sum.waiters {
+                (sum.waiters, sum.time) = (root.waiters, time);
+                sum.root = Party { blocks: Vec::new(), ..root.clone() };
+                sum.forest = forest.clone();
+            }
+        }
+    }
+
+    /// Adds later ones.
+    pub fn append(&mut self, later: &Blockers) {
+        for (session, later) in &later.0 {
+            let sum = self.0.entry(session.clone()).or_default();
+            sum.seconds += later.seconds;
+            sum.waiting_seconds += later.waiting_seconds;
+            for stretch in &later.stretches {
+                add_stretch(&mut sum.stretches, *stretch);
+            }
+            if later.waiters >= sum.waiters {
+                (sum.waiters, sum.time) = (later.waiters, later.time);
+                (sum.root, sum.forest) = (later.root.clone(), later.forest.clone());
+            }
+        }
+    }
+
+    /// Those with the most waiting time of others, most first.
+    pub fn most(self, number: usize) -> Vec<Blocker> {
+        let mut blockers: Vec<Blocker> = self.0.into_values().collect();
+        blockers.sort_by(|a, b| b.waiting_seconds.total_cmp(&a.waiting_seconds));
+        blockers.truncate(number);
+        blockers
+    }
+}
+
+/// Adds a stretch of time, or continues the last one.
+fn add_stretch(stretches: &mut Vec<(f64, f64)>, (from, to): (f64, f64)) {
+    match stretches.last_mut() {
+        Some((_, end)) if from - *end < SLACK * (to - from) => *end = end.max(to),
+        _ => stretches.push((from, to)),
+    }
+    stretches.drain(..stretches.len().saturating_sub(STRETCHES));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forest(pid: i32, waiters: usize) -> Forest {
+        let root = Party { pid, application: Some("shop".into()), waiters, ..Party::default() };
+        Forest { blocked: waiters, roots: vec![root], ..Forest::default() }
+    }
+
+    #[test]
+    fn a_session_that_blocks_again_has_two_stretches() {
+        let (mut all, mut later) = (Blockers::default(), Blockers::default());
+        for (time, waiters) in [(1.0, 1), (2.1, 3), (10.0, 2)] {
+            all.add(&forest(7, waiters), time, 1.0);
+        }
+        later.add(&forest(7, 2), 11.0, 1.0);
+        later.add(&forest(8, 1), 12.0, 1.0);
+        all.append(&later);
+        let found = all.most(9);
+        assert_eq!(found.len(), 2);
+        let first = &found[0];
+        assert_eq!((first.root.pid, first.waiters, first.time), (7, 3, 2.1));
+        assert_eq!(first.stretches, [(0.0, 2.1), (9.0, 11.0)]);
+        assert_eq!((first.from(), first.to()), (0.0, 11.0));
+        assert_eq!((first.seconds, first.waiting_seconds), (4.0, 8.0));
+        assert_eq!(found[1].stretches, [(11.0, 12.0)]);
+    }
+}
