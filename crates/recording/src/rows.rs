@@ -44,7 +44,7 @@ table! {
     overflow_slots: u64, Count, sum, "Overflow in the interval: sessions without a slot.";
     overflow_statistics: u64, Count, sum, "Overflow: statistics for which a session had no entry left.";
     overflow_directory: u64, Count, sum, "Overflow: names for which the directory had no space.";
-    overflow_groups: u64, Count, sum, "Overflow: sessions merged into the group of last resort.";
+    overflow_groups: u64, Count, sum, "Overflow: sessions merged into the overflow group.";
     overflow_memory: u64, Count, sum, "Overflow: extensions of the segment that the file system refused.";
     #[serde(alias = "overflow_lost_folds")]
     overflow_lost_merges: u64, Count, sum, "Damaged slots, which were not merged.";
