@@ -50,7 +50,7 @@ table! {
     #[serde(skip_serializing_if = "zero")]
     middle: u64, Count, sum, "The others.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    queryid: Option<i64>, Id, "The statement that the session called most; null: none often, or not known.";
+    queryid: Option<i64>, Id, "The statement that the session executed most; null: none was executed often, or it is not known.";
     statement_database_id: u32, Id, "`database_id` of that statement.";
     statement_user_id: u32, Id, "`user_id` of that statement.";
     statement_application: Arc<str>, Text, "`application` of that statement in `statements`.";

@@ -102,7 +102,7 @@ pub fn charts(material: &Material) -> Vec<Chart> {
         },
         Chart {
             note: Some(
-                "Average number of sessions that wait for their clients, waits that go on included."
+                "Average number of sessions that wait for their clients, including waits in progress."
                     .to_string(),
             ),
             series: vec![Series {

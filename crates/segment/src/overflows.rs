@@ -38,7 +38,7 @@ overflows! {
     directory: OVERFLOW_DIRECTORY, "Names for which the directory had no space.";
     groups: OVERFLOW_GROUPS, "Sessions merged into the overflow group.";
     memory: OVERFLOW_MEMORY REFUSED_MEMORY,
-        "Extensions of the segment that the file system refused, and sessions that got no memory for a slot.";
+        "Requests for memory of the segment that the file system refused, and sessions that got no memory for a slot.";
     lost_merges: LOST_MERGES, "Damaged slots, which were not merged.";
     statements_dropped: STATEMENTS_DROPPED, "Statement counts that could not be flushed into the table.";
     statements_lost: STATEMENTS_LOST, "Statements that a process left half updated when it died.";

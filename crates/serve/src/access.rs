@@ -87,7 +87,7 @@ impl TokenFile {
             match read(known.file.path()) {
                 Ok(users) => known.users = users.into(),
                 Err(error) => {
-                    view::escape::say(&format!("{error}; the users of before remain"));
+                    view::escape::say(&format!("{error}; the previous users stay valid"));
                 }
             }
         }
@@ -120,7 +120,7 @@ fn users(text: &str) -> Result<Vec<User>, String> {
         }
         if users.iter().any(|user| user.name.as_deref() == name) {
             return Err(match name {
-                Some(name) => format!("user {name} is there twice"),
+                Some(name) => format!("user {name} is listed twice"),
                 None => "several tokens need names: write NAME TOKEN in each line".into(),
             });
         }

@@ -42,7 +42,7 @@ impl Tls {
             match config(loaded.certificate.path(), loaded.key.path()) {
                 Ok(config) => loaded.config = config,
                 Err(error) => {
-                    view::escape::say(&format!("{error}; the certificate of before is used"));
+                    view::escape::say(&format!("{error}; the previous certificate is still used"));
                 }
             }
         }

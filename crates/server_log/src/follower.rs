@@ -204,7 +204,7 @@ impl LogFollower {
                 return Ok(());
             }
             reading.notes.push(format!(
-                "{} is gone: what was logged between the end of the former recording and the beginning of {} is not recorded",
+                "{} no longer exists: messages logged between the end of the previous recording and the beginning of {} are not recorded",
                 position.file,
                 current.display()
             ));
@@ -254,7 +254,7 @@ impl LogFollower {
                 match (found, wanted) {
                     (Some((_, path)), _) => Ok(data.join(path)),
                     (None, Some(wanted)) => Err(format!(
-                        "the server writes no {}; log_destination says what it writes",
+                        "the server writes no {}; log_destination lists the formats that it writes",
                         wanted.name()
                     )),
                     (None, None) => Err(format!("{} names no log", list.display())),
@@ -362,7 +362,7 @@ impl LogFollower {
         let read = open.offset + open.rest.len() as u64;
         if size < read {
             reading.notes.push(format!(
-                "{} was emptied; what was written between the last reading and that moment is lost",
+                "{} was truncated; messages written between the last reading and that moment are lost",
                 open.path.display()
             ));
             (open.offset, open.seeking) = (0, false);

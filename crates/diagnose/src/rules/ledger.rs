@@ -33,7 +33,7 @@ pub fn processors(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::Processors,
         kind: Kind::Limit,
         text: format!(
-            "processors: {} sessions on average want {processors}, and wait for it {} % of the sessions' time.",
+            "processors: on average {} sessions need {processors}, and wait for it {} % of the sessions' time.",
             two(wanted),
             percent(case.share(queued))
         ),

@@ -458,7 +458,7 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
         if wait.mode == "AccessExclusiveLock" {
             return Advice::from("To let the queue pass now: ")
                 .run(cancel(middle.pid))
-                .say(&format!(" (session {} wants the table for itself), or end the session that it waits for: ", middle.pid))
+                .say(&format!(" (session {} is waiting to lock the table), or end the session that it waits for: ", middle.pid))
                 .run(terminate(root.pid))
                 .say(". Run such statements with SET lock_timeout = '2s', and repeat them.");
         }
@@ -555,12 +555,10 @@ fn remedy(tranche: &str) -> &'static str {
              rarer checkpoints), or in larger statements."
         }
         "ProcArray" => {
-            "Many sessions take snapshots and end transactions at once: fewer sessions that work at a time \
-             (a connection pool), larger transactions."
+            "Many sessions take snapshots and end transactions at once: let fewer sessions work at the same time (a connection pool), or use larger transactions."
         }
         "XactSLRU" | "XidGen" => {
-            "Transaction numbers and their states are asked for all the time: larger transactions; fewer \
-             subtransactions."
+            "Transaction IDs and their status are looked up all the time: use larger transactions and fewer subtransactions."
         }
         "SubtransSLRU" | "SubtransBuffer" => {
             "Subtransactions beyond 64 in a session, or a long transaction in another session: avoid savepoints \
@@ -592,7 +590,7 @@ fn remedy(tranche: &str) -> &'static str {
             "While a session reads pg_stat_statements, no statement can be added to it: query it less often, or without \
              texts (pg_stat_statements(false)). Raise pg_stat_statements.max if its entries evict each other."
         }
-        _ => "Fewer sessions that work at a time (a connection pool) lessen any contention.",
+        _ => "Fewer sessions that work at the same time (a connection pool) reduce any contention.",
     }
 }
 

@@ -252,7 +252,7 @@ pub(super) struct Overflow {
     pub slots: u64,
     /// Sessions and groups with more statistics than fit.
     pub figures: u64,
-    /// Sessions that were merged into the last group.
+    /// Sessions that were merged into the overflow group.
     pub groups: u64,
 }
 
