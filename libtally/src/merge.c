@@ -20,7 +20,7 @@
  * from merged. COMMIT: it repeats the commit from the saved values. CLEAR: it repeats the clearing.
  *
  * Nothing in the book of a dead process is trusted: a book with a value out of bounds is counted in
- * lost_merges, and its memory is given back unread.
+ * lost_merges, and its memory is freed without being read.
  */
 #include "internal.h"
 

@@ -3,12 +3,13 @@
  * remote.c
  *	  The SQL function that hands the segment to a reader on another machine.
  *
- * A session keeps what its reader has (remote_image.h) and sends what has changed since. The reader names the
- * call whose answer it has by a mark; with another mark it gets everything again. So a connection pool, or an error
- * half way, costs bytes and nothing else.
+ * A session remembers the data that its reader has (remote_image.h) and sends the changes. A mark tells it from
+ * which call the reader's data comes; with any other mark it sends everything again. So a connection pool, or an
+ * error half way, only costs bytes.
  *
- * A member of pg_read_all_stats gets everything; other roles get what is of roles whose member they are: their sessions,
- * statements and plans, and no events. Its figures are sent for what is certain to be theirs (view.h).
+ * A member of pg_read_all_stats gets everything. Other roles get the sessions, statements and plans of roles that they
+ * are members of, and no events. Data is sent to such a role only if it certainly belongs to one of these roles
+ * (view.h).
  */
 #include "base/compat.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_image.h
- *	  What a reader elsewhere has of the segment, and the changes that bring it up to date.
+ *	  A reader's copy of the segment on another machine, and the changes that bring it up to date.
  *
- * The image has the segment's size and layout. It holds what was sent, no more: pages to which nothing was sent are zeros and
- * take no memory. Its memory is a context of its own, so pg_backend_memory_contexts shows how much it is, and
- * limited. Changes are words of 8 bytes that differ from the image, as differences: counters grow by small numbers.
+ * The image has the segment's size and layout. It contains only data that was sent: other pages are zeros and take no
+ * memory. Its memory is a separate context, so pg_backend_memory_contexts shows its size, which is limited. Changes are
+ * words of 8 bytes that differ from the image, sent as differences, because counters grow by small numbers.
  *
- * What is put is not sent yet: it may turn out to be somebody else's (view.h). Then it is forgotten.
+ * Staged data is not sent yet: it may turn out to belong to another role (view.h), and is then
+ * dropped.
  */
 #ifndef PG_TALLY_REMOTE_IMAGE_H
 #define PG_TALLY_REMOTE_IMAGE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_reading.h
- *	  One reading of the segment for a reader elsewhere, in parts.
+ *	  One reading of the segment for a reader on another machine, in parts.
  */
 #ifndef PG_TALLY_REMOTE_READING_H
 #define PG_TALLY_REMOTE_READING_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_statements.c
- *	  The table of statements, and their texts, for a reader elsewhere.
+ *	  The table of statements, and their texts, for a reader on another machine.
  *
- * Local entries were sent before (remote_books.c). A set's log names those that were flushed into it since; they are
- * sent as free, because the set's entries contain them. A role without pg_read_all_stats gets its own statements only,
- * and an entry with its text only if it was that statement's until the text was copied.
+ * Local entries were sent before (remote_books.c). A set's log names those that have been flushed into it since; they
+ * are sent as free, because the set's entries contain them. A role without pg_read_all_stats gets only its own
+ * statements, and an entry with its text only if it belonged to that statement until the text was copied.
  */
 #include "base/compat.h"
 

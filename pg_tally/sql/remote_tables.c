@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_tables.c
- *	  Names, probes, events, plans and relations for a reader elsewhere.
+ *	  Names, probes, events, plans and relations for a reader on another machine.
  */
 #include "base/compat.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * view.c
- *	  What the SQL functions have in common (view.h).
+ *	  Code shared by the SQL functions (view.h).
  */
 #include "base/compat.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * view.h
- *	  What the SQL functions have in common: the segment of this session, rows, what a role may see, texts.
+ *	  Code shared by the SQL functions: the segment of this session, rows, privileges of roles, texts.
  */
 #ifndef PG_TALLY_VIEW_H
 #define PG_TALLY_VIEW_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the verbs share: arguments, connection flags, output of documents, the terminal, and termination by a
-//! signal.
+//! Code shared by the verbs: arguments, connection flags, output of documents, the terminal, and termination
+//! by a signal.
 
 mod connection;
 mod document_output;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Queries of a server's own views that must not disturb it: they give up soon, and what it refuses is not known.
+//! Queries of a server's own views that must not disturb it: they give up soon. Figures that the server
+//! refuses are unknown.
 
 use pq::Client;
 use view::vacuum::{Condition, ConditionKind};

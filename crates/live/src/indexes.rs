@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the catalog about the tables that noted plans read as a whole for some of their rows: which indexes and foreign keys
-//! they have, how many values their columns have, and what the planner would make of an index that does not exist (HypoPG).
+//! Queries the catalog about tables that recorded plans read as a whole for a few of their rows: their
+//! indexes and foreign keys, the number of distinct values in their columns, and the planner's cost with an
+//! index that does not exist (HypoPG).
 
 use std::collections::BTreeMap;
 

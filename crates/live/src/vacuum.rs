@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server how far vacuum is behind, what holds it back, and for other conditions. What it refuses is not known. The
-//! kernel says which of its processes are stopped.
+//! Queries from the server how far vacuum is behind, what holds it back, and other conditions. Figures that
+//! it refuses are unknown. The kernel shows which of its processes are stopped.
 
 use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, TryRecvError};

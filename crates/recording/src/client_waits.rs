@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How sessions waited for their clients, and who the sessions were that ended: what diagnoses of chatty clients and of
-//! connection storms need, and neither the sums of all sessions nor their samples tell.
+//! How sessions waited for their clients, and which sessions ended. Diagnoses of chatty clients and of
+//! connection storms need this, and neither the sums over all sessions nor the rows of single sessions
+//! contain it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

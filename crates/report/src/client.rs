@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A Java client of the server on the server's time axis: how long its virtual machine stopped all threads, and
-//! how long sessions of the server waited for their clients meanwhile; its connections beside the server's sessions.
+//! A Java client of the server on the server's time axis: how long its virtual machine stopped all threads,
+//! and how long sessions of the server waited for their clients meanwhile; and its connections next to the
+//! server's sessions.
 
 use segment::calls::SampledNumber;
 use stats::{explained, likeness, Explained, Likeness};

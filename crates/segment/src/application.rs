@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The application of the session that executed a statement, where statements are told apart by it.
+//! The application of the session that executed a statement, if statements are counted separately
+//! for each application.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Figures that were estimated from samples, because the server does not load pg_tally.
 //!
-//! The sampler (crates/live/src/sampled) is a writer like others: a session's account changes in the middle between two samples. Beside
-//! each account it keeps the variance of its total and the time in doubt, under the account's name with a prefix, and it counts its samples. So
-//! snapshots, frames and recordings carry both without knowing of samples, and an interval with samples shows estimates.
+//! The sampler (crates/live/src/sampled) is a writer like any other: a session's account changes in the
+//! middle between two samples. For each account it also stores the variance of the total and the time in
+//! doubt, under the account's name with a prefix, and it counts its samples. So snapshots, frames and
+//! recordings contain these without special code, and an interval with samples shows estimates.
 
 use serde::Serialize;
 

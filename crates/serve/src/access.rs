@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who may read: anybody who can connect, whoever has the token that is printed at the start, or the users in a file.
+//! Who may read: anybody who can connect, anybody with the token that is printed at the start, or the users
+//! in a file.
 //!
 //! The file has a line for each user, with a name and a token; or a single token. It is read again when it changes, so that a
 //! user can be added or removed without a restart.

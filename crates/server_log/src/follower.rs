@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reads a log from a position to its end, over rotation.
 //!
-//! The server's collector, or logrotate, closes a file and goes on in another one: under a new name, or under the same one
-//! while the former file is renamed or emptied. A file is left only after its successor has been seen *and* it has then been
-//! read to its end once more, because its last messages may have been written between the two. If several files came
-//! meanwhile, they are read in order of their last change.
+//! The server's collector, or logrotate, closes a file and continues in another one: under a new name, or
+//! under the same name while the former file is renamed or truncated. The reader leaves a file only after it
+//! has seen the successor *and* has then read the file to its end once more, because the last messages may
+//! have been written between the two. If several files have appeared meanwhile, they are read in order of
+//! their last change.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the server's own views say, and no wait shows: replication slots, prepared transactions, transaction IDs, autovacuum
-//! that sleeps, bloated catalogs, missing statistics.
+//! Conditions that the server's own views show, and waits do not: replication slots, prepared transactions,
+//! transaction IDs, autovacuum that sleeps, bloated catalogs, missing statistics.
 
 use segment::WaitClass;
 use view::units::{bytes, duration, percent, whole};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel adds to the ledger: processors, and time that nothing explains.
+//! Diagnoses from the kernel's figures: processors, and time that nothing explains.
 
 use super::names::go_on;
 use super::{bounds, harms, much};

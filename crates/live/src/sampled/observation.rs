@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What one sample of pg_stat_activity says.
+//! One sample of pg_stat_activity.
 
 /// One sample.
 #[derive(Debug, Clone, Default, PartialEq)]

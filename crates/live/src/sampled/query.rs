@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statements that sample a server, and what their rows mean.
+//! The statements that sample a server, and the meaning of their rows.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

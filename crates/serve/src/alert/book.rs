@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which problems were told, and what is to be told now.
+//! Which problems have been reported, and which are to be reported now.
 //!
-//! There is one alert for each rule: problems that one rule finds at the same time, and their consequences, are told
-//! together. A function of the times and problems that it is given; it reads no clock.
+//! There is one alert for each rule: problems that one rule finds at the same time, and their consequences,
+//! are reported together. The result depends only on the given times and problems; no clock is read here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve --alert`: tells a person about problems, by Alertmanager, a webhook or a command.
+//! `tally serve --alert`: notifies a person of problems, by Alertmanager, a webhook or a command.
 //!
-//! One thread diagnoses the server as `tally doctor` does, with a reader of its own, and the [`book`] says what is
-//! to be told. Another thread delivers it ([`deliver`]) from a bounded queue. Neither delays the page or the metrics.
+//! One thread diagnoses the server as `tally doctor` does, with a separate reader, and the [`book`] decides
+//! what to report. Another thread delivers it ([`deliver`]) from a bounded queue. Neither delays the page or
+//! the metrics.
 
 mod book;
 mod deliver;
