@@ -89,7 +89,7 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Error> {
     stop_on(&[SIGINT, SIGTERM, SIGHUP])
 }
 
-/// The same for a command that must undo what it did: SIGQUIT, too, lets it.
+/// The same for a command that must undo what it did: SIGQUIT sets the flag, too.
 pub fn stop_on_signals_and_quit() -> Result<Arc<AtomicBool>, Error> {
     stop_on(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])
 }

@@ -159,7 +159,7 @@ impl Total {
 
     /// Whether the time changed because sessions waited longer, or shorter, for a CPU.
     pub fn waiting_explains(&self) -> bool {
-        /// What is left may be due to caches that others use, too.
+        /// The rest may come from caches that others use, too.
         const MOST: f64 = 0.8;
         let waiting = self.a_waiting_seconds.zip(self.b_waiting_seconds).map(|(a, b)| b - a);
         let explains = |waiting: f64| waiting / self.change.change_seconds >= MOST;

@@ -11,7 +11,7 @@ use crate::server::Access;
 const PATIENCE: &str =
     "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '2s'";
 
-/// A connection to this database, with limits on what it may wait for.
+/// A connection to this database, with limits for its waits.
 pub(crate) fn connect(access: &Access, database: &str) -> Option<Client> {
     let mut client = access.connect(Some(database)).ok()?;
     client.batch_execute(PATIENCE).ok()?;

@@ -165,8 +165,8 @@ const HYPOPG: &str = "/* tally */
                  and (p.proname = 'hypopg_create_index' and p.proargtypes[0] = 'text'::regtype and p.pronargs = 1
                       or p.proname = 'hypopg_reset' and p.pronargs = 0))";
 
-/// Of these tables ($1), those for which planning executes no function of a user, with the rights of our role: nothing in
-/// indexes, statistics or columns ($2) has an expression or a type of a user.
+/// The tables among these ($1) for which planning executes no user's function with the rights of our role: no
+/// index, statistics object or column ($2) has an expression or type that a user defined.
 const PLAIN: &str = "/* tally */
     select c.oid
     from pg_class c

@@ -71,8 +71,8 @@ const HOLDERS: &str = "/* tally */
     order by transactions desc, seconds desc nulls last
     limit 5";
 
-/// Conditions of the whole server, as [`ConditionKind`] has them: kind, name, database, state, count, bytes, seconds. Each is
-/// asked for by itself, so that one that the server refuses hides no other.
+/// Conditions of the whole server, as [`ConditionKind`] has them: kind, name, database, state, count, bytes,
+/// seconds. Each has its own query, so if the server refuses one, the others are still known.
 const CONDITIONS: [&str; 6] = [
     "/* tally */
     select 'setting', name, null::text, current_setting(name), 0::int8, setting::int8 * 1024 * 1024, null::float8
@@ -192,7 +192,8 @@ const CONDITIONS_OF_DATABASE: [&str; 5] = [
     order by n_mod_since_analyze desc limit 10",
 ];
 
-/// All queries, for a test that every version of the server accepts them: what it refuses would silently not be known.
+/// All queries, for a test that every version of the server accepts them: users would not notice that one was
+/// refused.
 pub fn queries() -> impl Iterator<Item = &'static str> {
     [TABLES, HOLDERS, DATABASES_TO_ASK].into_iter().chain(CONDITIONS).chain(CONDITIONS_OF_DATABASE)
 }
@@ -204,8 +205,8 @@ pub fn read(segment: &Segment) -> Option<Vacuum> {
     answer(Access::open_to_us(segment), &scans, stopped(segment))
 }
 
-/// What the server says, if it is to be asked, and which of its processes are stopped. One whose postmaster is stopped answers
-/// nobody.
+/// The server's answers, if it should be asked, and its stopped processes. A server whose postmaster is
+/// stopped does not answer.
 fn answer(access: Option<Access>, scans: &WholeScans, stopped: Vec<Condition>) -> Option<Vacuum> {
     let answers = stopped.iter().all(|process| process.name != POSTMASTER);
     let said = access.filter(|_| answers).and_then(|access| of_server(&access, scans));

@@ -196,7 +196,7 @@ impl EndedSessionsRow {
 }
 
 impl Recording {
-    /// Adds to the sum of a range what is recorded of its sessions.
+    /// Adds the recorded waits of a range's sessions to the range's sum.
     pub(crate) fn add_client_waits(&self, range: Range, sum: &mut Frame) -> Result<(), Error> {
         let rows: Vec<ClientWaitsRow> = self.rows(range)?;
         let waits: Vec<ClientWaits> = rows.iter().map(ClientWaitsRow::waits).collect();

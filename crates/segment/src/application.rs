@@ -30,7 +30,7 @@ impl Application {
         Application(Some(kept))
     }
 
-    /// Its name; `None`: statements are not told apart by it, or the session has none.
+    /// Its name; `None`: applications are not counted separately, or the session has none.
     pub fn name(self) -> Option<&'static str> {
         self.0
     }

@@ -65,7 +65,7 @@ pub fn full_disk(case: &Case<'_>) -> Vec<Diagnosis> {
     )]
 }
 
-/// A slot whose WAL was removed, after which its consumer cannot go on.
+/// A slot whose WAL was removed, so its consumer cannot continue.
 pub fn lost_slots(case: &Case<'_>) -> Vec<Diagnosis> {
     let is_lost = |slot: &&Condition| slot.state.ends_with(LOST);
     let lost: Vec<&Condition> = case.conditions(ConditionKind::Slot).filter(is_lost).collect();

@@ -19,7 +19,7 @@ use segment::{layout, own};
 
 use super::observation::{Blockage, Observation, Sample};
 
-/// The most statements that are told apart.
+/// The most statements that are kept apart.
 pub(super) const MOST_STATEMENTS: usize = 512 * layout::WAYS;
 /// The most statistics of a session or group, and the most groups.
 pub(super) const MOST_FIGURES: usize = 256;

@@ -35,19 +35,19 @@ pub use destination::Destination;
 
 /// Time limit for delivering the last messages at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Alertmanager expects alerts again and again.
+/// Alertmanager expects alerts to be repeated.
 const RESENT: Duration = Duration::from_secs(60);
 
-/// What to tell, and whom.
+/// What to report, and to whom.
 #[derive(Debug, Clone)]
 pub struct AlertSettings {
     /// Where messages go.
     pub destination: Destination,
     /// Length of the intervals that are diagnosed.
     pub every: Duration,
-    /// How often a problem that lasts is told again; Alertmanager repeats by its own settings.
+    /// How often a lasting problem is reported again; Alertmanager has its own setting for that.
     pub repeat: Duration,
-    /// A file with the rules that are not told.
+    /// A file with the rules that are not reported.
     pub silence: Option<PathBuf>,
 }
 
