@@ -33,7 +33,7 @@ typedef struct pair
 	uint32_t	group;
 } pair;
 
-/* What to add to the heads of a book that its owner did not close. */
+/* Time to add to the heads of a book that its owner did not close. */
 typedef struct closing
 {
 	bool		lags;				/* the owner has not followed a reset, so the heads do not count */

@@ -24,7 +24,7 @@
 #define CLOCK_PAIRS 5
 #define OWN_LIMIT (UINT64CONST(64) << 20)	/* bytes that a session takes for the image of a role that does not see everything */
 
-/* What this session's reader has. */
+/* The state of this session's reader. */
 static struct
 {
 	remote_image image;
@@ -104,7 +104,7 @@ read_all(remote_reading *r)
 			 errhint("Sessions start and end, or statistics are reset, faster than the segment can be read. Try again.")));
 }
 
-/* Of each slot with a live owner: distance from the previous one, and its tick before `tick`. */
+/* For each slot with a live owner: its distance from the previous such slot, and how long before `tick` its own tick is. */
 static void
 put_ticks(StringInfo to, const remote_reading *r, uint64 tick)
 {
@@ -209,8 +209,9 @@ SQL_FUNCTION(pg_tally_segment_changes)
 /* ---------------------------------------------------------------- control from another machine */
 
 /*
- * What `tally enable` and `tally disable` do to a running server from another machine. The extension's script does not
- * define these functions: the command defines them in its own session (pg_temp), as a superuser.
+ * The functions with which `tally enable` and `tally disable` change a running server from another machine. The
+ * extension's script does not define these functions: the command defines them in its own session (pg_temp), as a
+ * superuser.
  */
 
 static void

@@ -133,7 +133,7 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 	remote_put(r, offset, &copy, sizeof(copy));
 }
 
-/* The statement in progress. Of another role's statement only its times are sent. */
+/* The statement in progress. If it is another role's, only its times are sent. */
 static void
 put_current(remote_reading *r, uint32 slot, const tally_current *current)
 {

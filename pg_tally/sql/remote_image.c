@@ -22,7 +22,7 @@
 
 #define FOLDER_BYTES (REMOTE_IMAGE_FOLDER * (uint64) REMOTE_IMAGE_PAGE)
 
-/* What is staged: this, then its bytes. */
+/* A staged change; its bytes follow. */
 typedef struct piece
 {
 	uint64		offset;

@@ -32,7 +32,7 @@ typedef struct remote_image
 	uint64		word;				/* number of the word after the last change */
 } remote_image;
 
-/* An image of zeros, of so many bytes, that may take so much memory. */
+/* An image of `size` zeros that may take `limit` bytes of memory. */
 extern void remote_image_open(remote_image *image, uint64 size, uint64 limit);
 extern void remote_image_close(remote_image *image);
 /* A call begins, whose changes go to that buffer; the receiver begins at word 0 too. Memory of the current context. */
@@ -42,7 +42,7 @@ extern void remote_image_put(remote_image *image, uint64 offset, const void *byt
 /* Bring the image up to date with what is staged. */
 extern void remote_image_send(remote_image *image);
 extern void remote_image_forget(remote_image *image);
-/* What the image has there, without what is staged. */
+/* Read the image at `offset`, without staged changes. */
 extern void remote_image_read(const remote_image *image, uint64 offset, void *to, uint64 size);
 /* An unsigned number: 7 bits a byte, the lowest first; the eighth bit: there are more. */
 extern void remote_put_number(StringInfo to, uint64 number);

@@ -115,7 +115,7 @@ send_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 
 /* ---------------------------------------------------------------- sets */
 
-/* What a set's log names is in the table already. */
+/* Local entries that a set's log names are in the table already. */
 static void
 drop_flushed(void *data, uint64 item)
 {

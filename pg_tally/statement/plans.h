@@ -28,7 +28,7 @@ typedef struct plans_due
 	uint64		nested_ticks;		/* of a nested one that does not count: if it took at least this long; UINT64_MAX: never */
 } plans_due;
 
-/* What the planner expects a nested query to cost that is timed although it does not count: reading some 1,000 blocks. */
+/* The planner's cost from which a nested query is timed although it does not count: reading some 1,000 blocks. */
 #define PLANS_EXPENSIVE 1000.0
 
 extern plans_due plans_noted;
