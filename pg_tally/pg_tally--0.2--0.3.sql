@@ -104,4 +104,19 @@ COMMENT ON VIEW tally.statement_activities IS
 GRANT SELECT ON tally.statements, tally.plans, tally.statement_activities TO PUBLIC;
 
 COMMENT ON FUNCTION tally.relation_rows() IS
-    'operations on the files of each relation''s forks, by number; the row without numbers is the sum of forks without an entry of their own';
+    'operations on the files of each relation''s forks, by number; the row without numbers is the sum of forks that have no entry';
+COMMENT ON FUNCTION tally.rounded(double precision) IS 'seconds, rounded to nanoseconds';
+COMMENT ON FUNCTION tally.totals(boolean) IS
+    'all statistics, by kind of process, database and role, or of the whole server';
+COMMENT ON VIEW tally.ledger IS
+    'all time of all instrumented processes, by phase and activity';
+COMMENT ON VIEW tally.lwlocks IS
+    'lightweight locks by tranche, mode and phase, counted at level locks: holds, acquisitions, waits';
+COMMENT ON VIEW tally.wal IS
+    'WAL inserted, written and synced, by kind of process; insertions are timed at level locks';
+COMMENT ON VIEW tally.blocking IS
+    'sessions that wait for a heavyweight lock: the lock, their blockers, and the session at the root';
+COMMENT ON FUNCTION tally.segment_changes(bigint, integer) IS
+    'for the command tally on another machine: changes of the segment since the last call in this session';
+COMMENT ON VIEW tally.functions IS
+    'functions named in pg_tally.functions: calls, and time with and without the probed functions that they call';

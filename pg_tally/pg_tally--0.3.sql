@@ -32,7 +32,7 @@ CREATE SCHEMA tally;
 CREATE FUNCTION tally.rounded(seconds double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN round(seconds * 1e9::double precision) / 1e9::double precision;
-COMMENT ON FUNCTION tally.rounded(double precision) IS 'seconds with nine decimals, so to a nanosecond';
+COMMENT ON FUNCTION tally.rounded(double precision) IS 'seconds, rounded to nanoseconds';
 
 CREATE FUNCTION tally.totals(
     by_group boolean,
@@ -44,7 +44,7 @@ CREATE FUNCTION tally.totals(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_totals'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 500;
 COMMENT ON FUNCTION tally.totals(boolean) IS
-    'every statistic by (kind of process, database, role), or of the whole server';
+    'all statistics, by kind of process, database and role, or of the whole server';
 
 CREATE FUNCTION tally.session_rows(
     OUT pid integer, OUT leader_pid integer, OUT kind text, OUT datid oid, OUT datname text,
@@ -82,7 +82,7 @@ SELECT kind, datid, datname, usesysid, usename,
 FROM tally.totals(true)
 WHERE type = 'account';
 COMMENT ON VIEW tally.ledger IS
-    'the closed ledger: all time of all instrumented processes, by (phase, activity)';
+    'all time of all instrumented processes, by phase and activity';
 
 CREATE VIEW tally.waits AS
 SELECT split_part(w.event, ':', 1) AS wait_event_type,
@@ -137,7 +137,7 @@ SELECT lock, mode, phase,
 FROM part
 GROUP BY lock, mode, phase;
 COMMENT ON VIEW tally.lwlocks IS
-    'lightweight locks by tranche, mode and phase, while the level was locks: held, acquired, waited for';
+    'lightweight locks by tranche, mode and phase, counted at level locks: holds, acquisitions, waits';
 
 CREATE VIEW tally.locks AS
 SELECT CASE WHEN name LIKE 'lock::deadlock::%' THEN 'deadlock check'
@@ -178,7 +178,7 @@ SELECT function, phase,
 FROM part
 GROUP BY function, phase;
 COMMENT ON VIEW tally.functions IS
-    'functions named in pg_tally.functions: calls, time with and without the probed functions they call';
+    'functions named in pg_tally.functions: calls, and time with and without the probed functions that they call';
 
 CREATE VIEW tally.function_calls AS
 SELECT split_part(name, '::', 2) AS caller, split_part(name, '::', 3) AS callee,
@@ -320,7 +320,7 @@ CREATE FUNCTION tally.relation_rows(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_relations'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 2000;
 COMMENT ON FUNCTION tally.relation_rows() IS
-    'operations on the files of each relation''s forks, by number; the row without numbers is the sum of forks without an entry of their own';
+    'operations on the files of each relation''s forks, by number; the row without numbers is the sum of forks that have no entry';
 
 /* Only names of relations in this database, and of shared relations, can be looked up here. */
 CREATE VIEW tally.relations AS
@@ -432,7 +432,7 @@ WHERE name LIKE 'wal::%' OR name LIKE 'file::wal::write::%' OR name LIKE 'file::
       OR name LIKE 'lwlock::WALInsert::held::%::exclusive'
 GROUP BY kind;
 COMMENT ON VIEW tally.wal IS
-    'WAL by kind of process: what it inserted, wrote and synced; insertions are timed while the level is locks';
+    'WAL inserted, written and synced, by kind of process; insertions are timed at level locks';
 
 CREATE VIEW tally.sessions AS SELECT * FROM tally.session_rows();
 COMMENT ON VIEW tally.sessions IS 'instrumented processes and what they are doing now';
@@ -498,7 +498,7 @@ FROM blocked b
                      THEN 'relation ' || b.relation::regclass::text
                      ELSE format('relation %s in database %s', b.relation, b.lock_datid) END) AS n(name);
 COMMENT ON VIEW tally.blocking IS
-    'sessions that wait for a heavyweight lock: for which, who blocks them, and the root that blocks most of them';
+    'sessions that wait for a heavyweight lock: the lock, their blockers, and the session at the root';
 
 CREATE VIEW tally.status AS SELECT * FROM tally.status_rows();
 COMMENT ON VIEW tally.status IS 'state of pg_tally: settings in force, capacities, overflows';
@@ -512,7 +512,7 @@ CREATE FUNCTION tally.segment_changes(mark bigint DEFAULT 0, parts integer DEFAU
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_segment_changes'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1;
 COMMENT ON FUNCTION tally.segment_changes(bigint, integer) IS
-    'for the command tally on another machine: what of the segment has changed since its last call in this session';
+    'for the command tally on another machine: changes of the segment since the last call in this session';
 
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
 GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.blocking, tally.status,

@@ -157,7 +157,7 @@ static const setting of_statements[] = {
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.planning, true},
 	{"pg_tally.statements_cpu", "Selects whether the CPU time of statements is measured, in user mode and in the kernel.",
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.cpu, false,.assign = assign_statements_cpu},
-	{"pg_tally.statements_application", "Tells statements of different applications (application_name) apart.",
+	{"pg_tally.statements_application", "Selects whether statements are counted separately for each application (application_name).",
 	PGC_SUSET, PGC_BOOL, &statements_settings_now.application, false,.assign = assign_statements_application},
 	{"pg_tally.max_statement_text", "Sets the length beyond which statement texts are truncated.",
 	PGC_SIGHUP, PGC_INT, &statements_settings_now.text_limit, 8192, 64, 1024 * 1024, GUC_UNIT_BYTE},

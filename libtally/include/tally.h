@@ -155,8 +155,8 @@ extern uint32_t tally_register(tally_segment *segment, const char *name, tally_s
 extern uint32_t tally_register_account(tally_segment *segment, const char *name,
 									   tally_account_class account_class);
 /*
- * What a statement's key has for an application of that name, of which the first TALLY_TEXT_MAX - 1 bytes count. 0: the name is
- * empty; or there are too many, or the directory is full, which is counted.
+ * The number of this application in statements' keys. The first TALLY_TEXT_MAX - 1 bytes of the name count. 0: the name
+ * is empty; or there are too many applications, or the directory is full, and that is counted.
  */
 extern uint16_t tally_register_application(tally_segment *segment, const char *name);
 /*

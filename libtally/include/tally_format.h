@@ -27,16 +27,16 @@
 #define TALLY_HOLDS 8				/* number of held locks that a book lists */
 #define TALLY_FREED 4				/* number of recently released, contended locks that a book lists */
 /*
- * Number of buckets of a histogram. Histograms are log-linear: each value below 8 has a bucket of its own, and every
- * octave above has 8 buckets. The middle of a bucket is within 1/16 (6.25 %) of every value in it. The last octave
- * begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
+ * Number of buckets of a histogram. Histograms are log-linear: each value below 8 has its own bucket, and every octave
+ * above has 8 buckets. The middle of a bucket is within 1/16 (6.25 %) of every value in it. The last octave begins at
+ * 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
  */
 #define TALLY_HIST_BUCKETS 336
 #define TALLY_OCTAVE 8				/* buckets of an octave: one cache line */
 /*
  * Number of statistics whose histograms are interleaved octave by octave: first the lowest octave of each, then the next
- * octave of each. This way a reader gets the octaves that it needs of all of them in one piece, and histograms of
- * similar values share pages. Memory is allocated for this many histograms at a time.
+ * octave of each. So a reader gets the octaves that it needs with one read for all of them, and histograms of similar
+ * values share pages. Memory is allocated for this many histograms at a time.
  */
 #define TALLY_CHUNK 8
 #define TALLY_ROW (TALLY_CHUNK * TALLY_OCTAVE) /* distance from one octave of a histogram to its next, in buckets */
@@ -49,8 +49,7 @@
 /* in flags of the header: all processes of the server write here, not only its sessions */
 #define TALLY_SEGMENT_SERVER 1u
 /*
- * in flags of the header: the segment is of one process, and of no use to others once that has ended, so they may remove
- * it
+ * in flags of the header: the segment belongs to one process and is useless when that has ended, so others may remove it
  */
 #define TALLY_SEGMENT_TRANSIENT 2u
 #define TALLY_PAUSE_STATEMENTS 1u	/* in pause of the header: statements are not counted */
@@ -67,7 +66,7 @@
 #define TALLY_NEAR_PARTS 2			/* number of these accounts in the shared entry itself */
 #define TALLY_NEAR_BUCKETS 14		/* number of histogram buckets in the shared entry */
 #define TALLY_LOCAL_STATEMENTS 64	/* number of local entries in a slot's cache */
-#define TALLY_APPLICATIONS 256		/* names of applications by which statements are told apart */
+#define TALLY_APPLICATIONS 256		/* maximum number of applications for which statements are counted separately */
 #define TALLY_TEXT_BLOCK 252		/* bytes of text in a text block */
 #define TALLY_NEAR_COUNTS 64u		/* bytes of a statement's counts that are in the shared entry itself: one cache line */
 /* in more of a local entry: counts between the first cache line and first_us are in use */
@@ -384,7 +383,7 @@ typedef struct tally_header			/* 4096 bytes */
 	tally_region traces;			/* 984: rings for traced processes; empty in segments of earlier writers */
 	unsigned char pad2[24];
 
-	/* The level word, on a cache line of its own: read at every probe, rarely written. */
+	/* The level word, alone on its cache line: read at every probe, rarely written. */
 	/*
 	 * 1024: low 4 bits: tally_level; next 4 bits: traces; next 8 bits: change with extremes_resets; upper 16 bits: number
 	 * of resets, modulo 2^16
@@ -409,8 +408,8 @@ typedef struct tally_header			/* 4096 bytes */
 	uint64_t	overflow_slots;		/* 1152: processes refused because all slots were taken */
 	uint64_t	overflow_stats;		/* 1160: statistics for which a book had no space */
 	uint64_t	overflow_directory;	/* 1168: names for which the directory had no space */
-	uint64_t	overflow_groups;	/* 1176: merges into the group of last resort */
-	uint64_t	overflow_memory;	/* 1184: growths that the file system refused */
+	uint64_t	overflow_groups;	/* 1176: merges into the overflow group */
+	uint64_t	overflow_memory;	/* 1184: requests for more memory that the file system refused */
 	uint64_t	event_count;		/* 1192: events begun since the segment was created */
 	uint64_t	lost_merges;		/* 1200: damaged slots, which were not merged */
 	uint64_t	statements_evicted;	/* 1208: statements evicted from the table to make space */
@@ -421,7 +420,7 @@ typedef struct tally_header			/* 4096 bytes */
 	uint64_t	texts_used;			/* 1248: blocks used at least once */
 	/*
 	 * 1256: start of the statements' counts, ns since 1970: the last reset of all statements, or the creation of the
-	 * segment in which they began (a clean shutdown hands them on to the next segment); 0 in segments of earlier writers
+	 * segment in which they began (a clean shutdown saves them for the next segment); 0 in segments of earlier writers
 	 */
 	uint64_t	statements_since_ns;
 	uint64_t	usage_clock;		/* 1264: reference for usages of statements, times 2^16 */
@@ -649,7 +648,7 @@ typedef struct tally_slot_entry		/* 384 bytes */
 	uint32_t	pad0;
 } tally_slot_entry;
 
-/* One statistic, on a cache line of its own. */
+/* One statistic, alone on its cache line. */
 typedef struct tally_head			/* 64 bytes */
 {
 	uint32_t	stat;				/* 0: 1 + its number in the directory */
@@ -747,8 +746,8 @@ typedef struct tally_statement_key	/* 24 bytes */
 	/* 16: 1: sent by the client; 0: nested in another statement, whose time includes this one's */
 	uint16_t	toplevel;
 	/*
-	 * 18: 1 + directory number of the name of the session's application, application::<application_name>; 0: they are not
-	 * told apart, or there is none
+	 * 18: 1 + directory number of the name of the session's application, application::<application_name>; 0: applications
+	 * are not counted separately, or there is none
 	 */
 	uint16_t	application;
 	uint32_t	before;				/* 20: 0, except in a current (see there) */
@@ -900,7 +899,10 @@ typedef struct tally_extremes		/* 40 bytes */
 	int64_t		since_us;			/* 32: microseconds since 1970 */
 } tally_extremes;
 
-/* All figures of a statement. parts[] is filled from the start; the last part collects accounts that no longer fit. */
+/*
+ * All figures of a statement. parts[] is filled from the start; the last part is the sum of the accounts that do not
+ * fit.
+ */
 typedef struct tally_figures		/* 3840 bytes */
 {
 	tally_counts counts;			/* 0: exec, rows, shared blocks hit, first_us and last_us are 0 */
@@ -915,9 +917,9 @@ typedef struct tally_figures		/* 3840 bytes */
 } tally_figures;
 
 /*
- * A shared entry: four cache lines, which is all that most statements ever touch. Figures that do not fit are added to
- * the entry's rest (tally_rest_at), so the figures of a statement are the sum of both. exec, rows, first_us and last_us
- * are only here.
+ * A shared entry: four cache lines, which are enough for most statements. Figures that do not fit are added to the
+ * entry's rest (tally_rest_at), so the figures of a statement are the sum of both. exec, rows, first_us and last_us are
+ * only here.
  */
 typedef struct tally_statement		/* 256 bytes */
 {
@@ -951,7 +953,7 @@ typedef struct tally_set			/* 448 bytes */
 	uint64_t	flushes;			/* 16: number of flushes of local entries into this set since the segment was created */
 	uint16_t	usage[TALLY_WAYS];	/* 24: a logarithm of how much the entry has been used: see Usage below */
 	uint32_t	tags[TALLY_WAYS];	/* 64: lower half of the tag of each entry's key; 0: the entry is free */
-	uint16_t	pins[TALLY_WAYS];	/* 144: number of caches that hold the entry, except for statements that pass through */
+	uint16_t	pins[TALLY_WAYS];	/* 144: number of caches that hold the entry for a statement that recurs */
 	unsigned char pad0[8];
 	/* 192: flush n, counted from 0, at n mod TALLY_SET_LOG: generation << 24, index of the local entry << 16, slot */
 	uint64_t	log[TALLY_SET_LOG];
@@ -985,7 +987,7 @@ typedef struct tally_local_statement /* 2560 bytes */
 	unsigned char pad0[40];
 } tally_local_statement;
 
-/* At the start of a slot's cache: the statement in progress, and where its time has gone so far. */
+/* At the start of a slot's cache: the statement in progress, and how its time has been spent so far. */
 typedef struct tally_current		/* 704 bytes */
 {
 	uint64_t	seq;				/* 0: odd while anything below changes */

@@ -41,12 +41,12 @@
 #define TALLY_STAT_POOL_WAIT "call::pool::wait"	/* a wait for a connection from a pool */
 #define TALLY_STAT_POOL_FAILED "call::pool::failed"	/* a wait for a connection from a pool that ended with an exception */
 #define TALLY_STAT_CONNECTIONS_OPEN "connections::open"	/* a client's open connections; a sample, about once a second */
-#define TALLY_STAT_CONNECTIONS_BORROWED "connections::borrowed"	/* those that pools have handed out; the maximum is exact */
-#define TALLY_STAT_CONNECTIONS_UNUSED "connections::unused"	/* those of them that have executed nothing for long */
-#define TALLY_STAT_CALL "call::"	/* call::FIGURE::ID: an execution of a client's statement; figures that are no times are values */
+#define TALLY_STAT_CONNECTIONS_BORROWED "connections::borrowed"	/* connections that pools have handed out; the maximum is exact */
+#define TALLY_STAT_CONNECTIONS_UNUSED "connections::unused"	/* connections handed out that have executed nothing for a long time */
+#define TALLY_STAT_CALL "call::"	/* call::FIGURE::ID: an execution of a client's statement; figures other than times are values */
 #define TALLY_STAT_COLLECTION "gc::"	/* gc::COLLECTOR: a garbage collection */
-#define TALLY_STAT_COLLECTION_STOP "stop::garbage collection"	/* a pause of a virtual machine for garbage collection, in whole; counted at its end */
-#define TALLY_STAT_APPLICATION "application::"	/* application::NAME: an application by which statements are told apart */
+#define TALLY_STAT_COLLECTION_STOP "stop::garbage collection"	/* a whole pause of a virtual machine for garbage collection; counted at its end */
+#define TALLY_STAT_APPLICATION "application::"	/* application::NAME: an application whose statements are counted separately */
 #define TALLY_STAT_TRANCHE "tranche::"	/* tranche::NUMBER::NAME: a tranche of lightweight locks */
 #define TALLY_STAT_TRACED_FILE "trace::"	/* trace::KIND: a kind of file in the records of a trace */
 #define TALLY_STAT_SQL "sql::"	/* sql::ID::NUMBER::TEXT: a piece of the text of a client's statement */
@@ -72,12 +72,12 @@
 #define TALLY_STAT_CALL_TRIPS "trips"	/* round trips */
 #define TALLY_STAT_CALL_FAILED "failed"	/* an execution that ended with an exception */
 #define TALLY_STAT_CALL_BATCH "batch"	/* an execution of a batch; the total is the number of statements */
-#define TALLY_STAT_CALL_REPEATED "repeated"	/* a transaction, or a borrow from a pool, that executed it more than ten times with other parameters than the time before; the total is the number of executions */
+#define TALLY_STAT_CALL_REPEATED "repeated"	/* a transaction, or a borrow from a pool, that executed it more than ten times, each time with different parameters; the total is the number of executions */
 #define TALLY_STAT_CALL_SENT "sent"	/* bytes sent */
 #define TALLY_STAT_CALL_RECEIVED "received"	/* bytes received */
 #define TALLY_STAT_CALL_PREPARE "prepare"	/* creating a prepared statement */
 #define TALLY_STAT_CALL_CLOSE "close"	/* closing it */
 #define TALLY_STAT_CALL_UNFETCHED "unfetched"	/* an execution with a fetch size that the driver ignored, as with autocommit; the total is the number of rows received */
-#define TALLY_STAT_CALL_SAVEPOINT "savepoint"	/* a savepoint that the driver set for it (`autosave`); its value is the number of those in the transaction so far */
+#define TALLY_STAT_CALL_SAVEPOINT "savepoint"	/* a savepoint that the driver set for it (`autosave`); its value is the number of savepoints in the transaction so far */
 
 #endif							/* TALLY_NAMES_H */

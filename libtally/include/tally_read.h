@@ -144,8 +144,8 @@ extern tally_read_result tally_read_probe(const tally_segment *segment, uint32_t
 /* Number of the slot's local entries that have memory; 0 for a slot out of bounds. */
 extern uint32_t tally_read_local_limit(const tally_segment *segment, uint32_t slot);
 /*
- * A local entry that counts: in use, and not dropped by a reset. Of its histogram, only the buckets from
- * that of exec.min to that of exec.max are copied.
+ * A local entry that counts: in use, and not dropped by a reset. Only the buckets of its histogram from
+ * exec.min to exec.max are copied.
  */
 extern tally_read_result tally_read_local_statement(const tally_segment *segment, uint32_t slot,
 													uint32_t index, tally_local_statement *copy);
@@ -175,7 +175,7 @@ typedef enum tally_session_statement
 	TALLY_SESSION_RAN				/* no statement is in progress; the key is that of the last one */
 } tally_session_statement;
 
-/* Of a copy of the slot's current. */
+/* The state in a copy of the slot's current. */
 extern tally_session_statement tally_session_statement_of(const tally_current *current);
 /* A copy of the slot's current. ABSENT: the slot has none. */
 extern tally_read_result tally_read_current(const tally_segment *segment, uint32_t slot, tally_current *copy);

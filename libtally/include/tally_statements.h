@@ -185,7 +185,7 @@ extern uint32_t tally_statements_count(const tally_segment *segment);
 
 /* ---------------------------------------------------------------- hot path */
 
-/* Of a key: `toplevel` and, in the upper half, `application` (on a little-endian machine), compared in one instruction. */
+/* A key's `toplevel` and, in the upper half, `application` (on a little-endian machine), to compare both in one instruction. */
 static inline uint32_t
 tally_statement_variant(const tally_statement_key *key)
 {

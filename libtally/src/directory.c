@@ -163,8 +163,8 @@ find(tally_segment *segment, const char *name, tally_stat_kind kind)
 }
 
 /*
- * Clients choose these names, so there is a limit: they must leave space for the names of statistics. Of two processes that
- * register the same name at the same time both count it.
+ * Clients choose these names, so there is a limit: they must leave space for the names of statistics. If two processes
+ * register the same name at the same time, both count it.
  */
 static uint32_t
 register_new(tally_segment *segment, const char *name)

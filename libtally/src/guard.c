@@ -3,10 +3,10 @@
  * guard.c
  *	  Lets a writer survive unavailable pages of the segment.
  *
- * The file may be truncated under the mapping, or its file system may be full when a page that was given
- * back is touched again: both raise SIGBUS. The handler then maps private zeroed memory over the whole
- * segment. The writer continues there unseen, and stops when it next reads the level word, because level 0
- * is off. The descriptor is dropped, too, so that the writer no longer reserves or frees memory of the
+ * The file may be truncated under the mapping, or its file system may be full when a page that was freed
+ * is touched again: both raise SIGBUS. The handler then maps private zeroed memory over the whole
+ * segment. The writer continues there unseen, and stops when it next reads the level word, because level
+ * 0 is off. The descriptor is dropped, too, so that the writer no longer reserves or frees memory of the
  * file.
  *
  * A SIGBUS elsewhere is passed to the previous handler. It may survive that, so the guard stays. Only if the signal is going to

@@ -7,10 +7,10 @@
  * memory. So every page is first reserved with fallocate, which returns ENOSPC instead. Reserving a page
  * again has no effect.
  *
- * Headroom of the file system is left free for others: a server has its own shared memory there, and a user's
- * query must not fail because this library has used it up. For the same reason a segment uses at most a quarter of its file
- * system: a container's /dev/shm may have only 64 MB, and memory that is free now may be needed later. In such a file system, the
- * memory of ended sessions is given back.
+ * Headroom of the file system is left free for others: a server has its own shared memory there, and a user's query
+ * must not fail because this library has used it up. For the same reason a segment uses at most a quarter of its file
+ * system: a container's /dev/shm may have only 64 MB, and memory that is free now may be needed later. In such a file
+ * system, the memory of ended sessions is freed.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

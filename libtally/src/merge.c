@@ -20,7 +20,7 @@
  * from merged. COMMIT: it repeats the commit from the saved values. CLEAR: it repeats the clearing.
  *
  * Nothing in the book of a dead process is trusted: a book with a value out of bounds is counted in
- * lost_merges, and its memory is given back unread.
+ * lost_merges, and its memory is freed without being read.
  */
 #include "internal.h"
 
@@ -33,7 +33,7 @@ typedef struct pair
 	uint32_t	group;
 } pair;
 
-/* What to add to the heads of a book that its owner did not close. */
+/* Time to add to the heads of a book that its owner did not close. */
 typedef struct closing
 {
 	bool		lags;				/* the owner has not followed a reset, so the heads do not count */

@@ -115,8 +115,9 @@ announce_extremes(tally_header *header)
 }
 
 /*
- * The number comes first: a local entry taken from now on has the new number, and its executions are later than the reset. An
- * entry taken before has a lower number, and does not count in the new extremes; the word makes its writer take a new one.
+ * The number comes first: a local entry taken from now on has the new number, and its executions are later than the
+ * reset. An entry taken before has a lower number, and does not count in the new extremes; the change of the word makes
+ * its writer take a new entry.
  */
 void
 tally_statements_reset_extremes(tally_segment *segment, const tally_statement_filter *filter, int64_t now_us)

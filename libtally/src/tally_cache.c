@@ -547,7 +547,7 @@ vacate(tally_cache *cache, uint32_t index, tally_evicted *evicted)
 
 static void keep_evicted(tally_cache *cache, const tally_evicted *evicted);
 
-/* Try to flush one of the strays, in turn. */
+/* Try to flush one of the strays, each time the next one. */
 static void
 flush_stray(tally_cache *cache)
 {

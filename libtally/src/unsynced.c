@@ -60,7 +60,7 @@ is_clean(tally_unsynced_file *file)
 		__atomic_load_n(&file->synced_bytes, __ATOMIC_SEQ_CST);
 }
 
-/* Raise the mark to `reached`, and return the difference. Of two simultaneous processes only one gets it. */
+/* Raise the mark to `reached`, and return the difference. If two processes do so at once, only one gets it. */
 static uint64_t
 advance(uint64_t *mark, uint64_t reached)
 {

@@ -12,7 +12,7 @@
  *	  slot 1	a parallel worker that has not followed the reset
  *	  slot 2	free; two WAL writers were there, both merged into group 4
  *	  slot 3	free, never claimed
- *	  entry 5	the group of last resort, empty
+ *	  entry 5	the overflow group, empty
  *
  * Statements: 1 with a text of 300 bytes, flushed by slot 1 and cached again by slot 0; 2 in
  * the table without counts, but with counts in the cache of slot 0, which is executing it

@@ -271,15 +271,15 @@ report_interleaved(void *unused)
 {
 	int			saved_errno = errno;
 
-	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, "coroutines run on the main stack of a process, which "
-					"stops timing functions");
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, "a process switches between coroutines on its main stack, so it "
+					"no longer times functions");
 	errno = saved_errno;
 }
 
 static void
 report_lost(void *unused)
 {
-	static const char text[] = "pg_tally: a timed function returned on a stack that had been switched away\n";
+	static const char text[] = "pg_tally: a timed function returned on a stack that the process had switched away from\n";
 
 	(void) !write(STDERR_FILENO, text, sizeof(text) - 1);
 	abort();

@@ -71,7 +71,7 @@ lock_holders_text(const lock_holders *holders, double seconds_per_tick, const ch
 	if (holders->most_ticks >= (holders->granted - holders->first) / 2)
 		snprintf(text, size, "process %d held it for %s, in %s", holders->most_pid, longest, account);
 	else
-		snprintf(text, size, "a queue: %u hold%s by %u process%s, %s of that time; the longest %s, by process %d in %s",
+		snprintf(text, size, "a queue: %u hold%s by %u process%s took %s of that time; the longest took %s, by process %d in %s",
 				 holders->holds, holders->holds == 1 ? "" : "s", holders->processes,
 				 holders->processes == 1 ? "" : "es", duration_text((double) holders->ticks * seconds_per_tick, all, sizeof(all)),
 				 longest, holders->most_pid, account);

@@ -198,7 +198,7 @@ locks_unbalanced(lock_group group, uint32 unreleased, uint32 unacquired)
 	usable[group] = false;
 	if (group == LOCKS_LIGHTWEIGHT)
 		usable[LOCKS_BUFFER] = usable[LOCKS_OTHER] = false;
-	snprintf(reason, sizeof(reason), "calls do not balance: %u locks lack their %s in an idle process",
+	snprintf(reason, sizeof(reason), "calls do not balance: %u locks have no matching %s in an idle process",
 			 unreleased > 0 ? unreleased : unacquired, unreleased > 0 ? "release" : "acquisition");
 	for (int i = 0; i < DETOURS && first; i++)
 		if (detours[i].prepared && !usable[detour_number(i)->group])

@@ -293,8 +293,8 @@ hold_at(uint32 i)
 /* ---------------------------------------------------------------- statistics */
 
 /*
- * A key has tranche and mode side by side, like a hold, and the phase in a byte of its own, in which no tranche has bits: it is
- * stored there by itself, which saves the instructions to shift it. All processors with detours store the low byte first.
+ * A key has tranche and mode side by side, like a hold, and the phase in a separate byte, in which no tranche has bits:
+ * storing only that byte saves the instructions to shift it. All processors with detours store the low byte first.
  */
 #define KEY(tranche, phase, mode) ((uint64) (uint32) (tranche) | (uint64) (phase) << 24 | (uint64) (mode) << 32)
 #define KEY_PHASE_BYTE 3

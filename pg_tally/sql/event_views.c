@@ -72,7 +72,7 @@ SQL_FUNCTION(pg_tally_events)
 	return (Datum) 0;
 }
 
-/* What the events of a completed checkpoint have; kind 0: not in the ring. */
+/* The events of a completed checkpoint; kind 0: not in the ring. */
 typedef struct checkpoint
 {
 	tally_event completed;

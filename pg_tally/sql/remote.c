@@ -3,12 +3,13 @@
  * remote.c
  *	  The SQL function that hands the segment to a reader on another machine.
  *
- * A session keeps what its reader has (remote_image.h) and sends what has changed since. The reader names the
- * call whose answer it has by a mark; with another mark it gets everything again. So a connection pool, or an error
- * half way, costs bytes and nothing else.
+ * A session remembers the data that its reader has (remote_image.h) and sends the changes. A mark tells it from
+ * which call the reader's data comes; with any other mark it sends everything again. So a connection pool, or an
+ * error half way, only costs bytes.
  *
- * A member of pg_read_all_stats gets everything; other roles get what is of roles whose member they are: their sessions,
- * statements and plans, and no events. Its figures are sent for what is certain to be theirs (view.h).
+ * A member of pg_read_all_stats gets everything. Other roles get the sessions, statements and plans of roles that they
+ * are members of, and no events. Data is sent to such a role only if it certainly belongs to one of these roles
+ * (view.h).
  */
 #include "base/compat.h"
 
@@ -23,7 +24,7 @@
 #define CLOCK_PAIRS 5
 #define OWN_LIMIT (UINT64CONST(64) << 20)	/* bytes that a session takes for the image of a role that does not see everything */
 
-/* What this session's reader has. */
+/* The state of this session's reader. */
 static struct
 {
 	remote_image image;
@@ -103,7 +104,7 @@ read_all(remote_reading *r)
 			 errhint("Sessions start and end, or statistics are reset, faster than the segment can be read. Try again.")));
 }
 
-/* Of each slot with a live owner: distance from the previous one, and its tick before `tick`. */
+/* For each slot with a live owner: its distance from the previous such slot, and how long before `tick` its own tick is. */
 static void
 put_ticks(StringInfo to, const remote_reading *r, uint64 tick)
 {
@@ -208,8 +209,9 @@ SQL_FUNCTION(pg_tally_segment_changes)
 /* ---------------------------------------------------------------- control from another machine */
 
 /*
- * What `tally enable` and `tally disable` do to a running server from another machine. The extension's script does not
- * define these functions: the command defines them in its own session (pg_temp), as a superuser.
+ * The functions with which `tally enable` and `tally disable` change a running server from another machine. The
+ * extension's script does not define these functions: the command defines them in its own session (pg_temp), as a
+ * superuser.
  */
 
 static void

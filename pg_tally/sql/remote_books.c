@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_books.c
- *	  Slots and groups for a reader elsewhere.
+ *	  Slots and groups for a reader on another machine.
  *
- * The reader cannot repeat a copy that was torn, nor see which slots were merged meanwhile. So what is sent is already as
- * of one instant, by the protocol of format/FORMAT.md (section 7): slots first, then groups while no merge goes on;
- * slots that the log of merges names in between are sent as free.
+ * The reader can neither repeat a torn copy nor see which slots were merged meanwhile. So the data sent is already as
+ * of one instant, by the protocol of format/FORMAT.md (section 7): slots first, then groups while no merge is active.
+ * Slots that the merge log names in between are sent as free.
  *
- * A slot's local entries are copied by walk.h, as for the SQL views. Its book and its current statement are copied between two
- * equal readings of the current statement's seq: no wait of the statement is in both or in neither. All of it is put first,
- * and sent when the slot still has the owner that its entry names.
+ * A slot's local entries are copied by walk.h, as for the SQL views. Its book and its current statement are copied
+ * between two equal readings of the current statement's seq, so that no wait of the statement is in both or in neither.
+ * Everything is staged first, and sent if the slot still has the owner that its entry names.
  */
 #include "base/compat.h"
 
@@ -133,7 +133,7 @@ put_local_statement(remote_reading *r, uint32 slot, uint32 index)
 	remote_put(r, offset, &copy, sizeof(copy));
 }
 
-/* The statement in progress. Of another role's statement only its times are sent. */
+/* The statement in progress. If it is another role's, only its times are sent. */
 static void
 put_current(remote_reading *r, uint32 slot, const tally_current *current)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_image.c
- *	  What a reader elsewhere has of the segment (remote_image.h).
+ *	  A reader's copy of the segment on another machine (remote_image.h).
  *
  * A change is a run of words: its distance from the end of the previous run (signed) and its length in one number,
  * then each word's difference from its former value, modulo 2^64 (signed).
@@ -22,7 +22,7 @@
 
 #define FOLDER_BYTES (REMOTE_IMAGE_FOLDER * (uint64) REMOTE_IMAGE_PAGE)
 
-/* What is staged: this, then its bytes. */
+/* A staged change; its bytes follow. */
 typedef struct piece
 {
 	uint64		offset;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_image.h
- *	  What a reader elsewhere has of the segment, and the changes that bring it up to date.
+ *	  A reader's copy of the segment on another machine, and the changes that bring it up to date.
  *
- * The image has the segment's size and layout. It holds what was sent, no more: pages to which nothing was sent are zeros and
- * take no memory. Its memory is a context of its own, so pg_backend_memory_contexts shows how much it is, and
- * limited. Changes are words of 8 bytes that differ from the image, as differences: counters grow by small numbers.
+ * The image has the segment's size and layout. It contains only data that was sent: other pages are zeros and take no
+ * memory. Its memory is a separate context, so pg_backend_memory_contexts shows its size, which is limited. Changes are
+ * words of 8 bytes that differ from the image, sent as differences, because counters grow by small numbers.
  *
- * What is put is not sent yet: it may turn out to be somebody else's (view.h). Then it is forgotten.
+ * Staged data is not sent yet: it may turn out to belong to another role (view.h), and is then
+ * dropped.
  */
 #ifndef PG_TALLY_REMOTE_IMAGE_H
 #define PG_TALLY_REMOTE_IMAGE_H
@@ -31,7 +32,7 @@ typedef struct remote_image
 	uint64		word;				/* number of the word after the last change */
 } remote_image;
 
-/* An image of zeros, of so many bytes, that may take so much memory. */
+/* An image of `size` zeros that may take `limit` bytes of memory. */
 extern void remote_image_open(remote_image *image, uint64 size, uint64 limit);
 extern void remote_image_close(remote_image *image);
 /* A call begins, whose changes go to that buffer; the receiver begins at word 0 too. Memory of the current context. */
@@ -41,7 +42,7 @@ extern void remote_image_put(remote_image *image, uint64 offset, const void *byt
 /* Bring the image up to date with what is staged. */
 extern void remote_image_send(remote_image *image);
 extern void remote_image_forget(remote_image *image);
-/* What the image has there, without what is staged. */
+/* Read the image at `offset`, without staged changes. */
 extern void remote_image_read(const remote_image *image, uint64 offset, void *to, uint64 size);
 /* An unsigned number: 7 bits a byte, the lowest first; the eighth bit: there are more. */
 extern void remote_put_number(StringInfo to, uint64 number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_reading.h
- *	  One reading of the segment for a reader elsewhere, in parts.
+ *	  One reading of the segment for a reader on another machine, in parts.
  */
 #ifndef PG_TALLY_REMOTE_READING_H
 #define PG_TALLY_REMOTE_READING_H
@@ -83,7 +83,7 @@ remote_send_public(remote_reading *r)
 	remote_image_send(r->image);
 }
 
-/* What the reader has there. */
+/* Read what the reader already has at `offset`. */
 static inline void
 remote_known(const remote_reading *r, uint64 offset, void *to, uint64 size)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_statements.c
- *	  The table of statements, and their texts, for a reader elsewhere.
+ *	  The table of statements, and their texts, for a reader on another machine.
  *
- * Local entries were sent before (remote_books.c). A set's log names those that were flushed into it since; they are
- * sent as free, because the set's entries contain them. A role without pg_read_all_stats gets its own statements only,
- * and an entry with its text only if it was that statement's until the text was copied.
+ * Local entries were sent before (remote_books.c). A set's log names those that have been flushed into it since; they
+ * are sent as free, because the set's entries contain them. A role without pg_read_all_stats gets only its own
+ * statements, and an entry with its text only if it belonged to that statement until the text was copied.
  */
 #include "base/compat.h"
 
@@ -115,7 +115,7 @@ send_statement(remote_reading *r, uint32 number, tally_statement_copy *copy)
 
 /* ---------------------------------------------------------------- sets */
 
-/* What a set's log names is in the table already. */
+/* Local entries that a set's log names are in the table already. */
 static void
 drop_flushed(void *data, uint64 item)
 {

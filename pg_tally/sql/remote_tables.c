@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * remote_tables.c
- *	  Names, probes, events, plans and relations for a reader elsewhere.
+ *	  Names, probes, events, plans and relations for a reader on another machine.
  */
 #include "base/compat.h"
 
@@ -112,7 +112,7 @@ remote_put_plans(remote_reading *r)
 
 /* ---------------------------------------------------------------- relations */
 
-/* What tells whether a local entry has changed. */
+/* The part of a local entry from which one sees whether it has changed. */
 #define LOCAL_HEAD offsetof(tally_local_relation, failed)
 
 static uint64

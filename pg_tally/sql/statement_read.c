@@ -315,7 +315,7 @@ add_statement(reading *r, tally_statement_copy *copy)
 	}
 }
 
-/* What a set's log names is in the table already. */
+/* Local entries that a set's log names are in the table already. */
 static void
 drop_flushed(void *data, uint64 item)
 {

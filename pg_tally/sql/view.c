@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * view.c
- *	  What the SQL functions have in common (view.h).
+ *	  Code shared by the SQL functions (view.h).
  */
 #include "base/compat.h"
 
@@ -84,7 +84,7 @@ views_any_segment(const char **reason)
 		view_session_segment(reason != NULL ? reason : &unused);
 }
 
-/* What helps where there is no segment. A server that preloads the library has looked for one when it started. */
+/* A hint for the case that there is no segment. A server that preloads the library looks for one only when it starts. */
 static const char *
 remedy(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * view.h
- *	  What the SQL functions have in common: the segment of this session, rows, what a role may see, texts.
+ *	  Code shared by the SQL functions: the segment of this session, rows, privileges of roles, texts.
  */
 #ifndef PG_TALLY_VIEW_H
 #define PG_TALLY_VIEW_H
@@ -127,7 +127,8 @@ rows_ratio(row_set *rows, double ratio)
  *		 reading function's own result),
  *	  3. asks here, with what that check has found,
  *	  4. and only then adds it to its answer.
- * Whose a copy is that is not of one instant is not certain. Only those who see everything get it.
+ * If a copy does not show a single instant, its owner is uncertain, so only those who see
+ * everything get it.
  */
 
 typedef struct viewer
@@ -141,8 +142,9 @@ typedef struct viewer
 extern viewer viewer_now(void);
 
 /*
- * What sessions of that user do: as in pg_stat_activity, members of the role see it too. `copy`: of what the user's id
- * was read from. InvalidOid, of processes without a user and of the whole server: only those who see everything.
+ * May the viewer see what sessions of that user do? As in pg_stat_activity, members of the role may. `copy` is the
+ * result of reading the user's id. InvalidOid stands for processes without a user and for the whole server: only those
+ * who see everything may see these.
  */
 extern bool viewer_sees_session(const viewer *v, Oid user, tally_read_result copy);
 /* Texts and ids of that user's statements and plans in a list of all: as in pg_stat_statements, only the role itself. */

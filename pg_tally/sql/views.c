@@ -16,7 +16,7 @@
 #include "sql/statement_read.h"
 #include "sql/walk.h"
 
-/* What totals are grouped by: one such for the whole server. */
+/* The key by which totals are grouped; one key is for the whole server. */
 typedef struct total_key
 {
 	char		kind[TALLY_TEXT_MAX];
@@ -65,7 +65,7 @@ total_of(HTAB *table, const tally_slot_entry *entry, bool by_group, uint32 stat)
 	return t;
 }
 
-/* The wait that is over and not recorded yet; of one that may go on, its time. */
+/* Add the wait that is over but not recorded yet; if it may continue, only its time. */
 static void
 add_pending(total *t, const tally_book *book)
 {
@@ -421,9 +421,9 @@ filter_of(FunctionCallInfo fcinfo)
 }
 
 /*
- * tally.reset(userid, dbid, queryid, minmax_only): the statements of these are forgotten; 0 stands for all of
- * them, and of nothing but that the totals of all processes begin again at zero as well. With minmax_only, only their
- * minima and maxima begin again. Returns when.
+ * tally.reset(userid, dbid, queryid, minmax_only): these statements are forgotten; 0 means all. If nothing is
+ * selected, the totals of all processes are reset, too. With minmax_only, only minima and maxima of the statements
+ * are reset. Returns the time.
  */
 SQL_FUNCTION(pg_tally_reset_0_3)
 {
@@ -438,7 +438,7 @@ SQL_FUNCTION(pg_tally_reset_0_3)
 	PG_RETURN_TIMESTAMPTZ(now);
 }
 
-/* Of versions 0.1 and 0.2, whose objects this library serves too. */
+/* The function of versions 0.1 and 0.2, whose objects this library serves, too. */
 SQL_FUNCTION(pg_tally_reset)
 {
 	tally_statement_filter filter = filter_of(fcinfo);

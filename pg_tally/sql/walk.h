@@ -156,7 +156,7 @@ typedef struct relation_reader
 	void		(*begin) (void *data);
 	/* NULL: all. Which local entries are copied: has it changed since `local` had it? */
 	bool		(*wants) (void *data, uint32 slot, uint32 index);
-	/* A local entry, or NULL: none is in use there. Of a relation that is not taken yet: it comes once more in the next round. */
+	/* A local entry, or NULL: none is in use there. If its relation is not taken yet, the entry comes again in the next round. */
 	void		(*local) (void *data, uint32 slot, uint32 index, const tally_local_relation *copy, tally_read_result result);
 	/* A shared entry is taken. */
 	void		(*shared) (void *data, uint32 number, const tally_relation *copy);

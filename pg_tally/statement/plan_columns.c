@@ -346,7 +346,7 @@ add_array_comparison(list_text *list, const PlanState *state, const ScalarArrayO
 	return add_condition(list, scanned_column(state, linitial(expression->args)), "= any");
 }
 
-/* What a row must fulfil, of conditions that it must all fulfil. */
+/* Add one of the conditions that a row must all fulfil. */
 static bool
 add_filter(list_text *list, const PlanState *state, const Node *node)
 {
@@ -466,7 +466,7 @@ write_sort(list_text *list, const PlanState *state)
 		item_begin(list);
 		if (!add_qualified(list, state->state, origin(plan, node)))
 		{
-			/* what follows it orders nothing by itself */
+			/* the columns after it order nothing without it */
 			list->more = true;
 			break;
 		}

@@ -13,9 +13,10 @@
 #pragma GCC visibility push(hidden)
 
 /*
- * " [filter: customer =, created >=, ...]", " [join: orders.customer = customers.id]" or " [sort: orders.created nulls first]";
- * empty for a node that does none of these. "..." stands for what is no column compared with a value: a function of a column,
- * an OR, another operator. Constants are left out, because they would show data. Always terminated, at the end of an item.
+ * " [filter: customer =, created >=, ...]", " [join: orders.customer = customers.id]" or " [sort: orders.created nulls
+ * first]"; empty for a node that does none of these. "..." stands for anything other than a column compared with a
+ * value: a function of a column, an OR, another operator. Constants are left out, because they would show data. Always
+ * terminated, at the end of an item.
  *
  * Names come from relations that the executor has open and from the server's table of built-in functions, so no catalog is
  * read; nothing is allocated.

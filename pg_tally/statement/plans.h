@@ -2,8 +2,8 @@
 /*
  * plans.h
  *	  Records the shapes of statements' plans: at the end of long executions, and of the second execution of each
- *	  statement that a session repeats. Of nested statements that do not count, those that the planner takes for expensive and
- *	  that last a millisecond.
+ *	  statement that a session repeats. With pg_tally.statements = top, it also records plans of nested statements that
+ *	  the planner considers expensive and that take at least a millisecond.
  *
  * A shape consists of the plan's nodes: their kinds, order, relations and indexes, but not their conditions, constants and
  * estimates. Partitions count as their table. Names come from relations that the executor has open, so no catalog is read. The
@@ -28,7 +28,7 @@ typedef struct plans_due
 	uint64		nested_ticks;		/* of a nested one that does not count: if it took at least this long; UINT64_MAX: never */
 } plans_due;
 
-/* What the planner expects a nested query to cost that is timed although it does not count: reading some 1,000 blocks. */
+/* The planner's cost from which a nested query is timed although it does not count: reading some 1,000 blocks. */
 #define PLANS_EXPENSIVE 1000.0
 
 extern plans_due plans_noted;

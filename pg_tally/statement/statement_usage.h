@@ -53,7 +53,7 @@ extern void temp_files_add(const tally_statement_key *key, const temp_file_sums 
 #define USAGE_TIMES 6				/* of compat_io_nanoseconds */
 #define USAGE_CPU (USAGE_TIMED << 1)
 
-/* Special values of a sum, which never gets that high: the words are unknown; the words and CPU time are known. */
+/* Two values that no sum reaches: the words are unknown; the words and the CPU time are known. */
 #define USAGE_UNKNOWN UINT64_MAX
 #define USAGE_WITH_CPU (UINT64_MAX - 1)
 

@@ -61,9 +61,9 @@ short_holds_are_a_queue(void **state)
 
 	(void) state;
 	assert_string_equal(reported(holds, 3),
-						"a queue: 3 holds by 2 processes, 80.0 us of that time; the longest 40.0 us, by process 7 in execute::cpu");
+						"a queue: 3 holds by 2 processes took 80.0 us of that time; the longest took 40.0 us, by process 7 in execute::cpu");
 	assert_string_equal(reported(holds, 1),
-						"a queue: 1 hold by 1 process, 40.0 us of that time; the longest 40.0 us, by process 7 in execute::cpu");
+						"a queue: 1 hold by 1 process took 40.0 us of that time; the longest took 40.0 us, by process 7 in execute::cpu");
 }
 
 static void

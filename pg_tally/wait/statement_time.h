@@ -67,7 +67,7 @@ extern void statement_time_rename(const tally_statement_key *key);
 extern void statement_time_unhand(void);
 /* Between two messages: the session's application, or whether it counts, may be another. */
 extern void statement_time_follow_application(void);
-/* What the session's statements have for its application (tally_register_application). */
+/* The application in the keys of the session's statements (tally_register_application). */
 static pg_attribute_always_inline uint16
 statement_time_application(void)
 {

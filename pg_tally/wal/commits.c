@@ -14,8 +14,9 @@
  * such transaction in a process is timed from its commit record on, with the server's own clock. After that, the
  * clock is read before the end of every transaction.
  *
- * Up to 18, the server announces no wait when it sleeps for commit_delay: this is the sleep of that length while
- * holding WALWriteLock (XLogFlush, xlog.c). Nor does it at a spinlock, up to 15.
+ * Up to 18, the server announces no wait when it sleeps for commit_delay: this is the sleep of that
+ * length while holding WALWriteLock (XLogFlush, xlog.c). Up to 15, it announces none for a spinlock
+ * either.
  */
 #include "base/compat.h"
 

@@ -70,7 +70,7 @@ export function themeButton(view: Themed): HTMLElement {
 
 /** Redraws everything, as a change of theme does. */
 function patternsButton(view: View): HTMLElement {
-    const toggle = button("Patterns", "Tell classes of waits apart by patterns, too", () => {
+    const toggle = button("Patterns", "Mark classes of waits with patterns, too", () => {
         turnPatterns();
         write();
         view.setTheme(view.theme);

@@ -119,7 +119,7 @@ onPage("a statement without a history says so, and the next one is a key away", 
     await page.evaluate((key) => (location.hash = `#statement-${key}`), statementKey(9));
     await section(page).waitFor();
     await section(page).getByRole("link", { name: "Next" }).press("Enter");
-    assert.match(await section(page).innerText(), /no history of this statement: it keeps that of the 10 statements/);
+    assert.match(await section(page).innerText(), /no history of this statement, only of the 10 statements/);
     assert.equal(await section(page).locator("figure.chart").count(), 0);
     assert.match(await section(page).locator("h1").innerText(), new RegExp(`^Statement ${statementKey(10).split(".")[0]}`));
     // Back leads to the report, not to the statement before.

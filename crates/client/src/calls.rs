@@ -197,8 +197,7 @@ fn sizes(connections: &ClientConnections) -> Option<String> {
 fn unused_text(connection: &UnusedConnection) -> String {
     let UnusedConnection { pool, thread, server, seconds } = connection;
     format!(
-        "borrowed from pool {pool} and not used for {}, {server}: thread {thread} has not returned it; tally events has \
-         where the thread was",
+        "borrowed from pool {pool} and not used for {}, {server}: thread {thread} has not returned it; tally events shows where the thread was",
         duration(*seconds)
     )
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Shared by the verbs that read a client's segment: arguments, the head of their JSON, the measured interval, and
-//! single calls.
+//! Code shared by the verbs that read a client's segment: arguments, the head of their JSON, the measured
+//! interval, and single calls.
 
 pub mod call;
 pub mod calls;

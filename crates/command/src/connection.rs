@@ -7,8 +7,8 @@ use live::spec;
 use live::target::{self, Budget, SampleRate, SegmentSource};
 use pq::Conninfo;
 
-/// Where the flags stand in the help. Set on each of them, because a heading of the whole would hold for the options of the
-/// verb as well.
+/// The flags' heading in the help. It is set on each flag, because a heading of the group would apply to the
+/// verb's options, too.
 const HEADING: &str = "Connection options, as in psql";
 
 /// Connection parameters, as in psql. Parameters that are not given come from the environment, a service file, or

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the verbs share: arguments, connection flags, output of documents, the terminal, and termination by a
-//! signal.
+//! Code shared by the verbs: arguments, connection flags, output of documents, the terminal, and termination
+//! by a signal.
 
 mod connection;
 mod document_output;
@@ -89,7 +89,7 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Error> {
     stop_on(&[SIGINT, SIGTERM, SIGHUP])
 }
 
-/// The same for a command that must undo what it did: SIGQUIT, too, lets it.
+/// The same for a command that must undo what it did: SIGQUIT sets the flag, too.
 pub fn stop_on_signals_and_quit() -> Result<Arc<AtomicBool>, Error> {
     stop_on(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])
 }

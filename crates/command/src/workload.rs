@@ -58,7 +58,7 @@ impl std::str::FromStr for Workload {
             "evicting" => Ok(Self::Evicting),
             "misses" => Ok(Self::Misses),
             file if std::path::Path::new(file).is_file() => Ok(Self::File(file.into())),
-            _ => Err("none of select, tpcb, txid, distinct, evicting, misses, nor a readable file"
+            _ => Err("neither a workload (select, tpcb, txid, distinct, evicting, misses) nor a readable file"
                 .into()),
         }
     }

@@ -110,7 +110,7 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     }
 }
 
-/// What the user sees before the view, which has its keys in the last line.
+/// The text before the view; the view lists its keys in the last line.
 fn keys(args: &DemoArgs) -> String {
     format!(
         "The live view follows for {} s. q quits, h or ? lists the keys, Tab or a digit selects a pane, Enter shows \

@@ -27,7 +27,7 @@ pub struct Interval {
     /// Why there are no figures for the processes.
     pub server_problem: Option<Problem>,
     /// Bytes per second that all processes read from the devices under the server's file systems, without the
-    /// devices that these consist of. `None` if there is no device, or one has no figures.
+    /// devices that these consist of. `None` if there is no device, or a device has no figures.
     pub devices_read_bytes_per_second: Option<f64>,
     /// The same for writes.
     pub devices_written_bytes_per_second: Option<f64>,

@@ -35,10 +35,10 @@ pub struct DiagnosisLine {
     pub strong: bool,
 }
 
-/// What is said of a server without problems.
+/// The sentence for a server without problems.
 pub const HEALTHY: &str = "Healthy: nothing is wrong.";
 
-/// Spaces before what follows a number, and before a consequence.
+/// Spaces before the text after a number, and before a consequence.
 const INDENT: usize = 3;
 
 impl Diagnoses {

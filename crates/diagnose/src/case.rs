@@ -40,7 +40,7 @@ pub struct Case<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// What a live view shows: of the last seconds, if it has them, else of the interval.
+    /// The case of a live view: the last seconds if it has them, otherwise the interval.
     pub fn from_reading(reading: &'c Reading) -> Case<'c> {
         let (interval, statements) = match &reading.recent {
             Some(recent) => (&recent.interval, &recent.statements),
@@ -145,7 +145,7 @@ impl<'c> Case<'c> {
         self.known_deadlocks.iter().filter(within)
     }
 
-    /// What the server's own views say of this kind.
+    /// The conditions of this kind that the server's own views report.
     pub(crate) fn conditions(&self, kind: ConditionKind) -> impl Iterator<Item = &'c Condition> {
         self.vacuum.into_iter().flat_map(move |answer| answer.conditions(kind))
     }

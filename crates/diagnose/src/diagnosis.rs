@@ -148,7 +148,7 @@ impl Rule {
         }
     }
 
-    /// What it may be the cause of, if both were found.
+    /// The problems that it may have caused, if they were found, too.
     fn explains(self) -> &'static [Rule] {
         match self {
             Rule::Checkpoints => &[Rule::Commits, Rule::SlowDevice, Rule::LightweightLocks],
@@ -205,7 +205,8 @@ pub struct Diagnosis {
     pub consequence_of: Option<Rule>,
 }
 
-/// What takes no time of sessions at the moment (dead rows, an open transaction) counts as this many sessions.
+/// A problem that takes no time of sessions at the moment (dead rows, an open transaction) counts as this
+/// many sessions.
 const STANDING: f64 = 0.1;
 
 impl Diagnosis {

@@ -39,7 +39,7 @@ const ENOUGH: f64 = 0.5;
 /// Time is counted by commits if there is at least one commit in this many commands.
 const COMMANDS_A_COMMIT: u64 = 50;
 
-/// What both sides measured beyond what every level measures.
+/// What both sides measured that not every level measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Looked {
     pub locks: bool,
@@ -498,7 +498,8 @@ mod tests {
         assert_eq!([counted.is_there(), row(0.0, 0.0, None).is_there()], [true, false]);
     }
 
-    /// Of 20 blocks of a second: sessions that wait, and commits in each block.
+    /// The verdict for 20 blocks of a second, given the waiting sessions and the commits of each
+    /// block.
     fn verdict(sessions: [Vec<f64>; 2], commits: [Vec<f64>; 2]) -> (ChangeVerdict, Change) {
         let lengths = [vec![1.0; 20], vec![1.0; 20]];
         let change = change(&sessions, &commits, &lengths).unwrap();

@@ -159,7 +159,7 @@ impl Total {
 
     /// Whether the time changed because sessions waited longer, or shorter, for a CPU.
     pub fn waiting_explains(&self) -> bool {
-        /// What is left may be due to caches that others use, too.
+        /// The rest may come from caches that others use, too.
         const MOST: f64 = 0.8;
         let waiting = self.a_waiting_seconds.zip(self.b_waiting_seconds).map(|(a, b)| b - a);
         let explains = |waiting: f64| waiting / self.change.change_seconds >= MOST;
@@ -289,8 +289,8 @@ impl ComparisonRow {
     pub fn words(&self) -> &'static str {
         let call = self.call.map(|call| call.verdict);
         match (self.change.verdict, call) {
-            (ChangeVerdict::More, _) if self.follows_the_others() => "more, as all statements",
-            (ChangeVerdict::Less, _) if self.follows_the_others() => "less, as all statements",
+            (ChangeVerdict::More, _) if self.follows_the_others() => "more, like all statements",
+            (ChangeVerdict::Less, _) if self.follows_the_others() => "less, like all statements",
             (ChangeVerdict::Noise | ChangeVerdict::Unknown, Some(ChangeVerdict::More)) => {
                 "a call takes more"
             }
@@ -433,7 +433,7 @@ mod tests {
     fn a_statement_that_changed_as_all_others_did_has_not_changed_itself() {
         let machine = row(0.17, ChangeVerdict::Noise);
         assert!(machine.is_real() && !machine.is_real_by_itself());
-        assert_eq!(machine.words(), "more, as all statements");
+        assert_eq!(machine.words(), "more, like all statements");
         assert!(row(0.02, ChangeVerdict::Noise).is_real_by_itself());
         assert!(row(0.17, ChangeVerdict::More).is_real_by_itself());
     }

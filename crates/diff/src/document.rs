@@ -269,7 +269,7 @@ fn by_second<'c>(
         return note;
     }
     let by = format!(
-        "For these rows, units are too few or come too unevenly, so time per second was tested: {}.",
+        "For these rows, there are too few units, or their rate varies too much, so time per second was tested: {}.",
         named.join("; ")
     );
     Some([note.unwrap_or_default(), by].join(" "))

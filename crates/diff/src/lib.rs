@@ -234,8 +234,7 @@ fn partial(side: &ComparedSide) -> Option<String> {
     let (recorded, compared) = (side.recorded_seconds(), side.seconds());
     if side.sampled.is_some() {
         return Some(format!(
-            "{} was made of samples: its phases are not told apart, and it has no counts. A change counts only beyond what samples \
-             may be wrong by.",
+            "{} was made from samples: it has no phases and no counts. A change counts only if it exceeds the error of the samples.",
             side.name
         ));
     }

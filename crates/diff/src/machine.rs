@@ -48,8 +48,7 @@ pub fn finding(
                     duration(a)
                 )
             }
-            None if crowded => "With others on most of the processors, the sessions' CPU time varies by itself: this is no \
-                                evidence of a change of the server. Compare when the machine is quieter."
+            None if crowded => "While other processes use most of the CPUs, the sessions' CPU time varies on its own: this is no evidence of a change in the server. Compare when the machine is quieter."
                 .to_owned(),
             None => "This may explain differences.".to_owned(),
         };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Comparisons of a recording that was made of samples with one that was measured.
 //!
-//! The noise of samples is in their blocks, like any other. What is not: samples see some activities too often or too seldom
-//! (docs/any-server.md has the comparisons), and may have missed what was short. Both recordings of the same kind have the same
-//! errors, so only a comparison of different kinds is widened.
+//! The blocks contain the noise of samples, like any other noise. They do not contain the bias: samples see
+//! some activities too often or too seldom (docs/any-server.md has the comparisons), and may have missed
+//! short ones. Two recordings of the same kind have the same bias, so only intervals in a comparison of
+//! different kinds are widened.
 
 use super::comparison::Change;
 

@@ -100,7 +100,7 @@ impl ComparedSide {
         self.lines.keys().any(is_unknown)
     }
 
-    /// Adds up what a recording of samples does not tell apart, so that it can be compared with one.
+    /// Adds up what a recording of samples cannot distinguish, so that the two can be compared.
     pub fn merge_phases(&mut self) {
         let mut merged: HashMap<Key, Vec<StatTotals>> = HashMap::new();
         for (key, line) in std::mem::take(&mut self.lines) {

@@ -455,7 +455,7 @@ fn mapped(
 /// See mmap(2).
 ///
 /// # Safety
-/// As the manual says of the address.
+/// The manual says which addresses are safe.
 #[no_mangle]
 pub unsafe extern "C" fn mmap(
     address: *mut c_void,
@@ -471,7 +471,7 @@ pub unsafe extern "C" fn mmap(
 /// See mmap(2).
 ///
 /// # Safety
-/// As the manual says of the address.
+/// The manual says which addresses are safe.
 #[no_mangle]
 pub unsafe extern "C" fn mmap64(
     address: *mut c_void,

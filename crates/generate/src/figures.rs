@@ -216,8 +216,8 @@ impl Figures {
         tables
     }
 
-    /// The page with each quotation as it is to be. `strict`: a figure with a half-width must be a quotation, and a page that
-    /// quotes one whose goal is missed says so by quoting the goal.
+    /// The page with correct quotations. `strict`: a figure with a half-width must be a quotation, and a page
+    /// that quotes a figure that misses its goal must quote the goal, too.
     pub fn requote(&self, page: &str, strict: bool) -> Result<String, String> {
         let mut out = String::new();
         let mut rest = page;

@@ -36,7 +36,7 @@ fn varies(tag: &str) -> bool {
 }
 
 impl Statistic {
-    /// What is fixed: the name, or what is before the first tag that varies.
+    /// The fixed part: the whole name, or everything before the first tag that varies.
     fn fixed(&self) -> String {
         let tags = self.3.split("::");
         let fixed: Vec<&str> = tags.take_while(|tag| !varies(tag)).collect();
@@ -67,7 +67,7 @@ impl Statistics {
             }
         }
         for one in &read.statistics {
-            // A reader takes a name for that of the first statistic that it begins with.
+            // A reader assigns a name to the first statistic with whose fixed part it begins.
             let begins = |other: &&Statistic| {
                 other.0 != one.0 && other.3 != other.fixed() && one.3.starts_with(&other.fixed())
             };
@@ -75,7 +75,10 @@ impl Statistics {
             if let Some(other) =
                 read.statistics.iter().find(begins).filter(|other| at(&other.0) < at(&one.0))
             {
-                return Err(format!("{} must be before {}, with which it begins", one.0, other.0));
+                return Err(format!(
+                    "{} must come before {}, because it begins with it",
+                    one.0, other.0
+                ));
             }
         }
         for TagValue(of, value, _) in &read.figures {
@@ -207,7 +210,7 @@ mod tests {
         assert_eq!(refused("\"off\"", "\"lock\""), "LOCK is defined twice");
         assert_eq!(
             refused("off::none", "lock::none"),
-            "off must be before lock, with which it begins"
+            "off must come before lock, because it begins with it"
         );
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Queries of a server's own views that must not disturb it: they give up soon, and what it refuses is not known.
+//! Queries of a server's own views that must not disturb it: they give up soon. Figures that the server
+//! refuses are unknown.
 
 use pq::Client;
 use view::vacuum::{Condition, ConditionKind};
@@ -10,7 +11,7 @@ use crate::server::Access;
 const PATIENCE: &str =
     "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '2s'";
 
-/// A connection to this database, with limits on what it may wait for.
+/// A connection to this database, with limits for its waits.
 pub(crate) fn connect(access: &Access, database: &str) -> Option<Client> {
     let mut client = access.connect(Some(database)).ok()?;
     client.batch_execute(PATIENCE).ok()?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the catalog about the tables that noted plans read as a whole for some of their rows: which indexes and foreign keys
-//! they have, how many values their columns have, and what the planner would make of an index that does not exist (HypoPG).
+//! Queries the catalog about tables that recorded plans read as a whole for a few of their rows: their
+//! indexes and foreign keys, the number of distinct values in their columns, and the planner's cost with an
+//! index that does not exist (HypoPG).
 
 use std::collections::BTreeMap;
 
@@ -164,8 +165,8 @@ const HYPOPG: &str = "/* tally */
                  and (p.proname = 'hypopg_create_index' and p.proargtypes[0] = 'text'::regtype and p.pronargs = 1
                       or p.proname = 'hypopg_reset' and p.pronargs = 0))";
 
-/// Of these tables ($1), those for which planning executes no function of a user, with the rights of our role: nothing in
-/// indexes, statistics or columns ($2) has an expression or a type of a user.
+/// The tables among these ($1) for which planning executes no user's function with the rights of our role: no
+/// index, statistics object or column ($2) has an expression or type that a user defined.
 const PLAIN: &str = "/* tally */
     select c.oid
     from pg_class c

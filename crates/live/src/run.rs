@@ -55,7 +55,8 @@ pub struct FollowOptions {
 }
 
 impl FollowOptions {
-    /// Intervals with what the rules of diagnoses use. How far vacuum is behind is not among it: when to ask is the caller's choice.
+    /// Intervals with everything that the rules of diagnoses use, except how far vacuum is behind: the caller
+    /// decides when to ask for that.
     pub fn of_diagnoses() -> FollowOptions {
         FollowOptions {
             figures: Figures::Intervals,
@@ -226,7 +227,7 @@ impl Run {
         Ok(())
     }
 
-    /// From now on, also read what the segment has by now.
+    /// From now on, also read what has been added to the segment.
     pub(crate) fn refresh(&mut self, wanted: &FollowOptions) -> Result<(), Error> {
         self.segment.refresh()?;
         Ok(self.segment.want(wanted.parts())?)

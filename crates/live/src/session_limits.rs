@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Timeouts that are set for our role, our database or all sessions. They are meant for applications, and would cancel
-//! a reading, or end our session between two readings.
+//! Timeouts that are set for our role, our database or all sessions. They are meant for applications, but
+//! would cancel a reading, or end our session between two readings.
 
 use pq::{Client, Error};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server how far vacuum is behind, what holds it back, and for other conditions. What it refuses is not known. The
-//! kernel says which of its processes are stopped.
+//! Queries from the server how far vacuum is behind, what holds it back, and other conditions. Figures that
+//! it refuses are unknown. The kernel shows which of its processes are stopped.
 
 use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
@@ -72,8 +72,8 @@ const HOLDERS: &str = "/* tally */
     order by transactions desc, seconds desc nulls last
     limit 5";
 
-/// Conditions of the whole server, as [`ConditionKind`] has them: kind, name, database, state, count, bytes, seconds. Each is
-/// asked for by itself, so that one that the server refuses hides no other.
+/// Conditions of the whole server, as [`ConditionKind`] has them: kind, name, database, state, count, bytes,
+/// seconds. Each has its own query, so if the server refuses one, the others are still known.
 const CONDITIONS: [&str; 4] = [
     "/* tally */
     select 'setting', name, null::text, current_setting(name), 0::int8, setting::int8 * 1024 * 1024, null::float8
@@ -177,7 +177,8 @@ const CONDITIONS_OF_DATABASE: [&str; 5] = [
     order by n_mod_since_analyze desc limit 10",
 ];
 
-/// All queries, for a test that every version of the server accepts them: what it refuses would silently not be known.
+/// All queries, for a test that every version of the server accepts them: users would not notice that one was
+/// refused.
 pub fn queries() -> impl Iterator<Item = &'static str> {
     let here = [TABLES, HOLDERS, DATABASES_TO_ASK].into_iter();
     here.chain(CONDITIONS).chain(CONDITIONS_OF_DATABASE).chain(OF_SERVER).chain(OBJECTS)
@@ -190,8 +191,8 @@ pub fn read(segment: &Segment, scope: Scope) -> Option<Vacuum> {
     answer(Access::open_to_us(segment), &scans, stopped(segment), scope)
 }
 
-/// What the server says, if it is to be asked, and which of its processes are stopped. One whose postmaster is stopped answers
-/// nobody.
+/// The server's answers, if it should be asked, and its stopped processes. A server whose postmaster is
+/// stopped does not answer.
 fn answer(
     access: Option<Access>,
     scans: &WholeScans,

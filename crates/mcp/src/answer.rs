@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An answer of a size that a model can read: the fields that it asked for, and the first rows of each list.
+//! A response of a size that a model can read: the requested fields, and the first rows of each list.
 
 use serde_json::{json, Map, Value};
 

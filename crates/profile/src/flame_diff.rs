@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The stacks of two profiles as one tree for each grouping: CPU time per unit of work of both, and which frames differ by more
-//! than chance explains.
+//! The stacks of two profiles as one tree for each grouping: CPU time per unit of work of both, and which
+//! frames differ by more than chance would explain.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Records the server's log: the messages that a DBA looks for, and how far the log was read, in the same batch, so that a
-//! recorder that was killed continues after the last message that it has recorded.
+//! Records the server's log: the messages that a DBA looks for and, in the same batch, the position up to
+//! which the log was read, so that after a kill the next recorder continues after the last recorded message.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

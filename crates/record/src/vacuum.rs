@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of what the server's own views say.
+//! Rows with the contents of the server's own views.
 
 use recording::{Batch, ConditionRow, DeadRowsRow, SnapshotRow};
 use view::vacuum::Vacuum;

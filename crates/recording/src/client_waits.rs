@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How sessions waited for their clients, and who the sessions were that ended: what diagnoses of chatty clients and of
-//! connection storms need, and neither the sums of all sessions nor their samples tell.
+//! How sessions waited for their clients, and which sessions ended. Diagnoses of chatty clients and of
+//! connection storms need this, and neither the sums over all sessions nor the rows of single sessions
+//! contain it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ table! {
     #[serde(skip_serializing_if = "zero")]
     middle: u64, Count, sum, "The others.";
     #[serde(skip_serializing_if = "Option::is_none")]
-    queryid: Option<i64>, Id, "The statement that the session called most; null: none often, or not known.";
+    queryid: Option<i64>, Id, "The statement that the session executed most; null: none was executed often, or it is not known.";
     statement_database_id: u32, Id, "`database_id` of that statement.";
     statement_user_id: u32, Id, "`user_id` of that statement.";
     statement_application: Arc<str>, Text, "`application` of that statement in `statements`.";
@@ -195,7 +196,7 @@ impl EndedSessionsRow {
 }
 
 impl Recording {
-    /// Adds to the sum of a range what is recorded of its sessions.
+    /// Adds the recorded waits of a range's sessions to the range's sum.
     pub(crate) fn add_client_waits(&self, range: Range, sum: &mut Frame) -> Result<(), Error> {
         let rows: Vec<ClientWaitsRow> = self.rows(range)?;
         let waits: Vec<ClientWaits> = rows.iter().map(ClientWaitsRow::waits).collect();

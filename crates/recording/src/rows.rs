@@ -44,8 +44,8 @@ table! {
     overflow_slots: u64, Count, sum, "Overflow in the interval: sessions without a slot.";
     overflow_statistics: u64, Count, sum, "Overflow: statistics for which a session had no entry left.";
     overflow_directory: u64, Count, sum, "Overflow: names for which the directory had no space.";
-    overflow_groups: u64, Count, sum, "Overflow: sessions merged into the group of last resort.";
-    overflow_memory: u64, Count, sum, "Overflow: extensions of the segment that the file system refused.";
+    overflow_groups: u64, Count, sum, "Overflow: sessions merged into the overflow group.";
+    overflow_memory: u64, Count, sum, "Overflow: requests for memory of the segment that the file system refused.";
     #[serde(alias = "overflow_lost_folds")]
     overflow_lost_merges: u64, Count, sum, "Damaged slots, which were not merged.";
     overflow_statements_dropped: u64, Count, sum, "Overflow: statement counts that were dropped.";
@@ -54,7 +54,7 @@ table! {
     overflow_relations_lost: u64, Count, sum, "Relations that a killed process left half updated.";
     statements_kept: u64, Count, max, "With details: statements in the table; 0: not recorded.";
     statements_capacity: u64, Count, max, "With details: statements that fit into it.";
-    statements_evicted: u64, Count, sum, "With details: statements that others have replaced in it since the details before.";
+    statements_evicted: u64, Count, sum, "With details: statements evicted from it since the previous details.";
     host_user_ns: u64, Ns, sum, "CPU time of the machine in user mode, including nice.";
     host_system_ns: u64, Ns, sum, "CPU time of the machine in the kernel, including interrupts.";
     host_idle_ns: u64, Ns, sum, "Idle time of the machine's CPUs.";

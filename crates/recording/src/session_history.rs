@@ -34,7 +34,7 @@ table! {
     busy_ns: u64, Ns, "Time in the interval that was not idle.";
     cpu_ns: u64, Ns, "Part of `busy_ns` that was CPU time, including waiting for a CPU.";
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    cpu_unknown: bool, Flag, "Whether samples came too late to tell CPU time apart, so that `cpu_ns` says nothing.";
+    cpu_unknown: bool, Flag, "Whether samples came too late to determine CPU time; `cpu_ns` is then meaningless.";
     commands: u64, Count, "Commands handled in the interval.";
     #[serde(skip_serializing_if = "Option::is_none")]
     queryid: Option<i64>, Id, "Identifier of the client's statement that the session executes, or of its last one; null: not known.";

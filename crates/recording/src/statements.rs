@@ -205,7 +205,7 @@ impl Recording {
         self.statements_by(range, |key| key)
     }
 
-    /// The same, those of all applications together, whether they were told apart or not.
+    /// The same, summed over applications, whether they were counted separately or not.
     pub fn statements_of_all_applications(
         &self,
         range: Range,

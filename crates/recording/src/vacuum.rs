@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the server's own views said every few minutes: how far vacuum was behind, and other conditions.
+//! Contents of the server's own views, read every few minutes: how far vacuum was behind, and other
+//! conditions.
 
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A Java client of the server on the server's time axis: how long its virtual machine stopped all threads, and
-//! how long sessions of the server waited for their clients meanwhile; its connections beside the server's sessions.
+//! A Java client of the server on the server's time axis: how long its virtual machine stopped all threads,
+//! and how long sessions of the server waited for their clients meanwhile; and its connections next to the
+//! server's sessions.
 
 use segment::calls::SampledNumber;
 use stats::{explained, likeness, Explained, Likeness};
@@ -35,7 +36,8 @@ fn accounts(client: &Client, activity: &str) -> Vec<Option<f64>> {
 
 /// Seconds of the pauses for garbage collection in each interval of the client.
 ///
-/// They are counted when they end. So what is longer than its interval was in those before.
+/// A pause counts when it ends. If it is longer than the interval in which it ended, its beginning
+/// belongs to earlier intervals.
 fn collecting(client: &Client) -> Vec<Option<f64>> {
     let whole = |point: &Point| point.figures.as_ref()?.collection_stop_seconds;
     if !client.points.iter().any(|point| whole(point).is_some()) {
@@ -61,8 +63,8 @@ fn collecting(client: &Client) -> Vec<Option<f64>> {
     seconds
 }
 
-/// The share of the time at each point of the server of what took so many seconds of the client's intervals, if these cover
-/// half of the point.
+/// The share of each point of the server that the client spent so, given the seconds in each of the client's
+/// intervals; `None` unless these cover half of the point.
 fn share(client: &Client, points: &[Point], seconds: &[Option<f64>]) -> Vec<Option<f64>> {
     let at = |point: &Point| {
         let (mut covered, mut inside) = (0.0, 0.0);
@@ -102,7 +104,7 @@ pub fn charts(material: &Material) -> Vec<Chart> {
         },
         Chart {
             note: Some(
-                "Average number of sessions that wait for their clients, waits that go on included."
+                "Average number of sessions that wait for their clients, including waits in progress."
                     .to_string(),
             ),
             series: vec![Series {
@@ -276,12 +278,13 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// A load in virtual time: a client's threads wait for the server, then think; nothing of theirs goes on while their
+    /// A load in virtual time: a client's threads wait for the server, then think; they stop while their
     /// virtual machine pauses.
     struct Simulated {
         /// Seconds of the pauses that ended in each interval.
         stopped: Vec<f64>,
-        /// Seconds of the pauses in each interval by the accounts: what a reader took for the application's time is missing.
+        /// Seconds of the pauses in each interval according to the accounts, without those that a reader took
+        /// for the application's time.
         accounts: Vec<f64>,
         /// Seconds of waits for commands in each interval.
         live: Vec<f64>,

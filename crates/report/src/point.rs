@@ -34,14 +34,15 @@ pub struct Figures {
     pub handle_seconds: f64,
     /// Time to wait for them. The wait for a command is counted when it ends.
     pub read_seconds: f64,
-    /// Time in which sessions waited for their clients to send something, waits that go on included.
+    /// Time in which sessions waited for their clients to send something, including waits that have
+    /// not ended.
     pub client_read_seconds: f64,
-    /// Of a Java client: its pauses for garbage collection, each counted in whole when it ended. `None` if only its accounts are
-    /// known, as with agents before that counter.
+    /// A Java client's pauses for garbage collection, each counted as a whole when it ended. `None` if only
+    /// its accounts are known, because its agent is older than that counter.
     pub collection_stop_seconds: Option<f64>,
-    /// Of a Java client: its open connections.
+    /// A Java client's open connections.
     pub open_connections: Option<SampledNumber>,
-    /// Of a Java client: those of them that its pools have handed out.
+    /// The open connections that a Java client's pools have handed out.
     pub borrowed_connections: Option<SampledNumber>,
     /// Commits that wrote WAL.
     pub commits: u64,

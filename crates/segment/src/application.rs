@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The application of the session that executed a statement, where statements are told apart by it.
+//! The application of the session that executed a statement, if statements are counted separately
+//! for each application.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +30,7 @@ impl Application {
         Application(Some(kept))
     }
 
-    /// Its name; `None`: statements are not told apart by it, or the session has none.
+    /// Its name; `None`: applications are not counted separately, or the session has none.
     pub fn name(self) -> Option<&'static str> {
         self.0
     }

@@ -162,7 +162,7 @@ impl SampledNumber {
 pub struct ClientConnections {
     /// Requests to a pool; `None`: there was no pool, or it is not known.
     pub pool_wait: Option<Timing>,
-    /// Those that ended with an exception: there was no connection in time, or a new one could not be opened.
+    /// Waits that ended with an exception: there was no connection in time, or a new one could not be opened.
     pub pool_failed: Option<Timing>,
     /// Open connections, each a session on the server; `None`: there was none, or the agent is older.
     pub open_connections: Option<SampledNumber>,

@@ -68,14 +68,15 @@ impl ClientWaits {
         })
     }
 
-    /// Those of the sessions of a frame: the sessions whose clients made them wait longest, by many waits, first.
+    /// The waits of a frame's sessions. The session with the longest waits that fewer commands would
+    /// save comes first.
     pub fn of_sessions(sessions: &[SessionRow]) -> Vec<ClientWaits> {
         let mut all = sessions.iter().filter_map(ClientWaits::from_session).collect();
         ClientWaits::limit(&mut all, ClientWaits::MOST);
         all
     }
 
-    /// Keeps those of so many sessions.
+    /// Keeps the sessions that waited longest, at most this many.
     pub fn limit(all: &mut Vec<ClientWaits>, most: usize) {
         all.sort_by(|a, b| {
             b.seconds().total_cmp(&a.seconds()).then_with(|| b.commands.cmp(&a.commands))
@@ -99,7 +100,8 @@ impl ClientWaits {
         ClientWaits::limit(all, ClientWaits::MOST);
     }
 
-    /// Time of the waits after which the client went on at once, seconds: those that fewer commands would save.
+    /// Time of waits after which the client continued at once, seconds: fewer commands would save these
+    /// waits.
     pub fn seconds(&self) -> f64 {
         self.in_transaction_seconds + self.pauses.short_seconds
     }

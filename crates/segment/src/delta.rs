@@ -52,7 +52,7 @@ pub struct Delta<'a> {
     pub ended_sessions: u64,
     /// Their lifetime in the interval, ticks.
     pub ended_ticks: u64,
-    /// Who they were: those whose slots are merged, by kind, database and user.
+    /// The sessions among them whose slots are merged, by kind, database and user.
     pub ended_origins: Vec<EndedOrigin>,
     /// The activity of all sessions, by kind of process.
     pub kinds: Vec<KindTotals>,

@@ -64,9 +64,9 @@ pub struct Frame {
     pub ended_sessions: u64,
     /// ... and their lifetime in it.
     pub ended_ticks: u64,
-    /// Who they were, most sessions first; empty in a recording.
+    /// Kind, database and user of these sessions, most sessions first; empty in a recording.
     pub ended_origins: Vec<EndedOrigin>,
-    /// How sessions waited for their clients, those of most time first.
+    /// How sessions waited for their clients, the longest waits first.
     pub client_waits: Vec<ClientWaits>,
     /// Totals by kind of process and statistic, without zeros, in no particular order.
     pub statistics: Vec<FrameStat>,

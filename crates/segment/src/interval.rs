@@ -99,7 +99,7 @@ pub struct Interval {
     pub others: Option<Box<Interval>>,
     /// The sessions that ended within it.
     pub ended: EndedRow,
-    /// Who they were, most sessions first.
+    /// Kind, database and user of these sessions, most sessions first.
     #[serde(skip)]
     pub ended_origins: Vec<EndedOrigin>,
     /// How sessions waited for their clients, the longest waits first.
@@ -268,8 +268,8 @@ impl Interval {
 
     /// The same, with only the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
-        /// Of one activity: its accounts' time, whether all of them are idle, what is uncertain about them, and whether samples
-        /// cannot tell one of them apart.
+        /// The sum of one activity: its accounts' time, whether all of them are idle, how uncertain they are,
+        /// and whether samples cannot distinguish one of them.
         struct ActivitySum {
             total: Total,
             idle: bool,

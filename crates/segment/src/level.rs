@@ -105,6 +105,6 @@ impl LevelEnd {
 pub struct LevelSetting {
     /// The current level.
     pub level: Level,
-    /// How it ends by itself; `None`: it stays.
+    /// When it ends automatically; `None`: it does not.
     pub end: Option<LevelEnd>,
 }

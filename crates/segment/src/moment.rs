@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! When the image of a segment was created, by several clocks.
 
-/// The number of CPUs of a machine that nothing says anything about.
+/// The number of CPUs of a machine of which it is unknown.
 pub const UNKNOWN_PROCESSORS: u32 = u32::MAX;
 
 /// The instants of an image.

@@ -36,9 +36,9 @@ overflows! {
     slots: OVERFLOW_SLOTS, "Sessions that got no slot and run uninstrumented.";
     statistics: OVERFLOW_STATS, "Statistics for which a session had no entry left.";
     directory: OVERFLOW_DIRECTORY, "Names for which the directory had no space.";
-    groups: OVERFLOW_GROUPS, "Sessions merged into the group of last resort.";
+    groups: OVERFLOW_GROUPS, "Sessions merged into the overflow group.";
     memory: OVERFLOW_MEMORY REFUSED_MEMORY,
-        "Extensions of the segment that the file system refused, and sessions that got no memory for a slot.";
+        "Requests for memory of the segment that the file system refused, and sessions that got no memory for a slot.";
     lost_merges: LOST_MERGES, "Damaged slots, which were not merged.";
     statements_dropped: STATEMENTS_DROPPED, "Statement counts that could not be flushed into the table.";
     statements_lost: STATEMENTS_LOST, "Statements that a process left half updated when it died.";

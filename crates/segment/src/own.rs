@@ -5,8 +5,9 @@
 /// application_name of tally's sessions, unless the connection string sets another.
 pub const APPLICATION: &str = "tally";
 /// The beginning of the texts of tally's statements. The extension keeps this comment only for such sessions
-/// (`pg_tally/ledger/own_session.c`). A statement that an application may send, too, has a column more: the server gives
-/// statements that differ only in comments and constants one id, whose text is the first session's.
+/// (`pg_tally/ledger/own_session.c`). If an application might send the same statement, tally's has an
+/// additional column: the server gives the same id to statements that differ only in comments and constants,
+/// and keeps the text of the first one.
 pub const MARK: &str = "/* tally */";
 
 /// The kind of process that the extension assigns to sessions named [`APPLICATION`] whose role sees everything, because

@@ -42,7 +42,7 @@ pub struct AccountRow {
     pub idle: bool,
     #[serde(skip)]
     pub(crate) total: Total,
-    /// If it was estimated from samples: what is uncertain about its time.
+    /// If it was estimated from samples: how uncertain its time is.
     #[serde(skip)]
     pub(crate) spread: Option<Spread>,
 }

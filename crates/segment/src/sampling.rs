@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Figures that were estimated from samples, because the server does not load pg_tally.
 //!
-//! The sampler (crates/live/src/sampled) is a writer like others: a session's account changes in the middle between two samples. Beside
-//! each account it keeps the variance of its total and the time in doubt, under the account's name with a prefix, and it counts its samples. So
-//! snapshots, frames and recordings carry both without knowing of samples, and an interval with samples shows estimates.
+//! The sampler (crates/live/src/sampled) is a writer like any other: a session's account changes in the
+//! middle between two samples. For each account it also stores the variance of the total and the time in
+//! doubt, under the account's name with a prefix, and it counts its samples. So snapshots, frames and
+//! recordings contain these without special code, and an interval with samples shows estimates.
 
 use serde::Serialize;
 
@@ -16,18 +17,20 @@ pub use crate::wait_class::{tells_cpu_apart, UNKNOWN};
 
 /// The kind of process whose statistics the sampler's own ones are.
 pub const PROCESS: &str = "sampler";
-/// Before the name of an account: the variance of its total, in [`VARIANCE_UNIT`]; the count is that of sessions that samples
-/// have seen only once in a stretch.
+/// Before the name of an account: the variance of its total, in [`VARIANCE_UNIT`]; its count is the number of
+/// stretches that only one sample has seen.
 pub const VARIANCE: &str = "sampled::";
-/// Before the name of an account: a timer of the time for which samples stand that saw sessions in it which had just changed
-/// their state. They may have been in another account at the instant that was drawn.
+/// Before the name of an account: a timer of the time represented by samples that saw a session in the
+/// account just after it had changed its state. At the instant that was drawn, it may have been in another
+/// account.
 pub const DOUBT: &str = "doubted::";
-/// In place of an account's name: the sum of what belongs to accounts that have no statistic of their own.
+/// In place of an account's name: the sum for all accounts without their own statistic.
 pub const OTHERS: &str = "*";
 /// Square milliseconds.
 pub const VARIANCE_UNIT: &str = "ms2";
-/// A timer of the time for which samples stand that saw a process which had begun shortly before, each with the part of its life
-/// that no sample can see: the server shows a process only after it has connected, and no longer once it begins to end.
+/// A timer of the time represented by samples that saw a process shortly after its start, weighted with the
+/// part of its life that no sample can see: the server shows a process only from the time it has connected
+/// until it begins to end.
 pub const YOUNG: &str = "sampler::young";
 /// A timer: from one sample to the next.
 pub const GAP: &str = "sampler::gap";
@@ -42,8 +45,8 @@ pub const COST: &str = "sampler::cost";
 
 /// Normal quantile of a two-sided 95 % interval.
 const Z95: f64 = 1.959_964;
-/// An account in which sessions were seen only once may have had one more such stretch, or one less: of the square of the
-/// mean distance between samples.
+/// An account in which sessions were seen only once may have had one more such stretch, or one less. This
+/// adds to its variance; the unit is the square of the mean distance between samples.
 const UNSURE: f64 = 0.5;
 
 /// How an interval was sampled.
@@ -59,10 +62,11 @@ pub struct Sampling {
     pub longest_gap_seconds: Option<f64>,
     /// How late a sample was on average.
     pub late_seconds: f64,
-    /// The part of `sampled_seconds` in which samples came so late that CPU time could not be told apart from waits: on a busy
-    /// machine, a sample is taken when the sessions have just lost the CPUs.
+    /// The part of `sampled_seconds` in which samples came so late that CPU time could not be distinguished
+    /// from waits: on a busy machine, a sample is taken when the sessions have just lost the CPUs.
     pub untold_seconds: f64,
-    /// Whether CPU time is shown: not if more than a small part of the time without a wait event is of `untold_seconds`.
+    /// Whether CPU time is shown: not if `untold_seconds` are more than a small part of the time without a
+    /// wait event.
     pub cpu_told_apart: bool,
     /// The time of sessions that had just changed their state when samples saw them.
     #[serde(skip)]
@@ -73,7 +77,7 @@ pub struct Sampling {
     pub cost_share: f64,
 }
 
-/// The producer of a segment that is made of so many samples per second.
+/// The producer of a segment that is made of this many samples per second.
 pub fn producer(per_second: u32) -> String {
     format!("tally {}, {per_second} samples/s", env!("CARGO_PKG_VERSION"))
 }
@@ -89,21 +93,22 @@ pub(crate) fn is_of_sampler(stat: &Stat) -> bool {
     ["sampler::", VARIANCE, DOUBT].iter().any(|prefix| stat.name.starts_with(prefix))
 }
 
-/// Half the width of a 95 % interval from so many samples: by Student's t, whose quantile is here the first two terms of its
-/// expansion (Peiser, 1943).
+/// Half the width of a 95 % interval from this many samples, by Student's t. The quantile is approximated by
+/// the first two terms of its expansion (Peiser, 1943).
 pub fn half_width(variance: f64, samples: f64) -> f64 {
     let quantile = Z95 + (Z95.powi(3) + Z95) / (4.0 * samples.max(2.0));
     quantile * variance.max(0.0).sqrt()
 }
 
-/// What is uncertain about a time that was estimated from samples.
+/// The uncertainty of a time that was estimated from samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Spread {
     /// By chance: the variance, square seconds.
     variance: f64,
     /// Because sessions had just changed: seconds.
     doubt: f64,
-    /// Of processes that begin and end: what samples do not see of them, seconds. It is the same time for all accounts.
+    /// The time of processes that begin and end that samples do not see, seconds. It is the same for all
+    /// accounts.
     unseen: f64,
 }
 
@@ -123,7 +128,7 @@ impl Spread {
     }
 }
 
-/// What is uncertain about accounts, by their names.
+/// The uncertainty of accounts, by their names.
 #[derive(Debug)]
 pub(crate) struct Spreads<'f> {
     variances: HashMap<&'f str, f64>,
@@ -132,7 +137,8 @@ pub(crate) struct Spreads<'f> {
 }
 
 impl Spreads<'_> {
-    /// That of an account. Of one that has no statistic of its own, an upper limit: the sum of all such ones.
+    /// The uncertainty of an account. For an account without its own statistic, it is an upper limit: the sum
+    /// of all such accounts.
     pub(crate) fn of_account(&self, account: &str) -> Spread {
         let of = |all: &HashMap<&str, f64>| {
             all.get(account).or_else(|| all.get(OTHERS)).copied().unwrap_or(0.0)
@@ -144,7 +150,7 @@ impl Spreads<'_> {
     }
 }
 
-/// How a frame was sampled, and what is uncertain about its accounts; `None`: it was not.
+/// How a frame was sampled, and the uncertainty of its accounts; `None`: it was not sampled.
 pub(crate) fn of_totals<'f>(sums: &FrameTotals<'f>) -> Option<(Sampling, Spreads<'f>)> {
     let clock: &ClockInfo = sums.clock();
     let timer = |name: &str| {

@@ -277,7 +277,7 @@ impl SessionAccount {
         *self.activity == *UNKNOWN
     }
 
-    /// Longest first; if CPU time cannot be told apart, there is none.
+    /// Longest first; without CPU time if it cannot be distinguished.
     fn shown(mut accounts: Vec<SessionAccount>) -> Vec<SessionAccount> {
         let sum = |of: &dyn Fn(&SessionAccount) -> bool| -> f64 {
             accounts.iter().filter(|a| of(a)).map(|a| a.seconds).sum()

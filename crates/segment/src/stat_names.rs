@@ -69,17 +69,17 @@ pub const POOL_WAIT: &str = "call::pool::wait";
 pub const POOL_FAILED: &str = "call::pool::failed";
 /// a client's open connections; a sample, about once a second
 pub const CONNECTIONS_OPEN: &str = "connections::open";
-/// those that pools have handed out; the maximum is exact
+/// connections that pools have handed out; the maximum is exact
 pub const CONNECTIONS_BORROWED: &str = "connections::borrowed";
-/// those of them that have executed nothing for long
+/// connections handed out that have executed nothing for a long time
 pub const CONNECTIONS_UNUSED: &str = "connections::unused";
-/// call::FIGURE::ID: an execution of a client's statement; figures that are no times are values
+/// call::FIGURE::ID: an execution of a client's statement; figures other than times are values
 pub const CALL: &str = "call::";
 /// gc::COLLECTOR: a garbage collection
 pub const COLLECTION: &str = "gc::";
-/// a pause of a virtual machine for garbage collection, in whole; counted at its end
+/// a whole pause of a virtual machine for garbage collection; counted at its end
 pub const COLLECTION_STOP: &str = "stop::garbage collection";
-/// application::NAME: an application by which statements are told apart
+/// application::NAME: an application whose statements are counted separately
 pub const APPLICATION: &str = "application::";
 /// tranche::NUMBER::NAME: a tranche of lightweight locks
 pub const TRANCHE: &str = "tranche::";
@@ -131,7 +131,7 @@ pub const CALL_TRIPS: &str = "trips";
 pub const CALL_FAILED: &str = "failed";
 /// an execution of a batch; the total is the number of statements
 pub const CALL_BATCH: &str = "batch";
-/// a transaction, or a borrow from a pool, that executed it more than ten times with other parameters than the time before; the total is the number of executions
+/// a transaction, or a borrow from a pool, that executed it more than ten times, each time with different parameters; the total is the number of executions
 pub const CALL_REPEATED: &str = "repeated";
 /// bytes sent
 pub const CALL_SENT: &str = "sent";
@@ -143,5 +143,5 @@ pub const CALL_PREPARE: &str = "prepare";
 pub const CALL_CLOSE: &str = "close";
 /// an execution with a fetch size that the driver ignored, as with autocommit; the total is the number of rows received
 pub const CALL_UNFETCHED: &str = "unfetched";
-/// a savepoint that the driver set for it (`autosave`); its value is the number of those in the transaction so far
+/// a savepoint that the driver set for it (`autosave`); its value is the number of savepoints in the transaction so far
 pub const CALL_SAVEPOINT: &str = "savepoint";

@@ -28,7 +28,8 @@ pub struct Timing {
     pub half_width_seconds: Option<f64>,
     /// The part of the half-width that is not chance: sessions had just changed their state when samples saw them.
     pub doubt_seconds: f64,
-    /// Samples cannot tell it apart from other activities: `seconds` is what they have seen, for sums, and is not shown.
+    /// Samples cannot distinguish it from other activities: `seconds` is what they have seen; it counts in
+    /// sums, but is not shown.
     pub refused: bool,
 }
 

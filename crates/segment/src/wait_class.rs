@@ -36,8 +36,9 @@ pub enum WaitClass {
     Extension,
 }
 
-/// The activity of sessions without a wait event, while samples come too late to tell CPU time apart (`sampling.rs`). Where it is
-/// more than a small part of the time without a wait event, there is no activity "cpu", so that no view shows one.
+/// The activity of sessions without a wait event, while samples come too late to distinguish CPU time
+/// (`sampling.rs`). If it is more than a small part of the time without a wait event, there is no activity
+/// "cpu", so no view shows it.
 pub const UNKNOWN: &str = "unknown";
 /// The part of the time without a wait event that may be unknown.
 const UNKNOWN_LIMIT: f64 = 0.05;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who may read: anybody who can connect, whoever has the token that is printed at the start, or the users in a file.
+//! Who may read: anybody who can connect, anybody with the token that is printed at the start, or the users
+//! in a file.
 //!
 //! The file has a line for each user, with a name and a token; or a single token. It is read again when it changes, so that a
 //! user can be added or removed without a restart.
@@ -87,7 +88,7 @@ impl TokenFile {
             match read(known.file.path()) {
                 Ok(users) => known.users = users.into(),
                 Err(error) => {
-                    view::escape::say(&format!("{error}; the users of before remain"));
+                    view::escape::say(&format!("{error}; the previous users stay valid"));
                 }
             }
         }
@@ -120,7 +121,7 @@ fn users(text: &str) -> Result<Vec<User>, String> {
         }
         if users.iter().any(|user| user.name.as_deref() == name) {
             return Err(match name {
-                Some(name) => format!("user {name} is there twice"),
+                Some(name) => format!("user {name} is listed twice"),
                 None => "several tokens need names: write NAME TOKEN in each line".into(),
             });
         }

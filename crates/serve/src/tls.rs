@@ -34,7 +34,8 @@ impl Tls {
         Ok(Tls(Mutex::new(Loaded { certificate, key, config })))
     }
 
-    /// For the next connection. While the files do not fit each other, those of before are used.
+    /// For the next connection. While the files do not match each other, the previous ones are
+    /// used.
     pub fn acceptor(&self) -> TlsAcceptor {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = [loaded.certificate.has_changed(), loaded.key.has_changed()];
@@ -42,7 +43,7 @@ impl Tls {
             match config(loaded.certificate.path(), loaded.key.path()) {
                 Ok(config) => loaded.config = config,
                 Err(error) => {
-                    view::escape::say(&format!("{error}; the certificate of before is used"));
+                    view::escape::say(&format!("{error}; the previous certificate is still used"));
                 }
             }
         }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reads a log from a position to its end, over rotation.
 //!
-//! The server's collector, or logrotate, closes a file and goes on in another one: under a new name, or under the same one
-//! while the former file is renamed or emptied. A file is left only after its successor has been seen *and* it has then been
-//! read to its end once more, because its last messages may have been written between the two. If several files came
-//! meanwhile, they are read in order of their last change.
+//! The server's collector, or logrotate, closes a file and continues in another one: under a new name, or
+//! under the same name while the former file is renamed or truncated. The reader leaves a file only after it
+//! has seen the successor *and* has then read the file to its end once more, because the last messages may
+//! have been written between the two. If several files have appeared meanwhile, they are read in order of
+//! their last change.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -204,7 +205,7 @@ impl LogFollower {
                 return Ok(());
             }
             reading.notes.push(format!(
-                "{} is gone: what was logged between the end of the former recording and the beginning of {} is not recorded",
+                "{} no longer exists: messages logged between the end of the previous recording and the beginning of {} are not recorded",
                 position.file,
                 current.display()
             ));
@@ -254,7 +255,7 @@ impl LogFollower {
                 match (found, wanted) {
                     (Some((_, path)), _) => Ok(data.join(path)),
                     (None, Some(wanted)) => Err(format!(
-                        "the server writes no {}; log_destination says what it writes",
+                        "the server writes no {}; log_destination lists the formats that it writes",
                         wanted.name()
                     )),
                     (None, None) => Err(format!("{} names no log", list.display())),
@@ -362,7 +363,7 @@ impl LogFollower {
         let read = open.offset + open.rest.len() as u64;
         if size < read {
             reading.notes.push(format!(
-                "{} was emptied; what was written between the last reading and that moment is lost",
+                "{} was truncated; messages written between the last reading and that moment are lost",
                 open.path.display()
             ));
             (open.offset, open.seeking) = (0, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The three formats: where a message ends, and what is in it.
+//! The three formats: where a message ends, and its fields.
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reads what the server's `log_line_prefix` has put before a message.
+//! Parses the prefix that the server's `log_line_prefix` has put before a message.
 
 use crate::entry::{time_us, LogEntry};
 use jiff::tz::TimeZone;

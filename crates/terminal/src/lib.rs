@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What full-screen views share: the terminal, keys, the loop that draws and waits, rows, tabs and pages of text.
+//! Code shared by full-screen views: the terminal, keys, the loop that draws and waits, rows, tabs and pages
+//! of text.
 
 mod class_color;
 mod drive;

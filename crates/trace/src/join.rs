@@ -185,7 +185,7 @@ impl Calls {
     fn fits(&mut self, call: &ClientCall, first: u64, last: u64) -> bool {
         let (begin, end) = call.call.span;
         match self {
-            // COPY data has no ordinal of its own: the message began before.
+            // COPY data has no ordinal of its own: its message began before the call.
             Calls::Here(_) => first <= end + SKEW && (call.messages == 0 || first + SKEW >= begin),
             Calls::Elsewhere(_, offset) => {
                 call.messages == 0 || offset.narrow((begin, end), first, last)

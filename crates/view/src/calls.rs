@@ -13,8 +13,8 @@ use crate::units::whole;
 
 /// Number of rows from which a fetch size would save memory.
 const MANY_ROWS: u64 = 10_000;
-/// Savepoints that a transaction may have: the server keeps so many subtransactions of a session in shared memory
-/// (PGPROC_MAX_CACHED_SUBXIDS).
+/// Savepoints that a transaction may have without cost: the server keeps this many subtransactions of a
+/// session in shared memory (PGPROC_MAX_CACHED_SUBXIDS).
 const MANY_SAVEPOINTS: u64 = 64;
 /// Maximum length of a quoted statement, in characters.
 const QUOTED: usize = 80;

@@ -310,11 +310,11 @@ pub fn say_of(target: Option<&str>, text: &str) {
 
 /// A writer of text that contains names and messages of other users.
 ///
-/// It escapes control characters, and what [`json`] escapes; JSON does not change its meaning by that. And what one
-/// `write!` or `writeln!` writes is one line: a line feed before its end is escaped, too, so that no name can forge a
-/// line. Several lines, whose parts are then clean, are written by `write_all`.
+/// It escapes control characters, and what [`json`] escapes, which does not change the meaning of JSON. Each
+/// `write!` or `writeln!` writes one line: a line feed before its end is escaped, too, so that no name can
+/// forge a line. For several lines, whose parts must be clean already, use `write_all`.
 ///
-/// On a terminal, longer lines than it is wide are wrapped.
+/// Lines that are longer than the terminal is wide are wrapped.
 #[derive(Debug)]
 pub struct Lines<W: Write> {
     inner: W,

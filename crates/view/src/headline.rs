@@ -139,7 +139,7 @@ fn refused(sampling: &Sampling) -> Option<String> {
             false => "here".to_string(),
         };
         format!(
-            "cpu cannot be told apart {part}: samples are {} late, because the machine has no free CPU, so they see sessions just \
+            "CPU time is unknown {part}: samples are {} late, because the machine has no free CPU, so they see sessions just \
              when they do not run; short waits are overestimated",
             duration(sampling.late_seconds)
         )
@@ -245,7 +245,7 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
             ProducerLimit::Statistics,
         ),
         (over.directory, "names did not fit into the directory", ProducerLimit::Names),
-        (over.groups, "ended sessions were merged into the last group", ProducerLimit::Groups),
+        (over.groups, "ended sessions were merged into the overflow group", ProducerLimit::Groups),
     ] {
         if n > 0 {
             let setting =

@@ -2,8 +2,9 @@
 //! Which index a plan lacks: the tables that it reads as a whole, the columns by which it looks for rows, and what the catalog
 //! says about them.
 //!
-//! Plans say what a statement does, and only the catalog says which indexes exist; [`WholeScan::choose`] decides on the columns
-//! of an index from both. Who queries the catalog uses this to know what to ask, and diagnoses use it to name the index.
+//! A plan shows what a statement does, and only the catalog shows which indexes exist; [`WholeScan::choose`]
+//! decides on the columns of an index from both. The code that queries the catalog uses this to determine its
+//! queries, and diagnoses use it to name the index.
 
 use crate::vacuum::{Condition, ConditionKind};
 

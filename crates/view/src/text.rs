@@ -31,7 +31,7 @@ const ASCII: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 pub struct Style {
     /// Line width of sentences, in characters.
     pub width: usize,
-    /// That of tables: nothing is left out where it is not a terminal's.
+    /// Line width of tables: if the output is not a terminal, nothing is left out.
     pub tables: usize,
     /// Whether bars are ASCII.
     pub ascii: bool,

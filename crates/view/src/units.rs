@@ -58,7 +58,7 @@ pub fn whole(n: u64) -> String {
     separated(&n.to_string())
 }
 
-/// "1 other", "7 others": the name of a row that sums up so many.
+/// "1 other", "7 others": the name of a row that is the sum of this many rows.
 pub fn others(n: usize) -> String {
     format!("{n} {}", if n == 1 { "other" } else { "others" })
 }

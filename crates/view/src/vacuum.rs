@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the server's own views say about its health: how far vacuum is behind, and other conditions that no wait shows.
+//! The server's health by its own views: how far vacuum is behind, and other conditions that no wait shows.
 
 use recording::{ConditionRow, DeadRowsRow, SnapshotRow};
 

@@ -155,7 +155,7 @@ export function showDifference(diff: ProfileDiff, into: HTMLElement): void {
             { class: "legend", "aria-label": "Colours" },
             steps("more", "slower in B: below 1.25 times, to 2 times, above"),
             steps("less", "faster in B"),
-            key("plain", `no difference beyond chance (at most ${percent(diff.false_discovery_rate)} of the marked are chance)`),
+            key("plain", `no difference beyond chance (at most ${percent(diff.false_discovery_rate)} of the marked ones differ by chance)`),
         ),
         graph,
         status,

@@ -157,7 +157,7 @@ export class StatementPage {
                       element(
                           "p",
                           { class: "note" },
-                          "The report has no history of this statement: it keeps that of the " +
+                          "The report has no history of this statement, only of the " +
                               `${report.histories?.statements.length ?? 0} statements with the most time.`,
                       ),
                   ]),

@@ -23,7 +23,7 @@ export interface PlanNode {
     readonly waits: Map<string, NodeWait>;
 }
 
-/** A plan's nodes, each above those that it calls. */
+/** A plan's nodes, each above the nodes that it calls. */
 export type Plan = readonly PlanNode[];
 
 /** The nodes of a plan while it is read, by number; `parents` has those that have one. */
@@ -149,7 +149,7 @@ export function planTree(message: Message): HTMLElement | null {
                 element(
                     "tr",
                     {},
-                    head("Plan", "Each node is above those that it calls", "text"),
+                    head("Plan", "Each node is above the nodes that it calls", "text"),
                     head("time", "Waits and CPU time of the node alone"),
                     head("rows", "Rows returned, with those of parallel workers"),
                     head("calls", "Calls of the node: one for each row and one at the end"),

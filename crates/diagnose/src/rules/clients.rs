@@ -30,12 +30,13 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     const FEWEST: u64 = 100;
     /// Part of the client's time that it waits by itself.
     const WAITING: f64 = 0.5;
-    /// Part of all calls that are of one statement, where it is not known who sent them.
+    /// Part of all calls that execute one statement, if it is not known who sent them.
     const SAME: f64 = 0.8;
-    /// Calls of one statement for each of the session's commands: with Parse in a round trip of its own there are
-    /// two commands a call. Many statements once each (pg_dump) are no habit that could be changed.
+    /// Calls of one statement for each of the session's commands: if Parse has its own round trip, a call has
+    /// two commands. A session that sends many statements once each (pg_dump) has no habit that could be
+    /// changed.
     const SAME_OF_SESSION: f64 = 0.4;
-    /// Part of the commands that are of one session.
+    /// Part of the commands that one session sent.
     const MOST: f64 = 0.8;
 
     // Of one session if sessions are known, else of all of them.
@@ -98,7 +99,7 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![small_statements(text, waited, vec![evidence])]
 }
 
-/// A session sends one statement dozens of times in a burst, each time as a transaction of its own.
+/// A session sends one statement dozens of times in a burst, each time as a separate transaction.
 pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Bursts in the interval, and commands in each.
     const BURSTS: u64 = 3;

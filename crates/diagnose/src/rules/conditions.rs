@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the server's own views say, and no wait shows: replication slots, prepared transactions, transaction IDs, autovacuum
-//! that sleeps, bloated catalogs, missing statistics.
+//! Conditions that the server's own views show, and waits do not: replication slots, prepared transactions,
+//! transaction IDs, autovacuum that sleeps, bloated catalogs, missing statistics.
 
 use segment::WaitClass;
 use view::health::WRAPAROUND;
@@ -66,7 +66,7 @@ pub fn full_disk(case: &Case<'_>) -> Vec<Diagnosis> {
     )]
 }
 
-/// A slot whose WAL was removed, after which its consumer cannot go on.
+/// A slot whose WAL was removed, so its consumer cannot continue.
 pub fn lost_slots(case: &Case<'_>) -> Vec<Diagnosis> {
     let is_lost = |slot: &&Condition| slot.state.ends_with(LOST);
     let lost: Vec<&Condition> = case.conditions(ConditionKind::Slot).filter(is_lost).collect();

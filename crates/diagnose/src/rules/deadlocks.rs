@@ -111,7 +111,7 @@ fn rolled_back(row: &StatementFigures) -> String {
     }
 }
 
-/// Where the server has counted deadlocks, and no event says who they were.
+/// The server has counted deadlocks, but no event names their sessions.
 fn without_events(case: &Case<'_>, counted: &Condition) -> Diagnosis {
     let number = u64::try_from(counted.count).unwrap_or(0);
     let victims = victims(case, counted.database.as_deref(), number);

@@ -16,9 +16,10 @@ use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// Blocks that a call has to read; fewer are no trouble.
 const BLOCKS: f64 = 500.0;
-/// Blocks for each row, where nothing says how many an index would read.
+/// Blocks for each row, if nothing says how many an index would read.
 const A_ROW: f64 = 100.0;
-/// An index has to make a call read so many times fewer blocks. Each row that it finds may be in another one.
+/// With an index, a call has to read this many times fewer blocks. Each row that the index finds may be in a
+/// different block.
 const FEWER: f64 = 10.0;
 
 /// A statement reads hundreds of times as many blocks as it returns rows. Those that functions and foreign keys execute are
@@ -55,7 +56,8 @@ fn returned(row: &StatementFigures) -> f64 {
     row.rows as f64 / row.calls.max(1) as f64
 }
 
-/// Whether a call may read so many blocks because of this scan: they may be another table's. A block has a row or more.
+/// Whether this scan may be the reason why a call reads so many blocks: they may be another table's. A block
+/// has at least one row.
 fn weighs(row: &StatementFigures, scan: &WholeScan, table: Option<&KnownTable<'_>>) -> bool {
     let size = table.map_or(scan.rows, |table| table.blocks.max(1.0));
     scan.repeated || size >= 0.2 * blocks(row)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel adds to the ledger: processors, and time that nothing explains.
+//! Diagnoses from the kernel's figures: processors, and time that nothing explains.
 
 use super::names::go_on;
 use super::{bounds, harms, much};
@@ -33,7 +33,7 @@ pub fn processors(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::Processors,
         kind: Kind::Limit,
         text: format!(
-            "processors: {} sessions on average want {processors}, and wait for it {} % of the sessions' time.",
+            "processors: on average {} sessions need {processors}, and wait for it {} % of the sessions' time.",
             two(wanted),
             percent(case.share(queued))
         ),

@@ -16,17 +16,17 @@ use view::vacuum::{Condition, ConditionKind};
 
 /// Share of the load.
 const MUCH: f64 = 0.1;
-/// Somebody who has waited this long is reported, whatever share of the time that is, seconds.
+/// A session that has waited this long is reported, whatever share of the time that is, seconds.
 const LONG: f64 = 5.0;
-/// A session for which others have waited for less is one of many, seconds.
+/// A session for which others have waited less than this is one of many, seconds.
 const PASSED_ON: f64 = 0.5;
 /// Locks that are passed on after less time than this are held by sessions at work, seconds.
 const HELD: f64 = 0.010;
 /// Characters of a statement.
 const TEXT: usize = 70;
 
-/// The session for which others wait longest, all together: beside a load whose many waits are short, one that few wait for
-/// may be the one that does harm.
+/// The session for which others wait longest, in total: where most waits are short, a session for which only
+/// a few others wait may be the one that does harm.
 pub(super) fn worst_root<'c>(case: &Case<'c>) -> Option<&'c Party> {
     fn waited(party: &Party) -> f64 {
         let of =
@@ -35,11 +35,11 @@ pub(super) fn worst_root<'c>(case: &Case<'c>) -> Option<&'c Party> {
     }
 
     let roots = case.blocking.map_or(&[][..], |forest| &forest.roots);
-    // Of equals, the first one, for which most sessions wait.
+    // If several are equal, the first one: most sessions wait for it.
     roots.iter().rev().max_by(|a, b| waited(a).total_cmp(&waited(b)))
 }
 
-/// That session, and how that goes on: what is wrong, and what shows it.
+/// A sentence about that session, and the evidence for it.
 fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
     let forest = case.blocking?;
     let root = worst_root(case)?;
@@ -104,7 +104,8 @@ fn queue(root: &Party) -> Option<(&Party, &Wait)> {
     Some((middle, middle.wait.as_ref()?))
 }
 
-/// The longest wait of an activity: of those that ended, and of those that go on. `None`: none is known.
+/// The longest wait of an activity, among those that have ended and those that have not. `None`: none is
+/// known.
 fn longest_wait(case: &Case<'_>, activity: &str, ended: Option<f64>) -> Option<f64> {
     let lock_type = activity.strip_prefix("Lock:");
     let everybody = case.blocking.map_or_else(Vec::new, Forest::everybody);
@@ -155,12 +156,13 @@ fn held_through_samples(forest: &Forest) -> bool {
 #[derive(Clone, Copy)]
 struct HolderWaits<'c> {
     seconds: f64,
-    /// Whose sessions wait so, if those of others wait for short: user and database.
+    /// User and database of the sessions that wait so long, if the sessions of others wait only
+    /// briefly.
     clients: Option<(&'c str, &'c str)>,
 }
 
-/// Those of all sessions; or, where they do no harm, those of one application's: the waits of others, many and short, would
-/// hide them.
+/// The waits of all sessions or, if they do no harm, of one application's sessions: the many short waits of
+/// others would hide them.
 fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
     let waits = case.interval().activities_where(|a| is_of_client(a) && a.class == WaitClass::Lock);
     let all = waits.iter().map(|row| LockWaits {
@@ -218,8 +220,8 @@ struct HoldLimit {
     through_samples: bool,
 }
 
-/// Whether those who wait for locks most have clients that think for long within transactions: no work and no commit explains
-/// such a hold.
+/// Whether the sessions that wait for locks most have clients that think for a long time within transactions:
+/// then neither work nor commits explain how long the locks are held.
 fn clients_think(case: &Case<'_>) -> bool {
     /// Mean of a session's waits, seconds: others are as short as a round trip on a busy machine.
     const LONG: f64 = 0.008;
@@ -382,7 +384,7 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
-/// Why the session at the root does not go on, if that is another diagnosis.
+/// The diagnosis that explains why the session at the root does not continue, if there is one.
 fn held_up_by(root: &Party) -> Option<Rule> {
     match root.activity.as_deref()? {
         activity if wait_names::is(activity, "IPC:SyncRep") => Some(Rule::Replication),
@@ -428,11 +430,12 @@ fn of_clients(case: &Case<'_>, clients: (&str, &str), seconds: f64) -> Diagnosis
     }
 }
 
-/// What helps where no session is to be ended.
+/// The advice if no session should be terminated.
 const HOT: &str = "See who holds the locks (tally blocking). Keep transactions short, change hot rows last in a transaction, and \
                    change rows in the same order everywhere.";
 
-/// What to do about the session at the root, by what it does and what for others wait.
+/// The advice about the session at the root; it depends on what the session does and what others
+/// wait for.
 fn advice(case: &Case<'_>, root: &Party) -> Advice {
     let lock = root.longest().and_then(|party| party.wait.as_ref()).map(|wait| wait.lock_type);
     if root.pid == 0 {
@@ -459,7 +462,7 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
         if wait.mode == "AccessExclusiveLock" {
             return Advice::from("To let the queue pass now: ")
                 .run(cancel(middle.pid))
-                .say(&format!(" (session {} wants the table for itself), or end the session that it waits for: ", middle.pid))
+                .say(&format!(" (session {} is waiting to lock the table), or end the session that it waits for: ", middle.pid))
                 .run(terminate(root.pid))
                 .say(". Run such statements with SET lock_timeout = '2s', and repeat them.");
         }
@@ -494,7 +497,7 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
     }
 }
 
-/// What keeps sessions of this user from staying idle in a transaction.
+/// The setting that keeps sessions of this user from staying idle in a transaction.
 fn timeout(user: Option<&str>) -> Advice {
     user.map_or_else(Advice::default, |user| {
         let set = "SET idle_in_transaction_session_timeout = '1min'";
@@ -556,12 +559,10 @@ fn remedy(tranche: &str) -> &'static str {
              rarer checkpoints), or in larger statements."
         }
         "ProcArray" => {
-            "Many sessions take snapshots and end transactions at once: fewer sessions that work at a time \
-             (a connection pool), larger transactions."
+            "Many sessions take snapshots and end transactions at once: let fewer sessions work at the same time (a connection pool), or use larger transactions."
         }
         "XactSLRU" | "XidGen" => {
-            "Transaction numbers and their states are asked for all the time: larger transactions; fewer \
-             subtransactions."
+            "Transaction IDs and their status are looked up all the time: use larger transactions and fewer subtransactions."
         }
         "SubtransSLRU" | "SubtransBuffer" => {
             "Subtransactions beyond 64 in a session, or a long transaction in another session: avoid savepoints \
@@ -593,7 +594,7 @@ fn remedy(tranche: &str) -> &'static str {
             "While a session reads pg_stat_statements, no statement can be added to it: query it less often, or without \
              texts (pg_stat_statements(false)). Raise pg_stat_statements.max if its entries evict each other."
         }
-        _ => "Fewer sessions that work at a time (a connection pool) lessen any contention.",
+        _ => "Fewer sessions that work at the same time (a connection pool) reduce any contention.",
     }
 }
 
@@ -700,7 +701,8 @@ impl<'c> HotPage<'c> {
     }
 }
 
-/// Sessions of a user and database that wait for a lightweight lock for much of their own time, beside a load of others.
+/// Sessions of a user and database that wait for a lightweight lock for much of their own time, while others
+/// make up most of the load.
 struct ClientQueue<'c> {
     activity: &'c str,
     seconds: f64,

@@ -7,7 +7,7 @@ use view::units::{bytes, duration, whole};
 
 /// The segment finds no memory for sessions and statements, or soon will not: its file system is small, as a container's /dev/shm.
 pub fn small_file_system(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Part of what it may take.
+    /// Part of its limit.
     const MUCH: f64 = 0.75;
 
     let refused = case.whole.overflow_in_interval.memory;

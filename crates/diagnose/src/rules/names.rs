@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How sentences name sessions, how SQL in advice names objects, and which command a text is.
+//! How sentences name sessions, how SQL in advice names objects, and which command a text begins
+//! with.
 
 use segment::interval::SessionRow;
 use segment::ClientWaits;

@@ -129,7 +129,8 @@ fn executing(row: &StatementFigures) -> f64 {
 
 /// Parsing and planning take longer than executing.
 ///
-/// A simple query's parse analysis is in none of its counters: it is what is left of the message's time.
+/// None of a simple query's counters contains its parse analysis: that is the rest of the message's
+/// time.
 pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Share of the load.
     const MUCH: f64 = 0.2;
@@ -301,7 +302,7 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     let Some(oldest) = rows.first() else { return Vec::new() };
     let who = session_of(oldest).map_or_else(|| format!("session {}", oldest.pid), name);
     let id = oldest.queryid.map_or(String::new(), |id| format!("statement {id} "));
-    // Those that the sentences name.
+    // The sessions that the sentences name.
     let cancel: Vec<String> =
         rows.iter().take(4).map(|row| format!("pg_cancel_backend({})", row.pid)).collect();
     let mut evidence = vec![format!("So far its time is: {}, in per cent.", oldest.shares())];
@@ -372,7 +373,7 @@ pub fn flood(case: &Case<'_>) -> Vec<Diagnosis> {
     }]
 }
 
-/// What makes such statements one, or keeps them out.
+/// How to make such statements count as one, or not at all.
 fn remedy(kind: &str, major: u32) -> String {
     let later = |from: u32, what: &str| match major < from {
         true => format!(" PostgreSQL {from} and later count them as one, whatever the {what}."),

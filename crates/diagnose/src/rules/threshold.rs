@@ -3,14 +3,15 @@
 
 use crate::case::Case;
 
-/// What takes fewer sessions than this on average troubles nobody, whatever its share of the load ...
+/// A problem that takes fewer sessions than this on average harms nobody, whatever its share of the
+/// load ...
 pub(super) const SESSIONS: f64 = 0.05;
 
-/// ... nor does what takes less time than this in a short interval, seconds.
+/// ... nor does one that takes less time than this in a short interval, seconds.
 pub(super) const SHORT: f64 = 0.2;
 
-/// What takes this many sessions on average is a problem whatever else the server does: a second load beside it does not
-/// make it smaller.
+/// Whatever takes this many sessions on average is a problem, no matter what else the server does: further
+/// load does not make it smaller.
 const HARM: f64 = 0.5;
 
 /// Whether `seconds` are much by themselves.

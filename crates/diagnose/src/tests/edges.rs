@@ -482,7 +482,7 @@ fn a_plan_is_worse_from_three_times_and_a_millisecond_on() {
     };
     let all = found(&with(0.001, 0.003), &statements);
     assert_eq!(rules(&all), [Rule::PlanChange]);
-    let text = "A statement has another plan for 40 s and takes 3 ms instead of 1 ms a call: ";
+    let text = "A statement has had another plan for 40 s and takes 3 ms instead of 1 ms a call: ";
     assert!(all[0].text.starts_with(text), "{}", all[0].text);
     assert_eq!(rules(&found(&with(0.000_25, 0.001_25), &statements)), [Rule::PlanChange]);
     assert_eq!(found(&with(0.001, 0.002_99), &statements), []);

@@ -388,7 +388,7 @@ fn processors_that_all_are_busy() {
     let found = crate::diagnose(&case(&interval)).limits;
     assert_eq!(
         found[0].headline(),
-        "Limit: processors: 6.00 sessions on average want one of 4 processors, and wait for it 41.7 % of the sessions' time."
+        "Limit: processors: on average 6.00 sessions need one of 4 processors, and wait for it 41.7 % of the sessions' time."
     );
     // Four sessions on four processors wait for none, and other programs may take them from two.
     for (queue, cpu) in [(1.0, 39.0), (25.0, 39.0), (5.0, 60.0)] {

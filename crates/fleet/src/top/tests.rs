@@ -255,7 +255,7 @@ fn diagnosed() -> FleetScreen {
     let limit = Diagnosis {
         rule: Rule::Processors,
         kind: Kind::Limit,
-        text: "processors: 3.10 sessions on average want one of 2 processors.".into(),
+        text: "processors: on average 3.10 sessions need one of 2 processors.".into(),
         ..problem.clone()
     };
     let (mut healthy, mut sick) = (Diagnoses::default(), Diagnoses::default());

@@ -66,7 +66,7 @@ impl RunRecord {
         Some(why)
     }
 
-    /// The variant, as a fact about the number of cells goes on.
+    /// The variant, to be appended to a sentence about the number of cells.
     pub fn variant(&self) -> &'static str {
         match self.head.quick {
             true => " of the quick variant",

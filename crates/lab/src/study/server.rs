@@ -320,7 +320,8 @@ fn in_installation(option: &str, file: &str) -> bool {
         .is_some_and(|folder| Path::new(&folder).join(file).exists())
 }
 
-/// Those of these settings that only a server start or a new session changes, with their context in pg_settings.
+/// The settings among these that change only when a server or a session starts, with their context in
+/// pg_settings.
 pub fn fixed_settings(
     cluster: &Cluster,
     names: &[&String],

@@ -37,8 +37,8 @@ impl<'a> Worst<'a> {
         Self { study, parts: study.listings.iter().map(|_| None).collect() }
     }
 
-    /// Considers a part that has ended. Of equal parts it keeps the last, because operations that lasted
-    /// through all of them end in it.
+    /// Considers a part that has ended. If several parts are equal, it keeps the last, because
+    /// operations that lasted through all of them end in it.
     pub fn see(&mut self, values: &Values, interval: Option<&Value>, from: f64, to: f64) {
         let Some(interval) = interval else { return };
         for (listing, kept) in self.study.listings.iter().zip(&mut self.parts) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! PostgreSQL's compression (src/common/pg_lzcompress.c describes the format). The bytes may come from anybody.
 //!
-//! It is unpacked here because no other compression can be relied on, and no crate unpacks it: every server has `pglz_compress`,
-//! while zstd, lz4 and zlib are options of its build, and the protocol that libpq speaks compresses nothing. What a server with
-//! zstd sends comes by that ([`super::packing`]).
+//! It is implemented here because no crate does, and no other compression is always available: every server
+//! has `pglz_compress`, while zstd, lz4 and zlib are build options, and libpq's protocol does not compress. A
+//! server with zstd uses that instead ([`super::packing`]).
 
 /// The `size` unpacked bytes; `None`: the packed bytes are malformed.
 ///

@@ -32,7 +32,7 @@ const PAGE: u64 = 4096;
 /// PostgreSQL's number of UTF8, in which the texts come.
 const UTF8: u32 = 6;
 
-/// What the header says.
+/// The content of the header.
 #[derive(Debug, Clone, Default)]
 pub(super) struct About {
     /// "PostgreSQL 15.20".
@@ -199,7 +199,7 @@ impl Image {
         file.write_all_at(&bytes.0, 0)
     }
 
-    /// What the ledger has by now.
+    /// Writes the present content of the ledger.
     pub(super) fn write(&mut self, file: &File, ledger: &Ledger) -> io::Result<()> {
         let now = ledger.last.map_or(0, |last| last.tick);
         self.write_names(file, ledger)?;

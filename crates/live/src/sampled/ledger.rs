@@ -19,7 +19,7 @@ use segment::{layout, own};
 
 use super::observation::{Blockage, Observation, Sample};
 
-/// The most statements that are told apart.
+/// The most statements that are kept apart.
 pub(super) const MOST_STATEMENTS: usize = 512 * layout::WAYS;
 /// The most statistics of a session or group, and the most groups.
 pub(super) const MOST_FIGURES: usize = 256;
@@ -256,7 +256,7 @@ pub(super) struct Overflow {
     pub slots: u64,
     /// Sessions and groups with more statistics than fit.
     pub figures: u64,
-    /// Sessions that were merged into the last group.
+    /// Sessions that were merged into the overflow group.
     pub groups: u64,
 }
 

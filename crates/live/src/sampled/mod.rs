@@ -93,7 +93,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Those that sample this server in the same way, with one more reader.
+    /// Joins the sampling of this server that already runs with the same rate, as one more reader.
     fn joined(conninfo: &Conninfo, rate: SampleRate) -> Option<Arc<Shared>> {
         let mut running = lock(&RUNNING);
         running.retain(|(.., shared)| shared.strong_count() > 0);
@@ -291,7 +291,7 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Take a sample into the ledger. Returns what the server spent for it, ns.
+    /// Take a sample and add it to the ledger. Returns the time that the server spent on it, ns.
     fn sample(&mut self, shared: &Shared, late: Duration) -> Result<u64, pq::Error> {
         let late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
         let mut client = lock(&shared.client);

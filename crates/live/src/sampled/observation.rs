@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What one sample of pg_stat_activity says.
+//! One sample of pg_stat_activity.
 
 /// One sample.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -125,7 +125,7 @@ impl Observation {
     /// The part of its life that no sample sees, at most, judged by how long it has lived: a process takes some time to connect and
     /// to end, and the server shows it only in between. 0 if it is older than a second.
     pub(super) fn unseen(&self) -> f64 {
-        /// Of one process, ns.
+        /// The unseen time of one process, ns.
         const UNSEEN: f64 = 50e6;
         const YOUNG: u64 = 1_000_000_000;
 
@@ -140,9 +140,9 @@ impl Observation {
         matches!(self.state.as_str(), "active" | "fastpath function call")
     }
 
-    /// Identifies the stretch of time in its account, if the server says when that began; two samples with the same
-    /// value have seen the same one. Short waits come again and again within a statement, so only waits that are long as a
-    /// rule belong to it.
+    /// Identifies the stretch of time in its account, if the server says when that began; two samples with
+    /// the same value have seen the same one. Short waits come again and again within a statement, so only
+    /// kinds of waits that are usually long belong to it.
     pub(super) fn stretch(&self, sampled_us: i64) -> Option<i64> {
         let began = |age: Option<u64>| age.map(|ns| sampled_us - (ns / 1000) as i64);
         match self.state.as_str() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statements that sample a server, and what their rows mean.
+//! The statements that sample a server, and the meaning of their rows.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -50,8 +50,9 @@ impl Version {
         )
     }
 
-    /// Sessions that wait for a heavyweight lock, those that have waited longest. For each of them, pg_blocking_pids takes all locks
-    /// of the server's lock table for a moment. Without the time since when they wait, their statement's begin is the nearest.
+    /// The sessions that have waited longest for a heavyweight lock. For each of them, pg_blocking_pids
+    /// briefly locks the server's whole lock table. If the server does not say when the wait began, the start
+    /// of the statement is the best estimate.
     pub(super) fn blocked(self) -> String {
         let since = self.has(14, "l.waitstart", "a.query_start");
         let join = self.has(14, "", "left join pg_stat_activity a using (pid)");
@@ -96,8 +97,8 @@ pub(super) struct Reading {
     pub took_ns: u64,
 }
 
-/// Texts of statements without constants, and the identifiers made of them, so that the text of a statement that goes on is read only
-/// once. The key is a hash, so that no constants are kept.
+/// Texts of statements without constants, and the identifiers made of them, so that the text of a long
+/// statement is read only once. The key is a hash, so that no constants are kept.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     by_hash: HashMap<u64, (i64, String)>,

@@ -99,8 +99,9 @@ impl Schedule {
         Schedule { rate, mean: rate.distance(), cost_ns: None, state: seed }
     }
 
-    /// What the last sample has cost the server. If that exceeds the budget, the next ones come later, but at least one per
-    /// second. The distance depends on past samples alone, so samples stay independent of what they see.
+    /// Notes what the last sample cost the server. If that exceeds the budget, the next samples come later,
+    /// but at least one per second. The distance depends on past samples alone, so samples stay independent
+    /// of what they see.
     pub(super) fn note_cost(&mut self, cost_ns: u64) {
         let Some(budget) = self.rate.budget else { return };
         let latest = cost_ns as f64;

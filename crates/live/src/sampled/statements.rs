@@ -87,7 +87,7 @@ pub(super) struct Statements {
     view: View,
 }
 
-/// What the connection's database has.
+/// What is known of pg_stat_statements in the connection's database.
 #[derive(Debug, Default)]
 enum View {
     #[default]
@@ -184,7 +184,7 @@ impl Statements {
         let at = match self.by_key.get(&key) {
             Some(&at) => at,
             None if self.rows.len() >= MOST_STATEMENTS => {
-                // Beyond so many, not all are told apart.
+                // Beyond this number, not all are kept apart.
                 if self.without_space.len() < MOST_STATEMENTS && self.without_space.insert(key) {
                     self.dropped += 1;
                 }

@@ -33,7 +33,7 @@ const FULL: f64 = 0.95;
 /// A step that is smaller than this share of all busy time is not worth a sentence.
 const WORTH: f64 = 0.01;
 
-/// What is said of a time without figures.
+/// The sentence for a time without figures.
 const UNMEASURED: &str = "Nothing was measured: the level was off.";
 
 /// All findings, in the order of the page.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the server logged: errors by SQLSTATE and statement, and the other messages.
+//! The server's log: errors by SQLSTATE and statement, and the other messages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -23,11 +23,11 @@ pub const PROBES: usize = 256;
 pub const HOLDS: usize = 8;
 /// number of recently released, contended locks that a book lists
 pub const FREED: usize = 4;
-/// Number of buckets of a histogram. Histograms are log-linear: each value below 8 has a bucket of its own, and every octave above has 8 buckets. The middle of a bucket is within 1/16 (6.25 %) of every value in it. The last octave begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
+/// Number of buckets of a histogram. Histograms are log-linear: each value below 8 has its own bucket, and every octave above has 8 buckets. The middle of a bucket is within 1/16 (6.25 %) of every value in it. The last octave begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
 pub const HIST_BUCKETS: usize = 336;
 /// buckets of an octave: one cache line
 pub const OCTAVE: usize = 8;
-/// Number of statistics whose histograms are interleaved octave by octave: first the lowest octave of each, then the next octave of each. This way a reader gets the octaves that it needs of all of them in one piece, and histograms of similar values share pages. Memory is allocated for this many histograms at a time.
+/// Number of statistics whose histograms are interleaved octave by octave: first the lowest octave of each, then the next octave of each. So a reader gets the octaves that it needs with one read for all of them, and histograms of similar values share pages. Memory is allocated for this many histograms at a time.
 pub const CHUNK: usize = 8;
 /// distance from one octave of a histogram to its next, in buckets
 pub const ROW: usize = 64;
@@ -37,7 +37,7 @@ pub const CHUNK_BUCKETS: usize = 2688;
 pub const PEND_OPEN: u32 = 2147483648;
 /// in `flags` of the header: all processes of the server write here, not only its sessions
 pub const SEGMENT_SERVER: u32 = 1;
-/// in `flags` of the header: the segment is of one process, and of no use to others once that has ended, so they may remove it
+/// in `flags` of the header: the segment belongs to one process and is useless when that has ended, so others may remove it
 pub const SEGMENT_TRANSIENT: u32 = 2;
 /// in `pause` of the header: statements are not counted
 pub const PAUSE_STATEMENTS: u32 = 1;
@@ -67,7 +67,7 @@ pub const NEAR_PARTS: usize = 2;
 pub const NEAR_BUCKETS: usize = 14;
 /// number of local entries in a slot's cache
 pub const LOCAL_STATEMENTS: usize = 64;
-/// names of applications by which statements are told apart
+/// maximum number of applications for which statements are counted separately
 pub const APPLICATIONS: usize = 256;
 /// bytes of text in a text block
 pub const TEXT_BLOCK: usize = 252;
@@ -538,9 +538,9 @@ pub mod header {
     pub const OVERFLOW_STATS: usize = 1160;
     /// u64: names for which the directory had no space
     pub const OVERFLOW_DIRECTORY: usize = 1168;
-    /// u64: merges into the group of last resort
+    /// u64: merges into the overflow group
     pub const OVERFLOW_GROUPS: usize = 1176;
-    /// u64: growths that the file system refused
+    /// u64: requests for more memory that the file system refused
     pub const OVERFLOW_MEMORY: usize = 1184;
     /// u64: events begun since the segment was created
     pub const EVENT_COUNT: usize = 1192;
@@ -558,7 +558,7 @@ pub mod header {
     pub const TEXTS_FREE: usize = 1240;
     /// u64: blocks used at least once
     pub const TEXTS_USED: usize = 1248;
-    /// u64: start of the statements' counts, ns since 1970: the last reset of all statements, or the creation of the segment in which they began (a clean shutdown hands them on to the next segment); 0 in segments of earlier writers
+    /// u64: start of the statements' counts, ns since 1970: the last reset of all statements, or the creation of the segment in which they began (a clean shutdown saves them for the next segment); 0 in segments of earlier writers
     pub const STATEMENTS_SINCE_NS: usize = 1256;
     /// u64: reference for usages of statements, times 2^16
     pub const USAGE_CLOCK: usize = 1264;
@@ -1010,7 +1010,7 @@ pub mod key {
     pub const USER_ID: usize = 12;
     /// u16: 1: sent by the client; 0: nested in another statement, whose time includes this one's
     pub const TOPLEVEL: usize = 16;
-    /// u16: 1 + directory number of the name of the session's application, `application::<application_name>`; 0: they are not told apart, or there is none
+    /// u16: 1 + directory number of the name of the session's application, `application::<application_name>`; 0: applications are not counted separately, or there is none
     pub const APPLICATION: usize = 18;
     /// u32: 0, except in a current (see there)
     pub const BEFORE: usize = 20;
@@ -1266,7 +1266,7 @@ pub mod set {
     pub const USAGE: usize = 24;
     /// u32, `WAYS`: lower half of the tag of each entry's key; 0: the entry is free
     pub const TAGS: usize = 64;
-    /// u16, `WAYS`: number of caches that hold the entry, except for statements that pass through
+    /// u16, `WAYS`: number of caches that hold the entry for a statement that recurs
     pub const PINS: usize = 144;
     /// u64, `SET_LOG`: flush n, counted from 0, at n mod 32: generation << 24, index of the local entry << 16, slot
     pub const LOG: usize = 192;

@@ -18,7 +18,7 @@ pub struct StatementKey {
     pub user_id: u32,
     /// Whether the client sent it itself; false: nested in another statement.
     pub toplevel: bool,
-    /// The application of the session that executed it, where statements are told apart by that.
+    /// The application of the session that executed it, if applications are counted separately.
     pub application: Application,
 }
 

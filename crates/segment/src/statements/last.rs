@@ -57,7 +57,7 @@ impl SessionStatement {
         }
     }
 
-    /// What a copy of a slot's current says, whose key is `last`.
+    /// The statement in a copy of a slot's current, whose key is `last`.
     fn decode(bytes: &[u8], last: StatementKey) -> SessionStatement {
         match u64_at(bytes, current::BEGUN) != 0 {
             true if u32_at(bytes, current::KEY + key::BEFORE) != 0 => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Which problems were told, and what is to be told now.
+//! Which problems have been reported, and which are to be reported now.
 //!
-//! There is one alert for each rule: problems that one rule finds at the same time, and their consequences, are told
-//! together. A function of the times and problems that it is given; it reads no clock.
+//! There is one alert for each rule: problems that one rule finds at the same time, and their consequences,
+//! are reported together. The result depends only on the given times and problems; no clock is read here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +14,11 @@ use serde::Serialize;
 /// A problem has ended once it was not found this many times in a row.
 const ABSENT: u32 = 2;
 
-/// How often to tell something.
+/// How often to send messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Pacing {
-    /// Minimum time between two messages about one rule, except the end of what was told.
+    /// Minimum time between two messages about one rule, except about the end of a reported
+    /// problem.
     pub repeat: Duration,
 }
 
@@ -50,7 +51,7 @@ pub struct Alert {
 struct Ongoing {
     rule: Rule,
     since: Timestamp,
-    /// When it was told last; `None`: it is silenced, or was told too recently.
+    /// When it was last reported; `None`: it is silenced, or its rule was reported too recently.
     told: Option<Timestamp>,
     absent: u32,
     diagnoses: Vec<Diagnosis>,
@@ -61,7 +62,7 @@ struct Ongoing {
 pub struct AlertBook {
     pacing: Pacing,
     ongoing: BTreeMap<&'static str, Ongoing>,
-    /// When each rule's problems were told last, over their ends.
+    /// When each rule's problems were last reported, kept when they end.
     told: BTreeMap<&'static str, Timestamp>,
 }
 
@@ -71,8 +72,8 @@ impl AlertBook {
         AlertBook { pacing, ongoing: BTreeMap::new(), told: BTreeMap::new() }
     }
 
-    /// What is to be told if these problems are found now. The end of a problem that was told is told even if it is
-    /// silenced meanwhile.
+    /// The messages to send if these problems are found now. The end of a reported problem is reported even
+    /// if the problem has been silenced since.
     pub fn look(
         &mut self,
         now: Timestamp,
@@ -106,7 +107,7 @@ impl AlertBook {
         alerts
     }
 
-    /// Removes the problems that are over; returns those that were told.
+    /// Removes the problems that are over; returns those that were reported.
     fn ended(&mut self, is_found: impl Fn(&str) -> bool) -> Vec<Alert> {
         let mut ended = Vec::new();
         self.ongoing.retain(|name, known| {

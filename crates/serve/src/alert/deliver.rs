@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Delivers messages, one at a time and in order, by a thread that may wait for its destination.
 //!
-//! A message that is not accepted is tried again after a growing pause, for some minutes, and then given up: what it
-//! says is old then. Each change is reported once.
+//! A message that is not accepted is sent again after a growing pause, for some minutes, and then dropped,
+//! because it is outdated. Each change is reported once.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;

@@ -9,7 +9,7 @@ use ureq::http::Uri;
 /// Maximum size of a file that holds a destination, bytes.
 const SIZE: u64 = 4096;
 
-/// Who is told.
+/// Where messages are sent.
 #[derive(Clone, PartialEq)]
 pub enum Destination {
     /// Alertmanager's API, version 2.
@@ -21,7 +21,8 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// A URL, a command, or @FILE with one of them, which other users then do not see in the list of processes.
+    /// A URL, a command, or @FILE: a file that contains one of them, so that other users do not see it in the
+    /// list of processes.
     pub fn parse(text: &str) -> Result<Destination, String> {
         let Some(path) = text.strip_prefix('@') else { return Destination::of(text.trim()) };
         let content = files::read_named_text(Path::new(path), SIZE)
@@ -44,7 +45,7 @@ impl Destination {
     }
 }
 
-/// Without what may be secret: a webhook's path, a user's password, a command's arguments.
+/// Omits possible secrets: a webhook's path, a user's password, a command's arguments.
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve --alert`: tells a person about problems, by Alertmanager, a webhook or a command.
+//! `tally serve --alert`: notifies a person of problems, by Alertmanager, a webhook or a command.
 //!
-//! One thread diagnoses the server as `tally doctor` does, with a reader of its own, and the [`book`] says what is
-//! to be told. Another thread delivers it ([`deliver`]) from a bounded queue. Neither delays the page or the metrics.
+//! One thread diagnoses the server as `tally doctor` does, with a separate reader, and the [`book`] decides
+//! what to report. Another thread delivers it ([`deliver`]) from a bounded queue. Neither delays the page or
+//! the metrics.
 
 mod book;
 mod deliver;
@@ -34,19 +35,19 @@ pub use destination::Destination;
 
 /// Time limit for delivering the last messages at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Alertmanager expects alerts again and again.
+/// Alertmanager expects alerts to be repeated.
 const RESENT: Duration = Duration::from_secs(60);
 
-/// What to tell, and whom.
+/// What to report, and to whom.
 #[derive(Debug, Clone)]
 pub struct AlertSettings {
     /// Where messages go.
     pub destination: Destination,
     /// Length of the intervals that are diagnosed.
     pub every: Duration,
-    /// How often a problem that lasts is told again; Alertmanager repeats by its own settings.
+    /// How often a lasting problem is reported again; Alertmanager has its own setting for that.
     pub repeat: Duration,
-    /// A file with the rules that are not told.
+    /// A file with the rules that are not reported.
     pub silence: Option<PathBuf>,
 }
 

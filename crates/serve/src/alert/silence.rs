@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The file with the rules that are not told: a line each, with a rule's name or `all`, and perhaps a time until when.
+//! The file with the rules that are silenced: a line for each, with a rule's name or `all`, and optionally
+//! the time at which the silence ends.
 
 use std::path::PathBuf;
 

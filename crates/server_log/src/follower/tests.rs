@@ -170,7 +170,7 @@ fn an_emptied_file_is_read_from_its_beginning() {
     log.write("a.csv");
     log.take(&mut follower);
     log.assert_complete();
-    assert!(log.notes[0].contains("was emptied"), "{:?}", log.notes);
+    assert!(log.notes[0].contains("was truncated"), "{:?}", log.notes);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve --alert`: what a command, a webhook and a real Alertmanager are told.
+//! `tally serve --alert`: the messages that a command, a webhook and a real Alertmanager get.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -379,7 +379,7 @@ fn locks_whose_acquisitions_are_not_seen_are_not_counted_and_status_says_why() {
     });
     let reason = left_out(&path, "detour LWLockAcquire").unwrap();
     assert!(reason.starts_with("calls do not balance: "), "{reason}");
-    assert!(reason.ends_with("locks lack their acquisition in an idle process"), "{reason}");
+    assert!(reason.ends_with("locks have no matching acquisition in an idle process"), "{reason}");
     assert_eq!(warnings(&path, "lightweight locks are no longer counted"), 1);
     let text = support::output(support::tally().arg("status").arg(cluster.data_dir()));
     assert!(text.contains("calls do not balance"), "{text}");
@@ -516,5 +516,5 @@ fn coroutines_return_as_ever_where_their_functions_are_timed() {
             _ => assert!(yields + resumes > 0),
         }
     }
-    assert_eq!(warnings(&path, "coroutines run on the main stack"), 1);
+    assert_eq!(warnings(&path, "coroutines on its main stack"), 1);
 }

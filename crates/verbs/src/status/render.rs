@@ -226,7 +226,11 @@ fn overflow<W: Write>(
             ProducerLimit::Statistics,
         ),
         (found.directory, "names did not fit into the directory".into(), ProducerLimit::Names),
-        (found.groups, format!("{units} were merged into the last group"), ProducerLimit::Groups),
+        (
+            found.groups,
+            format!("{units} were merged into the overflow group"),
+            ProducerLimit::Groups,
+        ),
     ] {
         if count > 0 {
             sheet.problem("overflow", format!("{count} {what}: {}", producer.remedy(limit)))?;

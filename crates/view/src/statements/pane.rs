@@ -173,8 +173,9 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
         .keeping(ordered_by(&wish.sort))
 }
 
-/// The classes of a statement's time, and when to drop the column of that with most time, of the next, ...: what statements
-/// wait for most is what was found, so it stays, and so, if possible, does the second one, as the first is often the CPU.
+/// The classes of a statement's time. Number n says how early the column of the class with the n-th most
+/// time is dropped, 0 being never: the first class stays, because that is what a reader looks for; if
+/// possible, so does the second, because the first is often the CPU.
 const CLASSES: [(WaitClass, u8); 7] = [
     (WaitClass::Cpu, 0),
     (WaitClass::Io, 1),

@@ -100,7 +100,8 @@ impl Table {
         Layout { shown, bar }
     }
 
-    /// Takes so many characters from text columns: from running text, then from the widest.
+    /// Takes this many characters from text columns: first from running text, then from the widest
+    /// column.
     fn shrink(&self, shown: &mut [(usize, usize)], mut over: usize) {
         if let Some(elastic) = shown.iter_mut().find(|s| self.columns[s.0].elastic) {
             let taken = over.min(elastic.1.saturating_sub(1));

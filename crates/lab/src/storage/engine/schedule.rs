@@ -2,10 +2,11 @@
 //! Response times from the scheduled start.
 //!
 //! Operation k of a thread is due at `began + k / rate`. fio measures an operation from the moment it is
-//! issued, and a thread that waits for one operation cannot issue the next: operations due meanwhile would not count
-//! as late (coordinated omission; G. Tene, How NOT to Measure Latency, 2013). Two reports show how far the thread was
-//! behind at their times. If a thread fell behind between two reports, its operations are spread evenly. Otherwise an
-//! operation that took longer than a period has delayed those that became due meanwhile.
+//! issued, and a thread that waits for one operation cannot issue the next: operations due meanwhile would
+//! not count as late (coordinated omission; G. Tene, How NOT to Measure Latency, 2013). Each report shows how
+//! far the thread is behind at that moment. If a thread fell behind between two reports, its operations are
+//! spread evenly. Otherwise an operation that took longer than a period has delayed those that became due
+//! meanwhile.
 
 use std::collections::BTreeMap;
 

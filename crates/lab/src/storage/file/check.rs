@@ -144,8 +144,7 @@ fn background(load: &Background) -> Result<(), String> {
     let kinds = sides(load.reads) * sides(load.sequential);
     if load.threads < kinds {
         return Err(format!(
-            "background.threads must be {kinds} or more: reads and writes, in sequence and at random, have threads \
-             of their own"
+            "background.threads must be {kinds} or more: sequential and random reads and writes have separate threads"
         ));
     }
     within("background.files", load.files as f64, 1.0, 10_000_000.0)?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What became of each case, kept in a file so that a run goes on where it stopped; and the score of all of them.
+//! The outcome of each case, kept in a file so that a run continues where it stopped; and the score of all of
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

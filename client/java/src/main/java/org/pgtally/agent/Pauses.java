@@ -14,8 +14,8 @@ import org.pgtally.segment.StatNames;
  * <p>The source is HotSpot's own counters, in nanoseconds. They are read every {@link #POLL_MS}, and the increase is charged
  * to the end of that period. So sums are exact, and times of day are accurate to that period.
  *
- * <p>A reader of the segment that comes during a pause takes it for the application's time, which it cannot take back later.
- * So the collections' pauses are also counted in whole, at their end.
+ * <p>A reader of the segment that comes during a pause takes it for the application's time, which
+ * it cannot take back later. So pauses for collections are also counted as a whole, at their end.
  */
 final class Pauses {
     static final long POLL_MS = 100;

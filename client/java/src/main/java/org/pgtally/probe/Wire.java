@@ -7,9 +7,9 @@ import java.util.Map;
 import org.pgtally.segment.Book;
 
 /**
- * A connection of the driver. Threads may share it: the driver locks it while it uses the socket, but since 42.6 a call of
- * the driver begins before it gets that lock, and ends after it has given it back. So the messages are counted while the
- * driver holds its lock, and the run has a lock of its own.
+ * A connection of the driver. Threads may share it: the driver locks it while it uses the socket, but since 42.6 a call
+ * of the driver begins before it gets that lock, and ends after it has released it. So the messages are counted while
+ * the driver holds its lock, and the run has a lock of its own.
  *
  * <p>It finds statements that are executed again and again with other parameters, which a single statement or a batch could
  * have replaced: more than {@link #MANY} times in a run. A run is a transaction. Outside transactions it lasts until a pool

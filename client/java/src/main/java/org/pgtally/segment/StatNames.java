@@ -72,17 +72,17 @@ public final class StatNames {
     public static final String POOL_FAILED = "call::pool::failed";
     /** a client's open connections; a sample, about once a second */
     public static final String CONNECTIONS_OPEN = "connections::open";
-    /** those that pools have handed out; the maximum is exact */
+    /** connections that pools have handed out; the maximum is exact */
     public static final String CONNECTIONS_BORROWED = "connections::borrowed";
-    /** those of them that have executed nothing for long */
+    /** connections handed out that have executed nothing for a long time */
     public static final String CONNECTIONS_UNUSED = "connections::unused";
-    /** call::FIGURE::ID: an execution of a client's statement; figures that are no times are values */
+    /** call::FIGURE::ID: an execution of a client's statement; figures other than times are values */
     public static final String CALL = "call::";
     /** gc::COLLECTOR: a garbage collection */
     public static final String COLLECTION = "gc::";
-    /** a pause of a virtual machine for garbage collection, in whole; counted at its end */
+    /** a whole pause of a virtual machine for garbage collection; counted at its end */
     public static final String COLLECTION_STOP = "stop::garbage collection";
-    /** application::NAME: an application by which statements are told apart */
+    /** application::NAME: an application whose statements are counted separately */
     public static final String APPLICATION = "application::";
     /** tranche::NUMBER::NAME: a tranche of lightweight locks */
     public static final String TRANCHE = "tranche::";
@@ -134,7 +134,7 @@ public final class StatNames {
     public static final String CALL_FAILED = "failed";
     /** an execution of a batch; the total is the number of statements */
     public static final String CALL_BATCH = "batch";
-    /** a transaction, or a borrow from a pool, that executed it more than ten times with other parameters than the time before; the total is the number of executions */
+    /** a transaction, or a borrow from a pool, that executed it more than ten times, each time with different parameters; the total is the number of executions */
     public static final String CALL_REPEATED = "repeated";
     /** bytes sent */
     public static final String CALL_SENT = "sent";
@@ -146,7 +146,7 @@ public final class StatNames {
     public static final String CALL_CLOSE = "close";
     /** an execution with a fetch size that the driver ignored, as with autocommit; the total is the number of rows received */
     public static final String CALL_UNFETCHED = "unfetched";
-    /** a savepoint that the driver set for it (`autosave`); its value is the number of those in the transaction so far */
+    /** a savepoint that the driver set for it (`autosave`); its value is the number of savepoints in the transaction so far */
     public static final String CALL_SAVEPOINT = "savepoint";
 
     private StatNames() {
