@@ -24,6 +24,8 @@ pub struct Diagnoses {
     pub limits: Vec<Diagnosis>,
     #[serde(skip)]
     uncovered: usize,
+    #[serde(skip)]
+    sampled: bool,
 }
 
 /// A line of text.
@@ -35,8 +37,9 @@ pub struct DiagnosisLine {
     pub strong: bool,
 }
 
-/// The sentence for a server without problems.
-pub const HEALTHY: &str = "Healthy: nothing is wrong.";
+const HEALTHY: &str = "Healthy: nothing is wrong.";
+const HEALTHY_AS_SAMPLED: &str =
+    "The samples show no problem. Some problems are seen only with pg_tally.";
 
 /// Spaces before the text after a number, and before a consequence.
 const INDENT: usize = 3;
@@ -58,7 +61,13 @@ impl Diagnoses {
             diagnoses: problems,
             limits,
             uncovered: 0,
+            sampled: case.interval().sampling.is_some(),
         }
+    }
+
+    /// The sentence for a server without problems.
+    pub fn no_problem(&self) -> &'static str {
+        if self.sampled { HEALTHY_AS_SAMPLED } else { HEALTHY }
     }
 
     /// Which processes were not examined, if any.
@@ -84,7 +93,7 @@ impl Diagnoses {
                 width,
                 true,
             ),
-            Some(true) => add(&mut out, HEALTHY, ["", ""], width, true),
+            Some(true) => add(&mut out, self.no_problem(), ["", ""], width, true),
             Some(false) => {}
         }
         for (n, it) in self.diagnoses.iter().enumerate() {

@@ -13,7 +13,7 @@ mod diagnosis;
 mod rules;
 
 pub use advice::Advice;
-pub use answer::{Diagnoses, DiagnosisLine, HEALTHY};
+pub use answer::{Diagnoses, DiagnosisLine};
 pub use case::Case;
 pub use diagnosis::{Confidence, Diagnosis, Kind, Rule};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use diagnose::{Diagnoses, Diagnosis, HEALTHY};
+use diagnose::{Diagnoses, Diagnosis};
 use error::Error;
 use fleet_sql::Root;
 use indicatif::ProgressBar;
@@ -143,7 +143,7 @@ pub(crate) fn table(hosts: &[HostDiagnoses]) -> Table {
             (None, _, 0) => {
                 let limit =
                     worst.map_or_else(String::new, |limit| format!(" {}", limit.headline()));
-                (format!("{HEALTHY}{limit}"), Tone::Good)
+                (format!("{}{limit}", host.found.no_problem()), Tone::Good)
             }
             (None, _, 1) => (worst.map_or_else(String::new, Diagnosis::headline), Tone::Bad),
             (None, _, n) => {

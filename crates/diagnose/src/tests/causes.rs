@@ -287,6 +287,8 @@ fn a_row_that_is_held_for_long_is_found_beside_a_load_that_passes_rows_on() {
     let statements = waiting(&[("worker", "update ticket set n = n + 1", 0, 20.0)]);
     let all = diagnose(&Case { statements: Some(&statements), ..case(&sampled) });
     assert_eq!(all, [], "nothing is known of how long the row is held");
+    let said = Diagnoses::from_case(&case(&sampled)).no_problem();
+    assert!(said.starts_with("The samples show no problem."), "{said}");
 }
 
 fn waits_for(pid: i32, seconds: f64) -> view::blocking::Party {

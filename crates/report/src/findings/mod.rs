@@ -15,7 +15,7 @@ use super::material::{Blocker, Material};
 use super::point::{Figures, Point};
 use super::tables::checkpoints;
 use change::{step, Sample, Step};
-use diagnose::{Case, Diagnoses, Rule, HEALTHY};
+use diagnose::{Case, Diagnoses, Rule};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
 use view::deadlocks::Deadlock;
@@ -78,7 +78,8 @@ pub fn verdict(material: &Material, zone: &TimeZone) -> Verdict {
         return Verdict { weight: Weight::Warning, text };
     }
     let limit = found.limits.first().map(|limit| format!(" {}", limit.headline()));
-    Verdict { weight: Weight::Note, text: format!("{HEALTHY}{}", limit.unwrap_or_default()) }
+    let text = format!("{}{}", found.no_problem(), limit.unwrap_or_default());
+    Verdict { weight: Weight::Note, text }
 }
 
 /// What is wrong, and what bounds the load.
@@ -109,7 +110,7 @@ pub fn diagnosed(material: &Material, zone: &TimeZone) -> Diagnoses {
 fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     let found = diagnosed(material, zone);
     let begin = match found.healthy {
-        Some(true) => Some(note("ledger", HEALTHY.into())),
+        Some(true) => Some(note("ledger", found.no_problem().into())),
         Some(false) => None,
         None => Some(warning("ledger", UNMEASURED.into())),
     };
