@@ -67,7 +67,11 @@ impl Diagnoses {
 
     /// The sentence for a server without problems.
     pub fn no_problem(&self) -> &'static str {
-        if self.sampled { HEALTHY_AS_SAMPLED } else { HEALTHY }
+        if self.sampled {
+            HEALTHY_AS_SAMPLED
+        } else {
+            HEALTHY
+        }
     }
 
     /// Which processes were not examined, if any.

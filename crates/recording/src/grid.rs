@@ -8,8 +8,8 @@ use crate::recording::Recording;
 use crate::rows::FrameRow;
 use crate::series::Series;
 use crate::statistics::StatRow;
-use crate::sum::{number_columns, Numbers, StatTotals};
 use crate::table::{unsigned, Columns};
+use crate::totals::{number_columns, Numbers, StatTotals};
 use std::collections::HashMap;
 use std::sync::Arc;
 

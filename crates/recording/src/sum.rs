@@ -12,6 +12,7 @@ use crate::series::Series;
 use crate::statement;
 use crate::statistics::{HistogramRow, StatRow};
 use crate::table::{columns, unsigned, Cells, Column, Columns, Lists};
+use crate::totals::{number_columns, Numbers, StatTotals};
 use segment::delta::{Change, Extreme, Total};
 use segment::frame::FrameStat;
 use segment::{Frame, Histogram};
@@ -29,34 +30,6 @@ pub struct Latency {
     pub seconds_per_tick: f64,
     /// The values: times in ticks, or numbers.
     pub histogram: Histogram,
-}
-
-/// Sums of some series in some intervals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StatTotals {
-    /// Events that ended.
-    pub count: u64,
-    /// Time in ns, or the sum of values in the series' unit.
-    pub total: u64,
-    /// Bytes.
-    pub amount: u64,
-    /// Events that continued where the previous one had ended.
-    pub follows: u64,
-}
-
-impl StatTotals {
-    pub(crate) fn from_row(row: &StatRow) -> StatTotals {
-        let StatRow { count, total, amount, follows, .. } = *row;
-        StatTotals { count, total, amount, follows }
-    }
-
-    /// Add other sums.
-    pub fn add(&mut self, more: StatTotals) {
-        self.count = self.count.saturating_add(more.count);
-        self.total = self.total.saturating_add(more.total);
-        self.amount = self.amount.saturating_add(more.amount);
-        self.follows = self.follows.saturating_add(more.follows);
-    }
 }
 
 /// The sum of one series.
@@ -148,42 +121,9 @@ impl RunSums {
     }
 }
 
-/// The columns of `statistics` that are summed.
-pub(crate) fn number_columns() -> Vec<Column> {
-    columns::<StatRow>(&["frame", "series", "count", "total", "bytes", "follows"])
-}
-
 /// The columns of `histograms` that are merged.
 fn spread_columns() -> Vec<Column> {
     columns::<HistogramRow>(&["frame", "time", "series", "min", "max", "buckets", "counts"])
-}
-
-/// These columns of a row group.
-pub(crate) struct Numbers<'c> {
-    pub frame: &'c [i64],
-    pub series: &'c [i64],
-    /// The columns of [`StatTotals`].
-    totals: [&'c [i64]; 4],
-}
-
-impl<'c> Numbers<'c> {
-    /// `None`: a column is missing or too short.
-    pub fn from_columns(columns: &'c Columns) -> Option<Numbers<'c>> {
-        let column = |name| {
-            let cells = columns.longs(name);
-            (cells.len() == columns.rows).then_some(cells)
-        };
-        Some(Numbers {
-            frame: column("frame")?,
-            series: column("series")?,
-            totals: [column("count")?, column("total")?, column("bytes")?, column("follows")?],
-        })
-    }
-
-    pub fn totals(&self, row: usize) -> StatTotals {
-        let [count, total, amount, follows] = self.totals.map(|cells| unsigned(cells[row]));
-        StatTotals { count, total, amount, follows }
-    }
 }
 
 /// These columns of a row group of `histograms`.

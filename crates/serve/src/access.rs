@@ -201,7 +201,7 @@ mod tests {
         refused(&format!("alice {TOKEN} {OTHER}"), "only letters");
         refused(&format!("{TOKEN}\n{OTHER}"), "need names");
         refused(&format!("alice {TOKEN}\nbob {TOKEN}"), "same token");
-        refused(&format!("alice {TOKEN}\nalice {OTHER}"), "there twice");
+        refused(&format!("alice {TOKEN}\nalice {OTHER}"), "listed twice");
         refused(&format!("a;b {TOKEN}"), "name may contain");
     }
 
