@@ -36,13 +36,17 @@ fn rounds(otherwise: u32) -> u32 {
 
 /// Small books, so that random bytes hit memory in use.
 fn server() -> Cluster {
+    server_with_statements("200")
+}
+
+fn server_with_statements(max: &str) -> Cluster {
     let cluster = support::start(
         support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("restart_after_crash", "on")
             .setting("autovacuum_naptime", "1s")
             .setting("pg_tally.max_statistics", "128")
-            .setting("pg_tally.max_statements", "200")
+            .setting("pg_tally.max_statements", max)
             .setting("pg_tally.max_relations", "50"),
     );
     cluster.pgbench_init(1).unwrap();
@@ -398,7 +402,8 @@ fn a_stopped_holder_of_the_merge_lock_delays_no_session() {
 fn a_stopped_holder_of_the_locks_of_statements_delays_no_session_and_costs_no_count() {
     const SESSIONS: usize = 8;
     const STATEMENTS: usize = 20;
-    let victim = Victim::new(server());
+    // Space for those of the extension's script, too: none may be evicted.
+    let victim = Victim::new(server_with_statements("1000"));
     let execute = |client: &mut Client, session: usize| {
         for n in 0..STATEMENTS {
             // The number of terms makes it another statement.

@@ -292,7 +292,7 @@ fn a_recording_of_samples_is_compared_with_one_that_was_measured() {
         (&"sampled".into(), &"exact".into())
     );
     assert_eq!(compared["per"], "second");
-    assert!(compared["left_out"].to_string().contains("A was made of samples"), "{compared}");
+    assert!(compared["left_out"].to_string().contains("A was made from samples"), "{compared}");
     // One row, although only the ledger has the phases of a command.
     let accounts = compared["accounts"].as_array().unwrap();
     let mut locks = accounts.iter().filter(|row| row["activity"] == "Lock:advisory");
