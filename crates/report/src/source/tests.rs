@@ -246,7 +246,6 @@ fn changed_settings_are_listed_and_marked() {
             value: value.into(),
             unit: "kB".into(),
             source: "sql: configuration file".into(),
-            ..SettingRow::default()
         };
         let settings = match at {
             0 | 100 => vec![row("work_mem", "4096"), row("temp_buffers", "8")],
