@@ -56,6 +56,9 @@ fn no_damaged_file_shows_the_panic_of_its_library() {
             recording.frame_rows(Range::ALL).err(),
             recording.statement_texts(Range::ALL).err(),
             recording.settings(Range::ALL).err(),
+            recording.sum(Range::ALL).err(),
+            recording.statements(Range::ALL).err(),
+            recording.session_history(Range::ALL).err(),
         ];
         let mut reported: Vec<String> =
             recording.problems().iter().map(|problem| problem.to_string()).collect();
