@@ -139,7 +139,7 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     ("", "-T 300", "-T 1"),
     ("", "-T 60", "-T 1"),
     ("", "--duty 60s/300s", "--duty 1s/5s"),
-    ("", "tally profile -o", "tally profile --seconds 1 -o"),
+    ("", "tally profile -o", "tally profile --seconds 3 -o"),
     ("docs/profile.md", "sudo tally profile     ", "sudo tally profile --seconds 1"),
     ("docs/profile.md", "--system", "--system --seconds 1"),
     // Places.
