@@ -241,6 +241,22 @@ fn the_first_sentence_names_the_statement_or_the_session() {
     assert!(slow(3.0).ends_with(statement), "{}", slow(3.0));
 }
 
+/// Ten samples a second.
+fn sampling() -> Sampling {
+    Sampling {
+        samples: 100,
+        sampled_seconds: 10.0,
+        per_second: 10.0,
+        longest_gap_seconds: None,
+        late_seconds: 0.0,
+        untold_seconds: 0.0,
+        cpu_told_apart: true,
+        doubt_seconds: 0.0,
+        read_seconds: 0.0,
+        cost_share: 0.0,
+    }
+}
+
 /// Sessions that hold a row for 20 ms while they think, beside a load whose many waits are short.
 #[test]
 fn a_row_that_is_held_for_long_is_found_beside_a_load_that_passes_rows_on() {
@@ -271,19 +287,7 @@ fn a_row_that_is_held_for_long_is_found_beside_a_load_that_passes_rows_on() {
     );
     assert_eq!(found(0.009), [], "passed on as soon as the work is done");
     // Samples do not tell how many waits ended: 0 is not "none has ended".
-    let sampling = Sampling {
-        samples: 100,
-        sampled_seconds: 10.0,
-        per_second: 10.0,
-        longest_gap_seconds: None,
-        late_seconds: 0.0,
-        untold_seconds: 0.0,
-        cpu_told_apart: true,
-        doubt_seconds: 0.0,
-        read_seconds: 0.0,
-        cost_share: 0.0,
-    };
-    let sampled = Interval { sampling: Some(sampling), ..interval };
+    let sampled = Interval { sampling: Some(sampling()), ..interval };
     let statements = waiting(&[("worker", "update ticket set n = n + 1", 0, 20.0)]);
     let all = diagnose(&Case { statements: Some(&statements), ..case(&sampled) });
     assert_eq!(all, [], "nothing is known of how long the row is held");
@@ -495,6 +499,10 @@ fn of_several_standbys_the_one_that_is_not_connected_is_named() {
     let slow = found("FIRST 2 (a, b, c)");
     assert!(slow.text.contains("all wait for standby A (walsender 40)"), "{}", slow.text);
     assert!(slow.advice.contains("synchronous_standby_names = ''"), "{}", slow.advice);
+    // Samples do not tell how many commits have completed.
+    waits.sampling = Some(sampling());
+    let seen = diagnose(&case(&waits)).remove(0);
+    assert!(seen.text.starts_with("Commits wait for synchronous standbys: "), "{}", seen.text);
 }
 
 #[test]
