@@ -150,6 +150,9 @@ fn too_wide(arguments: &str, may_fail: bool, is_interrupted: bool) -> Vec<String
     wrong
 }
 
+/// What PostgreSQL's operators consist of.
+const OPERATORS: &str = "+-*/<>=~!@#%^&|`?";
+
 /// Runs the command in a pipe, where nothing may be shortened.
 fn shortened(arguments: &str) -> Vec<String> {
     let words = [env!("CARGO_BIN_EXE_tally")].into_iter().chain(arguments.split_whitespace());
@@ -157,11 +160,13 @@ fn shortened(arguments: &str) -> Vec<String> {
     let found = Command::new(words[0]).args(&words[1..]).output().unwrap();
     assert_eq!(found.status.signal(), None, "{arguments}");
     let text = String::from_utf8(found.stdout).unwrap();
-    // It stands at the end of what was cut; before a number it marks an estimate, and in a statement it is an operator.
+    // It stands at the end of what was cut. Before a number it marks an estimate, and in a statement it is an operator
+    // or the end of one, such as !~ in what the command itself asks an archiving server.
     let is_cut = |line: &&str| {
         line.match_indices('~').any(|(at, _)| {
             let (before, after) = (line[..at].chars().next_back(), line[at + 1..].chars().next());
-            before.is_some_and(|c| !c.is_whitespace()) && after.is_none_or(char::is_whitespace)
+            before.is_some_and(|c| !c.is_whitespace() && !OPERATORS.contains(c))
+                && after.is_none_or(char::is_whitespace)
         })
     };
     let cut = text.lines().filter(is_cut);
