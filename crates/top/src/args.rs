@@ -124,6 +124,8 @@ pub enum View {
     Statements,
     /// Files, commits, checkpoints, devices, slow operations
     Io,
+    /// Sessions by application
+    Applications,
     /// All panes, one after the other
     All,
 }
