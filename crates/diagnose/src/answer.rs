@@ -100,16 +100,16 @@ impl Diagnoses {
             Some(true) => add(&mut out, self.no_problem(), ["", ""], width, true),
             Some(false) => {}
         }
-        for (n, it) in self.diagnoses.iter().enumerate() {
+        for (n, diagnosis) in self.diagnoses.iter().enumerate() {
             if n > 0 {
                 out.push(DiagnosisLine { text: String::new(), strong: false });
             }
-            let indent = if it.consequence_of.is_some() { INDENT } else { 0 };
+            let indent = if diagnosis.consequence_of.is_some() { INDENT } else { 0 };
             let first = format!("{:indent$}{}. ", "", n + 1);
             let rest = " ".repeat(indent + INDENT);
-            add(&mut out, &it.headline(), [&first, &rest], width, true);
-            let time = it.time();
-            for detail in time.iter().chain(&it.details()) {
+            add(&mut out, &diagnosis.headline(), [&first, &rest], width, true);
+            let time = diagnosis.time();
+            for detail in time.iter().chain(&diagnosis.details()) {
                 add(&mut out, detail, [&rest, &rest], width, false);
             }
         }

@@ -197,8 +197,8 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
 /// How many times as long commands took during the checkpoints as before them.
 fn slower(checkpoints: &[&Checkpoint]) -> Option<f64> {
     let (mut before, mut during) = ((0.0, 0u64), (0.0, 0u64));
-    for it in checkpoints {
-        let (Some(b), Some(d)) = (&it.before, &it.during) else { continue };
+    for checkpoint in checkpoints {
+        let (Some(b), Some(d)) = (&checkpoint.before, &checkpoint.during) else { continue };
         before = (before.0 + b.handle_seconds, before.1 + b.commands);
         during = (during.0 + d.handle_seconds, during.1 + d.commands);
     }
@@ -207,7 +207,7 @@ fn slower(checkpoints: &[&Checkpoint]) -> Option<f64> {
 }
 
 /// The time by which commands took longer during it.
-fn lost(it: &Checkpoint) -> Option<f64> {
-    let (before, during) = (it.before?.mean_handle_seconds?, it.during?);
+fn lost(checkpoint: &Checkpoint) -> Option<f64> {
+    let (before, during) = (checkpoint.before?.mean_handle_seconds?, checkpoint.during?);
     Some((during.handle_seconds - before * during.commands as f64).max(0.0))
 }

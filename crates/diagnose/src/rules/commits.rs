@@ -119,7 +119,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
             },
             literal(setting)
         ),
-        (_, Some(it)) => format!("standby {} (walsender {})", it.name, it.count),
+        (_, Some(found)) => format!("standby {} (walsender {})", found.name, found.count),
         _ => "synchronous standbys".to_owned(),
     };
     let share = percent(case.share(seconds));

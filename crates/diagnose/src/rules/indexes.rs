@@ -34,7 +34,7 @@ pub fn missing(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let suspects = case.all_statement_rows().filter(|row| row.execution.count > 0).filter(suspect);
     let found: Vec<(&StatementFigures, Finding)> =
-        suspects.filter_map(|row| Some((row, Finding::of(case, row)?))).collect();
+        suspects.filter_map(|row| Some((row, Finding::from_statement(case, row)?))).collect();
     // A statement whose own plan does not say it may be the caller of one that was found.
     let explained = |row: &StatementFigures, finding: &Finding| {
         let caller = |(other, finding): &(&StatementFigures, Finding)| {
@@ -129,7 +129,7 @@ struct Finding {
 
 impl Finding {
     /// `None`: its plan has no scan that an index would replace (a nested loop over a primary key), or it needs the whole table.
-    fn of(case: &Case<'_>, row: &StatementFigures) -> Option<Finding> {
+    fn from_statement(case: &Case<'_>, row: &StatementFigures) -> Option<Finding> {
         let own = plans::last(case.plans, row);
         let parsed = own.map(ParsedPlan::parse);
         let found = parsed.as_ref().and_then(|plan| Finding::of_plan(case, row, plan, false));

@@ -64,7 +64,7 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let logger = case.stopped_logger();
     let why = match logger {
-        Some(it) => format!("the log collector (process {}) is stopped (state T in ps)", it.count),
+        Some(found) => format!("the log collector (process {}) is stopped (state T in ps)", found.count),
         None => "its reader does not keep up".to_owned(),
     };
     vec![Diagnosis {
@@ -81,7 +81,7 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
             .into_iter()
             .collect(),
         advice: match logger {
-            Some(it) => go_on(it.count).into(),
+            Some(found) => go_on(found.count).into(),
             None => "Check the log collector (process \"logger\"; stopped processes have state T in ps) and the device and free \
                      space of log_directory, or the program that reads the server's standard error. Log less: \
                      log_min_duration_statement, log_statement."

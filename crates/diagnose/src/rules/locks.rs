@@ -170,7 +170,7 @@ fn waits_for_holders<'c>(case: &Case<'c>) -> HolderWaits<'c> {
         ended: row.timing.known_count(),
         seconds: row.timing.seconds,
     });
-    let long_holds = HoldLimit::of(case);
+    let long_holds = HoldLimit::from_case(case);
     let of_all = HolderWaits { seconds: long_holds.sum(all), clients: None };
     if harms(case, of_all.seconds, MUCH) {
         return of_all;
@@ -245,7 +245,7 @@ fn clients_think(case: &Case<'_>) -> bool {
 }
 
 impl HoldLimit {
-    fn of(case: &Case<'_>) -> HoldLimit {
+    fn from_case(case: &Case<'_>) -> HoldLimit {
         /// Commits during which a row may be held: those that last long make many wait.
         const COMMITS: f64 = 3.0;
         /// The same where clients think, and the least, seconds. Many short waits, of those who are woken and find the row
@@ -641,7 +641,7 @@ enum HotPage<'c> {
 
 impl<'c> HotPage<'c> {
     /// By the statement that waits most for the locks of pages.
-    fn of(case: &Case<'c>, row: &'c StatementFigures) -> Option<HotPage<'c>> {
+    fn from_statement(case: &Case<'c>, row: &'c StatementFigures) -> Option<HotPage<'c>> {
         let index = ascending_index(case, row);
         if let Some(sequence) = hot_sequence(case, row) {
             return Some(HotPage::Sequence(sequence, index));
@@ -789,7 +789,7 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     let mut evidence: Vec<String> = worst.timing.known_count().map(rate).into_iter().collect();
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
     let waiting = case.statement(of_statement).map(|(row, _)| row);
-    let page = waiting.filter(|_| tranche == CONTENT).and_then(|row| HotPage::of(case, row));
+    let page = waiting.filter(|_| tranche == CONTENT).and_then(|row| HotPage::from_statement(case, row));
     let held = case.interval().lwlocks.iter().filter(|row| &*row.lock == tranche);
     if let Some(row) = held.max_by(|a, b| a.held.seconds.total_cmp(&b.held.seconds)) {
         evidence.push(format!(

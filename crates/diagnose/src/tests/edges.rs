@@ -28,8 +28,8 @@ fn session(state: &'static str) -> SessionRow {
 }
 
 /// Everything that a diagnosis says, a line each.
-fn printed(it: &Diagnosis) -> Vec<String> {
-    [vec![it.text.clone()], it.evidence.clone()].concat()
+fn printed(diagnosis: &Diagnosis) -> Vec<String> {
+    [vec![diagnosis.text.clone()], diagnosis.evidence.clone()].concat()
 }
 
 #[test]

@@ -74,20 +74,20 @@ fn found(text: &str, catalog: Option<&Answer>) -> Option<Diagnosis> {
 
 #[test]
 fn the_table_the_columns_and_the_gain_are_named() {
-    let it = found(&scan("[filter: customer =]"), Some(&catalog())).unwrap();
+    let finding = found(&scan("[filter: customer =]"), Some(&catalog())).unwrap();
     let text = "A statement reads 10k blocks (78.1 MB) per call to return 1 row; an index on public.orders (customer) is missing: \
                 statement ";
-    assert!(it.text.starts_with(text), "{}", it.text);
-    assert_eq!(it.confidence, Confidence::Likely);
+    assert!(finding.text.starts_with(text), "{}", finding.text);
+    assert_eq!(finding.confidence, Confidence::Likely);
     assert_eq!(
-        it.evidence[1..],
+        finding.evidence[1..],
         [
             "Its plan reads the whole table orders (300k rows) and filters them by customer.",
             "With such an index, about 4 blocks would be enough instead of 10k: 2.50k times fewer."
         ]
     );
     assert_eq!(
-        it.advice,
+        finding.advice,
         "In database shop: CREATE INDEX CONCURRENTLY ON public.orders (customer)."
     );
 }
@@ -171,12 +171,12 @@ fn a_function_that_reads_a_whole_table_is_named_with_its_table() {
 
 #[test]
 fn names_are_quoted_and_a_range_is_last() {
-    let it = found(&scan("[filter: \"At\" >, state =]"), Some(&catalog())).unwrap();
-    assert!(it.advice.ends_with("ON public.orders (state, \"At\")."), "{}", it.advice);
+    let finding = found(&scan("[filter: \"At\" >, state =]"), Some(&catalog())).unwrap();
+    assert!(finding.advice.ends_with("ON public.orders (state, \"At\")."), "{}", finding.advice);
     // Without a connection, the schema is not known.
-    let it = found(&scan("[filter: \"At\" >, user =]"), None).unwrap();
+    let finding = found(&scan("[filter: \"At\" >, user =]"), None).unwrap();
     assert_eq!(
-        it.advice,
+        finding.advice,
         "If there is none yet (the catalog was not asked). In database shop: CREATE INDEX CONCURRENTLY ON orders (\"user\", \"At\")."
     );
 }
@@ -186,30 +186,30 @@ fn what_hypopg_says_replaces_our_estimate() {
     let mut answer = catalog();
     let state = "public.orders (customer)";
     answer.conditions.push(condition(ConditionKind::HypotheticalIndex, "", state, 9048, 8));
-    let it = found(&scan("[filter: customer =]"), Some(&answer)).unwrap();
+    let finding = found(&scan("[filter: customer =]"), Some(&answer)).unwrap();
     let text = "With such an index, the planner expects a cost of 8 instead of 9.05k: 1.13k times less (HypoPG).";
-    assert_eq!(it.evidence[2], text);
+    assert_eq!(finding.evidence[2], text);
 }
 
 #[test]
 fn an_index_that_exists_is_not_advised() {
     let valid = with(ConditionKind::Index, "public.i", "public.orders (customer, state)");
-    let it = found(&scan("[filter: customer =]"), Some(&valid)).unwrap();
+    let finding = found(&scan("[filter: customer =]"), Some(&valid)).unwrap();
     assert!(
-        it.text.contains("; its plan does not use index public.i on public.orders (customer): "),
+        finding.text.contains("; its plan does not use index public.i on public.orders (customer): "),
         "{}",
-        it.text
+        finding.text
     );
-    assert!(!it.advice.contains("CREATE INDEX"), "{}", it.advice);
-    assert_eq!(it.confidence, Confidence::Possible);
+    assert!(!finding.advice.contains("CREATE INDEX"), "{}", finding.advice);
+    assert_eq!(finding.confidence, Confidence::Possible);
     let invalid = with(ConditionKind::Index, "public.i", "public.orders (customer), invalid");
-    let it = found(&scan("[filter: customer =]"), Some(&invalid)).unwrap();
+    let finding = found(&scan("[filter: customer =]"), Some(&invalid)).unwrap();
     assert!(
-        it.text.contains("; index public.i on public.orders (customer) is invalid: "),
+        finding.text.contains("; index public.i on public.orders (customer) is invalid: "),
         "{}",
-        it.text
+        finding.text
     );
-    assert!(it.advice.ends_with("REINDEX INDEX CONCURRENTLY public.i."), "{}", it.advice);
+    assert!(finding.advice.ends_with("REINDEX INDEX CONCURRENTLY public.i."), "{}", finding.advice);
 }
 
 #[test]
@@ -228,10 +228,10 @@ fn a_foreign_key_is_named_by_the_statement_that_it_executes() {
         inner.rows[0].toplevel = false;
         inner.rows[0].execution.seconds = 9.0;
         let all = found_of(&inner, &scan("[filter: customer =]"), Some(&key));
-        let it = all.first().unwrap_or_else(|| panic!("{text}"));
-        assert!(it.text.contains("; foreign key orders_fk has no index on public.orders (customer): "), "{}", it.text);
-        assert!(it.evidence.iter().any(|line| line.contains("refers to public.customers")), "{:?}", it.evidence);
-        assert!(it.advice.contains("CREATE INDEX CONCURRENTLY ON public.orders (customer)."), "{}", it.advice);
+        let finding = all.first().unwrap_or_else(|| panic!("{text}"));
+        assert!(finding.text.contains("; foreign key orders_fk has no index on public.orders (customer): "), "{}", finding.text);
+        assert!(finding.evidence.iter().any(|line| line.contains("refers to public.customers")), "{:?}", finding.evidence);
+        assert!(finding.advice.contains("CREATE INDEX CONCURRENTLY ON public.orders (customer)."), "{}", finding.advice);
 
         // Its caller, of which no plan was noted, reads as much.
         let mut caller = statements("DELETE FROM customers WHERE id = $1").rows.remove(0);
@@ -252,19 +252,19 @@ fn a_statement_that_deletes_rows_names_the_foreign_key_that_reads_another_table(
         "Delete on customers  (cost=0.00..8.00 rows=0 width=0) [table of 100 rows, OID 9]\n  \
                 Index Scan using customers_pkey on customers  (cost=0.00..8.00 rows=1 width=6)\n";
     let all = found_of(&delete, plan, Some(&answer));
-    let it = all.first().unwrap();
+    let finding = all.first().unwrap();
     assert!(
-        it.text.contains("; foreign key orders_fk has no index on public.orders (customer): "),
+        finding.text.contains("; foreign key orders_fk has no index on public.orders (customer): "),
         "{}",
-        it.text
+        finding.text
     );
     assert!(
-        it.evidence[1].starts_with("For each row of public.customers that it deletes"),
+        finding.evidence[1].starts_with("For each row of public.customers that it deletes"),
         "{:?}",
-        it.evidence
+        finding.evidence
     );
     assert_eq!(
-        it.advice,
+        finding.advice,
         "In database shop: CREATE INDEX CONCURRENTLY ON public.orders (customer)."
     );
     // The table that refers to it does not explain what is read.
@@ -285,13 +285,13 @@ fn a_statement_that_deletes_rows_names_the_foreign_key_that_reads_another_table(
 fn the_advice_for_a_partition_and_for_a_standby_says_where() {
     let mut answer = catalog();
     answer.conditions[0].state = "partition of public.all_orders, standby".into();
-    let it = found(&scan("[filter: customer =]"), Some(&answer)).unwrap();
+    let finding = found(&scan("[filter: customer =]"), Some(&answer)).unwrap();
     assert!(
-        it.advice.starts_with("In database shop of the primary: CREATE INDEX CONCURRENTLY ON "),
+        finding.advice.starts_with("In database shop of the primary: CREATE INDEX CONCURRENTLY ON "),
         "{}",
-        it.advice
+        finding.advice
     );
-    assert!(it.advice.contains("partition of public.all_orders"), "{}", it.advice);
+    assert!(finding.advice.contains("partition of public.all_orders"), "{}", finding.advice);
 }
 
 #[test]
@@ -330,6 +330,6 @@ fn what_no_index_would_make_faster_has_none() {
         );
     }
     // A condition on an expression.
-    let it = found(&scan("[filter]"), Some(&catalog())).unwrap();
-    assert!(it.text.contains("; an index may be missing: "), "{}", it.text);
+    let finding = found(&scan("[filter]"), Some(&catalog())).unwrap();
+    assert!(finding.text.contains("; an index may be missing: "), "{}", finding.text);
 }

@@ -105,16 +105,16 @@ fn what_is_not_known_is_left_out_of_sentences() {
     for interval in &intervals {
         for statements in [None, Some(&statements), Some(&planned)] {
             let found = crate::diagnose(&Case { statements, ..case(interval) });
-            for it in found.problems.into_iter().chain(found.limits) {
+            for finding in found.problems.into_iter().chain(found.limits) {
                 let sentences =
-                    [it.evidence.clone(), vec![it.text.clone(), it.advice.to_string()]].concat();
+                    [finding.evidence.clone(), vec![finding.text.clone(), finding.advice.to_string()]].concat();
                 for sentence in sentences {
                     let dash = sentence
                         .split([' ', ',', '('])
                         .any(|word| word.trim_end_matches(['.', ')']) == "-");
                     assert!(!dash && !sentence.contains(" ,"), "{sentence}");
                 }
-                rules.insert(format!("{:?}", it.rule));
+                rules.insert(format!("{:?}", finding.rule));
             }
         }
     }
@@ -177,9 +177,9 @@ fn the_size_of_temporary_files_is_not_what_is_written_to_them() {
             (4, 9.0, files, size * MB);
         row.counters.blocks.temp_written = written * MB / 8192;
         let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
-        let it = found.iter().find(|found| found.rule == Rule::TemporaryFiles).unwrap();
-        assert!(it.text.contains(text), "{}", it.text);
-        assert!(it.advice.contains(each), "{}", it.advice);
+        let finding = found.iter().find(|found| found.rule == Rule::TemporaryFiles).unwrap();
+        assert!(finding.text.contains(text), "{}", finding.text);
+        assert!(finding.advice.contains(each), "{}", finding.advice);
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) struct About {
 struct Bytes(Vec<u8>);
 
 impl Bytes {
-    fn of(size: usize) -> Bytes {
+    fn zeroed(size: usize) -> Bytes {
         Bytes(vec![0; size])
     }
 
@@ -154,7 +154,7 @@ impl Image {
     /// The parts that do not change.
     pub(super) fn create(&self, file: &File, about: &About) -> io::Result<()> {
         file.set_len(self.size)?;
-        let mut bytes = Bytes::of(header::SIZE);
+        let mut bytes = Bytes::zeroed(header::SIZE);
         bytes.put(header::MAGIC, layout::MAGIC);
         bytes.u32(header::BYTE_ORDER, layout::BYTE_ORDER);
         bytes.u32(header::VERSION, layout::FORMAT_VERSION);
@@ -226,7 +226,7 @@ impl Image {
     fn write_names(&mut self, file: &File, ledger: &Ledger) -> io::Result<()> {
         let new = ledger.names.iter().enumerate().take(NAMES as usize).skip(self.names);
         for (number, name) in new {
-            let mut bytes = Bytes::of(directory::SIZE);
+            let mut bytes = Bytes::zeroed(directory::SIZE);
             let (kind, unit) = match name.kind {
                 NameKind::Account => (stat_kind::ACCOUNT, "ticks"),
                 NameKind::Timer => (stat_kind::TIMER, "ticks"),
@@ -255,7 +255,7 @@ impl Image {
         let mut runs = layout::NONE;
         let mut heads = Vec::new();
         for figure in figures.all.iter().take(STATS as usize).filter(|figure| figure.name < NAMES) {
-            let mut bytes = Bytes::of(head::SIZE);
+            let mut bytes = Bytes::zeroed(head::SIZE);
             bytes.u32(head::STAT, 1 + figure.name);
             bytes.u64(head::COUNT, figure.count);
             let mut total = figure.total.round() as u64;
@@ -290,7 +290,7 @@ impl Image {
         };
         let o = &session.observed;
         let ago = |age: Option<u64>, now: u64| age.map(|age| now.saturating_sub(age).max(1));
-        let mut bytes = Bytes::of(entry::SIZE);
+        let mut bytes = Bytes::zeroed(entry::SIZE);
         bytes.u32(entry::STATE, slot_state::LIVE);
         bytes.u32(entry::GENERATION, uses);
         bytes.put(entry::PID, &o.pid.to_ne_bytes());
@@ -309,7 +309,7 @@ impl Image {
         }
         file.write_all_at(&bytes.0, at)?;
 
-        let mut bytes = Bytes::of(book::SIZE);
+        let mut bytes = Bytes::zeroed(book::SIZE);
         // It must differ from the previous one if anything has changed.
         bytes.u64(book::SEQ, 2 * now);
         bytes.u64(book::RUN_START, session.since);
@@ -320,7 +320,7 @@ impl Image {
         let run = Some((session.account, now.saturating_sub(session.since)));
         self.write_book(file, slot, &mut bytes, &session.figures, run)?;
 
-        let mut bytes = Bytes::of(current::SIZE);
+        let mut bytes = Bytes::zeroed(current::SIZE);
         bytes.u64(current::SEQ, 2 * now);
         put_key(&mut bytes, current::KEY, (o.query_id, o.database_id, o.user_id));
         if o.executes() {
@@ -340,7 +340,7 @@ impl Image {
         figures: &Figures,
     ) -> io::Result<()> {
         let index = self.slots + number;
-        let mut bytes = Bytes::of(entry::SIZE);
+        let mut bytes = Bytes::zeroed(entry::SIZE);
         bytes.u32(entry::STATE, slot_state::GROUP);
         bytes.text(entry::KIND, entry::KIND_BYTES, kind);
         if let Some(group) = group {
@@ -351,7 +351,7 @@ impl Image {
             bytes.u64(entry::SESSIONS, group.sessions);
         }
         file.write_all_at(&bytes.0, self.entries + u64::from(index) * entry::SIZE as u64)?;
-        let mut bytes = Bytes::of(book::SIZE);
+        let mut bytes = Bytes::zeroed(book::SIZE);
         let total: u64 = figures.all.iter().map(|figure| figure.count + figure.total as u64).sum();
         bytes.u64(book::SEQ, total & !1);
         self.write_book(file, index, &mut bytes, figures, None)
@@ -381,7 +381,7 @@ impl Image {
                 &near.0,
                 self.statements + u64::from(number) * statement::SIZE as u64,
             )?;
-            let mut far = Bytes::of(rest::SIZE);
+            let mut far = Bytes::zeroed(rest::SIZE);
             put_counts(&mut far, rest::COUNTS, &statement.counted);
             for (at, (account, ticks)) in statement.parts.iter().take(layout::PARTS).enumerate() {
                 let at = rest::PARTS + at * part::SIZE;
@@ -401,7 +401,7 @@ impl Image {
         let chunks = text.as_bytes().chunks(layout::TEXT_BLOCK);
         let count = chunks.len();
         for (at, chunk) in chunks.enumerate() {
-            let mut bytes = Bytes::of(block::SIZE);
+            let mut bytes = Bytes::zeroed(block::SIZE);
             let more = at + 1 < count;
             bytes.u32(block::NEXT, if more { self.blocks + 2 } else { 0 });
             bytes.put(block::BYTES, chunk);
@@ -445,7 +445,7 @@ fn put_moments(bytes: &mut Bytes, at: usize, times: &super::statements::Times) {
 }
 
 fn near_of(row: &super::statements::StatementRow) -> Bytes {
-    let mut near = Bytes::of(statement::SIZE);
+    let mut near = Bytes::zeroed(statement::SIZE);
     put_key(&mut near, statement::KEY, row.key);
     near.u32(statement::STATE, 1);
     near.u32(statement::TEXT, row.first_block);

@@ -202,7 +202,7 @@ fn numbers(name: &str, usual: &str) -> Vec<u32> {
 }
 
 #[derive(Default)]
-struct Sum {
+struct Agreement {
     comparisons: usize,
     contained: usize,
     refused: usize,
@@ -210,7 +210,7 @@ struct Sum {
     truth: f64,
 }
 
-impl Sum {
+impl Agreement {
     fn add(&mut self, row: &Comparison) {
         if row.refused {
             self.refused += 1;
@@ -234,7 +234,7 @@ impl Sum {
 }
 
 fn table(rows: &[Comparison], title: &str, key: impl Fn(&Comparison) -> String) {
-    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<String, Agreement> = BTreeMap::new();
     rows.iter().for_each(|row| sums.entry(key(row)).or_default().add(row));
     println!("{title}");
     for (name, sum) in sums {
@@ -310,7 +310,7 @@ fn verify_samples_against_the_ledger() {
         if row.class == WaitClass::Cpu { lateness(row) } else { "(not cpu)" }.to_string()
     });
     table(&rows, "all by lateness", |row| lateness(row).to_string());
-    let mut sum = Sum::default();
+    let mut sum = Agreement::default();
     rows.iter().for_each(|row| sum.add(row));
     println!(
         "verify\t95 % intervals of samples contain the exact time\t{}\t-\t-\t-",

@@ -313,13 +313,13 @@ fn verify_planted_problems_are_named_first_with_the_right_object() {
         run(others, lanes(), each);
     });
     let names: Vec<String> = all.iter().map(Case::name).collect();
-    let found = outcomes.of(names.clone());
+    let found = outcomes.named(names.clone());
     println!("{}", table(&found));
     if found.len() < names.len() {
         println!("{} of {} cases are done", found.len(), names.len());
         return;
     }
-    let score = Score::of(&found);
+    let score = Score::from_outcomes(&found);
     let of_all = |n: u32| format!("{n} of {}", score.cases);
     let part = |n: u32, wanted: f64| f64::from(n) >= wanted * f64::from(score.cases);
     claim(
@@ -370,7 +370,7 @@ fn verify_healthy_servers_have_no_problem() {
     });
     let names: Vec<String> =
         HEALTHY.iter().flat_map(|load| (0..WINDOWS).map(move |n| name(load, n))).collect();
-    let found = outcomes.of(names.clone());
+    let found = outcomes.named(names.clone());
     let count = |key: &str| found.iter().map(|outcome| array(&outcome[key]).len()).sum::<usize>();
     let (live, in_report) = (count("problems"), count("in_report"));
     for window in found

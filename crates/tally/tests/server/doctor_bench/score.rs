@@ -39,7 +39,7 @@ impl Outcomes {
         lines.insert(name.to_owned(), outcome);
     }
 
-    pub fn of(&self, names: impl IntoIterator<Item = String>) -> Vec<Value> {
+    pub fn named(&self, names: impl IntoIterator<Item = String>) -> Vec<Value> {
         let lines = self.lines.lock().unwrap();
         names.into_iter().filter_map(|name| lines.get(&name).cloned()).collect()
     }
@@ -78,7 +78,7 @@ impl Score {
         self.cured += is("cured");
     }
 
-    pub fn of(outcomes: &[Value]) -> Score {
+    pub fn from_outcomes(outcomes: &[Value]) -> Score {
         let mut score = Score::default();
         outcomes.iter().for_each(|outcome| score.add(outcome));
         score
@@ -116,7 +116,7 @@ pub fn table(outcomes: &[Value]) -> String {
     for (kind, score) in by_kind {
         writeln!(out, "{}", score.row(kind)).unwrap();
     }
-    writeln!(out, "{}", Score::of(outcomes).row("all")).unwrap();
+    writeln!(out, "{}", Score::from_outcomes(outcomes).row("all")).unwrap();
     for outcome in outcomes {
         let is_wrong = outcome["wrong"].as_array().is_some_and(|wrong| !wrong.is_empty());
         if outcome["first"] == true && outcome["cured"] != false && !is_wrong {

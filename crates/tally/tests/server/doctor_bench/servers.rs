@@ -209,7 +209,7 @@ pub struct Work {
 }
 
 impl Work {
-    fn of(pgbench: Vec<RunningPgbench>) -> Work {
+    fn with_pgbench(pgbench: Vec<RunningPgbench>) -> Work {
         let mut work = Work::default();
         work.pgbench = pgbench;
         work
@@ -249,12 +249,12 @@ impl Drop for Work {
 
 fn tpc_b(server: &mut Server, clients: u32) -> Work {
     server.fill();
-    Work::of(vec![server.pgbench(&Load::TpcB, clients, None)])
+    Work::with_pgbench(vec![server.pgbench(&Load::TpcB, clients, None)])
 }
 
 fn background(server: &mut Server, background: Background) -> Work {
     server.prepare(background);
-    Work::of(server.load(background))
+    Work::with_pgbench(server.load(background))
 }
 
 fn pause(milliseconds: u64) {
@@ -269,7 +269,7 @@ pub const HEALTHY: &[Healthy] = &[
         start: |server| {
             server.fill();
             let run = server.pgbench(&Load::Select, 2, None);
-            Work::of(vec![run])
+            Work::with_pgbench(vec![run])
         },
     },
     Healthy { name: "tpc-b, 2 clients", start: |server| tpc_b(server, 2) },
@@ -318,7 +318,7 @@ fn autovacuum(server: &mut Server) -> Work {
 
 fn delayed_vacuum(server: &mut Server) -> Work {
     server.fill();
-    Work::of(vec![server.pgbench(&Load::TpcB, 2, Some(40.0))]).again(server, |client| {
+    Work::with_pgbench(vec![server.pgbench(&Load::TpcB, 2, Some(40.0))]).again(server, |client| {
         let _ = client.batch_execute("set vacuum_cost_delay = '20ms'");
         let _ = client.batch_execute("vacuum pgbench_accounts");
     })
@@ -342,7 +342,7 @@ fn dump(server: &mut Server) -> Work {
 
 fn create_index(server: &mut Server) -> Work {
     server.fill();
-    Work::of(vec![server.pgbench(&Load::Select, 2, Some(100.0))]).again(server, |client| {
+    Work::with_pgbench(vec![server.pgbench(&Load::Select, 2, Some(100.0))]).again(server, |client| {
         let _ = client
             .batch_execute("create index concurrently made on pgbench_accounts (bid, abalance)");
         let _ = client.batch_execute("drop index if exists made");
