@@ -6,11 +6,14 @@
 
 A round starts a virtual machine for each arm: without the agent, without it again as the control, and with its options. They execute
 blocks of statements, one block at a time in an order that is drawn anew for each turn, so that disturbances of the machine affect all of
-them. Prints the median CPU time of a statement, and how much more it is than without the agent: the mean and half-width (95 %) over the
-rounds, because each virtual machine has compiled its code in its own way. Further arguments NAME=[JAR@]OPTIONS are more arms, such
-as all=methods=driver-all.
+them. Prints the median CPU time of a statement, and how much more it is than without the agent: the geometric mean and half-width (95 %)
+over the rounds, because each virtual machine has compiled its code in its own way. It is compared with both virtual machines without the
+agent, except the control, which is compared with the other one. Further arguments NAME=[JAR@]OPTIONS are more arms, such as
+all=methods=driver-all. PGTALLY_ROUNDS=FILE appends each round's medians to a file, as JSON.
 """
+import json
 import math
+import os
 import random
 import statistics
 import subprocess
@@ -75,7 +78,12 @@ def run_round(arms, arguments):
     finally:
         for program in programs.values():
             program.end()
-    return {key: statistics.median(times) for key, times in blocks.items()}
+    medians = {key: statistics.median(times) for key, times in blocks.items()}
+    if "PGTALLY_ROUNDS" in os.environ:
+        with open(os.environ["PGTALLY_ROUNDS"], "a", encoding="utf-8") as out:
+            json.dump([[name, rows, median] for (name, rows), median in medians.items()], out)
+            out.write("\n")
+    return medians
 
 
 def main():
@@ -84,10 +92,21 @@ def main():
     found = [run_round(arms, [url, user]) for _ in range(int(rounds))]
     for rows in LOADS:
         for name in arms:
-            more = [100 * (one[name, rows] / one["no agent", rows] - 1) for one in found]
+            more = [math.log(one[name, rows] / without(one, name, rows)) for one in found]
             half = STUDENT[max(n for n in STUDENT if n <= len(more))] * statistics.stdev(more) / math.sqrt(len(more))
+            mean = statistics.mean(more)
             median = statistics.median(one[name, rows] for one in found)
-            print(f"{rows:3} rows, {name:20} {median:8.2f} us {statistics.mean(more):+7.1f} % ± {half:.1f}", flush=True)
+            print(f"{rows:3} rows, {name:20} {median:8.2f} us {percent(mean):+7.1f} % ± {percent(mean + half) - percent(mean):.1f}", flush=True)
+
+
+def without(one, name, rows):
+    """What an arm's time of a round is compared with."""
+    plain = [one[arm, rows] for arm in ("no agent", "no agent, again")]
+    return plain[0] if name.startswith("no agent") else math.sqrt(plain[0] * plain[1])
+
+
+def percent(log):
+    return 100 * (math.exp(log) - 1)
 
 
 main()

@@ -88,7 +88,7 @@ final class CallAdvice {
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
         static void exit(@Advice.Enter Object call, @Advice.Thrown Throwable thrown) {
-            Calls.sent(false);
+            Calls.sentCopy();
             Calls.ended(call, thrown);
         }
     }
@@ -107,7 +107,7 @@ final class CallAdvice {
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
         static void exit(@Advice.Enter Object call, @Advice.Argument(value = 0, typing = Typing.DYNAMIC) Object operation,
                 @Advice.Thrown Throwable thrown) {
-            Calls.sent(false);
+            Calls.sentCopy();
             Calls.copied(call, operation);
             Calls.ended(call, thrown);
         }
@@ -119,13 +119,13 @@ final class CallAdvice {
         }
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
-        static boolean enter() {
+        static Object enter() {
             return Calls.sends();
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter boolean before) {
-            Calls.sent(before);
+        static void exit(@Advice.Enter Object begun) {
+            Calls.sent(begun);
         }
     }
 
@@ -135,14 +135,14 @@ final class CallAdvice {
         }
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
-        static boolean enter(@Advice.Argument(value = 0, typing = Typing.DYNAMIC) Object query) {
+        static Object enter(@Advice.Argument(value = 0, typing = Typing.DYNAMIC) Object query) {
             Calls.cursorOf(query);
             return Calls.sends();
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter boolean before) {
-            Calls.sent(before);
+        static void exit(@Advice.Enter Object begun) {
+            Calls.sent(begun);
         }
     }
 
@@ -184,27 +184,6 @@ final class CallAdvice {
         static void exit(@Advice.Enter long since, @Advice.FieldValue("index") int index,
                 @Advice.FieldValue("endIndex") int end, @Advice.Local("there") int there) {
             Calls.waited(since, true, end - index - there);
-        }
-    }
-
-    /** More bytes are requested than the driver's buffer has; the rest may be read without the buffer. */
-    static final class ReadMany {
-        private ReadMany() {
-        }
-
-        @Advice.OnMethodEnter(suppress = Throwable.class)
-        static long enter(@Advice.FieldValue("index") int index, @Advice.FieldValue("endIndex") int end,
-                @Advice.Argument(2) int length, @Advice.Local("there") int there) {
-            there = end - index;
-            return length > there ? Calls.waits(true) : 0;
-        }
-
-        @Advice.OnMethodExit(onThrowable = Throwable.class, suppress = Throwable.class)
-        static void exit(@Advice.Enter long since, @Advice.FieldValue("index") int index,
-                @Advice.FieldValue("endIndex") int end, @Advice.Return int given, @Advice.Local("there") int there) {
-            if (since != 0) {
-                Calls.waited(since, true, end - index - there + Math.max(given, 0));
-            }
         }
     }
 

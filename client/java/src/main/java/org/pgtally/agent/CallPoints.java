@@ -86,7 +86,7 @@ final class CallPoints {
         List<Point> points = new ArrayList<>();
         add(points, EXECUTOR, CallAdvice.Opened.class, "readStartupMessages");
         points.add(new Point(EXECUTOR, "execute", CallAdvice.Execute.class,
-                it -> it.getName().equals("execute") && it.getParameters().size() > FLAGS));
+                method -> method.getName().equals("execute") && method.getParameters().size() > FLAGS));
         add(points, EXECUTOR, CallAdvice.Function.class, "fastpathCall");
         add(points, EXECUTOR, CallAdvice.Fetch.class, "fetch");
         add(points, EXECUTOR, CallAdvice.StartCopy.class, "startCopy");
@@ -103,12 +103,12 @@ final class CallPoints {
         add(points, STREAM, CallAdvice.SendInteger.class, "sendInteger4");
         add(points, STREAM, CallAdvice.Flush.class, "flush");
         add(points, INPUT, CallAdvice.Read.class, "readMore");
-        points.add(new Point(INPUT, "read", CallAdvice.ReadMany.class,
-                it -> it.getName().equals("read") && it.getParameters().size() == 3));
-        points.add(new Point(EXECUTOR, "processResults", type -> new RowsProbe(), it -> it.getName().equals("processResults")));
-        points.add(new Point(RESULT, "next", DecodeProbe::new, it -> it.getName().equals("next")));
+        points.add(new Point(INPUT, "read", ReadProbe::new,
+                method -> method.getName().equals("read") && method.getParameters().size() == 3));
+        points.add(new Point(EXECUTOR, "processResults", type -> new RowsProbe(), method -> method.getName().equals("processResults")));
+        points.add(new Point(RESULT, "next", DecodeProbe::new, method -> method.getName().equals("next")));
         points.add(new Point(RESULT, "get*", DecodeProbe::new,
-                it -> it.isPublic() && it.getName().startsWith("get") && !it.getParameters().isEmpty()));
+                method -> method.isPublic() && method.getName().startsWith("get") && !method.getParameters().isEmpty()));
         for (String name : List.of("prepareStatement", "prepareCall")) {
             add(points, "org.postgresql.jdbc.PgConnection", CallAdvice.Prepare.class, name);
         }
@@ -121,7 +121,7 @@ final class CallPoints {
         for (String type : RETURNS.values().stream().flatMap(List::stream).collect(Collectors.toList())) {
             if (!type.equals(TOMCAT)) {
                 points.add(new Point(type, "close", CallAdvice.Return.class,
-                        it -> it.getName().equals("close") && it.getParameters().isEmpty()));
+                        method -> method.getName().equals("close") && method.getParameters().isEmpty()));
             }
         }
         add(points, TOMCAT, CallAdvice.TakeBack.class, "returnConnection");
@@ -129,7 +129,7 @@ final class CallPoints {
     }
 
     private static void add(List<Point> points, String type, Class<?> advice, String name) {
-        points.add(new Point(type, name, advice, it -> it.getName().equals(name)));
+        points.add(new Point(type, name, advice, method -> method.getName().equals(name)));
     }
 
     /** The classes that have them. */
@@ -143,7 +143,7 @@ final class CallPoints {
     }
 
     static boolean areIn(String type) {
-        return POINTS.stream().anyMatch(it -> it.type.equals(type));
+        return POINTS.stream().anyMatch(point -> point.type.equals(type));
     }
 
     /** Inserts the code into a class. {@code listed} gets each point, with the reason if it is left out, otherwise null. */

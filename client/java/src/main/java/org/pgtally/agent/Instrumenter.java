@@ -53,9 +53,9 @@ final class Instrumenter {
                 .with(new Refusals(segment))
                 .with(new Failures(segment))
                 .ignore(IGNORED.or(ElementMatchers.isInterface()))
-                .type(it -> calls && CallPoints.areIn(it.getName()))
+                .type(type -> calls && CallPoints.areIn(type.getName()))
                 .transform((builder, type, loader, module, domain) -> CallPoints.visit(builder, type, segment::probe))
-                .type(it -> globs.stream().anyMatch(glob -> glob.matchesType(it.getName())))
+                .type(type -> globs.stream().anyMatch(glob -> glob.matchesType(type.getName())))
                 .transform((builder, type, loader, module, domain) -> builder.visit(advice.on(wanted(globs, segment, type))))
                 .installOn(instrumentation);
         AfterAgents.run(instrumentation, this::moveToTheEnd);

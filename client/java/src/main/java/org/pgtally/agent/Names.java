@@ -12,8 +12,8 @@ final class Names {
 
     static MethodName of(TypeDescription type, MethodDescription method) {
         StringBuilder parameters = new StringBuilder();
-        for (TypeDescription it : method.getParameters().asTypeList().asErasures()) {
-            String name = it.getActualName();
+        for (TypeDescription parameter : method.getParameters().asTypeList().asErasures()) {
+            String name = parameter.getActualName();
             parameters.append(parameters.length() == 0 ? "" : ",").append(name.substring(name.lastIndexOf('.') + 1));
         }
         return MethodName.of(type.getName(), method.getName(), parameters.toString());

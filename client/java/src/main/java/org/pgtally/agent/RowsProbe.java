@@ -25,7 +25,7 @@ final class RowsProbe implements AsmVisitorWrapper.ForDeclaredMethods.MethodVisi
                     // The rows and the cursor; then the rows.
                     visitInsn(Opcodes.DUP2);
                     visitInsn(Opcodes.POP);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, DecodeProbe.CALLS, "rows", "(Ljava/lang/Object;)V", false);
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, AgainProbe.CALLS, "rows", "(Ljava/lang/Object;)V", false);
                 }
                 super.visitMethodInsn(opcode, owner, name, descriptor, isInterface);
             }

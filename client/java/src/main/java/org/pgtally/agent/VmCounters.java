@@ -80,7 +80,7 @@ final class VmCounters {
 
     /** Positions of the counters with matching names, for {@link #value}. */
     int[] named(Pattern name) {
-        return places.entrySet().stream().filter(it -> name.matcher(it.getKey()).matches())
+        return places.entrySet().stream().filter(place -> name.matcher(place.getKey()).matches())
                 .mapToInt(Map.Entry::getValue).toArray();
     }
 

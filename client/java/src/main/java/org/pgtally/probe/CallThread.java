@@ -53,6 +53,9 @@ final class CallThread {
     private boolean lengthFollows;
     /** Reads from the socket are currently timed as one wait. */
     private boolean inWait;
+    /** When it began, if it is a read of more bytes than the driver's buffer had, and how many it had. */
+    private long moreSince;
+    private int buffered;
     private long bytesSent;
     private long bytesReceived;
 
@@ -157,6 +160,7 @@ final class CallThread {
         bytesSent = 0;
         bytesReceived = 0;
         sentSince = false;
+        inWait = false;
         wire = there;
         there.begins();
         traced = session.segment.ring.isArmed();
@@ -184,8 +188,7 @@ final class CallThread {
         if (statement == null) {
             return;
         }
-        Wire.Repetition repetition = executes && !copies
-                ? there.executed(statement, parameters, inTransaction, batch == 0 && !thrown) : null;
+        long repeated = executes && !copies ? there.executed(statement, parameters, inTransaction, batch == 0 && !thrown) : 0;
         int all = executes && (savepoints > 0 || there.hasSavepoints()) ? there.savepoints(statement, savepoints) : 0;
         int savepointsSoFar = savepoints > 0 ? all : 0;
         CallBook calls = recorder.takeCalls();
@@ -200,8 +203,8 @@ final class CallThread {
                 if (savepointsSoFar > 0) {
                     calls.book.addPlain(at + CallBook.SAVEPOINT, savepointsSoFar);
                 }
-                if (repetition != null) {
-                    there.report(repetition, calls.book, at + CallBook.REPEATED);
+                if (repeated != 0) {
+                    calls.book.addPart(at + CallBook.REPEATED, (int) repeated, repeated >>> Integer.SIZE);
                 }
                 calls.book.publish();
             }
@@ -321,6 +324,21 @@ final class CallThread {
         }
     }
 
+    /** A read of more bytes than the driver's buffer has begins. False if it is not timed, or is already. */
+    boolean waitsForMore(int there) {
+        long since = waits(true);
+        if (since == 0) {
+            return false;
+        }
+        moreSince = since;
+        buffered = there;
+        return true;
+    }
+
+    void gotMore(int bytes, int left) {
+        waited(moreSince, true, Math.max(left - buffered + Math.max(bytes, 0), 0));
+    }
+
     void rows(int count) {
         rows += count;
     }
@@ -352,7 +370,8 @@ final class CallThread {
      * @param of the number of calls that it stands for; 0 if it is a method of a first row, of which some are timed
      */
     boolean decodes(Object result, int of) {
-        if (decodesOf == identity(result)) {
+        // The first hash of an object takes a call into the virtual machine.
+        if (decodesOf != 0 && decodesOf == identity(result)) {
             inner++;
             return false;
         }

@@ -16,7 +16,10 @@ public final class Calls {
     /** Its flag for an execution that only requests types (QueryExecutor.QUERY_DESCRIBE_ONLY). */
     private static final int DESCRIBE_ONLY = 32;
     /** Later rows of an answer: one in this many is timed, a power of two. */
-    static final int ROWS = 128;
+    static final int ROWS = 256;
+
+    /** What {@link #sends} returns within a method that sends another message. */
+    private static final Object WITHIN = new Object();
 
     private Calls() {
     }
@@ -94,14 +97,27 @@ public final class Calls {
         }
     }
 
-    /** A method that sends one message begins. */
-    public static boolean sends() {
+    /** A method that sends one message begins; returns the argument for {@link #sent}. */
+    public static Object sends() {
         CallThread thread = threadSoFar();
-        return thread != null && thread.sends();
+        return thread == null ? null : thread.sends() ? WITHIN : thread;
     }
 
     /** It has ended. */
-    public static void sent(boolean before) {
+    public static void sent(Object begun) {
+        if (begun == WITHIN) {
+            sent(true);
+        } else if (begun != null) {
+            ((CallThread) begun).sent(false);
+        }
+    }
+
+    /** A part of a COPY, which may have sent messages, has ended. */
+    public static void sentCopy() {
+        sent(false);
+    }
+
+    private static void sent(boolean before) {
         CallThread thread = threadSoFar();
         if (thread != null) {
             thread.sent(before);
@@ -144,6 +160,37 @@ public final class Calls {
         if (thread != null) {
             thread.waited(since, reads, bytes);
         }
+    }
+
+    /** Whether a read of so many bytes, of which so many are in the driver's buffer, waits for the server and is to be timed. */
+    public static boolean waitsForMore(int length, int buffered) {
+        return length > buffered && beginsWait(buffered);
+    }
+
+    private static boolean beginsWait(int buffered) {
+        try {
+            CallThread thread = threadSoFar();
+            return thread != null && thread.waitsForMore(buffered);
+        } catch (Throwable e) {
+            return false;
+        }
+    }
+
+    /** It has got so many bytes, or -1; so many are in the buffer now. */
+    public static void gotMore(int bytes, int buffered) {
+        try {
+            CallThread thread = threadSoFar();
+            if (thread != null) {
+                thread.gotMore(bytes, buffered);
+            }
+        } catch (Throwable e) {
+            // The driver has what it has read.
+        }
+    }
+
+    /** It has failed. */
+    public static void gotNothing() {
+        gotMore(0, 0);
     }
 
     /** A prepared statement is created or closed. */

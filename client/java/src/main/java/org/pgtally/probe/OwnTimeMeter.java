@@ -40,10 +40,10 @@ public final class OwnTimeMeter {
         });
         double ofMessage = median(() -> {
             for (int i = 0; i < CALLS; i++) {
-                boolean before = Calls.sends();
+                Object begun = Calls.sends();
                 Calls.byteSent('B');
                 Calls.integerSent(4);
-                Calls.sent(before);
+                Calls.sent(begun);
             }
         });
         Calls.ended(call, null);

@@ -4,7 +4,6 @@ package org.pgtally.probe;
 import java.lang.ref.WeakReference;
 import java.util.HashMap;
 import java.util.Map;
-import org.pgtally.segment.Book;
 
 /**
  * A connection of the driver. Threads may share it: the driver locks it while it uses the socket, but since 42.6 a call
@@ -51,16 +50,20 @@ final class Wire {
     private long used;
 
     /** The executions of a statement in a run. */
-    static final class Repetition {
+    private static final class Repetition {
         private long parameters;
         /** Executions with other parameters than the one before, and the first. */
         private int changes;
         private int executions;
         private int reported;
 
-        /** Whether it has been repeated often enough, and executed since it was last reported. */
-        private boolean isNews() {
-            return changes > MANY && executions > reported;
+        private long report() {
+            if (changes <= MANY) {
+                return 0;
+            }
+            int more = executions - reported;
+            reported = executions;
+            return (long) executions << Integer.SIZE | more;
         }
     }
 
@@ -113,9 +116,10 @@ final class Wire {
     /**
      * A statement was executed; {@code ofTransaction}: the driver has begun a transaction for it, or it is in one.
      *
-     * @return its executions in this run, if they are to be reported; otherwise null
+     * @return how many executions of this run are to be reported now, which counts as done; in the upper 32 bits, how many there have
+     *         been in the run. 0: none is
      */
-    synchronized Repetition executed(SqlText statement, long parameters, boolean ofTransaction, boolean counts) {
+    synchronized long executed(SqlText statement, long parameters, boolean ofTransaction, boolean counts) {
         boolean transaction = ofTransaction || begun;
         if (statement.role != SqlText.Role.PLAIN || borrowed || transaction != inTransaction
                 || !transaction && !pooled && statement != last) {
@@ -129,12 +133,12 @@ final class Wire {
         inTransaction = begun || ofTransaction && statement.role == SqlText.Role.PLAIN;
         last = statement;
         if (!counts || !statement.repeatable) {
-            return null;
+            return 0;
         }
         Repetition repetition = run.get(statement);
         if (repetition == null) {
             if (run.size() == MOST_STATEMENTS) {
-                return null;
+                return 0;
             }
             repetition = new Repetition();
             run.put(statement, repetition);
@@ -144,7 +148,7 @@ final class Wire {
             repetition.parameters = parameters;
         }
         repetition.executions++;
-        return repetition.isNews() ? repetition : null;
+        return repetition.report();
     }
 
     /** Whether the driver has set savepoints by itself in this transaction. */
@@ -157,20 +161,5 @@ final class Wire {
         int all = savepoints + more;
         savepoints = statement.role == SqlText.Role.ENDS ? 0 : all;
         return all;
-    }
-
-    /**
-     * Adds the executions since the last report to the figure at {@code at}, where each run counts once. To be called between
-     * begin and publish of the book.
-     *
-     * @return their number; 0 if another thread has reported them
-     */
-    synchronized int report(Repetition repetition, Book book, int at) {
-        int more = repetition.executions - repetition.reported;
-        if (more > 0) {
-            book.addPart(at, repetition.reported == 0, more, repetition.executions);
-            repetition.reported = repetition.executions;
-        }
-        return more;
     }
 }

@@ -123,15 +123,12 @@ public final class Book {
     }
 
     /**
-     * Adds to an event that is not over yet.
-     *
-     * @param begins whether this is its first part
-     * @param whole its value so far, of which {@code more} is new
+     * Adds {@code more} to an event that is not over yet, whose value is {@code whole} so far. The first part counts it.
      */
-    public void addPart(int index, boolean begins, long more, long whole) {
+    public void addPart(int index, long more, long whole) {
         int at = HEADS + index * HEAD;
         addPlain(index, whole);
-        words.put(at + 1, words.get(at + 1) - (begins ? 0 : 1));
+        words.put(at + 1, words.get(at + 1) - (more == whole ? 0 : 1));
         words.put(at + 2, words.get(at + 2) + more - whole);
     }
 

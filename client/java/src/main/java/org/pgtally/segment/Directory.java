@@ -81,15 +81,15 @@ final class Directory {
     static long hash(String name) {
         byte[] bytes = name.getBytes(StandardCharsets.UTF_8);
         long hash = 0xcbf29ce484222325L;
-        for (byte it : Arrays.copyOf(bytes, Math.min(bytes.length, Layout.NAME_MAX - 1))) {
-            hash = (hash ^ (it & 0xff)) * 0x100000001b3L;
+        for (byte letter : Arrays.copyOf(bytes, Math.min(bytes.length, Layout.NAME_MAX - 1))) {
+            hash = (hash ^ (letter & 0xff)) * 0x100000001b3L;
         }
         return hash;
     }
 
     /** Lists a probe, with the reason if it is left out. Without space it is not listed. */
     synchronized void probe(String name, String leftOut) {
-        int number = probes.computeIfAbsent(name, it -> probes.size());
+        int number = probes.computeIfAbsent(name, key -> probes.size());
         if (number >= file.probes) {
             return;
         }

@@ -61,14 +61,14 @@ public final class Segment {
      * @throws IOException if it cannot be created; nothing is left behind
      */
     public Segment(Path path, int slots, int statistics, About about) throws IOException {
-        file = SegmentFile.create(path, about.producer.split("[ /]", 2)[0], !about.kept, slots, GROUPS, statistics, it -> {
-            Memory.putText(it.head, Layout.HEADER_HOST, Layout.HEADER_HOST_BYTES, about.host);
-            Memory.putText(it.head, Layout.HEADER_PRODUCER, Layout.HEADER_PRODUCER_BYTES, about.producer);
-            Memory.putText(it.head, Layout.HEADER_SERVER, Layout.HEADER_SERVER_BYTES, about.server);
-            directory = new Directory(it);
+        file = SegmentFile.create(path, about.producer.split("[ /]", 2)[0], !about.kept, slots, GROUPS, statistics, made -> {
+            Memory.putText(made.head, Layout.HEADER_HOST, Layout.HEADER_HOST_BYTES, about.host);
+            Memory.putText(made.head, Layout.HEADER_PRODUCER, Layout.HEADER_PRODUCER_BYTES, about.producer);
+            Memory.putText(made.head, Layout.HEADER_SERVER, Layout.HEADER_SERVER_BYTES, about.server);
+            directory = new Directory(made);
             idle = directory.register(StatNames.APPLICATION_IDLE, Directory.ACCOUNT, "ticks", Directory.CLASS_ACTIVITY);
             off = directory.register(StatNames.OFF, Directory.ACCOUNT, "ticks", Directory.CLASS_OTHER);
-            merger = new Merger(it, directory);
+            merger = new Merger(made, directory);
             merger.openLastGroup();
         });
         ring = new CallRing(file);

@@ -50,10 +50,10 @@ final class AgentTest {
     }
 
     private static String shown(String text) {
-        Options it = Options.parse(text);
-        return (it.off ? "off " : "") + (it.calls ? "calls " : "") + (it.cpu ? "cpu " : "") + (it.edges ? "edges " : "")
-                + (it.histograms ? "histograms " : "") + (it.keep ? "keep " : "") + it.threads + " " + it.statistics
-                + " " + it.file.toString().replace(String.valueOf(ProcessHandle.current().pid()), "PID");
+        Options options = Options.parse(text);
+        return (options.off ? "off " : "") + (options.calls ? "calls " : "") + (options.cpu ? "cpu " : "") + (options.edges ? "edges " : "")
+                + (options.histograms ? "histograms " : "") + (options.keep ? "keep " : "") + options.threads + " " + options.statistics
+                + " " + options.file.toString().replace(String.valueOf(ProcessHandle.current().pid()), "PID");
     }
 
     static void optionsAreWhatTheTextSays() {

@@ -112,9 +112,9 @@ final class ProbeTest {
     }
 
     private static void message(int type) {
-        boolean before = Calls.sends();
+        Object begun = Calls.sends();
         Calls.byteSent(type);
-        Calls.sent(before);
+        Calls.sent(begun);
     }
 
     /** Requests records of calls, as a reader does. */
@@ -193,23 +193,10 @@ final class ProbeTest {
 
     /** A connection that executes statements with parameters, and its statements that are reported, with executions. */
     private static final class Repeats {
-        private static final Book BOOK = book();
-
         final Wire wire = new Wire(new Object(), 0, true);
         final Map<String, SqlText> known = new HashMap<>();
         final Map<String, Integer> found = new TreeMap<>();
         final boolean inTransaction;
-
-        private static Book book() {
-            try {
-                Segment segment = Units.segment(1, 64);
-                Book book = segment.claim("repeats", null, 1, "repeats");
-                segment.grow(book, 0, 0, 8);
-                return book;
-            } catch (IOException e) {
-                throw new AssertionError(e);
-            }
-        }
 
         Repeats(boolean inTransaction) {
             this.inTransaction = inTransaction;
@@ -229,9 +216,9 @@ final class ProbeTest {
 
         Repeats run(String text, int parameter, boolean ofTransaction) {
             SqlText statement = known.computeIfAbsent(text, ProbeTest::text);
-            Wire.Repetition repetition = wire.executed(statement, parameter, ofTransaction, true);
-            if (repetition != null) {
-                found.merge(text, wire.report(repetition, BOOK, 0), Integer::sum);
+            int repeated = (int) wire.executed(statement, parameter, ofTransaction, true);
+            if (repeated != 0) {
+                found.merge(text, repeated, Integer::sum);
             }
             return this;
         }
@@ -256,59 +243,59 @@ final class ProbeTest {
     }
 
     static void aStatementThatIsRepeatedInATransactionIsReported() {
-        equal("{a=11}", repeated(it -> it.run("a", 1, 11).run("commit", 0)), "more than ten");
-        equal("{a=11}", repeated(it -> it.run("a", 1, 11)), "before its end");
-        equal("{a=15}", repeated(it -> it.run("a", 1, 15)), "all that follow");
-        equal("{}", repeated(it -> it.run("a", 1, 10).run("commit", 0)), "ten");
-        equal("{a=12}", repeated(it -> it.run("a", 1, 11).run("b", 0).run("a", 12).run("rollback", 0)), "another in between");
-        equal("{a=12, b=12}", repeated(it -> {
+        equal("{a=11}", repeated(calls -> calls.run("a", 1, 11).run("commit", 0)), "more than ten");
+        equal("{a=11}", repeated(calls -> calls.run("a", 1, 11)), "before its end");
+        equal("{a=15}", repeated(calls -> calls.run("a", 1, 15)), "all that follow");
+        equal("{}", repeated(calls -> calls.run("a", 1, 10).run("commit", 0)), "ten");
+        equal("{a=12}", repeated(calls -> calls.run("a", 1, 11).run("b", 0).run("a", 12).run("rollback", 0)), "another in between");
+        equal("{a=12, b=12}", repeated(calls -> {
             for (int i = 0; i < 12; i++) {
-                it.run("a", i).run("b", i);
+                calls.run("a", i).run("b", i);
             }
-            return it;
+            return calls;
         }), "in turns");
-        equal("{}", repeated(it -> {
+        equal("{}", repeated(calls -> {
             for (int i = 0; i < 50; i++) {
-                it.run("select 1", 0);
+                calls.run("select 1", 0);
             }
-            return it;
+            return calls;
         }), "with the same parameters, as a ping");
-        equal("{}", repeated(it -> it.run("a", 1, 6).run("commit", 0).run("a", 7, 12).run("commit", 0)), "in two");
-        equal("{a=12}", repeated(it -> it.run("a", 1, 6).run("rollback to savepoint s", 0).run("a", 7, 12)), "in one");
-        equal("{}", repeated(it -> it.run("select * from t where a in (?, ?)", 1, 20)
+        equal("{}", repeated(calls -> calls.run("a", 1, 6).run("commit", 0).run("a", 7, 12).run("commit", 0)), "in two");
+        equal("{a=12}", repeated(calls -> calls.run("a", 1, 6).run("rollback to savepoint s", 0).run("a", 7, 12)), "in one");
+        equal("{}", repeated(calls -> calls.run("select * from t where a in (?, ?)", 1, 20)
                 .run("select * from t where a = any (?)", 1, 20).run("insert into t values (?, ?), (?, ?)", 1, 20)
                 .run("select nextval(?)", 1, 20).run("select t.oid from pg_catalog.pg_type t where typname = ?", 1, 20)),
                 "lists of parameters, sequences, the driver's own");
         String one = "insert into t values (nextval('s'), ?, f(?, ?))";
-        equal("{" + one + "=11}", repeated(it -> it.run(one, 1, 11)), "one row each");
-        equal("{select * from t where a in (?)=11}", repeated(it -> it.run("select * from t where a in (?)", 1, 11)),
+        equal("{" + one + "=11}", repeated(calls -> calls.run(one, 1, 11)), "one row each");
+        equal("{select * from t where a in (?)=11}", repeated(calls -> calls.run("select * from t where a in (?)", 1, 11)),
                 "a list of one");
     }
 
     static void outsideOfTransactionsARunIsABorrowFromThePool() {
-        equal("{a=11}", outside(it -> it.run("a", 1, 11)), "one after the other");
-        equal("{}", outside(it -> it.run("a", 1, 10).run("b", 0).run("a", 11, 20)), "without a pool, another one ends it");
-        equal("{}", outside(it -> {
+        equal("{a=11}", outside(calls -> calls.run("a", 1, 11)), "one after the other");
+        equal("{}", outside(calls -> calls.run("a", 1, 10).run("b", 0).run("a", 11, 20)), "without a pool, another one ends it");
+        equal("{}", outside(calls -> {
             for (int i = 0; i < 60; i++) {
-                it.borrowed().run("a", i);
+                calls.borrowed().run("a", i);
             }
-            return it;
+            return calls;
         }), "a borrow for each");
-        equal("{a=30}", outside(it -> {
-            it.borrowed();
+        equal("{a=30}", outside(calls -> {
+            calls.borrowed();
             for (int i = 0; i < 30; i++) {
-                it.run("a", i).run("b", 0);
+                calls.run("a", i).run("b", 0);
             }
-            return it;
+            return calls;
         }), "in one borrow");
-        equal("{}", outside(it -> it.run("a", 1, 10).run("a", 11, true).run("a", 12, true)), "a transaction follows");
-        equal("{}", outside(it -> it.run("a", 1, true).run("commit", 0).run("a", 2, 11)), "and it follows a transaction");
-        equal("{a=11}", outside(it -> {
-            it.run("begin", 0);
+        equal("{}", outside(calls -> calls.run("a", 1, 10).run("a", 11, true).run("a", 12, true)), "a transaction follows");
+        equal("{}", outside(calls -> calls.run("a", 1, true).run("commit", 0).run("a", 2, 11)), "and it follows a transaction");
+        equal("{a=11}", outside(calls -> {
+            calls.run("begin", 0);
             for (int i = 0; i < 11; i++) {
-                it.run("a", i).run("b", 0);
+                calls.run("a", i).run("b", 0);
             }
-            return it.run("end", 0);
+            return calls.run("end", 0);
         }), "the application's own transaction");
     }
 
@@ -386,7 +373,7 @@ final class ProbeTest {
             }
         });
         Reading reading = new Reading(segment);
-        String name = reading.names("call::unfetched::").stream().filter(it -> !it.endsWith("others")).findFirst().get();
+        String name = reading.names("call::unfetched::").stream().filter(stat -> !stat.endsWith("others")).findFirst().get();
         equal(List.of(2L, 41L), reading.figures(name).subList(0, 2), "executions and rows");
     }
 
@@ -509,7 +496,7 @@ final class ProbeTest {
         });
         equal(10, timed[0], "later rows");
         equal(true, timed[1] > 160 && timed[1] < 240, timed[1] + " of 6400 first rows");
-        String id = new Reading(segment).names("call::decode::").stream().filter(it -> !it.endsWith("others")).findFirst().get();
+        String id = new Reading(segment).names("call::decode::").stream().filter(stat -> !stat.endsWith("others")).findFirst().get();
         equal(10L * Calls.ROWS + 32L * timed[1], new Reading(segment).count(id), "calls that they stand for");
     }
 
@@ -629,7 +616,7 @@ final class ProbeTest {
         Probe.use(session);
         Throwable[] thrown = {null};
         Thread thread = new Thread(what);
-        thread.setUncaughtExceptionHandler((it, e) -> thrown[0] = e);
+        thread.setUncaughtExceptionHandler((failed, e) -> thrown[0] = e);
         thread.start();
         thread.join();
         Probe.use(null);

@@ -123,7 +123,7 @@ public final class Driver {
             return of;
         }
         return Proxy.newProxyInstance(Driver.class.getClassLoader(), interfaces(of), (proxy, method, arguments) -> {
-            COUNTED.computeIfAbsent(name(of, method), it -> new LongAdder()).increment();
+            COUNTED.computeIfAbsent(name(of, method), key -> new LongAdder()).increment();
             try {
                 return counted(method.invoke(of, arguments));
             } catch (InvocationTargetException e) {
@@ -146,8 +146,8 @@ public final class Driver {
     private static String name(Object of, java.lang.reflect.Method method) throws NoSuchMethodException {
         Class<?> type = of.getClass().getMethod(method.getName(), method.getParameterTypes()).getDeclaringClass();
         StringBuilder parameters = new StringBuilder();
-        for (Class<?> it : Arrays.asList(method.getParameterTypes())) {
-            parameters.append(parameters.length() == 0 ? "" : ",").append(it.getSimpleName());
+        for (Class<?> parameter : Arrays.asList(method.getParameterTypes())) {
+            parameters.append(parameters.length() == 0 ? "" : ",").append(parameter.getSimpleName());
         }
         return type.getSimpleName() + "." + method.getName() + "(" + parameters + ")";
     }

@@ -58,14 +58,14 @@ public final class Stepped {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             int space = line.indexOf(' ');
-            Stepped it = new Stepped(Path.of(line.substring(space + 1)));
+            Stepped stepped = new Stepped(Path.of(line.substring(space + 1)));
             begun = 0;
             done = 0;
             begin();
-            it.play(line.substring(0, space));
+            stepped.play(line.substring(0, space));
             end();
             Probe.use(null);
-            it.segment.remove();
+            stepped.segment.remove();
         }
     }
 
@@ -122,10 +122,10 @@ public final class Stepped {
             begun++;
             Object call = Calls.executes(connection, text(n), null, 0);
             for (int i = 0; i < n; i++) {
-                boolean before = Calls.sends();
+                Object begun = Calls.sends();
                 Calls.byteSent('Q');
                 Calls.integerSent(10 * n - 1);
-                Calls.sent(before);
+                Calls.sent(begun);
             }
             Calls.waited(Calls.waits(true), true, 100 * n);
             Calls.rows(Collections.nCopies(n, "row"));

@@ -203,7 +203,7 @@ public final class Stepper {
         int turn = turns.merge(method + location.lineNumber(), 1, Integer::sum);
         if (turn == LAST_TURN) {
             event.request().disable();
-            disabled.computeIfAbsent(method, it -> new ArrayList<>()).add(event.request());
+            disabled.computeIfAbsent(method, key -> new ArrayList<>()).add(event.request());
         }
         return isStop(turn);
     }
