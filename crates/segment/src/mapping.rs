@@ -216,7 +216,7 @@ mod tests {
         let mapped = MappedFile::map(&file, 2 * 4096).unwrap();
         let mut bytes = [1; 16];
         assert!(mapped.copy(4096, &mut bytes));
-        assert_eq!((bytes[..8].try_into(), &bytes[8..]), (Ok(7u64.to_ne_bytes()), &[0; 8][..]));
+        assert_eq!((&bytes[..8], &bytes[8..]), (&7u64.to_ne_bytes()[..], &[0; 8][..]));
         file.write_all_at(&8u64.to_ne_bytes(), 4096).unwrap();
         assert_eq!(mapped.words(4096, 1).unwrap()[0].load(Ordering::Relaxed), 8);
         assert!(mapped.words(2 * 4096, 0).is_some() && mapped.words(2 * 4096 - 8, 1).is_some());
