@@ -22,6 +22,10 @@ const GENERATION: u64 = 1 << 32;
 /// After a roll-up, the first row of a generation has the number of the last of up to this many intervals.
 const FIRST: u64 = 600;
 
+/// The columns of intervals by which details are found.
+const COLUMNS: [&str; 8] =
+    ["frame", "time", "interval_ns", "server", "busy_ns", "exact", "partial", "detail"];
+
 /// A run of intervals that the same details cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detail {
@@ -100,7 +104,7 @@ impl Recording {
             from_us: range.from_us.saturating_sub(2 * LONGEST_US),
             to_us: range.to_us.saturating_add(LONGEST_US),
         };
-        let mut frames = self.frame_rows(wide)?;
+        let mut frames: Vec<FrameRow> = self.rows_with(wide, &COLUMNS)?;
         self.mark_details(&mut frames, wide)?;
         let gaps: HashSet<u64> = self.gaps(wide)?.into_iter().map(|gap| gap.frame).collect();
         let mut details = of_frames(&frames, &gaps);

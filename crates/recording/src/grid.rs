@@ -29,6 +29,8 @@ struct CellFinder<'i, P> {
     columns: Vec<Option<usize>>,
     line_of: P,
     lines: HashMap<Arc<Series>, Option<usize>>,
+    /// The series of the batch before, and their lines: the batches of a file have the same.
+    batch: (Vec<Arc<Series>>, Vec<Option<usize>>),
 }
 
 impl<P: FnMut(&Series) -> Option<usize>> CellFinder<'_, P> {
@@ -39,6 +41,17 @@ impl<P: FnMut(&Series) -> Option<usize>> CellFinder<'_, P> {
         let line = (self.line_of)(series);
         self.lines.insert(series.clone(), line);
         line
+    }
+
+    /// The lines of a batch's series.
+    fn lines(&mut self, series: &[Arc<Series>]) -> &[Option<usize>] {
+        let is_same = series.len() == self.batch.0.len()
+            && series.iter().zip(&self.batch.0).all(|(a, b)| Arc::ptr_eq(a, b));
+        if !is_same {
+            let lines = series.iter().map(|series| self.line(series)).collect();
+            self.batch = (series.to_vec(), lines);
+        }
+        &self.batch.1
     }
 
     fn column(&self, frame: u64) -> Option<usize> {
@@ -68,7 +81,8 @@ impl<'i, P: FnMut(&Series) -> Option<usize>> GridBuilder<'i, P> {
                 *covered = covered.saturating_add(row.interval_ns);
             }
         }
-        let finder = CellFinder { index, columns, line_of, lines: HashMap::new() };
+        let (lines, batch) = Default::default();
+        let finder = CellFinder { index, columns, line_of, lines, batch };
         GridBuilder { grid: Grid { cells: Vec::new(), covered_ns }, width, finder }
     }
 
@@ -82,9 +96,10 @@ impl<'i, P: FnMut(&Series) -> Option<usize>> GridBuilder<'i, P> {
 
     /// Add a row group.
     pub fn add_columns(&mut self, columns: &Columns, numbers: &Numbers<'_>) {
-        let lines: Vec<Option<usize>> =
-            columns.series.iter().map(|series| self.finder.line(series)).collect();
-        self.cover(lines.iter().flatten().max().map_or(0, |line| line + 1));
+        let lines = self.finder.lines(&columns.series);
+        let count = lines.iter().flatten().max().map_or(0, |line| line + 1);
+        self.cover(count);
+        let lines = &self.finder.batch.1;
         for row in 0..columns.rows {
             let line = lines.get(unsigned(numbers.series[row]) as usize).copied().flatten();
             let Some(line) = line else { continue };

@@ -7,7 +7,7 @@ use crate::range::Range;
 use crate::recording::Recording;
 use crate::rows::{FrameRow, ServerRow};
 use crate::statistics::StatRow;
-use crate::table::Table;
+use crate::table::{columns, Cell, Table};
 use segment::interval::{ClockInfo, ServerInfo};
 use segment::kernel::KernelView;
 use segment::{ClockKind, Frame, Level, Overflows, Population};
@@ -37,29 +37,10 @@ impl<'f> Index<'f> {
             frames = Cow::Owned(sorted);
         }
         let first = frames.first().map_or(0, |row| row.frame);
-        let span = frames.last().map_or(0, |row| row.frame - first) as usize + 1;
-        let mut positions = Vec::new();
-        if span <= 64 * frames.len() + 1024 {
-            positions.resize(span, 0);
-            for (at, row) in (1u32..).zip(frames.iter()) {
-                if let Some(position) = positions.get_mut((row.frame - first) as usize) {
-                    *position = at;
-                }
-            }
-        }
+        let positions = positions(frames.iter().map(|row| row.frame));
         let servers = servers.into_iter().map(|row| (row.server, row)).collect();
         let runs = frames.iter().map(|row| row.server).collect();
         Index { frames, servers, first, runs, positions }
-    }
-
-    /// Ticks per second in each interval, without the intervals, which take much memory.
-    pub fn into_rates(self) -> TickRates {
-        let rates = self.frames.iter().map(rate).collect();
-        let numbers = match self.positions.is_empty() {
-            true => self.frames.iter().map(|row| row.frame).collect(),
-            false => Vec::new(),
-        };
-        TickRates { numbers, first: self.first, positions: self.positions, rates }
     }
 
     /// The position of an interval in `frames`.
@@ -82,7 +63,7 @@ impl<'f> Index<'f> {
 
     /// Ticks per second in the interval of this number.
     pub fn ticks_per_second(&self, frame: u64) -> f64 {
-        self.get(frame).map_or(1e9, rate)
+        self.get(frame).map_or(1e9, |row| rate(row.ticks_per_second))
     }
 
     /// The frame of consecutive intervals of one run of a server, without statistics. `None`: no
@@ -90,7 +71,7 @@ impl<'f> Index<'f> {
     pub fn frame_of(&self, frames: &[&FrameRow]) -> Option<Frame> {
         let last = frames.last()?;
         let server = self.servers.get(&last.server);
-        let rate = rate(last);
+        let rate = rate(last.ticks_per_second);
         let sum = |of: fn(&FrameRow) -> u64| {
             frames.iter().fold(0u64, |sum, row| sum.saturating_add(of(row)))
         };
@@ -129,6 +110,38 @@ impl<'f> Index<'f> {
     }
 }
 
+/// The position of each of these ascending numbers, plus one, from the first number on; empty if they are too sparse.
+fn positions(
+    numbers: impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + Clone,
+) -> Vec<u32> {
+    let (Some(first), Some(last)) = (numbers.clone().next(), numbers.clone().next_back()) else {
+        return Vec::new();
+    };
+    let span = (last - first) as usize + 1;
+    let mut positions = Vec::new();
+    if span <= 64 * numbers.len() + 1024 {
+        positions.resize(span, 0);
+        for (at, number) in (1u32..).zip(numbers) {
+            if let Some(position) = positions.get_mut((number - first) as usize) {
+                *position = at;
+            }
+        }
+    }
+    positions
+}
+
+/// What the sums of statements need of an interval, of which a whole row takes ten times the memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IntervalRate {
+    pub frame: u64,
+    pub time_us: i64,
+    pub server: u32,
+    pub ticks_per_second: f64,
+    pub statements_kept: u64,
+    pub statements_capacity: u64,
+    pub statements_evicted: u64,
+}
+
 /// Ticks per second in the intervals of a range.
 #[derive(Debug)]
 pub(crate) struct TickRates {
@@ -141,6 +154,18 @@ pub(crate) struct TickRates {
 }
 
 impl TickRates {
+    /// Those of these intervals, whose numbers ascend.
+    pub fn of_intervals(intervals: &[IntervalRate]) -> TickRates {
+        let numbers = intervals.iter().map(|interval| interval.frame);
+        let positions = positions(numbers.clone());
+        TickRates {
+            numbers: if positions.is_empty() { numbers.collect() } else { Vec::new() },
+            first: intervals.first().map_or(0, |interval| interval.frame),
+            positions,
+            rates: intervals.iter().map(|interval| interval.ticks_per_second).collect(),
+        }
+    }
+
     /// Ticks per second in the interval of this number.
     pub fn ticks_per_second(&self, frame: u64) -> f64 {
         let at = match self.positions.is_empty() {
@@ -156,9 +181,9 @@ fn position(positions: &[u32], first: u64, frame: u64) -> Option<usize> {
     (*positions.get(at)? as usize).checked_sub(1)
 }
 
-fn rate(row: &FrameRow) -> f64 {
+fn rate(ticks_per_second: f64) -> f64 {
     // Other values are corrupt.
-    Some(row.ticks_per_second).filter(|rate| *rate >= 1.0 && rate.is_finite()).unwrap_or(1e9)
+    Some(ticks_per_second).filter(|rate| *rate >= 1.0 && rate.is_finite()).unwrap_or(1e9)
 }
 
 /// Converts nanoseconds to ticks.
@@ -214,6 +239,56 @@ impl Recording {
     /// The intervals of a range.
     pub(crate) fn index(&self, range: Range) -> Result<Index<'static>, Error> {
         Ok(Index::new(self.frame_rows(range)?.into(), self.servers()?))
+    }
+
+    /// What the sums of statements need of the intervals of a range, in the order of their numbers.
+    pub(crate) fn interval_rates(&self, range: Range) -> Result<Vec<IntervalRate>, Error> {
+        let names = [
+            "frame",
+            "time",
+            "server",
+            "ticks_per_second",
+            "statements_kept",
+            "statements_capacity",
+            "statements_evicted",
+        ];
+        let mut intervals = Vec::new();
+        let mut add = |interval: IntervalRate| {
+            if range.contains(interval.time_us) {
+                let ticks_per_second = rate(interval.ticks_per_second);
+                intervals.push(IntervalRate { ticks_per_second, ..interval });
+            }
+        };
+        let wanted = columns::<FrameRow>(&names);
+        let journal = self.each_columns::<FrameRow>(range, &wanted, |columns| {
+            let [frame, time, server, rate, kept, capacity, evicted] =
+                names.map(|name| columns.find(name));
+            (0..columns.rows).for_each(|row| {
+                add(IntervalRate {
+                    frame: Cell::get(frame, row),
+                    time_us: Cell::get(time, row),
+                    server: Cell::get(server, row),
+                    ticks_per_second: Cell::get(rate, row),
+                    statements_kept: Cell::get(kept, row),
+                    statements_capacity: Cell::get(capacity, row),
+                    statements_evicted: Cell::get(evicted, row),
+                })
+            });
+        })?;
+        for row in &journal.frames {
+            add(IntervalRate {
+                frame: row.frame,
+                time_us: row.time_us,
+                server: row.server,
+                ticks_per_second: row.ticks_per_second,
+                statements_kept: row.statements_kept,
+                statements_capacity: row.statements_capacity,
+                statements_evicted: row.statements_evicted,
+            });
+        }
+        intervals.sort_by_key(|interval| interval.frame);
+        intervals.dedup_by_key(|interval| interval.frame);
+        Ok(intervals)
     }
 
     /// These intervals.

@@ -12,7 +12,7 @@ use crate::file;
 use crate::journal;
 use crate::range::Range;
 use crate::recording::{Recording, SLACK_US};
-use crate::table::{Column, Columns, Table};
+use crate::table::{columns, Column, Columns, Table};
 use std::fs::File;
 use std::io::ErrorKind::NotFound;
 use std::path::PathBuf;
@@ -135,6 +135,24 @@ impl Recording {
         mut see: impl FnMut(T),
     ) -> Result<(), Error> {
         self.each_file(range, |rows: Vec<T>| rows.into_iter().for_each(&mut see))
+    }
+
+    /// The rows of a table in a range, in the order of their intervals, with these columns; the others may have their
+    /// defaults.
+    pub(crate) fn rows_with<T: Table>(
+        &self,
+        range: Range,
+        names: &[&str],
+    ) -> Result<Vec<T>, Error> {
+        let within = |row: &T| range.contains(row.time_us());
+        let mut rows: Vec<T> = Vec::new();
+        let see = |columns: &Columns| rows.extend(T::load(columns).into_iter().filter(within));
+        let mut journal = self.each_columns::<T>(range, &columns::<T>(names), see)?;
+        let mut more = Rows(Vec::<T>::new());
+        journal.each(&mut more)?;
+        rows.extend(more.0.into_iter().filter(within));
+        rows.sort_by_key(|row| (row.frame(), row.time_us()));
+        Ok(rows)
     }
 
     /// The rows of a table in a range, in the order of their intervals.

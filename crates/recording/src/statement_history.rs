@@ -2,6 +2,7 @@
 //! What a few statements did over time: executions, their times, accounts and plans, by block.
 
 use crate::error::Error;
+use crate::index::TickRates;
 use crate::plan_rows::PlanRow;
 use crate::range::Range;
 use crate::recorded_statement::RecordedStatementRow;
@@ -47,9 +48,9 @@ impl Recording {
         blocks: usize,
         block_of: impl Fn(u64) -> Option<usize>,
     ) -> Result<HashMap<TextKey, StatementHistory>, Error> {
-        let index = self.index(range)?;
-        let rate = index.frames.last().map_or(1e9, |last| index.ticks_per_second(last.frame));
-        let rates = index.into_rates();
+        let intervals = self.interval_rates(range)?;
+        let rate = intervals.last().map_or(1e9, |last| last.ticks_per_second);
+        let rates = TickRates::of_intervals(&intervals);
         let empty = Sums {
             history: StatementHistory {
                 calls: vec![0; blocks],

@@ -2,7 +2,7 @@
 //! Sums of statements over a range, and their executions over time.
 
 use crate::error::Error;
-use crate::index::clock_kind;
+use crate::index::{clock_kind, TickRates};
 use crate::range::Range;
 use crate::recorded_statement::RecordedStatementRow;
 use crate::recording::Recording;
@@ -15,7 +15,7 @@ use segment::interval::Interval;
 use segment::statements::StatementRecord;
 use segment::{Application, Clock, Histogram, Producer, StatementsReading};
 use std::collections::hash_map::Entry;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Texts of statements by queryid, database, user and toplevel.
@@ -219,25 +219,29 @@ impl Recording {
         range: Range,
         key: impl Fn(RecordedStatementKey) -> RecordedStatementKey + Copy,
     ) -> Result<Option<StatementsReading>, Error> {
-        let index = self.index(range)?;
-        let Some(last) = index.frames.last() else { return Ok(None) };
-        let rate = index.ticks_per_second(last.frame);
-        let kind = clock_kind(index.servers.get(&last.server));
+        let intervals = self.interval_rates(range)?;
+        let Some(last) = intervals.last() else { return Ok(None) };
+        let rate = last.ticks_per_second;
+        let servers = self.servers()?;
+        let run_of = |number| servers.iter().find(|run| run.server == number);
+        let kind = clock_kind(run_of(last.server));
         let realtime_ns = u64::try_from(last.time_us).unwrap_or(0).saturating_mul(1000);
         // If a part was sampled, the whole is an estimate, from the samples that were taken: a budget makes them fewer.
-        let is_sampled = index.frames.iter().any(|frame| {
-            let server = index.servers.get(&frame.server);
-            server.is_some_and(|run| Producer::from_text(&run.producer) == Producer::Sampler)
-        });
+        let runs: HashSet<u32> = intervals.iter().map(|interval| interval.server).collect();
+        let is_sampled = runs
+            .iter()
+            .filter_map(|number| run_of(*number))
+            .any(|run| Producer::from_text(&run.producer) == Producer::Sampler);
         // A recording of an earlier version does not have it.
-        let table = index.frames.iter().rev().find(|frame| frame.statements_capacity > 0);
-        let table = table.map(|frame| {
-            [frame.statements_kept, frame.statements_capacity]
+        let table = intervals.iter().rev().find(|interval| interval.statements_capacity > 0);
+        let table = table.map(|interval| {
+            [interval.statements_kept, interval.statements_capacity]
                 .map(|count| u32::try_from(count).unwrap_or(u32::MAX))
         });
-        let evicted = index.frames.iter().map(|frame| frame.statements_evicted);
+        let evicted = intervals.iter().map(|interval| interval.statements_evicted);
         let evicted = evicted.fold(0, u64::saturating_add);
-        let rates = index.into_rates();
+        let rates = TickRates::of_intervals(&intervals);
+        drop(intervals);
         let ratio_at = |frame| rate / rates.ticks_per_second(frame);
         let mut sums = StatementSums::new(key);
         let all = RecordedStatementRow::columns();

@@ -112,6 +112,21 @@ pub struct Clock {
     moment: Option<u64>,
 }
 
+/// Everything before is done before anything after begins, readings of the clock included: fences order only accesses to memory.
+pub(crate) fn wait_for_loads() {
+    // SAFETY: every x86-64 processor has lfence, which waits for earlier instructions and changes nothing.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::x86_64::_mm_lfence()
+    };
+    // SAFETY: the barriers wait for earlier loads and instructions, and change nothing.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        core::arch::asm!("dsb ishld", "isb", options(nostack, preserves_flags))
+    };
+    std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+}
+
 /// Nanoseconds of CLOCK_MONOTONIC.
 pub fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)

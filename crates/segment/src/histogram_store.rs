@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::histogram::Counts;
-use crate::layout::{u64_at, OCTAVE, OCTAVE_SIZE};
+use crate::layout::OCTAVE;
 
 /// Maximum number of chunks that a book refers to; beyond that, it copies.
 const MAX_CHUNKS: usize = 6;
@@ -33,8 +33,9 @@ enum HistogramChunk {
 }
 
 impl HistogramChunk {
-    fn from_counts(counts: &[u64]) -> HistogramChunk {
-        if counts.iter().fold(0, |bits, n| bits | n) > u64::from(u32::MAX) {
+    /// `bits`: those that are set in any count.
+    fn from_counts(counts: &[u64], bits: u64) -> HistogramChunk {
+        if bits > u64::from(u32::MAX) {
             return HistogramChunk::Wide(counts.into());
         }
         HistogramChunk::Narrow(counts.iter().map(|&n| n as u32).collect())
@@ -72,13 +73,15 @@ pub(crate) struct StoreBuilder<'a> {
     /// Numbers of the previous store's chunks that are used here.
     taken: Vec<u32>,
     fresh: &'a mut Vec<u64>,
+    /// The bits that are set in any of the fresh counts.
+    bits: u64,
 }
 
 impl<'a> StoreBuilder<'a> {
     /// Start with a buffer that is reused.
     pub fn new(fresh: &'a mut Vec<u64>) -> StoreBuilder<'a> {
         fresh.clear();
-        StoreBuilder { store: HistogramStore::default(), taken: Vec::new(), fresh }
+        StoreBuilder { store: HistogramStore::default(), taken: Vec::new(), fresh, bits: 0 }
     }
 
     /// Keep a histogram of the previous book.
@@ -102,22 +105,24 @@ impl<'a> StoreBuilder<'a> {
         }
     }
 
-    /// Add the histogram whose octaves are in `lines` of the file, from bucket `first` on. If all counts
-    /// are zero, nothing is added, and the result is `None`.
-    pub fn read<'l>(
+    /// Add the histogram with these octaves, from bucket `first` on. If all counts are zero, nothing is added,
+    /// and the result is `None`.
+    pub fn read(
         &mut self,
         first: usize,
-        lines: impl Iterator<Item = &'l [u8; OCTAVE_SIZE]>,
+        octaves: impl Iterator<Item = [u64; OCTAVE]>,
     ) -> Option<HistogramRef> {
         let at = self.fresh.len();
-        for line in lines {
-            let octave: [u64; OCTAVE] = std::array::from_fn(|i| u64_at(line, 8 * i));
+        let mut bits = 0;
+        for octave in octaves {
+            bits |= octave.iter().fold(0, |bits, n| bits | n);
             self.fresh.extend_from_slice(&octave);
         }
-        if self.fresh[at..].iter().all(|&n| n == 0) {
+        if bits == 0 {
             self.fresh.truncate(at);
             return None;
         }
+        self.bits |= bits;
         Some(self.added(first, at))
     }
 
@@ -125,6 +130,7 @@ impl<'a> StoreBuilder<'a> {
     pub fn add(&mut self, first: usize, counts: impl Iterator<Item = u64>) -> HistogramRef {
         let at = self.fresh.len();
         self.fresh.extend(counts);
+        self.bits |= self.fresh[at..].iter().fold(0, |bits, n| bits | n);
         self.added(first, at)
     }
 
@@ -144,7 +150,7 @@ impl<'a> StoreBuilder<'a> {
     ) -> HistogramStore {
         if !self.fresh.is_empty() {
             let chunk = self.store.chunks.len() as u32;
-            self.store.chunks.push(HistogramChunk::from_counts(self.fresh));
+            self.store.chunks.push(HistogramChunk::from_counts(self.fresh, self.bits));
             refs.filter(|histogram| histogram.chunk == FRESH)
                 .for_each(|histogram| histogram.chunk = chunk);
         }

@@ -6,9 +6,9 @@
 //! added up; recordings store them. Every view is built from an [`Interval`]. Statements, perhaps
 //! thousands, flow from [`Segment`] to [`StatementsReading`] and [`StatementsDelta`].
 //!
-//! A reader never writes or maps the file. It uses `pread`, so a truncated, replaced or hostile file
-//! causes an [`Error`] and nothing worse. An [`Origin`] may supply the bytes from elsewhere. Only
-//! [`LevelSwitch`] and [`TraceSwitch`] map and write pages. [`layout`] and
+//! A reader never writes the file. It uses `pread`, and from its second snapshot on copies books from a mapping whose
+//! pages may go missing (`mapping`), so a truncated, replaced or hostile file causes an [`Error`] and nothing worse. An
+//! [`Origin`] may supply the bytes from elsewhere. Only [`LevelSwitch`] and [`TraceSwitch`] write pages. [`layout`] and
 //! `libtally/include/tally_layout.h` define the layout; golden files in `format/golden/` keep them equal.
 
 /// Methods that return a field, one per line.
@@ -53,6 +53,7 @@ mod leaders;
 mod level;
 mod level_switch;
 pub mod locks;
+mod mapping;
 mod memory;
 mod moment;
 mod names;

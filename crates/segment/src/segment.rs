@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::header::{parse_header, Header, Regions};
 use crate::hooks::Hooks;
 use crate::layout::{self, header, Region};
+use crate::mapping::MappedFile;
 use crate::origin::{first_image, Origin, Remote};
 use crate::overflows::Overflows;
 use crate::segment_path::{is_own, SegmentPath, ToSegmentPath};
@@ -32,6 +33,10 @@ const BATCH: usize = 64 * 1024;
 pub struct Segment {
     segment_path: SegmentPath,
     pub(crate) file: File,
+    /// The file as mapped at the second snapshot, from which books are copied.
+    pub(crate) mapped: Option<MappedFile>,
+    /// Whether it may still be mapped: once, if it belongs to this boot and is not an image.
+    pub(crate) may_map: bool,
     pub(crate) remote: Option<Remote>,
     owner: u32,
     identity: (u64, u64),
@@ -107,6 +112,8 @@ impl Segment {
         Ok(Segment {
             segment_path: self.segment_path.clone(),
             file,
+            mapped: None,
+            may_map: self.changes(),
             remote: None,
             owner: self.owner,
             identity: self.identity,
@@ -173,6 +180,8 @@ impl Segment {
         Ok(Segment {
             segment_path,
             file,
+            mapped: None,
+            may_map: live && remote.is_none(),
             remote,
             owner: metadata.uid(),
             identity: (metadata.dev(), metadata.ino()),
@@ -356,8 +365,22 @@ impl Segment {
 
     /// Fill `buffer` from `offset` on; fails if the file was truncated.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
-        let mut have = 0;
         self.hooks.before_reading(offset, buffer.len());
+        self.pread(offset, buffer)
+    }
+
+    /// The same for a part of a book, from the mapping if there is one. Of a mapping that is lost, the bytes are zeros: see
+    /// [`Segment::snapshot`].
+    pub(crate) fn read_book_bytes(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+        self.hooks.before_reading(offset, buffer.len());
+        match &self.mapped {
+            Some(mapped) if mapped.copy(offset, buffer) => Ok(()),
+            _ => self.pread(offset, buffer),
+        }
+    }
+
+    fn pread(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+        let mut have = 0;
         while have < buffer.len() {
             // Not through libc, whose pread checks for thread cancellation before and after.
             match rustix::io::pread(&self.file, &mut buffer[have..], offset + have as u64) {

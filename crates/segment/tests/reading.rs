@@ -9,13 +9,16 @@ use proptest::prelude::*;
 use segment::book::Life;
 use segment::clock::monotonic_ns;
 use segment::directory::StatKind;
-use segment::layout::{book, directory, entry, header, journal, slot_state};
+use segment::layout::{book, directory, entry, head, header, journal, slot_state};
 use segment::locks::LwlockRow;
 use segment::{
     set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSetting, LevelSwitch,
     ProbeState, Segment, Snapshot, WaitClass,
 };
 use std::collections::HashMap;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -301,6 +304,66 @@ fn a_merge_that_never_comes_to_rest_ends_the_reading() {
         maker.u32(head, heads);
     })));
     assert!(matches!(segment.snapshot(None), Err(Error::Unstable { .. })));
+}
+
+/// A reader that follows a segment copies books from a mapping, whose pages go missing when the file is truncated.
+#[test]
+fn a_file_truncated_at_any_point_of_a_reading_is_reported() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let handled = maker.stat("command::Query::handle", TIMER);
+    let begin = monotonic_ns() - 1_000_000_000;
+    for index in 0..3 {
+        let mut slot = maker.claim(index, 1, Who::client(), cpu, begin);
+        (0..4).for_each(|i| slot.record(handled, 1000 << i));
+        maker.write(&slot);
+    }
+    let whole = std::fs::read(&maker.path).unwrap();
+    let (mut phase, mut refused) = (0, 0);
+    loop {
+        phase += 1;
+        // A file of its own for each point, because the reader keeps the mapping of the last one.
+        let path = maker.path.with_file_name(format!("pg_tally.{phase}.2"));
+        std::fs::write(&path, &whole).unwrap();
+        let mut segment = Segment::open(&path).unwrap();
+        segment.set_impatient();
+        let first = segment.snapshot(None).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        // Each book is read again.
+        for index in 0..3 {
+            file.write_all_at(&2u64.to_ne_bytes(), maker.book_at(index) + book::SEQ as u64)
+                .unwrap();
+            let count = maker.book_at(index) + (book::SIZE + head::SIZE + head::COUNT) as u64;
+            file.write_all_at(&5u64.to_ne_bytes(), count).unwrap();
+        }
+        let readings = Arc::new(AtomicUsize::new(0));
+        let counter = readings.clone();
+        segment.set_before_reading(Some(Box::new(move |_, _| {
+            if counter.fetch_add(1, Ordering::Relaxed) + 1 == phase {
+                file.set_len(4096).unwrap();
+            }
+        })));
+        let second = segment.snapshot(Some(&first));
+        segment.set_before_reading(None);
+        if let Ok(second) = &second {
+            // All of it was read before.
+            let counts: Vec<u64> = second.books.iter().map(|book| book.heads[1].count).collect();
+            assert_eq!(counts, [5; 3], "point {phase}");
+            let of_histograms =
+                second.books.iter().map(|book| book.histogram(&book.heads[1]).count());
+            assert_eq!(of_histograms.collect::<Vec<_>>(), [4; 3], "point {phase}");
+        }
+        if readings.load(Ordering::Relaxed) < phase {
+            assert!(second.is_ok());
+            break;
+        }
+        refused += usize::from(matches!(second, Err(Error::Truncated { .. })));
+        assert!(
+            matches!(segment.snapshot(Some(&first)), Err(Error::Truncated { .. })),
+            "point {phase}"
+        );
+    }
+    assert!(refused > 10, "{refused} of {phase}");
 }
 
 #[test]

@@ -7,8 +7,7 @@ use super::series::FileSeries;
 use super::{failed, scale, MILLISECOND_US};
 use crate::error::Error;
 use crate::table::{Cells, Column, Columns, Lists, Shape, Table, Unit};
-use parquet::basic::Type as Physical;
-use parquet::column::reader::{get_typed_column_reader, ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
@@ -21,8 +20,8 @@ use std::sync::Arc;
 /// Columns that were renamed without a change of the format: old name, new name.
 const RENAMED: [(&str, &str); 1] = [("overflow_lost_folds", "overflow_lost_merges")]; // old name
 
-/// Maximum number of values for which memory is reserved up front.
-const MAX_RESERVED: usize = 1 << 20;
+/// Maximum number of rows in memory at a time: some columns of numbers then fit into the processor's cache.
+const BATCH: usize = 1 << 15;
 
 fn current_name(name: &str) -> &str {
     RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
@@ -37,7 +36,7 @@ pub(crate) fn read<T: Table>(file: File, path: &Path) -> Result<Vec<T>, Error> {
     Ok(rows)
 }
 
-/// Pass some columns of a file to `see`, row group by row group.
+/// Pass some columns of a file to `see`, in batches of rows.
 pub(crate) fn read_columns(
     file: File,
     path: &Path,
@@ -58,39 +57,7 @@ pub(crate) fn read_columns(
             .collect();
         for group in 0..reader.num_row_groups() {
             let group = reader.get_row_group(group)?;
-            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            let take = |bytes: usize| limit.take((rows as u64).saturating_mul(bytes as u64));
-            // Columns that the file does not have get defaults, and are not counted below.
-            let absent =
-                wanted.iter().filter(|column| !positions.contains_key(column.name)).count();
-            take(8 * absent)?;
-            let mut columns = Columns { rows, ..Columns::default() };
-            for column in wanted {
-                if let Some(&at) = positions.get(column.name) {
-                    let known = known_values(&*group, at, column.shape);
-                    let mut cells = match known {
-                        Some(KnownValues::Zeros) => {
-                            take(size_of::<i64>())?;
-                            columns.zeros.push(column.name);
-                            continue;
-                        }
-                        Some(KnownValues::Text(text)) => {
-                            take(size_of::<Arc<str>>())?;
-                            Cells::Text(vec![text; rows])
-                        }
-                        _ => get(limit.reader(&*group, at)?, column.shape, rows)?,
-                    };
-                    if column.unit == Unit::Time {
-                        scale(&mut cells, |ms| ms.saturating_mul(MILLISECOND_US));
-                    }
-                    columns.cells.push((column.name.to_string(), cells));
-                }
-            }
-            if !columns.zeros.is_empty() {
-                columns.zero_cells = Some(Cells::Long(vec![0; rows]));
-            }
-            columns.series = series.up_to(&*group, &limit, &positions, columns.longs("series"))?;
-            see(&columns);
+            read_group(&*group, &limit, &positions, wanted, &mut series, &mut see)?;
         }
         Ok(())
     };
@@ -98,6 +65,74 @@ pub(crate) fn read_columns(
         Some(done) => done.map_err(failed(path)),
         None => Err(Error::File { path: path.to_path_buf(), reason: "damaged".to_string() }),
     }
+}
+
+/// Pass some columns of a row group to `see`, in batches of rows.
+fn read_group(
+    group: &dyn RowGroupReader,
+    limit: &Limit,
+    positions: &HashMap<String, usize>,
+    wanted: &[Column],
+    series: &mut FileSeries,
+    see: &mut impl FnMut(&Columns),
+) -> Result<(), ParquetError> {
+    let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+    let take = |bytes: usize| limit.take((rows as u64).saturating_mul(bytes as u64));
+    // Columns that the file does not have get defaults, and are not counted below.
+    let absent = wanted.iter().filter(|column| !positions.contains_key(column.name)).count();
+    take(8 * absent)?;
+    let mut columns = Columns::default();
+    let mut sources = Vec::new();
+    for column in wanted {
+        let Some(&at) = positions.get(column.name) else { continue };
+        let source = match known_values(group, at, column.shape) {
+            Some(KnownValues::Zeros) => {
+                take(size_of::<i64>())?;
+                columns.zeros.push(column.name);
+                continue;
+            }
+            Some(KnownValues::Text(text)) => {
+                take(size_of::<Arc<str>>())?;
+                CellSource::Repeated(text)
+            }
+            None => CellSource::new(limit.reader(group, at)?, column.shape)?,
+        };
+        sources.push((source, column.unit));
+        columns.cells.push((column.name.to_string(), Cells::new(column.shape)));
+    }
+    // The texts of the series are found by all of their numbers.
+    let numbers = columns.cells.iter().position(|(name, _)| name == "series");
+    if let Some((source, _)) = numbers.and_then(|at| sources.get_mut(at)) {
+        let mut all = Cells::Long(Vec::new());
+        source.read(rows, &mut all)?;
+        if let Cells::Long(all) = all {
+            columns.series = series.up_to(group, limit, positions, &all)?;
+            *source = CellSource::Numbers { all, next: 0 };
+        }
+    } else {
+        let none = vec![0; if columns.zeros.contains(&"series") { rows } else { 0 }];
+        columns.series = series.up_to(group, limit, positions, &none)?;
+    }
+    let mut have = 0;
+    while have < rows {
+        columns.rows = (rows - have).min(BATCH);
+        for ((source, unit), (_, cells)) in sources.iter_mut().zip(&mut columns.cells) {
+            source.read(columns.rows, cells)?;
+            if *unit == Unit::Time {
+                scale(cells, |ms| ms.saturating_mul(MILLISECOND_US));
+            }
+        }
+        if !columns.zeros.is_empty() {
+            // The last batch may be shorter.
+            let zeros = columns.zero_cells.get_or_insert_with(|| Cells::Long(Vec::new()));
+            if let Cells::Long(zeros) = zeros {
+                zeros.resize(columns.rows, 0);
+            }
+        }
+        see(&columns);
+        have += columns.rows;
+    }
+    Ok(())
 }
 
 /// The values of a column that its statistics in the row group tell, so that they need not be decoded.
@@ -131,50 +166,139 @@ fn known_values(group: &dyn RowGroupReader, at: usize, shape: Shape) -> Option<K
     }
 }
 
-/// All values of a column, with the levels that say which rows have one.
-struct Read<T: DataType> {
-    values: Vec<T::T>,
+/// Where the cells of a column come from.
+enum CellSource {
+    /// All rows have this text.
+    Repeated(Arc<str>),
+    /// The numbers of the whole row group, and how many were passed on.
+    Numbers {
+        all: Vec<i64>,
+        next: usize,
+    },
+    /// Whole numbers.
+    Int64(ColumnReaderImpl<Int64Type>, Levels),
+    Double(ColumnReaderImpl<DoubleType>),
+    Bool(ColumnReaderImpl<BoolType>),
+    Text(ColumnReaderImpl<ByteArrayType>, Levels, InternedTexts),
+}
+
+/// The levels that say which rows have a value.
+#[derive(Default)]
+struct Levels {
     defined: Vec<i16>,
     repeated: Vec<i16>,
 }
 
-fn all<T: DataType>(reader: ColumnReader, rows: usize) -> Result<Read<T>, ParquetError>
-where
-    ColumnReaderImpl<T>: Sized,
-{
-    if T::get_physical_type() != physical(&reader) {
-        return Err(ParquetError::General("a column has an unexpected type".to_string()));
-    }
-    let mut typed: ColumnReaderImpl<T> = get_typed_column_reader(reader);
-    // The number of rows may be wrong in a damaged file.
-    let values = Vec::with_capacity(rows.min(MAX_RESERVED));
-    let mut read = Read { values, defined: Vec::new(), repeated: Vec::new() };
+/// Append the values of this many rows.
+fn read_rows<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    levels: &mut Levels,
+    values: &mut Vec<T::T>,
+) -> Result<(), ParquetError> {
+    levels.defined.clear();
+    levels.repeated.clear();
     let mut have = 0;
     while have < rows {
-        let (records, ..) = typed.read_records(
+        let (records, ..) = reader.read_records(
             rows - have,
-            Some(&mut read.defined),
-            Some(&mut read.repeated),
-            &mut read.values,
+            Some(&mut levels.defined),
+            Some(&mut levels.repeated),
+            values,
         )?;
         if records == 0 {
             return Err(ParquetError::EOF("a column is shorter than the others".to_string()));
         }
         have += records;
     }
-    Ok(read)
+    Ok(())
 }
 
-fn physical(reader: &ColumnReader) -> Physical {
-    match reader {
-        ColumnReader::BoolColumnReader(_) => Physical::BOOLEAN,
-        ColumnReader::Int32ColumnReader(_) => Physical::INT32,
-        ColumnReader::Int64ColumnReader(_) => Physical::INT64,
-        ColumnReader::Int96ColumnReader(_) => Physical::INT96,
-        ColumnReader::FloatColumnReader(_) => Physical::FLOAT,
-        ColumnReader::DoubleColumnReader(_) => Physical::DOUBLE,
-        ColumnReader::ByteArrayColumnReader(_) => Physical::BYTE_ARRAY,
-        ColumnReader::FixedLenByteArrayColumnReader(_) => Physical::FIXED_LEN_BYTE_ARRAY,
+impl CellSource {
+    fn new(reader: ColumnReader, shape: Shape) -> Result<CellSource, ParquetError> {
+        Ok(match (shape, reader) {
+            (
+                Shape::Long | Shape::OptLong | Shape::Longs,
+                ColumnReader::Int64ColumnReader(reader),
+            ) => CellSource::Int64(reader, Levels::default()),
+            (Shape::Double, ColumnReader::DoubleColumnReader(reader)) => CellSource::Double(reader),
+            (Shape::Bool, ColumnReader::BoolColumnReader(reader)) => CellSource::Bool(reader),
+            (Shape::Text | Shape::OptText, ColumnReader::ByteArrayColumnReader(reader)) => {
+                CellSource::Text(reader, Levels::default(), InternedTexts::default())
+            }
+            _ => {
+                return Err(ParquetError::General("a column has an unexpected type".to_string()));
+            }
+        })
+    }
+
+    /// Replace the cells by those of the next rows. Their memory is used again.
+    fn read(&mut self, rows: usize, cells: &mut Cells) -> Result<(), ParquetError> {
+        let none = &mut Levels::default();
+        match (self, cells) {
+            (CellSource::Repeated(text), Cells::Text(cells)) => {
+                cells.clear();
+                cells.resize(rows, text.clone());
+            }
+            (CellSource::Numbers { all, next }, Cells::Long(cells)) => {
+                cells.clear();
+                cells.extend(all.iter().skip(*next).take(rows));
+                *next += rows;
+            }
+            (CellSource::Int64(reader, levels), Cells::Long(cells)) => {
+                cells.clear();
+                read_rows(reader, rows, levels, cells)?;
+            }
+            (CellSource::Int64(reader, levels), Cells::OptLong(cells)) => {
+                let mut values = Vec::new();
+                read_rows(reader, rows, levels, &mut values)?;
+                *cells = optional(&levels.defined, values.into_iter());
+            }
+            (CellSource::Int64(reader, levels), Cells::Longs(lists)) => {
+                let mut values = Vec::new();
+                read_rows(reader, rows, levels, &mut values)?;
+                *lists = levels.lists(rows, values);
+            }
+            (CellSource::Double(reader), Cells::Double(cells)) => {
+                cells.clear();
+                read_rows(reader, rows, none, cells)?;
+            }
+            (CellSource::Bool(reader), Cells::Bool(cells)) => {
+                cells.clear();
+                read_rows(reader, rows, none, cells)?;
+            }
+            (CellSource::Text(reader, levels, texts), Cells::Text(cells)) => {
+                let mut values = Vec::new();
+                read_rows(reader, rows, levels, &mut values)?;
+                cells.clear();
+                cells.extend(values.iter().map(|bytes| texts.intern(bytes)));
+            }
+            (CellSource::Text(reader, levels, texts), Cells::OptText(cells)) => {
+                let mut values = Vec::new();
+                read_rows(reader, rows, levels, &mut values)?;
+                *cells = optional(&levels.defined, values.iter().map(|bytes| texts.intern(bytes)));
+            }
+            _ => return Err(ParquetError::General("a column has an unexpected type".to_string())),
+        }
+        Ok(())
+    }
+}
+
+impl Levels {
+    /// The lists of these rows.
+    fn lists(&self, rows: usize, values: Vec<i64>) -> Lists {
+        let mut lists = Lists::with_capacity(rows, values.len());
+        let mut values = values.into_iter();
+        let mut levels = self.defined.iter().zip(&self.repeated).peekable();
+        while let Some((defined, _)) = levels.next() {
+            // The rest of the row has a value for each level.
+            let mut count = usize::from(*defined > 0);
+            while let Some((defined, _)) = levels.next_if(|(_, repeated)| **repeated > 0) {
+                count += usize::from(*defined > 0);
+            }
+            lists.push(values.by_ref().take(count));
+        }
+        lists
     }
 }
 
@@ -207,41 +331,4 @@ impl InternedTexts {
 
 fn optional<T>(defined: &[i16], mut values: impl Iterator<Item = T>) -> Vec<Option<T>> {
     defined.iter().map(|defined| if *defined > 0 { values.next() } else { None }).collect()
-}
-
-fn get(reader: ColumnReader, shape: Shape, rows: usize) -> Result<Cells, ParquetError> {
-    let mut texts = InternedTexts::default();
-    Ok(match shape {
-        Shape::Long => Cells::Long(all::<Int64Type>(reader, rows)?.values),
-        Shape::Double => Cells::Double(all::<DoubleType>(reader, rows)?.values),
-        Shape::Bool => Cells::Bool(all::<BoolType>(reader, rows)?.values),
-        Shape::Text => {
-            let read = all::<ByteArrayType>(reader, rows)?;
-            Cells::Text(read.values.iter().map(|bytes| texts.intern(bytes)).collect())
-        }
-        Shape::OptLong => {
-            let read = all::<Int64Type>(reader, rows)?;
-            Cells::OptLong(optional(&read.defined, read.values.into_iter()))
-        }
-        Shape::OptText => {
-            let read = all::<ByteArrayType>(reader, rows)?;
-            let texts = read.values.iter().map(|bytes| texts.intern(bytes));
-            Cells::OptText(optional(&read.defined, texts))
-        }
-        Shape::Longs => {
-            let read = all::<Int64Type>(reader, rows)?;
-            let mut lists = Lists::with_capacity(rows.min(MAX_RESERVED), read.values.len());
-            let mut values = read.values.into_iter();
-            let mut levels = read.defined.iter().zip(&read.repeated).peekable();
-            while let Some((defined, _)) = levels.next() {
-                // The rest of the row has a value for each level.
-                let mut count = usize::from(*defined > 0);
-                while let Some((defined, _)) = levels.next_if(|(_, repeated)| **repeated > 0) {
-                    count += usize::from(*defined > 0);
-                }
-                lists.push(values.by_ref().take(count));
-            }
-            Cells::Longs(lists)
-        }
-    })
 }

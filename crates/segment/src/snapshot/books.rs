@@ -9,7 +9,7 @@
 use super::context::ReadContext;
 use super::histograms::HistogramBuffers;
 use crate::book::{Book, Head, Hold, Life, Pending, NAMELESS};
-use crate::clock::CLOCK_SLIP;
+use crate::clock::{wait_for_loads, CLOCK_SLIP};
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, hold, slot_state, u32_at, u64_at};
 use crate::segment::Segment;
@@ -67,6 +67,15 @@ impl Segment {
         };
         self.read_book(&mut book, previous, context, buffers)?;
         Ok(book)
+    }
+
+    /// Have the processor load the next slot's book, and some of its heads, while this one is read.
+    pub(crate) fn prefetch_book(&self, slot: u32) {
+        let Some(mapped) = &self.mapped else { return };
+        let base = self.regions.books.entry(slot);
+        for line in (0..book::SIZE + 24 * head::SIZE).step_by(64) {
+            mapped.prefetch(base + line as u64);
+        }
     }
 
     /// Whether the owner still runs. PIDs are reused, so new owners are checked by their start time.
@@ -163,6 +172,13 @@ impl Segment {
         Ok(())
     }
 
+    /// The sequence counter of the book at `base`.
+    fn read_sequence(&self, base: u64) -> Result<u64, Error> {
+        let mut bytes = [0; 8];
+        self.read_book_bytes(base + book::SEQ as u64, &mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
     /// Copy the book and its heads into `buffer` while they do not change.
     fn copy_book(
         &self,
@@ -176,18 +192,19 @@ impl Segment {
         let mut heads = heads.min(most);
         let mut tries = 0;
         loop {
-            let before = self.read_u64(base + book::SEQ as u64)?;
+            let before = self.read_sequence(base)?;
             fence(Ordering::Acquire);
             buffer.resize(book::SIZE + heads * head::SIZE, 0);
-            self.read(base, buffer)?;
+            self.read_book_bytes(base, buffer)?;
             let used = (u32_at(buffer, book::USED) as usize).min(most);
             if used > heads {
                 heads = used;
                 continue;
             }
+            wait_for_loads();
             book.now = self.now_in(book.slot);
-            fence(Ordering::Acquire);
-            book.seq = self.read_u64(base + book::SEQ as u64)?;
+            wait_for_loads();
+            book.seq = self.read_sequence(base)?;
             if before == book.seq && before % 2 == 0 {
                 return Ok(());
             }

@@ -88,6 +88,7 @@ impl Segment {
                 continue;
             }
             let stuck = if active { Some(self.read_journal()?) } else { None };
+            fence(Ordering::Acquire);
             let undo = stuck.as_ref().and_then(|s| s.undo.as_ref());
             let books = self.read_group_books(context, undo)?;
             fence(Ordering::Acquire);
@@ -188,12 +189,14 @@ impl Segment {
             group.sessions = u64_at(bytes, entry::SESSIONS);
             let base = self.regions.books.entry(index);
             buffer.resize(book::SIZE, 0);
-            self.read(base, &mut buffer)?;
+            self.read_book_bytes(base, &mut buffer)?;
             let call = |i| u64_at(&buffer, book::CALLS + 8 * i);
             group.calls.extend((0..layout::CALLS).map(call));
             let used = (u32_at(&buffer, book::USED) as usize).min(most);
             buffer.resize(used * head::SIZE, 0);
-            self.read(base + book::SIZE as u64, &mut buffer)?;
+            self.read_book_bytes(base + book::SIZE as u64, &mut buffer)?;
+            // Histograms may be ahead of the heads, but not behind.
+            fence(Ordering::Acquire);
             let undone = undo.filter(|u| u.group == index).map(|u| (u.head as usize, u));
             for (at, bytes) in buffer.chunks_exact(head::SIZE).enumerate() {
                 let stat = self.known_stat(u32_at(bytes, head::STAT)).unwrap_or(NAMELESS);

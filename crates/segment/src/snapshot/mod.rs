@@ -23,6 +23,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::layout::{entry, header, slot_state, u32_at, u64_at};
 use crate::level::{resets_of_word, Level, LevelEnd};
+use crate::mapping::MappedFile;
 use crate::overflows::Overflows;
 use crate::segment::Segment;
 use crate::this_host;
@@ -93,10 +94,14 @@ const LIVENESS_CHECKS: usize = 32;
 
 impl Segment {
     /// Read the whole segment. If a previous snapshot of this segment is given, only changes are read, and the
-    /// two snapshots share the rest.
+    /// two snapshots share the rest; and the reader follows the segment, so it maps the file.
     pub fn snapshot(&mut self, previous: Option<&Snapshot>) -> Result<Snapshot, Error> {
         if self.is_of_this_boot() {
             self.measure_clock();
+        }
+        if previous.is_some() && std::mem::take(&mut self.may_map) {
+            // Without a mapping, it takes longer.
+            self.mapped = MappedFile::map(&self.file, self.header().size).ok();
         }
         for attempt in 0..RESTARTS {
             if attempt > 0 {
@@ -131,7 +136,12 @@ impl Segment {
             let at = slot as usize * self.regions.entries.stride as usize;
             u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == slot_state::MERGING
         };
-        let Some(Groups { books: mut groups, merges, stuck }) = self.read_groups(&context)? else {
+        let groups = self.read_groups(&context)?;
+        if self.mapped.take_if(|mapped| mapped.is_lost()).is_some() {
+            // Zeros may have been read. The next attempt uses `pread`, which fails if the file was truncated.
+            return Ok(None);
+        }
+        let Some(Groups { books: mut groups, merges, stuck }) = groups else {
             return Ok(None);
         };
         if let Some(Stuck { merge, .. }) = &stuck {
@@ -230,7 +240,10 @@ impl Segment {
                     return Ok(done);
                 };
                 let mut books = Vec::with_capacity(batch.len());
-                for (slot, bytes) in *batch {
+                for (at, (slot, bytes)) in batch.iter().enumerate() {
+                    if let Some((next, _)) = batch.get(at + 1) {
+                        self.prefetch_book(*next);
+                    }
                     books.push(self.read_slot(*slot, bytes, context, &mut buffers)?);
                 }
                 done.push((number, books));
