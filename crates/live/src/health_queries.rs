@@ -22,18 +22,20 @@ pub(crate) const OF_SERVER: [&str; 5] = [
     select 'age', '', datname::text, '', age(datfrozenxid)::int8, mxid_age(datminmxid)::int8, null::float8
     from pg_database
     order by greatest(age(datfrozenxid), mxid_age(datminmxid)) desc limit 5",
-    // The archiver repeats a file until it succeeds. The name of a file has the timeline and twice 32 bits of its place in the
-    // WAL, from which on nothing was archived.
+    // The archiver repeats a file until it succeeds; without a command or a library, it tries nothing. The name of a file has the
+    // timeline and twice 32 bits of its place in the WAL, from which on nothing was archived.
     "/* tally */
     with archiver as (
         select *, last_failed_time > coalesce(last_archived_time, '-infinity') as fails,
-               pg_size_bytes(current_setting('wal_segment_size')) as segment
+               pg_size_bytes(current_setting('wal_segment_size')) as segment,
+               -- since 15 there may be a library instead
+               current_setting('archive_command') = '' and coalesce(current_setting('archive_library', true), '') = '' as idle
         from pg_stat_archiver
     ), place as (
         select *, case when fails then last_failed_wal else last_archived_wal end as wal from archiver
     )
     select 'archiver', coalesce(last_archived_wal, ''), null::text,
-           case when fails then 'fails: ' || last_failed_wal else 'archives' end,
+           case when idle then 'not configured' when fails then 'fails: ' || last_failed_wal else 'archives' end,
            failed_count::int8,
            case when pg_is_in_recovery() or wal is null or wal !~ '^[0-9A-F]{24}' then 0
                 else greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::int8 / segment * segment

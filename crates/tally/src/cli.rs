@@ -8,7 +8,8 @@ use clap::{ColorChoice, Parser, Subcommand};
 use error::Error;
 
 use verbs::{
-    blocking, disable, doctor, enable, events, functions, level, ls, report, statements, status,
+    blocking, disable, doctor, enable, events, functions, health, level, ls, report, statements,
+    status,
 };
 
 /// Show where a PostgreSQL server's time goes, exactly and live, on an unmodified server
@@ -48,7 +49,7 @@ TARGET is the path of a segment (/dev/shm/pg_tally.*), a server's data directory
 string or URI. The flags -h, -p, -U and -d, the PG* environment variables, service files and password \
 files work as in psql. Without TARGET, tally takes the server that psql would connect to, or else the only one on this machine. \
 A server on another machine is read through the connection: exactly, if the database has the extension; \
-otherwise top, doctor, blocking, statements, record, serve and mcp sample it (docs/any-server.md).
+otherwise top, doctor, blocking, health, statements, record, serve and mcp sample it (docs/any-server.md).
 
 Exit status: 0 success, 1 failure, 2 usage error.
 
@@ -58,6 +59,7 @@ Examples:
   tally top                               show the server's activity live
   tally statements                        list the statements with the most time
   tally blocking                          show who waits for whom, and why
+  tally health                            show replication, archiving, bloat
   tally events --follow                   print notable events as they happen
   tally level locks --for 60s             measure every lock for a minute
   tally record -o run1 -- pgbench -T 60   record while a command runs
@@ -91,6 +93,8 @@ pub enum Verb {
     Doctor(doctor::DoctorArgs),
     /// Show who blocks whom: the blocking session, what it did last, and who waits for it
     Blocking(blocking::BlockingArgs),
+    /// Show the server's health by its catalogs: replication, archiving, wraparound, sizes, bloat, indexes
+    Health(health::HealthArgs),
     /// List the statements that take the most time, and what they spend it on
     Statements(statements::StatementsArgs),
     /// List notable events: slow operations, blocked sessions, checkpoints, warnings
@@ -121,6 +125,7 @@ impl Verb {
             Verb::Top(args) => (&args.connection, &mut args.target),
             Verb::Doctor(args) => (&args.connection, &mut args.target),
             Verb::Blocking(args) => (&args.connection, &mut args.target),
+            Verb::Health(args) => (&args.connection, &mut args.target),
             Verb::Statements(args) => (&args.connection, &mut args.target),
             Verb::Events(args) => (&args.connection, &mut args.target),
             Verb::Record(args) => (&args.connection, &mut args.target),

@@ -19,7 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Verb};
 use verbs::{
-    blocking, disable, doctor, enable, events, functions, level, ls, report, statements, status,
+    blocking, disable, doctor, enable, events, functions, health, level, ls, report, statements,
+    status,
 };
 
 fn main() -> ExitCode {
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Verb::Top(args) => top::run(args, color),
         Verb::Doctor(args) => doctor::run(args, color),
         Verb::Blocking(args) => blocking::run(args),
+        Verb::Health(args) => health::run(args),
         Verb::Statements(args) => statements::run(args, color),
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),

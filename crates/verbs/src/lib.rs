@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod enable;
 pub mod events;
 pub mod functions;
+pub mod health;
 pub mod level;
 pub mod ls;
 pub mod report;

@@ -106,8 +106,14 @@ fn archiver(health: &Vacuum) -> Table {
         STATE,
         F::new("last", "Last archived", Unit::Text, |row, _| text(&row.name)),
         F::new("seconds_ago", "Ago", Unit::Seconds, |row, _| row.seconds.into()),
-        F::new("waiting_bytes", "Waits", Unit::Bytes, |row, _| number(row.bytes))
-            .help("complete WAL files that are not archived; 0 on a standby"),
+        F::new("waiting_bytes", "Waits", Unit::Bytes, |row, _| {
+            // From where on nothing was archived is known by the last attempt.
+            match row.archives_nothing() && row.bytes == 0 {
+                true => Cell::Empty,
+                false => number(row.bytes),
+            }
+        })
+        .help("complete WAL files that are not archived; 0 on a standby; empty if unknown"),
         F::new("failed", "Failed attempts", Unit::Count, |row, _| number(row.count))
             .help("since the statistics of the archiver were reset"),
     ];

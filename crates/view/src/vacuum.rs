@@ -47,9 +47,9 @@ pub enum ConditionKind {
     Prepared,
     /// A database: `count` is the age of its oldest transaction ID, `bytes` that of its oldest multixact.
     Age,
-    /// The archiver: `name` is the WAL file that it archived last, `state` "archives" or "fails: FILE" ("failed: FILE" if it may
-    /// have succeeded by its next attempt), `count` its failed attempts, `bytes` of WAL that wait for it, `seconds` since it
-    /// last archived a file.
+    /// The archiver: `name` is the WAL file that it archived last, `state` "archives", "fails: FILE" ("failed: FILE" if it may
+    /// have succeeded by its next attempt) or "not configured", `count` its failed attempts, `bytes` of WAL that wait for it,
+    /// `seconds` since it last archived a file.
     Archiver,
     /// A standby or another receiver of WAL: `state` "async, streaming, 10.0.0.2", `count` the pid of its walsender, `bytes` of WAL that
     /// it has not replayed, `seconds` its replay_lag.
@@ -265,6 +265,11 @@ impl Condition {
     pub fn failing_file(&self) -> Option<&str> {
         self.state.strip_prefix(FAILS)
     }
+
+    /// Whether the archiver has neither a command nor a library, so that it tries nothing and the server keeps all WAL.
+    pub fn archives_nothing(&self) -> bool {
+        self.state == NOT_CONFIGURED
+    }
 }
 
 /// What the server says: the tables with most dead rows, what holds vacuum back, and other conditions.
@@ -286,6 +291,8 @@ pub struct Vacuum {
 const FAILS: &str = "fails: ";
 /// The same if nobody has seen this before: its next attempt, a second later, may succeed.
 const FAILED: &str = "failed: ";
+/// The state of an archiver without archive_command and archive_library.
+const NOT_CONFIGURED: &str = "not configured";
 
 impl Vacuum {
     /// Counts of events since an earlier answer; without one, none.

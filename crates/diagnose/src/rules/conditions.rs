@@ -9,7 +9,7 @@ use view::vacuum::{Condition, ConditionKind};
 
 use super::harms;
 use super::names::{command, end_prepared, identifier, literal, major};
-use crate::advice::Advice;
+use crate::advice::{Advice, RELOAD};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
@@ -197,10 +197,16 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
 
     let Some(archiver) = case.conditions(ConditionKind::Archiver).next() else { return Vec::new() };
     let failing = archiver.failing_file();
-    if failing.is_none() && archiver.bytes < MUCH {
+    let tries_nothing = archiver.archives_nothing();
+    if failing.is_none() && !tries_nothing && archiver.bytes < MUCH {
         return Vec::new();
     }
     let text = match failing {
+        _ if tries_nothing => {
+            "WAL archiving is on, but neither archive_command nor archive_library is set: the server archives nothing and keeps \
+             all WAL."
+                .to_owned()
+        }
         Some(file) => format!("The server cannot archive WAL file {file}, and repeats it."),
         None => format!(
             "The archiver does not keep up: {} of WAL wait for it.",
@@ -208,7 +214,7 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
         ),
     };
     let mut evidence = Vec::new();
-    if failing.is_some() {
+    if (failing.is_some() || tries_nothing) && archiver.bytes > 0 {
         evidence.push(format!(
             "{} of WAL wait, and the server keeps them until they are archived.",
             bytes(archiver.bytes as f64)
@@ -233,14 +239,17 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
             bytes(rate)
         ));
     }
-    vec![standing(
-        Rule::Archiver,
-        text,
-        evidence,
-        Advice::from("The server's log has the message of archive_command or archive_library. See also: ")
+    let advice = match tries_nothing {
+        true => Advice::from("Set one of them, and reload the configuration: ").run(RELOAD).say(
+            ". If nobody restores backups to a later time, switch archiving off; that takes a restart: ",
+        )
+        .run("ALTER SYSTEM SET archive_mode = off")
+        .say("."),
+        false => Advice::from("The server's log has the message of archive_command or archive_library. See also: ")
             .run("SELECT * FROM pg_stat_archiver")
             .say(". Mend the place where it archives to; do not switch archiving off, because then no backup can be restored to a later time."),
-    )]
+    };
+    vec![standing(Rule::Archiver, text, evidence, advice)]
 }
 
 /// Transaction IDs that vacuum has not frozen for long.

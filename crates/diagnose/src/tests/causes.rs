@@ -69,6 +69,11 @@ fn an_archiver_is_a_problem_if_it_fails_again_and_again_or_cannot_keep_up() {
     let slow = of("archives", 5 << 30);
     assert_eq!(slow[0].text, "The archiver does not keep up: 5 GB of WAL wait for it.");
     assert_eq!((slow[0].rule, slow[0].kind), (Rule::Archiver, Kind::Problem));
+    // It repeats nothing, although its last attempt failed. Without an attempt, what waits is not known.
+    let idle = of("not configured", 48 << 20);
+    assert!(idle[0].text.ends_with(": the server archives nothing and keeps all WAL."));
+    assert_eq!(idle[0].evidence[0], failing[0].evidence[0]);
+    assert_eq!(of("not configured", 0)[0].evidence, failing[0].evidence[1..]);
 }
 
 #[test]

@@ -65,6 +65,11 @@ fn rates(by: &str, metric: &str, labels: &str) -> String {
     format!("sum by ({by}) (rate({}[$__rate_interval]))", of(metric, labels))
 }
 
+/// How a gauge has changed in a day.
+fn day(metric: &str, labels: &str) -> String {
+    format!("delta({}[1d])", of(metric, labels))
+}
+
 /// The sum of its increases in ten minutes.
 fn increases(by: &str, metric: &str, labels: &str) -> String {
     format!("sum by ({by}) (increase({}[10m]))", of(metric, labels))
@@ -106,7 +111,7 @@ macro_rules! panels {
 }
 
 /// All dashboards.
-pub fn all() -> [Board; 4] {
+pub fn all() -> [Board; 5] {
     [
         Board {
             name: "pgtally-overview",
@@ -275,6 +280,65 @@ pub fn all() -> [Board; 4] {
                 @ "WAL buffers full", "ops", Lines:
                     "Writes because no WAL buffer was free. If there are more than a few, raise wal_buffers.";
                     rates("instance", "pgtally_wal_buffers_full_total", "") => "{{instance}}";
+            },
+        },
+        // With `tally serve --health`.
+        Board {
+            name: "pgtally-health",
+            title: "pgtally: health",
+            panels: panels! {
+                @ "Standbys: WAL not replayed", "bytes", Lines:
+                    "WAL that a standby or another receiver has not replayed; of a receiver that does not replay, not flushed.";
+                    of("pgtally_replica_behind_bytes", "") => "{{instance}} {{standby}} {{pid}}";
+
+                @ "Standbys: lag", "s", Lines:
+                    "replay_lag of each standby; 0 if nothing is missing.";
+                    of("pgtally_replica_lag_seconds", "") => "{{instance}} {{standby}} {{pid}}";
+
+                @ "WAL retained by slots", "bytes", Lines:
+                    "An inactive slot retains more and more WAL, until the disk is full or max_slot_wal_keep_size is reached.";
+                    of("pgtally_slot_retained_bytes", "") => "{{instance}} {{slot}} {{state}}";
+
+                @ "WAL that waits for the archiver", "bytes", Lines:
+                    "Complete WAL files that are not archived. The server keeps them, also if archiving fails for days.";
+                    of("pgtally_archiver_waiting_bytes", "") => "{{instance}}";
+
+                @ "This server as a standby", "bytes", Lines:
+                    "On a standby: WAL received and not replayed.";
+                    of("pgtally_receiver_behind_bytes", "") => "{{instance}}";
+
+                @ "Oldest transaction IDs", "short", Lines:
+                    "Transactions since the oldest transaction ID that is not frozen. Autovacuum freezes at 200 million by default; \
+                     the server stops at 2.1 billion.";
+                    top(10, of("pgtally_database_transaction_age", "")) => "{{instance}} {{database}}";
+
+                @ "Oldest multixacts", "short", Lines:
+                    "Multixacts since the oldest one. Autovacuum freezes at 400 million by default; the server stops at 2.1 billion.";
+                    top(10, of("pgtally_database_multixact_age", "")) => "{{instance}} {{database}}";
+
+                @ "Sizes of databases", "bytes", Lines:
+                    "The largest databases.";
+                    top(10, of("pgtally_database_bytes", "")) => "{{instance}} {{database}}";
+
+                @ "Largest tables", "bytes", Lines:
+                    "Tables with their indexes and TOAST.";
+                    top(15, of("pgtally_table_bytes", "")) => "{{instance}} {{database}} {{table}}";
+
+                @ "Growth of tables in a day", "bytes", Lines:
+                    "The tables that have grown most in the 24 hours before.";
+                    top(15, day("pgtally_table_bytes", "")) => "{{instance}} {{database}} {{table}}";
+
+                @ "Bloat of tables, estimated", "bytes", Lines:
+                    "The part of large tables that holds no rows, estimated from the planner's statistics.";
+                    top(15, of("pgtally_table_bloat_estimate_bytes", "")) => "{{instance}} {{database}} {{table}}";
+
+                @ "Indexes without scans", "bytes", Lines:
+                    "Large indexes that no scan has used since the statistics began. Look on the standbys, too, before you drop one.";
+                    top(15, of("pgtally_unused_index_bytes", "")) => "{{instance}} {{database}} {{table}}: {{index}}";
+
+                @ "Duplicate indexes", "bytes", Lines:
+                    "Large indexes like another one of their table, which enforces at least as much.";
+                    top(15, of("pgtally_duplicate_index_bytes", "")) => "{{instance}} {{database}} {{table}}: {{index}}";
             },
         },
     ]

@@ -45,16 +45,21 @@ pub fn add_health(health: &Vacuum, families: &mut Vec<Family>) {
         (
             ConditionKind::Archiver,
             "pgtally_archiver_failing",
-            "Whether the archiver has failed with the same WAL file in two readings (1) or not (0).",
+            "Whether the archiver has failed with the same WAL file in two readings, or has no command (1), or not (0).",
             |family, row| {
-                family.number([], if row.failing_file().is_some() { 1.0 } else { 0.0 });
+                let fails = row.failing_file().is_some() || row.archives_nothing();
+                family.number([], if fails { 1.0 } else { 0.0 });
             },
         ),
         (
             ConditionKind::Archiver,
             "pgtally_archiver_waiting_bytes",
             "Complete WAL files that are not archived.",
-            |family, row| family.number([], row.bytes as f64),
+            |family, row| {
+                if row.bytes > 0 || !row.archives_nothing() {
+                    family.number([], row.bytes as f64);
+                }
+            },
         ),
         (
             ConditionKind::Age,
@@ -153,6 +158,7 @@ mod tests {
                 row(ConditionKind::Size, "", "", 0, 96),
                 row(ConditionKind::Size, "orders", "", 0, 64),
                 row(ConditionKind::Archiver, "", "fails: 3", 7, 32),
+                row(ConditionKind::Archiver, "", "not configured", 0, 0),
                 row(ConditionKind::DuplicateIndex, "o2", "orders, like o1", 0, 8),
             ],
             ..Vacuum::default()
@@ -172,6 +178,7 @@ mod tests {
         assert_eq!(
             samples,
             [
+                "pgtally_archiver_failing  1",
                 "pgtally_archiver_failing  1",
                 "pgtally_archiver_waiting_bytes  32",
                 "pgtally_database_bytes shop 96",

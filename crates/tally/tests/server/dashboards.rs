@@ -19,12 +19,18 @@ fn promtool(arguments: &[&str]) {
     assert_cmd::Command::new("promtool").args(arguments).assert().success();
 }
 
-/// The expressions of all charts, by heading.
-fn expressions(folder: &Path) -> Vec<(String, String)> {
+/// The dashboard of `tally serve --health`.
+const HEALTH: &str = "pgtally: health";
+
+/// The expressions of all charts, by heading: those of the dashboard of health, or of all others.
+fn expressions(folder: &Path, of_health: bool) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for file in std::fs::read_dir(folder.join("grafana")).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let board: Value = serde_json::from_str(&text).unwrap();
+        if (board["title"] == HEALTH) != of_health {
+            continue;
+        }
         for panel in board["panels"].as_array().unwrap() {
             let title = format!(
                 "{}: {}",
@@ -57,18 +63,33 @@ fn every_chart_has_data_from_a_server_under_load() {
         let before = readings();
         support::eventually("Prometheus has scraped twice", || readings() >= before + 2.0);
     }
-    let charts = expressions(folder.path());
+    let charts = expressions(folder.path(), false);
     assert!(charts.len() > 30, "{}", charts.len());
-    let without: Vec<String> = charts
-        .iter()
-        .filter(|(_, expression)| {
-            let expression =
-                expression.replace("$instance", ".*").replace("$__rate_interval", "10m");
-            prometheus.query(&format!("count({expression})")).is_none_or(|lines| lines < 1.0)
-        })
-        .map(|(title, expression)| format!("{title}: {expression}"))
-        .collect();
+    let without = without_data(&prometheus, &charts);
     assert!(without.is_empty(), "no data for: {without:#?}");
+}
+
+fn without_data(prometheus: &Prometheus, charts: &[(String, String)]) -> Vec<String> {
+    let has_none = |expression: &str| {
+        let expression = expression.replace("$instance", ".*").replace("$__rate_interval", "10m");
+        prometheus.query(&format!("count({expression})")).is_none_or(|lines| lines < 1.0)
+    };
+    let without = charts.iter().filter(|(_, expression)| has_none(expression));
+    without.map(|(title, expression)| format!("{title}: {expression}")).collect()
+}
+
+/// Waits until all charts of the dashboard of health have data from this primary.
+pub fn every_chart_of_health_has_data(serving: &Serving) {
+    let folder = written();
+    let mut charts = expressions(folder.path(), true);
+    charts.retain(|(_, expression)| !expression.contains("pgtally_receiver_"));
+    assert!(charts.len() > 10, "{}", charts.len());
+    let prometheus = Prometheus::start(serving, &[]);
+    let mut without = Vec::new();
+    support::eventually("all charts have data", || {
+        without = without_data(&prometheus, &charts);
+        without.is_empty()
+    });
 }
 
 /// An hour of one server, by minute: values from `series`, and the alerts that fire at its end.
@@ -102,6 +123,15 @@ fn promtool_accepts_the_rules_and_they_fire_only_when_something_is_wrong() {
     let cpu = "pgtally_time_seconds_total{instance=\"a\",class=\"cpu\",activity=\"cpu\",phase=\"execute\"}";
     let cores = ("pgtally_processors{instance=\"a\"}", "2x60");
     let up = "pgtally_up{instance=\"a\"}";
+    let archiver = "pgtally_archiver_failing{instance=\"a\"}";
+    let waiting = "pgtally_archiver_waiting_bytes{instance=\"a\"}";
+    let slot =
+        "pgtally_slot_retained_bytes{instance=\"a\",slot=\"s\",state=\"physical, inactive\"}";
+    let lost = "pgtally_slot_retained_bytes{instance=\"a\",slot=\"gone\",state=\"physical, lost\"}";
+    let lag = "pgtally_replica_lag_seconds{instance=\"a\",standby=\"db2\",pid=\"7\"}";
+    let receiver = "pgtally_receiver_up{instance=\"a\"}";
+    let age = "pgtally_database_transaction_age{instance=\"a\",database=\"shop\"}";
+    let multixacts = "pgtally_database_multixact_age{instance=\"a\",database=\"shop\"}";
     let cases = [
         // Three sessions wait: 180 s each minute.
         hour(
@@ -128,15 +158,72 @@ fn promtool_accepts_the_rules_and_they_fire_only_when_something_is_wrong() {
             "PgtallyServerNotRead",
         ),
         hour(&[(up, "1x60")], None, "PgtallyServerNotRead"),
+        hour(
+            &[(archiver, "1x60")],
+            Some((
+                "instance: a, severity: critical",
+                "a: WAL is not archived, and the server keeps it",
+            )),
+            "PostgresArchivingFails",
+        ),
+        // It fails for three minutes.
+        hour(&[(archiver, "0x26 1x3 0x30")], None, "PostgresArchivingFails"),
+        hour(
+            &[(waiting, "8589934592x60")],
+            Some(("instance: a, severity: warning", "a: 8GiB of WAL wait for the archiver")),
+            "PostgresArchivingLags",
+        ),
+        hour(&[(waiting, "16777216x60")], None, "PostgresArchivingLags"),
+        hour(
+            &[(slot, "8589934592x60"), (lost, "8589934592x60")],
+            Some((
+                "instance: a, slot: s, state: 'physical, inactive', severity: warning",
+                "a: slot s (physical, inactive) retains 8GiB of WAL",
+            )),
+            "PostgresSlotRetainsWal",
+        ),
+        hour(&[(slot, "16777216x60")], None, "PostgresSlotRetainsWal"),
+        hour(
+            &[(slot, "8589934592x60"), (lost, "0x60")],
+            Some((
+                "instance: a, slot: gone, state: 'physical, lost', severity: critical",
+                "a: WAL that slot gone needs was removed",
+            )),
+            "PostgresSlotLost",
+        ),
+        hour(
+            &[(lag, "120x60")],
+            Some((
+                "instance: a, standby: db2, pid: '7', severity: warning",
+                "a: standby db2 is 2m 0s behind",
+            )),
+            "PostgresStandbyLags",
+        ),
+        hour(&[(lag, "1x60")], None, "PostgresStandbyLags"),
+        hour(
+            &[(receiver, "0x60")],
+            Some(("instance: a, severity: critical", "a: the standby has no WAL receiver")),
+            "PostgresStandbyReceivesNothing",
+        ),
+        hour(&[(receiver, "1x60")], None, "PostgresStandbyReceivesNothing"),
+        hour(
+            &[(age, "199000000x60"), (multixacts, "700000000x60")],
+            Some((
+                "instance: a, database: shop, severity: critical",
+                "a: database shop has transaction IDs or multixacts of age 700M; the server stops at 2.1 billion",
+            )),
+            "PostgresWraparoundNear",
+        ),
+        hour(&[(age, "199000000x60"), (multixacts, "1x60")], None, "PostgresWraparoundNear"),
     ];
     let mut test = format!("rule_files: [{}]\ntests:\n", rules.display());
     for case in cases {
         test += &case;
     }
-    let names =
-        ["PostgresSessionsWaitForLocks", "PostgresCpuDemandExceedsCpus", "PgtallyServerNotRead"];
+    let names: Vec<&str> =
+        text.split("- alert: ").skip(1).filter_map(|rule| rule.lines().next()).collect();
     for name in names {
-        test = test.replace(&format!("REMEDY-{name}"), &remedy(name));
+        test = test.replace(&format!("REMEDY-{name}\n"), &format!("{}\n", remedy(name)));
     }
     let file = folder.path().join("test.yml");
     std::fs::write(&file, test).unwrap();

@@ -214,6 +214,25 @@ fn everything_that_is_planted_is_found_without_the_extension() {
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
+    crate::dashboards::every_chart_of_health_has_data(&serving);
+
+    let mut printed = tally();
+    let printed = output(printed.arg("health").arg(&connection));
+    for text in ["WAL archiving\n", "\nDuplicate indexes\n", "numbers_two"] {
+        assert!(printed.contains(text), "{text}: {printed}");
+    }
+    // Nothing is tried any more.
+    cluster.psql("alter system set archive_command = ''").unwrap();
+    cluster.psql("select pg_reload_conf()").unwrap();
+    eventually("the server has no archive_command", || {
+        cluster.psql("show archive_command").unwrap().is_empty()
+    });
+    let idle = doctor(&cluster, "watcher");
+    assert_eq!(tables(&idle["health"])["archiver"][0]["state"], "not configured");
+    let texts = idle["diagnoses"].as_array().unwrap().iter().map(|one| &one["text"]);
+    let expected = "WAL archiving is on, but neither archive_command nor archive_library is set: the server archives nothing and \
+                    keeps all WAL.";
+    assert_eq!(texts.collect::<Vec<_>>(), [expected]);
 }
 
 /// The shortest of five runs of a query.
