@@ -122,9 +122,13 @@ fn a_deadlock_has_two_sessions_and_two_statements() {
     };
     assert!(texts(&[deadlock(11.0, [11, 22])], 0).is_empty(), "before the interval");
     let one = texts(&[deadlock(5.0, [11, 22])], 0).remove(0);
-    let begin = "A deadlock occurred in database shop: session 7 (app, joe@shop) in statement 11 (";
+    let begin = "A deadlock occurred in database shop: session 7 (app, joe@shop) in \"";
     assert!(one.0.starts_with(begin), "{}", one.0);
-    assert!(one.0.ends_with("), and session 8 (app, joe@shop) in statement 22."), "{}", one.0);
+    assert!(
+        one.0.ends_with("\" (query ID 11), and session 8 (app, joe@shop) in statement 22."),
+        "{}",
+        one.0
+    );
     assert!(one.1.contains("the server cancelled session 7."), "{}", one.1);
     // Whoever was cancelled; the pair that met most often; the server has counted more than events are left.
     let several = [deadlock(5.0, [22, 11]), deadlock(4.0, [3, 4]), deadlock(3.0, [11, 22])];
@@ -196,11 +200,14 @@ fn the_first_sentence_names_the_statement_or_the_session() {
         }
         let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
         let found = found.into_iter().next().unwrap();
-        let again = found.evidence.iter().any(|text| text.contains("of it is in statement 1 "));
-        assert!(!(again && found.text.contains("statement 1 ")), "named twice: {found:?}");
+        let again = found
+            .evidence
+            .iter()
+            .any(|text| text.contains("of it is in ") && text.contains("(query ID 1)"));
+        assert!(!(again && found.text.contains("(query ID 1)")), "named twice: {found:?}");
         found.text
     };
-    let statement = ", 90.0 % of it in statement 1 (update t set n = n + 1 where id = $1).";
+    let statement = ", 90.0 % of it in \"update t set n = n + 1 where id = $1\" (query ID 1).";
     for (account, class, begin) in [
         (
             "simple query::wait::Lock:transactionid",
