@@ -289,7 +289,8 @@ fn a_row_that_is_held_for_long_is_found_beside_a_load_that_passes_rows_on() {
     assert_eq!(all[0].seconds, 20.0);
     let evidence = all[0].evidence.join(" ");
     assert!(
-        evidence.contains("(update ticket set n = n + 1): 1,000 waits ended, 20 ms each."),
+        evidence.contains("\"update ticket set n = n + 1\" (query ID ")
+            && evidence.contains("): 1,000 waits ended, 20 ms each."),
         "{evidence}"
     );
     assert_eq!(found(0.009), [], "passed on as soon as the work is done");
@@ -380,7 +381,7 @@ fn a_statement_in_bursts_is_that_sessions_own() {
     let django = Pauses { short: 990, short_seconds: 0.5, long: 10, long_seconds: 2.0, middle: 3 };
     let found = bursts(django, 980);
     let text = "In bursts of 99 commands, each a transaction of its own, session 7 (application pgbench, user alice, database \
-                shop, client 10.0.0.5) sends one statement again and again, 980 times in 10 s: statement ";
+                shop, client 10.0.0.5) sends one statement again and again, 980 times in 10 s: \"";
     assert_eq!(rules(&found), [Rule::ManySmallStatements]);
     assert!(found[0].text.starts_with(text), "{}", found[0].text);
     assert_eq!(found[0].seconds, 1.0);

@@ -246,7 +246,7 @@ fn an_index_is_missing_from_500_blocks_a_call_and_100_a_row_on() {
         of_statements(10.0, &statements)
     };
     let all = found(50, [4000, 1000], 2.0);
-    let text = "A statement reads 500 blocks (3.91 MB) per call to return 5 rows; an index may be missing: statement ";
+    let text = "A statement reads 500 blocks (3.91 MB) per call to return 5 rows; an index may be missing: \"";
     assert!(all[0].text.starts_with(text), "{}", all[0].text);
     assert_eq!((rules(&all), all[0].confidence), (vec![Rule::MissingIndex], Confidence::Possible));
     assert!(found(10, [4000, 1000], 2.0)[0].text.contains(" to return 1 row;"));
@@ -361,7 +361,7 @@ fn jit_is_a_problem_if_it_takes_a_third_of_the_time() {
     };
     let all = found(10, 1.5, 1.6);
     assert_eq!(rules(&all), [Rule::Jit]);
-    let text = "JIT compilation takes 150 ms of the 160 ms of a call: statement ";
+    let text = "JIT compilation takes 150 ms of the 160 ms of a call: \"";
     assert!(all[0].text.starts_with(text), "{}", all[0].text);
     assert!(all[0].advice.contains("ALTER SYSTEM SET jit = off"), "{}", all[0].advice);
     assert_eq!(found(10, 1.5, 4.6), []);
@@ -567,8 +567,10 @@ fn forced_checkpoints_come_too_often_if_two_began_in_the_interval() {
     let of_request = [because("request")];
     let case = Case { checkpoints: &of_request, statements: Some(&asked), ..case(&interval) };
     let asked = diagnose(&case).into_iter().find(|found| found.rule == Rule::Checkpoints).unwrap();
-    let who = "(/* cron */ checkpoint) (user alice, database shop).";
-    assert!(asked.text.starts_with("Checkpoints come every 30 s, requested by statement "));
+    let who = ") (user alice, database shop).";
+    assert!(asked.text.starts_with(
+        "Checkpoints come every 30 s, requested by \"/* cron */ checkpoint\" (query ID "
+    ));
     assert!(asked.text.ends_with(who), "{}", asked.text);
 }
 
