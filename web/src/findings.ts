@@ -4,6 +4,7 @@ import { copyButton } from "./copy";
 import { element } from "./dom";
 import type { Finding, Report } from "./model";
 import { addressOf } from "./statement/known";
+import type { Range } from "./view";
 
 /** Adds a button to each command that the page shows. */
 export function addCopyButtons(): void {
@@ -42,6 +43,18 @@ export function rewriteFindings(report: Report, before: Report | null): void {
     const titles = new Map(report.sections.map(({ id, title }) => [id, title]));
     list.replaceChildren(...report.findings.map((finding) => item(finding, titles, open)));
     addCopyButtons();
+}
+
+/** Shows the findings of a part of the time, and marks those that are about the whole time; null: all of them. */
+export function selectFindings({ findings }: Report, part: Range | null): void {
+    const items = document.querySelectorAll<HTMLElement>("#findings > ul > li");
+    findings.forEach(({ times }, i) => {
+        const it = items[i];
+        if (!it) return;
+        const within = ([from, to]: readonly [number, number]): boolean => part !== null && from < part.to && to >= part.from;
+        it.hidden = part !== null && times !== undefined && !times.some(within);
+        it.classList.toggle("of-whole", part !== null && times === undefined);
+    });
 }
 
 /** What to do about the worst problem. */

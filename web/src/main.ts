@@ -22,6 +22,7 @@ try {
             showError(why);
             page.setLost(why !== null);
         },
+        () => page.selecting,
     );
 } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

@@ -30,6 +30,8 @@ export interface Report {
     readonly gaps: readonly Gap[];
     readonly sections: readonly Section[];
     readonly tables: readonly Table[];
+    /** The tables over time. */
+    readonly parts?: Parts;
     /** The state of the server in a sentence or two. */
     readonly verdict?: { readonly weight: Weight; readonly text: string };
     readonly findings: readonly Finding[];
@@ -52,6 +54,8 @@ export interface Finding {
     readonly details?: readonly string[];
     /** The key of the statement that it is about. */
     readonly statement?: string;
+    /** When it was the case; missing: it is about the whole time. */
+    readonly times?: readonly (readonly [from: number, to: number])[];
 }
 
 export type Weight = "note" | "warning";
@@ -233,6 +237,35 @@ export interface Table {
     readonly classes: readonly ActivityClass[] | null;
     /** The details of each row. */
     readonly details: readonly (Detail | null)[] | null;
+    /** The columns with the time of a row: from and to. */
+    readonly times?: readonly [from: string, to: string];
+    /** Why its figures are known for the whole time only. */
+    readonly whole?: string;
+    /** Whether it belongs to no time. */
+    readonly always?: boolean;
+}
+
+/** Values that are not negative, one for each point; a negative number stands for so many zeros, and those at the end are missing. */
+export type SumSeries = readonly number[];
+
+/** The tables over time. */
+export interface Parts {
+    readonly axis: Axis;
+    readonly totals: Readonly<Record<string, SumSeries>>;
+    /** By the key of the table. */
+    readonly tables: Readonly<Record<string, TableParts>>;
+}
+
+export interface TableParts {
+    /** Its own points, if it has some. */
+    readonly axis?: Axis;
+    readonly totals?: Readonly<Record<string, SumSeries>>;
+    /** For each column: [], it is a name; [sum]; [sum, sum], their quotient; null: known for the whole time only. */
+    readonly columns: readonly (readonly string[] | null)[];
+    /** The names of the sums of a row. */
+    readonly sums: readonly string[];
+    /** The sums of each row of the table; empty if unknown. */
+    readonly rows: readonly (readonly SumSeries[])[];
 }
 
 /** The details of a statement. */

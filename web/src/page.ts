@@ -9,7 +9,7 @@ import { drawPairs } from "./charts/pairs";
 import { pointsOf, stacked } from "./charts/points";
 import { SLICED, sliceChoice, sliced, WAITS } from "./charts/slices";
 import { whenSeen } from "./dom";
-import { addCopyButtons, unfoldForPrint } from "./findings";
+import { addCopyButtons, selectFindings, unfoldForPrint } from "./findings";
 import { reload, rewrite } from "./live";
 import { LiveState } from "./live-state";
 import type { ActivityClass } from "./look/palette";
@@ -17,9 +17,11 @@ import { applyPatterns } from "./look/patterns";
 import { current, followTheme } from "./look/theme";
 import type { Report } from "./model";
 import { Rankings } from "./rankings";
+import { selectedPart } from "./span";
 import { keysByText } from "./statement/known";
 import { StatementPage } from "./statement/page";
 import { Grid } from "./tables/grid";
+import { tableWithin } from "./tables/part";
 import { toolbar } from "./toolbar";
 import { View, type Range } from "./view";
 import { traced } from "./waterfall/traced";
@@ -70,6 +72,7 @@ export class Page {
     private keys: ReadonlyMap<string, string>;
     /** What the areas of the main chart are. */
     private slice = WAITS;
+    private pending = false;
     /** The newest report of a paused page. */
     private waiting: Report | null = null;
 
@@ -102,6 +105,34 @@ export class Page {
             whenSeen(host, () => this.draw(host, id, drawHeat));
         });
         this.statement = new StatementPage(report, this.view, classes);
+        for (const what of ["range", "moment", "data"] as const) this.view.on(what, () => this.selectSoon());
+    }
+
+    /** Whether a part of the time is selected, so that the page needs the tables over time. */
+    get selecting(): boolean {
+        return this.view.zoomed || this.view.moment !== null;
+    }
+
+    /** At most once a frame. */
+    private selectSoon(): void {
+        if (this.pending) return;
+        this.pending = true;
+        requestAnimationFrame(() => {
+            this.pending = false;
+            this.select();
+        });
+    }
+
+    /** Shows the tables and findings of the selected part. */
+    private select(): void {
+        const { report, view } = this;
+        const part = selectedPart(report, view);
+        document.documentElement.classList.toggle("part", part !== null);
+        for (const table of report.tables) {
+            const within = part && tableWithin(table, report, view.whole.to, part);
+            this.grids.get(table.id)?.select(within, part ? `${part.from} ${part.to}` : "");
+        }
+        selectFindings(report, part);
     }
 
     private resume(): void {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * What took the most time in the range in view: activities, statements and sessions beside each other. A point of time
- * counts if its middle is in the range, as a detail does in a report of that range.
+ * What took the most time in the range in view: activities, statements and sessions beside each other.
  */
-import { pointAt } from "./charts/points";
 import { instant, iso } from "./clock";
 import { copyButton } from "./copy";
 import { button, element } from "./dom";
 import type { ActivityClass } from "./look/palette";
 import type { Axis, Report } from "./model";
+import { pointsOf, selectedPart } from "./span";
 import { addressOf } from "./statement/known";
 import { duration, figure, percent } from "./units";
 import type { Range, View } from "./view";
@@ -85,18 +84,6 @@ function ofTable(report: Report, [section, title]: readonly [string, string], id
     return { id: section, section, title, axis: null, rows };
 }
 
-/** The points whose middle is in a range, or else the one in which the range is; `to` is exclusive. */
-export function pointsOf({ time }: Axis, end: number, range: Range): [from: number, to: number] {
-    const middle = (i: number): number => ((time[i] ?? end) + (time[i + 1] ?? end)) / 2;
-    let from = 0;
-    while (from < time.length && middle(from) < range.from) from++;
-    let to = from;
-    while (to < time.length && middle(to) < range.to) to++;
-    if (from < to) return [from, to];
-    const at = pointAt([...time, end], (range.from + range.to) / 2);
-    return at < 0 ? [0, 0] : [at, at + 1];
-}
-
 /** The rows with time in a range, most first, and the measured seconds; null if they are those of the whole time. */
 export function sumsOf({ axis, rows }: List, end: number, range: Range): { sums: Sum[]; measured: number | null } {
     const [from, to] = axis ? pointsOf(axis, end, range) : [0, 1];
@@ -108,14 +95,6 @@ export function sumsOf({ axis, rows }: List, end: number, range: Range): { sums:
     const sums = rows.map(({ name, class: kind, statement, seconds }) => ({ name, class: kind, statement, seconds: total(seconds) }));
     sums.sort((a, b) => b.seconds - a.seconds);
     return { sums: sums.filter(({ seconds }) => seconds > 0), measured: axis ? total(axis.seconds) : null };
-}
-
-/** The whole points of the chart in a range, so that the lists have the figures of a report of exactly that time. */
-export function wholePoints(lists: readonly List[], end: number, range: Range): Range {
-    const axis = lists.find(({ id }) => id === "activities")?.axis;
-    if (!axis) return range;
-    const [from, to] = pointsOf(axis, end, range);
-    return { from: axis.time[from] ?? range.from, to: axis.time[to] ?? end };
 }
 
 export class Rankings {
@@ -159,16 +138,13 @@ export class Rankings {
 
     /** What is open, or else what is in view. */
     private range(): Range {
-        const { view, lists } = this;
-        if (view.moment) return view.moment;
-        return view.zoomed ? wholePoints(lists, view.whole.to, view.range) : view.range;
+        return selectedPart(this.report, this.view) ?? this.view.range;
     }
 
     /** The time that the lists are of, and how to get everything else for it. */
     private writeSpan(): void {
         const { view, report } = this;
         const { from, to } = this.range();
-        document.documentElement.classList.toggle("zoomed", view.zoomed);
         if (view.moment) {
             this.writeMoment(view.moment);
             return;

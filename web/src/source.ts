@@ -9,8 +9,11 @@ import { parse } from "./visible";
 /** The first report, and newer ones. */
 export interface Source {
     readonly first: Report;
-    /** Calls `next` with each newer report, and `lost` with an error, or with null when that is over. */
-    follow(next: (report: Report) => void, lost: (why: string | null) => void): void;
+    /**
+     * Calls `next` with each newer report, and `lost` with an error, or with null when that is over. Reports have the tables over
+     * time if `parts` says so.
+     */
+    follow(next: (report: Report) => void, lost: (why: string | null) => void, parts: () => boolean): void;
 }
 
 const VERSION = 1;
@@ -25,14 +28,18 @@ export function embedded(): Source {
         );
     }
     const { live } = report;
-    return live
-        ? { first: report, follow: (next, lost) => poll(live.url, live.seconds ?? report.measured.interval_seconds, next, lost) }
-        : { first: report, follow: () => undefined };
+    if (!live) return { first: report, follow: () => undefined };
+    const seconds = live.seconds ?? report.measured.interval_seconds;
+    const known = report.parts !== undefined;
+    return {
+        first: report,
+        follow: (next, lost, parts) => poll(() => (known && parts() ? `${live.url}?parts` : live.url), seconds, next, lost),
+    };
 }
 
 /** Polls at that interval in seconds, while the page is visible. */
 function poll(
-    url: string,
+    url: () => string,
     seconds: number,
     next: (report: Report) => void,
     lost: (why: string | null) => void,
@@ -41,7 +48,7 @@ function poll(
     let latest = "";
     const ask = async (): Promise<void> => {
         try {
-            const answer = await fetch(url, { cache: "no-cache" });
+            const answer = await fetch(url(), { cache: "no-cache" });
             if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
             const text = await answer.text();
             if (text !== latest) next(parse(text) as Report);

@@ -142,6 +142,7 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
             ),
         ];
     });
+    const tables = [waitTable(axes.main), statementTable(statements), checkpointTable(points * step)];
     return {
         format: "pgtally report",
         version: 1,
@@ -327,7 +328,8 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
                 texts: ["run"],
             },
         ],
-        tables: [waitTable(axes.main), statementTable(statements), checkpointTable(points * step)],
+        tables,
+        parts: parts(axes.main, tables),
         texts: [
             {
                 id: "run",
@@ -337,6 +339,34 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
             },
         ],
     };
+}
+
+/** The tables over time: every sum is spread over the points in the same way, so that shares and means stay. */
+function parts({ time, seconds }, tables) {
+    const each = Math.ceil(time.length / 720);
+    const first = time.flatMap((_, i) => (i % each === 0 ? [i] : []));
+    const axis = {
+        time: first.map((i) => time[i]),
+        seconds: first.map((i) => seconds.slice(i, i + each).reduce((a, b) => a + b, 0)),
+    };
+    const weights = axis.seconds.map((s, i) => s * (1 + (i % 5)));
+    const all = weights.reduce((a, b) => a + b);
+    const spread = (value) => weights.map((weight) => Number(((value * weight) / all).toPrecision(6)));
+    const sums = ["seconds", "calls", "count"];
+    const of = (table) => {
+        const known = table.columns.flatMap(({ key }, at) => (sums.includes(key) ? [at] : []));
+        const by = table.columns.some(({ key }) => key === "calls") ? "calls" : "count";
+        return {
+            columns: table.columns.map(({ key, unit }) => {
+                if (unit === "text" || unit === "id") return [];
+                if (sums.includes(key)) return [key];
+                return { active: ["seconds", "measured"], mean_seconds: ["seconds", by] }[key] ?? null;
+            }),
+            sums: known.map((at) => table.columns[at].key),
+            rows: table.rows.slice(0, 200).map((row) => known.map((at) => spread(row[at]))),
+        };
+    };
+    return { axis, totals: {}, tables: Object.fromEntries(tables.slice(0, 2).map((table) => [table.id, of(table)])) };
 }
 
 function waitTable(main) {
@@ -464,5 +494,6 @@ function checkpointTable(length) {
         rows,
         classes: null,
         details: null,
+        times: ["ended", "ended"],
     };
 }

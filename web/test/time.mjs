@@ -52,7 +52,7 @@ async function select(page, [from, to]) {
     await page.mouse.move(box.x + to * box.width, y, { steps: 3 });
     await page.mouse.up();
     const took = await page.evaluate(() => window.answered);
-    if (!(await page.evaluate(() => document.documentElement.classList.contains("zoomed")))) throw new Error("nothing was selected");
+    if (!(await page.evaluate(() => document.documentElement.classList.contains("part")))) throw new Error("nothing was selected");
     await page.mouse.dblclick(box.x + box.width / 2, y);
     return took;
 }

@@ -76,6 +76,12 @@ test("text has a contrast of 4.5 on every ground in both themes, and lines that 
                     const found = contrast(theme[name], theme[ground]);
                     if (found < least) low.push(`${["light", "dark"][at]}: ${name} on ${ground} ${found.toFixed(2)}`);
                 }
+    // Text stands on bars, too.
+    for (const [at, theme] of themes.entries())
+        for (const bar of ["bar", "more", "less"]) {
+            const found = contrast(theme.ink, theme[bar]);
+            if (found < 4.5) low.push(`${["light", "dark"][at]}: ink on ${bar} ${found.toFixed(2)}`);
+        }
     assert.deepEqual(low, []);
 });
 

@@ -12,10 +12,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { boxes } from "./boxes.mjs";
 import { startBrowser } from "./browser.mjs";
-import { example, statementKey } from "./example.mjs";
-import { fill } from "./fill.mjs";
-import { difference, profile } from "./profiles.mjs";
-import { trace } from "./traces.mjs";
+import { PAGES, WINDOWS } from "./pages.mjs";
 
 const pictures = fileURLToPath(new URL("pictures/", import.meta.url));
 const writes = process.env.PGTALLY_PICTURES === "write";
@@ -24,24 +21,6 @@ const SCALE = 1 / 8;
 /** Points of the small picture that differ by more than DIFFERENT of 255 in a colour, at most; as a share. */
 const DIFFERENT = 40;
 const TOLERATED = 0.01;
-
-const built = (name) => readFile(new URL(`../../build/web/${name}.html`, import.meta.url), "utf8");
-const drawing = async (name, id, data) =>
-    (await built(name))
-        .replace("<!--pgtally:title-->", () => "Page")
-        .replace("<!--pgtally:body-->", () => `<h1>Page</h1><div id="${id}"></div><pre>figures</pre>`)
-        .replace("<!--pgtally:data-->", () => JSON.stringify(data).replace(/</g, "\\u003c"));
-const report = async () => fill(await built("report"), example());
-
-/** The pages: what makes them, what their address ends with, and what must be drawn. */
-const PAGES = {
-    report: [report, "", "#chart-activity canvas"],
-    statement: [report, `#statement-${statementKey(0)}`, "#chart-statement-calls canvas"],
-    flame: [() => drawing("flame", "flames", profile), "", ".frame"],
-    "profile-diff": [() => drawing("flame", "flames", difference), "", ".frame"],
-    trace: [() => drawing("waterfall", "traced", trace), "", ".lanes"],
-};
-const WINDOWS = { wide: { width: 1280, height: 900 }, narrow: { width: 390, height: 844 } };
 
 const style = `@font-face { font-family: Boxes; src: url(data:font/ttf;base64,${boxes().toString("base64")}); }
 * { font-family: Boxes !important; caret-color: transparent !important; }`;

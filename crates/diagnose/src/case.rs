@@ -7,7 +7,7 @@ use view::blocking::Forest;
 use view::deadlocks::Deadlock;
 use view::io::Checkpoint;
 use view::statements::{
-    beginning, ActivityRow, CurrentRow, PlanRow, StatementFigures, StatementsTable,
+    named, ActivityRow, CurrentRow, PlanRow, StatementFigures, StatementsTable,
 };
 use view::units::percent;
 use view::vacuum::{Condition, ConditionKind, Vacuum};
@@ -211,11 +211,7 @@ pub(crate) fn is_of_client(account: &AccountRow) -> bool {
     !account.idle && !matches!(&*account.phase, "background" | "replication" | "off")
 }
 
-/// A statement in a sentence: its id and the beginning of its text.
+/// A statement in a sentence.
 pub(crate) fn words(row: &StatementFigures) -> String {
-    let shown = beginning(row.text(), TEXT);
-    match row.queryid {
-        Some(id) => format!("statement {id} ({shown})"),
-        None => shown,
-    }
+    named(row.query.as_deref(), row.queryid, TEXT)
 }

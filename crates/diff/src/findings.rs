@@ -28,6 +28,7 @@ pub fn findings(comparison: &Comparison) -> Vec<Finding> {
             remedy: None,
             details: Vec::new(),
             statement: None,
+            times: Vec::new(),
         }
     };
     let (note, warning) = (of(Weight::Note), of(Weight::Warning));

@@ -5,7 +5,7 @@
 //! ([`recording::Detail`]). A block is one or several of these details, and is divided by the commits and
 //! commands of exactly the same intervals.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use recording::{Detail, Range, Recording, StatTotals};
@@ -87,7 +87,7 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
     // One side may tell them apart, and the other one not.
     let Some(rows) = recording.statements_of_all_applications(whole)? else { return Ok(None) };
     let plans = PlanRow::recorded(recording.plans(whole)?);
-    let series = recording.statement_series(whole, number, block_of)?;
+    let series = recording.statement_series(whole, (number, &HashSet::new()), block_of)?;
     // Without tally's own statements: how often a recorder polls is not a difference between servers.
     let rows = model::StatementsTable::between(None, &Arc::new(rows)).rows.into_iter();
     for row in rows.filter(|row| !row.own) {

@@ -51,6 +51,11 @@ impl Asking {
         chart.course(&asked.window, &answer).map_err(Error::Failed)
     }
 
+    /// Where it reads the recordings, if it reads them itself.
+    pub fn root(&self) -> Option<&Root> {
+        self.root.as_ref()
+    }
+
     /// Stops what the engine is doing; later queries fail.
     pub fn stop(&self) {
         self.running.stop();

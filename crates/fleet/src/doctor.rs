@@ -6,7 +6,7 @@ use std::io::Write;
 
 use diagnose::{Diagnoses, Diagnosis};
 use error::Error;
-use fleet_sql::Root;
+use fleet_sql::{Only, Root};
 use indicatif::ProgressBar;
 use report::source::RecordingSelection;
 use report::Edge;
@@ -88,6 +88,22 @@ fn origins(
         true => Err(Error::Failed(format!("{url} has no recording of this cluster and host"))),
         false => Ok(origins),
     }
+}
+
+/// A row for each selected host with what is wrong on it, as long as `wanted` holds; `None`: it did not until the end.
+pub fn diagnosed(
+    root: &Root,
+    only: &Only,
+    window: (f64, f64),
+    wanted: impl Fn() -> bool,
+) -> Result<Option<Table>, Error> {
+    let only = (only.cluster.as_deref(), only.host.as_deref());
+    let table = |hosts: Vec<HostDiagnoses>| Table {
+        id: report::fleet::DOCTOR,
+        title: "what is wrong on each host, the worst first".into(),
+        ..table(&hosts)
+    };
+    Ok(hosts(root, only, window, wanted)?.map(table))
 }
 
 /// Diagnoses the hosts, one after the other, as long as `wanted` holds; `None`: it did not until the end.

@@ -21,6 +21,7 @@ use view::{escape, output};
 
 pub use args::{root, FleetArgs};
 pub use asking::{asked, window, Asking};
+pub use doctor::diagnosed;
 pub use engine::Engine;
 
 use args::{AskArgs, Period, Verb};

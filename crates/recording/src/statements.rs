@@ -11,9 +11,10 @@ use crate::statement;
 use crate::statement_keys::{KeyCells, KEY};
 use crate::sum::buckets_of;
 use crate::table::{columns, AddColumns, Cell, Columns, Table};
+use segment::directory::{Stat, StatKind};
 use segment::interval::Interval;
 use segment::statements::StatementRecord;
-use segment::{Application, Clock, Histogram, Producer, StatementsReading};
+use segment::{Application, Clock, Histogram, Producer, StatementsReading, WaitClass};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct StatementSeries {
     pub exec_ns: Vec<u64>,
     /// Time that the server worked for the statement: parse, plan, execute, commit; ns.
     pub total_ns: Vec<i64>,
+    /// The same by class of activity, of statements for which it was requested.
+    pub classes: Vec<(WaitClass, Vec<i64>)>,
 }
 
 impl StatementSeries {
@@ -38,7 +41,21 @@ impl StatementSeries {
             calls: vec![0; blocks],
             exec_ns: vec![0; blocks],
             total_ns: vec![0; blocks],
+            classes: Vec::new(),
         }
+    }
+
+    /// Adds time to a class in a block.
+    fn add_class(&mut self, class: WaitClass, at: usize, ns: i64) {
+        let place = match self.classes.iter().position(|known| known.0 == class) {
+            Some(place) => place,
+            None => {
+                self.classes.push((class, vec![0; self.total_ns.len()]));
+                self.classes.len() - 1
+            }
+        };
+        let sum = &mut self.classes[place].1[at];
+        *sum = sum.saturating_add(ns);
     }
 }
 
@@ -302,11 +319,11 @@ impl Recording {
     }
 
     /// Statements of all applications together over time, in one pass. `block_of` returns the block of the details that
-    /// came with an interval, if they have one.
+    /// came with an interval, if they have one. The time of the statements in `by_class` is also returned by class.
     pub fn statement_series(
         &self,
         range: Range,
-        blocks: usize,
+        (blocks, by_class): (usize, &HashSet<TextKey>),
         block_of: impl Fn(u64) -> Option<usize>,
     ) -> Result<HashMap<TextKey, StatementSeries>, Error> {
         let mut sums =
@@ -338,7 +355,35 @@ impl Recording {
             };
         }
         add! { RecordedStatementRow in statements; calls: u64, to calls, exec_ns: u64, to exec_ns }
-        add! { StatementAccountRow in statement_accounts; total_ns: i64, to total_ns }
+        let mut classes: HashMap<Arc<str>, WaitClass> = HashMap::new();
+        let mut add = |key: TextKey, at: usize, account: &dyn Fn() -> Arc<str>, total_ns: i64| {
+            let series = sums.series(key);
+            series.total_ns[at] = series.total_ns[at].saturating_add(total_ns);
+            if !by_class.contains(&key) {
+                return;
+            }
+            let account = account();
+            let class = classes.entry(account).or_insert_with_key(|account| {
+                Stat::new(account.to_string(), StatKind::Account, String::new()).class().shown_as()
+            });
+            series.add_class(*class, at, total_ns);
+        };
+        let names: Vec<&str> = KEY.into_iter().chain(["account", "total_ns"]).collect();
+        let wanted = columns::<StatementAccountRow>(&names);
+        let journal = self.each_columns::<StatementAccountRow>(range, &wanted, |columns| {
+            let keys = KeyCells::new(columns);
+            let [frames, accounts, totals] =
+                ["frame", "account", "total_ns"].map(|name| columns.find(name));
+            for (row, time_us) in columns.longs("time").iter().enumerate() {
+                let Some(at) = block(Cell::get(frames, row), *time_us) else { continue };
+                let key = text_key(keys.key(row));
+                add(key, at, &|| Cell::get(accounts, row), Cell::get(totals, row));
+            }
+        })?;
+        for row in &journal.statement_accounts {
+            let Some(at) = block(row.frame, row.time_us) else { continue };
+            add(text_key(row.key()), at, &|| row.account.clone(), row.total_ns);
+        }
         Ok(sums.all.into_iter().collect())
     }
 

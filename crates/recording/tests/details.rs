@@ -106,7 +106,8 @@ fn row(frame: u64, time_us: i64) -> impl Fn((i64, u64)) -> RecordedStatementRow 
 fn calls(recording: &Recording, details: &[Detail]) -> Vec<u64> {
     let Some(range) = Detail::range(details) else { return Vec::new() };
     let block_of = |frame: u64| details.iter().position(|detail| detail.contains(frame));
-    let series = recording.statement_series(range, details.len(), block_of).unwrap();
+    let series =
+        recording.statement_series(range, (details.len(), &Default::default()), block_of).unwrap();
     let sum = |at: usize| series.values().map(|sery| sery.calls[at]).sum();
     let calls: Vec<u64> = (0..details.len()).map(sum).collect();
     let whole = recording.statements(range).unwrap();

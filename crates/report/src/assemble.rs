@@ -5,7 +5,9 @@ use jiff::tz::TimeZone;
 
 use super::findings::{findings, verdict};
 use super::material::Material;
-use super::{charts, client, cost, facts, histories, latency, load, marks, tables, text_tables};
+use super::{
+    charts, client, cost, facts, histories, latency, load, marks, parts, tables, text_tables,
+};
 use error::Error;
 use view::document::{span, Axes, Document, Fact, Made, MeasuredTime, Plain, Section, Totals};
 
@@ -74,6 +76,9 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
     let statements = material.statements.as_ref();
     let histories =
         material.histories.clone().map(|histories| histories::with_plans(histories, statements));
+    let mut tables = tables::tables(&material);
+    tables.retain(|table| !table.rows.is_empty());
+    let parts = parts::parts(&material, &mut tables);
     let mut document = Document {
         made: Made {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
@@ -110,7 +115,8 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         charts,
         heatmaps,
         marks: marks::marks(&material),
-        tables: tables::tables(&material),
+        tables,
+        parts,
         sections,
         texts,
         gaps: material.gaps,

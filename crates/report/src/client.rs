@@ -203,6 +203,7 @@ pub fn pool_size(material: &Material) -> Option<Finding> {
         remedy: None,
         details: Vec::new(),
         statement: None,
+        times: Vec::new(),
     })
 }
 
@@ -247,6 +248,7 @@ pub fn finding(material: &Material) -> Option<Finding> {
         remedy: None,
         details: Vec::new(),
         statement: None,
+        times: Vec::new(),
     })
 }
 

@@ -8,13 +8,14 @@ use jiff::tz::TimeZone;
 use segment::WaitClass;
 use view::document::{
     span, time, Axes, Axis, AxisName, Cell, Chart, ChartKind, Column, Document, Fact, Finding,
-    Link, Made, MeasuredTime, Section, Series, Table, Tone, Unit, Verdict, Weight,
+    Link, Made, MeasuredTime, OverTime, Section, Series, Table, Tone, Unit, Verdict, Weight,
 };
 use view::measured::times;
 use view::units::{duration, others};
 
 /// The sections in the order of the page: id, title, charts, tables.
-const SECTIONS: [(&str, &str, &[&str], &[&str]); 11] = [
+const SECTIONS: [(&str, &str, &[&str], &[&str]); 12] = [
+    ("doctor", "What is wrong on each host", &[], &[DOCTOR]),
     ("hosts", "Hosts", &[], &["hosts"]),
     ("load", "Load", &["sessions"], &["load"]),
     ("waits", "Waits", &[], &["waits"]),
@@ -28,8 +29,12 @@ const SECTIONS: [(&str, &str, &[&str], &[&str]); 11] = [
     ("questions", "Queries", &[], &["questions"]),
 ];
 
+/// Instead of a query: diagnoses of the hosts from their recordings, the worst problems first.
+pub const DOCTOR: &str = "doctor";
 /// Maximum number of rows of a table; the same as in `tally fleet ask`.
 pub const ROWS: u32 = 50;
+/// What a page shows of the results for a part of the time.
+const ALL_OF_IT: OverTime = OverTime::Whole("the queries are about all of it");
 /// Maximum number of hosts with a series of their own in a chart.
 pub const SERIES: u32 = 12;
 
@@ -112,6 +117,17 @@ impl Fleet {
         }
     }
 
+    /// Hosts are also diagnosed from their recordings.
+    pub fn with_doctor(mut self) -> Fleet {
+        self.tables.push(Question::new(DOCTOR));
+        self
+    }
+
+    /// Whether hosts are diagnosed from their recordings.
+    fn has_doctor(&self) -> bool {
+        self.tables.iter().any(|table| table.name == DOCTOR)
+    }
+
     fn table(&self, name: &str) -> Option<&FleetQueryResult<Table>> {
         self.tables.iter().find(|table| table.name == name)?.answer.as_ref()
     }
@@ -156,6 +172,7 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
     let answered = fleet.tables.iter().filter_map(|table| table.answer.as_ref());
     let mut tables: Vec<Table> = answered.map(table).collect();
     tables.push(questions(&known));
+    tables.iter_mut().for_each(|table| table.over_time = ALL_OF_IT);
     let charts: Vec<(Chart, Axis)> = CHARTS
         .iter()
         .zip(&fleet.courses)
@@ -270,8 +287,8 @@ fn facts(fleet: &Fleet, (from, to): (f64, f64), zone: &TimeZone) -> Vec<Fact> {
     facts
 }
 
-/// What the page starts with: a query that failed, and which host has a problem. Blocking harms the most, then a host that differs from its
-/// cluster, then a statement that got slower.
+/// What the page starts with: a query that failed, and which host has a problem. Diagnoses come first; without one, blocking harms the
+/// most, then a host that differs from its cluster, then a statement that got slower.
 fn verdict(fleet: &Fleet, known: &[QueryStatus<'_>]) -> Verdict {
     let first = |name: &str| {
         let table = &fleet.table(name)?.value;
@@ -312,7 +329,7 @@ fn verdict(fleet: &Fleet, known: &[QueryStatus<'_>]) -> Verdict {
             )
         })
     };
-    let problem = blocking.or_else(outlier).or_else(slower);
+    let problem = sick(fleet).or(blocking).or_else(outlier).or_else(slower);
     let failed = known.iter().find_map(|status| Some((status.name, status.failure?)));
     let problem = match (failed, problem) {
         (Some((name, failure)), problem) => Some(format!(
@@ -325,16 +342,55 @@ fn verdict(fleet: &Fleet, known: &[QueryStatus<'_>]) -> Verdict {
     let missing = known.iter().filter(|status| status.answer.is_none()).count();
     let (weight, text) = match (problem, missing) {
         (Some(text), _) => (Weight::Warning, text),
-        (None, 0) => (
-            Weight::Note,
-            "No session blocked others, no host differs from its cluster, and no statement got slower.".to_owned(),
-        ),
+        (None, 0) => (Weight::Note, format!("{}{COMPARED}", healthy(fleet))),
         (None, n) => (
             Weight::Note,
-            format!("Nothing is wrong in what is known; {n} {} no result yet.", if n == 1 { "query has" } else { "queries have" }),
+            format!(
+                "No problem is known so far; {n} {} no result yet.",
+                if n == 1 { "query has" } else { "queries have" }
+            ),
         ),
     };
     Verdict { weight, text }
+}
+
+/// What the queries say if they find nothing.
+const COMPARED: &str =
+    "No session blocked others, no host differs from its cluster, and no statement got slower.";
+
+/// The worst problem of the hosts, and how many have one.
+fn sick(fleet: &Fleet) -> Option<String> {
+    let table = &fleet.table(DOCTOR)?.value;
+    let of = |tone: Tone| table.rows.iter().filter(move |row| row.tone == tone);
+    let worst = NamedCells { table, row: of(Tone::Bad).next()? };
+    let more = match of(Tone::Bad).count() - 1 {
+        0 => String::new(),
+        1 => " 1 more host has problems.".to_owned(),
+        more => format!(" {more} more hosts have problems."),
+    };
+    Some(format!(
+        "Host {} of cluster {}: {}{more}",
+        worst.text("host"),
+        worst.text("cluster"),
+        worst.text("finding")
+    ))
+}
+
+/// How many hosts are healthy, or why that is not known.
+fn healthy(fleet: &Fleet) -> String {
+    if !fleet.has_doctor() {
+        return "The hosts were not diagnosed, because this needs --root. ".to_owned();
+    }
+    let Some(known) = fleet.table(DOCTOR) else { return String::new() };
+    let all = known.value.rows.len();
+    let healthy = known.value.rows.iter().filter(|row| row.tone == Tone::Good).count();
+    match all - healthy {
+        0 if all == 1 => "The host is healthy. ".to_owned(),
+        0 => format!("All {all} hosts are healthy. "),
+        unknown => {
+            format!("{healthy} of {all} hosts are healthy; {unknown} could not be diagnosed. ")
+        }
+    }
 }
 
 /// Maximum number of characters of a statement in the first sentence.
@@ -399,6 +455,7 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
             remedy: None,
             details: vec![kept],
             statement: None,
+            times: Vec::new(),
         });
     }
     let note = |section, text| Finding {
@@ -408,6 +465,7 @@ fn findings(fleet: &Fleet, known: &[QueryStatus<'_>], zone: &TimeZone) -> Vec<Fi
         remedy: None,
         details: Vec::new(),
         statement: None,
+        times: Vec::new(),
     };
     let answered = known.iter().filter(|status| status.answer.is_some()).count();
     findings.push(note(
@@ -640,6 +698,55 @@ mod tests {
             "Host db-1 of cluster shop: session 4304 (forgetful, user unknown) blocked 1 other on relation orders, 41.2 s of \
              their time."
         );
+    }
+
+    #[test]
+    fn no_fleet_is_healthy_before_its_hosts_are_diagnosed() {
+        let said = |fleet: &Fleet| document(fleet, &TimeZone::UTC).unwrap().verdict.unwrap();
+        let empty = |fleet: &mut Fleet| {
+            for question in fleet.tables.iter_mut().filter(|table| table.name != DOCTOR) {
+                let query = QUERIES.iter().find(|query| query.name == question.name).unwrap();
+                let table = Table::new(query.name, query.about, query.columns.to_vec());
+                question.take(Ok(answer(table, 100.0)));
+            }
+            for course in &mut fleet.courses {
+                let none = Course { time: vec![], seconds: vec![], series: vec![] };
+                course.take(Ok(answer(none, 100.0)));
+            }
+        };
+        let mut without = Fleet::new(Only::default(), "clickhouse".into(), 60.0);
+        empty(&mut without);
+        let text = said(&without).text;
+        assert!(text.starts_with("The hosts were not diagnosed"), "{text}");
+        let mut fleet = Fleet::new(Only::default(), "duckdb".into(), 60.0).with_doctor();
+        empty(&mut fleet);
+        assert_eq!(said(&fleet).text, "No problem is known so far; 1 query has no result yet.");
+        let columns =
+            ["cluster", "host", "finding"].map(|key| Column::new(key, key, Unit::Text)).to_vec();
+        let mut hosts = Table::new(DOCTOR, "what is wrong", columns);
+        let healthy = "Healthy: nothing is wrong.";
+        hosts.push(Tone::Good, vec!["shop".into(), "db-1".into(), healthy.into()]);
+        let mut take = |hosts: &Table| {
+            let doctor = fleet.tables.iter_mut().find(|table| table.name == DOCTOR).unwrap();
+            doctor.take(Ok(answer(hosts.clone(), 100.0)));
+            said(&fleet)
+        };
+        let text = take(&hosts).text;
+        assert!(text.starts_with("The host is healthy. No session blocked"), "{text}");
+        hosts.push(Tone::Plain, vec!["shop".into(), "db-2".into(), "Not diagnosed: gone".into()]);
+        let text = take(&hosts).text;
+        assert!(text.starts_with("1 of 2 hosts are healthy; 1 could not be diagnosed."), "{text}");
+        let hot = "Sessions wait for each other's row locks 99.5 % of their time.";
+        hosts.rows.insert(
+            0,
+            view::document::Row {
+                tone: Tone::Bad,
+                ..view::document::Row::new("", vec!["shop".into(), "db-3".into(), hot.into()])
+            },
+        );
+        let verdict = take(&hosts);
+        assert_eq!(verdict.weight, Weight::Warning);
+        assert_eq!(verdict.text, format!("Host db-3 of cluster shop: {hot}"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod load;
 pub mod marks;
 pub mod material;
 pub mod measured_cost;
+pub mod parts;
 mod place;
 pub mod point;
 mod range;

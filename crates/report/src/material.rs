@@ -7,6 +7,7 @@ use segment::interval::SessionRow;
 use segment::{Histogram, Interval, RelationRow};
 
 use super::measured_cost::MeasuredCost;
+use super::parts::StatementParts;
 use super::point::Point;
 use view::blocking::{Forest, Party};
 use view::document::{Gap, Histories, Mark, MeasuredTime, Ranking};
@@ -46,6 +47,8 @@ pub struct Material {
     pub rankings: Vec<Ranking>,
     /// What the statements with the most time did over time; `None` if not recorded.
     pub histories: Option<Histories>,
+    /// The statements in points of time; `None` if they are known only for the whole time.
+    pub statement_parts: Option<StatementParts>,
     /// The points of the charts.
     pub points: Vec<Point>,
     /// Commands handled and commits of each interval.
@@ -192,6 +195,8 @@ pub struct Active {
     pub blocked_seconds: f64,
     /// Time idle in a transaction, from samples.
     pub idle_in_transaction_seconds: f64,
+    /// The four times above, in this order, in each point of the charts in which they were not idle.
+    pub times: Vec<(usize, [f64; 4])>,
 }
 
 /// A session that blocked others and was not blocked itself.

@@ -9,6 +9,8 @@ use segment::interval::{Interval, Timing};
 use segment::stat_names;
 use view::HostMetrics;
 
+use crate::parts::PointSums;
+
 /// The wait event of sessions that wait for their clients.
 const CLIENT_READ: &str = "Client:ClientRead";
 
@@ -62,6 +64,8 @@ pub struct Figures {
     pub host: Option<HostMetrics>,
     /// Client sessions by state.
     pub sessions: Vec<(String, f64)>,
+    /// The sums of the rows of tables; empty if no page shows them.
+    pub sums: PointSums,
 }
 
 impl Figures {
@@ -105,6 +109,7 @@ impl Figures {
             wal_bytes: moved(|file, operation| file == "wal" && is_write(operation)),
             host: None,
             sessions: Vec::new(),
+            sums: PointSums::default(),
         }
     }
 }

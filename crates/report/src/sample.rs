@@ -13,6 +13,7 @@ use view::HostMetrics;
 
 use super::assemble;
 use super::material::{Latency, Material, Moment, RelationTimes, Run, Setting, SettingChange};
+use super::parts::PointSums;
 use super::point::{Figures, Point};
 use view::document::{Axis, Document, Fact, Gap, Mark, MeasuredTime, Ranking, RankingRow};
 use view::events::Row;
@@ -304,7 +305,11 @@ fn make() -> Material {
                 Point {
                     start,
                     seconds,
-                    figures: Some(Figures { host, ..Figures::from_interval(&interval) }),
+                    figures: Some(Figures {
+                        host,
+                        sums: PointSums::from_interval(&interval),
+                        ..Figures::from_interval(&interval)
+                    }),
                 }
             }
         });
@@ -351,6 +356,7 @@ fn make() -> Material {
         sessions: None,
         histories: None,
         rankings: rankings(&points),
+        statement_parts: None,
         points,
         moments,
         latency: latency(),

@@ -197,6 +197,7 @@ fn the_text_of_the_sessions() {
             cpu_seconds: Some(200.0),
             blocked_seconds: 30.0,
             idle_in_transaction_seconds: 41.0,
+            times: Vec::new(),
         }],
         blockers: vec![Blocker {
             root,

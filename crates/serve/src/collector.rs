@@ -250,7 +250,7 @@ impl Collector {
                 let body = metrics::write(families, form, created).into();
                 Ok(HttpReply { body, tag: None, policy: None })
             }
-            What::Page | What::Report => {
+            What::Page | What::Report | What::ReportWithParts => {
                 self.asked = Some(Instant::now());
                 let known =
                     self.kept.iter().find(|(of, look, _)| *of == what && *look == self.look);
@@ -274,11 +274,14 @@ impl Collector {
             plans: run.plans().unwrap_or_default(),
         });
         let now = now.unwrap_or_default();
-        let document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
+        let mut document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
+        if let (What::Report, Some(document)) = (what, &mut document) {
+            document.parts = None;
+        }
         let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));
         let why = self.history.silence().unwrap_or("the first interval has not ended");
         match what {
-            What::Report => HttpReply::report(document.as_ref(), why, tag),
+            What::Report | What::ReportWithParts => HttpReply::report(document.as_ref(), why, tag),
             _ => HttpReply::page(document.as_ref(), why),
         }
     }

@@ -17,6 +17,7 @@ use view::HostMetrics;
 use report::blockers::Blockers;
 use report::histories;
 use report::material::{Blocker, Latency, Moment};
+use report::parts::{share_key, PointSums, StatementParts, StatementSums};
 use report::point::{Figures, Point};
 use report::rankings::{self, session_name, SessionTimes};
 use report::statement_id::{statement_id, statement_key, StatementId};
@@ -42,6 +43,8 @@ const MOMENT: f64 = 0.001;
 const POINTS: usize = 720;
 /// Number of statements, those with the most time between two readings, whose executions are kept besides their time.
 const COUNTED: usize = 100;
+/// A statement's time by class is shown if it is at least this share of its time.
+const KNOWN: f64 = 0.999;
 
 /// The last minutes.
 #[derive(Debug)]
@@ -90,9 +93,17 @@ struct Block {
 struct StatementTimes {
     start: f64,
     seconds: f64,
-    times: HashMap<StatementId, f64>,
+    times: HashMap<StatementId, StatementTime>,
     /// The executions of those with the most time.
     executions: HashMap<StatementId, Executions>,
+}
+
+/// The time of a statement between two readings.
+#[derive(Debug, Clone, Copy, Default)]
+struct StatementTime {
+    seconds: f64,
+    calls: u64,
+    exec_seconds: f64,
 }
 
 /// Executions of a statement between two readings.
@@ -202,6 +213,7 @@ impl LiveHistory {
         let figures = (measured > 0.0).then(|| Figures {
             host,
             sessions: sessions(frame),
+            sums: PointSums::from_interval(&interval),
             ..Figures::from_interval(&interval)
         });
         block.points.push(Point { start: begin, seconds: measured, figures });
@@ -266,12 +278,15 @@ impl LiveHistory {
         let before = before.filter(|before| now.continues(before));
         let (Some(before), Some(block)) = (before, self.blocks.back_mut()) else { return };
         let delta = StatementsDelta::between(&before, now);
-        let mut times = HashMap::new();
+        let mut times: HashMap<StatementId, StatementTime> = HashMap::new();
         for statement in delta.statements() {
-            *times.entry(statement_id(&statement.key)).or_insert(0.0) += statement.seconds();
+            let sum = times.entry(statement_id(&statement.key)).or_default();
+            sum.seconds += statement.seconds();
+            sum.calls += statement.calls();
+            sum.exec_seconds += statement.exec().seconds;
         }
         let mut most: Vec<(StatementId, f64)> =
-            times.iter().map(|(id, time)| (*id, *time)).collect();
+            times.iter().map(|(id, time)| (*id, time.seconds)).collect();
         most.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let mut executions: HashMap<StatementId, Executions> =
             most.iter().take(COUNTED).map(|(id, _)| (*id, Executions::default())).collect();
@@ -516,11 +531,48 @@ impl LiveHistory {
         let axis = axis_of(&stretches, each);
         let times = |id: &StatementId| {
             let of = |some: &[&StatementTimes]| -> f64 {
-                some.iter().filter_map(|one| one.times.get(id)).sum()
+                some.iter().filter_map(|one| Some(one.times.get(id)?.seconds)).sum()
             };
             Some(stretches.chunks(each).map(of).collect::<Vec<f64>>())
         };
         (!stretches.is_empty()).then(|| rankings::statements(axis, all, times))
+    }
+
+    /// The sums of statements over time, as far as they were read.
+    pub fn statement_parts(&self) -> Option<StatementParts> {
+        let silence = self.silence_of_statements();
+        let stretches: Vec<&StatementTimes> =
+            self.each(|block| &block.statements).chain(&silence).collect();
+        let each = stretches.len().div_ceil(POINTS).max(1);
+        let axis = axis_of(&stretches, each);
+        let points = axis.time.len();
+        let mut sums: HashMap<StatementId, StatementSums> = HashMap::new();
+        for (at, one) in stretches
+            .chunks(each)
+            .enumerate()
+            .flat_map(|(at, some)| some.iter().map(move |one| (at, one)))
+        {
+            for (id, time) in &one.times {
+                let sum = sums.entry(*id).or_insert_with(|| StatementSums::with_points(points));
+                sum.seconds[at] += time.seconds;
+                sum.calls[at] += time.calls as f64;
+                sum.exec_seconds[at] += time.exec_seconds;
+                for (class, time) in one.executions.get(id).into_iter().flat_map(|one| &one.classes)
+                {
+                    let class = sum.classes.entry(share_key(*class));
+                    class.or_insert_with(|| vec![0.0; points])[at] += time;
+                }
+            }
+        }
+        // Only the statements with the most time between two readings have classes.
+        for sum in sums.values_mut() {
+            let total = |all: &Vec<f64>| all.iter().sum::<f64>();
+            let known: f64 = sum.classes.values().map(total).sum();
+            if known < KNOWN * total(&sum.seconds) {
+                sum.classes.clear();
+            }
+        }
+        (!stretches.is_empty()).then_some(StatementParts { axis, sums })
     }
 
     /// What the statements with the most time did over time, as far as it was read.

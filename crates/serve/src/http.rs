@@ -26,7 +26,7 @@ use super::gate::{self, Gate, GateVerdict};
 use super::listen::Listener;
 use super::lobby::{self, Guest, Lobby};
 use super::metrics::Form;
-use super::page::{LivePage, FIGURES};
+use super::page::{LivePage, FIGURES, PARTS};
 use super::request::{self, HttpReply, Refusal, What};
 use super::tls::Tls;
 use super::tracing::Tracing;
@@ -233,6 +233,9 @@ impl Service {
     async fn answer(&self, address: &Uri, headers: &HeaderMap) -> Response<Full<Bytes>> {
         let (what, kind) = match address.path().strip_prefix('/') {
             Some("") => (What::Page, "text/html; charset=utf-8"),
+            Some(FIGURES) if address.query() == Some(PARTS) => {
+                (What::ReportWithParts, "application/json")
+            }
             Some(FIGURES) => (What::Report, "application/json"),
             Some("metrics") => {
                 let values = headers.get_all(header::ACCEPT).iter();

@@ -20,6 +20,8 @@ use view::vacuum::Vacuum;
 
 /// Path from which the page loads newer figures.
 pub const FIGURES: &str = "report.json";
+/// The query with which it also gets the tables over time, while a part of the time is selected.
+pub const PARTS: &str = "parts";
 
 /// Time settings of the page.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +74,7 @@ fn material(
     let statements = history.statements(latest);
     let rankings = history.rankings(&kept.points, statements.as_ref());
     let histories = statements.as_ref().and_then(|all| history.statement_histories(all));
+    let statement_parts = history.statement_parts();
     let mut facts = vec![
         Fact { name: "Machine", text: format!("{} CPUs", whole.cores) },
         Fact { name: "Level", text: whole.level.to_string() },
@@ -106,6 +109,7 @@ fn material(
         sessions: None,
         rankings,
         histories,
+        statement_parts,
         points: kept.points,
         moments: kept.moments,
         latency: kept.latency,

@@ -17,8 +17,10 @@ use super::page::LivePage;
 pub enum What {
     /// The page.
     Page,
-    /// The report of the page as JSON.
+    /// The report of the page as JSON, without its tables over time.
     Report,
+    /// The report with them.
+    ReportWithParts,
     /// The metrics, in a format.
     Metrics(Form),
 }

@@ -123,7 +123,7 @@ fn list(rows: &[&SessionRow]) -> Document {
     let mut table = Table::new("sessions", "Client sessions", columns);
     for row in rows {
         table.push(
-            Tone::Plain,
+            Tone::Class(row.class),
             vec![
                 row.pid.to_string().into(),
                 row.user.as_deref().into(),

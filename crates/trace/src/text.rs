@@ -225,7 +225,7 @@ impl Text {
                 TraceItem::Statement { start, id, depth: at } => {
                     let text = context.names.statement(&mut context.segment, *id)?;
                     let text = text.unwrap_or("(text not kept)").to_string();
-                    let what = format!("statement {}: {text}", *id as i64);
+                    let what = format!("statement {text} (query ID {})", *id as i64);
                     self.line(context, unit, *start, None, usize::from(*at), &what)?;
                 }
                 TraceItem::Commit { start, ticks, kind } => {

@@ -56,8 +56,10 @@ fn by_application<'s>(sessions: impl Iterator<Item = &'s SessionRow>) -> Vec<App
 /// The table. Processes without an application are one row, which has an empty name; they, and applications that were idle,
 /// only on request.
 pub fn applications(interval: &Interval, wish: &RowOptions) -> Table {
-    let figures =
-        Picked::of_pane(choose!(APPLICATIONS, "application, sessions, seconds, per_second:2, cpu:3, commands:4"));
+    let figures = Picked::of_pane(choose!(
+        APPLICATIONS,
+        "application, sessions, seconds, per_second:2, cpu:3, commands:4"
+    ));
     let shown = by_application(interval.sessions.iter()).into_iter().filter(|row| {
         (wish.idle || row.busy_seconds > 0.0 && !row.name.is_empty()) && accepts(wish, &[&row.name])
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The server's health as tables: replication, WAL archiving, transaction IDs, sizes, bloat, indexes.
 
-use crate::document::{Cell, Column, Table, Tone, Unit};
+use crate::document::{Cell, Column, OverTime, Table, Tone, Unit};
 use crate::table::field::{Field, Picked};
 use crate::vacuum::{Condition, ConditionKind, Vacuum};
 
@@ -22,7 +22,9 @@ pub fn tables(health: &Vacuum) -> Vec<Table> {
         unused_indexes(health),
         duplicate_indexes(health),
     ];
-    all.into_iter().filter(|table| !table.rows.is_empty()).collect()
+    let why = OverTime::Whole("it is the last state, or the worst one");
+    let tables = all.into_iter().filter(|table| !table.rows.is_empty());
+    tables.map(|table| table.over_time(why)).collect()
 }
 
 /// The identifiers of all tables.

@@ -327,6 +327,7 @@ mod tests {
                 remedy: Some(Remedy { text: bad(), sql: vec![bad()], confidence: "likely" }),
                 details: vec![bad()],
                 statement: None,
+                times: Vec::new(),
             }],
             verdict: Some(Verdict { weight: Weight::Warning, text: bad() }),
             sections: vec![section],

@@ -2,7 +2,7 @@
 /** The history of a statement as charts, as sums of a range, and as times in which plans were used. */
 import { CLASS_NAMES } from "../look/palette";
 import type { Axis, Chart, Histories, Report, StatementHistory } from "../model";
-import { pointsOf } from "../rankings";
+import { pointsOf } from "../span";
 import type { Range } from "../view";
 
 /** Its section, and the beginning of the names of charts. */

@@ -96,7 +96,9 @@ export function planOf([figures, nodes]: Detail["plans"][number]): HTMLElement {
     );
 }
 
-export function detailOf(detail: Detail, classes: ReadonlyMap<string, ActivityClass>): HTMLElement {
-    const parts = [text(detail), histogramOf(detail), activitiesOf(detail, classes), ...detail.plans.map(planOf)];
+/** The details; `inPart`: of a row of a part of the time, which they say nothing about. */
+export function detailOf(detail: Detail, classes: ReadonlyMap<string, ActivityClass>, inPart: boolean): HTMLElement {
+    const note = inPart ? element("p", { class: "note" }, "Executions and activities are those of the whole time.") : null;
+    const parts = [text(detail), note, histogramOf(detail), activitiesOf(detail, classes), ...detail.plans.map(planOf)];
     return element("div", { class: "detail" }, ...parts);
 }

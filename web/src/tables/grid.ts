@@ -7,12 +7,13 @@ import { button, element } from "../dom";
 import type { Column, Detail, Table, Value } from "../model";
 import type { ActivityClass } from "../look/palette";
 import { addressOf as addressOfStatement } from "../statement/known";
-import { cell } from "../units";
+import { cell, duration } from "../units";
 import type { View } from "../view";
 import { partColumns, spanOf, sparkbar, splitbar, type Span } from "./bars";
 import { columnMenu } from "./columns";
 import { detailOf } from "./detail";
 import { exportButtons } from "./export";
+import type { TablePart } from "./part";
 import { asGiven, firstWay, matches, ordered, type Sorting } from "./order";
 
 /** Number of rows shown at first. */
@@ -59,6 +60,13 @@ export class Grid {
     private all = false;
     private span: Span;
     private readonly pictures: boolean;
+    /** All of the time, while a part is shown. */
+    private given: { readonly table: Table; readonly rows: HTMLTableRowElement[]; readonly dressed: Set<number> } | null = null;
+    /** The part of the time that is shown; null: all of it. */
+    private part: TablePart | null = null;
+    private partName = "";
+    private readonly of = element("span", { class: "of" });
+    private readonly why = element("p", { class: "note of-whole" });
     private readonly shown = element("span", { class: "shown", role: "status" });
     private readonly more: HTMLButtonElement;
 
@@ -133,11 +141,12 @@ export class Grid {
                 rows: this.order().map((i) => this.table.rows[i] ?? []),
             })),
         );
-        const head = element("div", { class: "head" }, element("h3", {}, title), tools);
+        const head = element("div", { class: "head" }, element("h3", {}, title, this.of), tools);
+        this.why.hidden = true;
         const box = element("div", { class: "sideways" });
         it.replaceWith(box);
         box.append(it);
-        box.before(head);
+        box.before(head, this.why);
         box.after(this.more);
     }
 
@@ -166,7 +175,8 @@ export class Grid {
     private order(): number[] {
         const { table, wanted } = this;
         const given = asGiven(table);
-        const asCame = given?.column === this.sorting?.column && given?.down === this.sorting?.down;
+        // The rows of a part come in the order of the whole time.
+        const asCame = this.part?.measured == null && given?.column === this.sorting?.column && given?.down === this.sorting?.down;
         const order = ordered(table.rows, asCame ? null : this.sorting);
         return wanted ? order.filter((i) => matches(table.rows[i] ?? [], table, wanted)) : order;
     }
@@ -176,8 +186,7 @@ export class Grid {
         const rows = this.all ? order : order.slice(0, FIRST);
         const shown: HTMLTableRowElement[] = [];
         for (const i of rows) {
-            const row = this.rows[i];
-            if (!row) continue;
+            const row = (this.rows[i] ??= this.row(this.table.rows[i] ?? [], this.table.classes?.[i]));
             this.dress(i, row);
             shown.push(row);
             const detail = this.opened.get(i);
@@ -244,7 +253,7 @@ export class Grid {
             share: Number(values[column] ?? 0),
         }));
         first.after(
-            element("td", { class: "picture" }, sparkbar(detail.histogram, this.span)),
+            element("td", { class: "picture" }, this.part ? "" : sparkbar(detail.histogram, this.span)),
             element("td", { class: "picture" }, splitbar(parts)),
         );
         const text = element("span", { class: "clamp" }, ...first.childNodes);
@@ -274,7 +283,7 @@ export class Grid {
             const box = element(
                 "td",
                 { colspan: String(this.table.columns.length + 2) },
-                detailOf(detail, this.classes),
+                detailOf(detail, this.classes, this.part !== null),
             );
             const next = element("tr", { class: "opened" }, box);
             this.rows[i]?.after(next);
@@ -308,10 +317,51 @@ export class Grid {
         });
     }
 
+    /** Shows a part of the time with this name, or all of it. */
+    select(part: TablePart | null, name: string): void {
+        if (part === null && this.part === null) return;
+        // What is open stays open until another part is selected.
+        if (this.opened.size > 0 && name === this.partName) return;
+        const { table, rows, dressed } = this.given ?? { table: this.table, rows: this.rows, dressed: this.dressed };
+        this.part = part;
+        this.partName = name;
+        for (const i of this.opened.keys()) this.rows[i]?.querySelector(".opener")?.setAttribute("aria-expanded", "false");
+        this.opened.clear();
+        if (part === null || part.table === table) {
+            this.given = part && { table, rows, dressed };
+            [this.table, this.rows, this.dressed] = [table, rows, dressed];
+        } else {
+            this.given = { table, rows, dressed };
+            this.table = part.table;
+            this.dressed = new Set();
+            this.rows = [];
+        }
+        this.say(part);
+        this.render();
+    }
+
+    /** Which time the figures are of, and what is missing. */
+    private say(part: TablePart | null): void {
+        const { table } = this;
+        const whole = part?.whole ?? null;
+        const measured = part?.measured ?? null;
+        const missing = [...(part?.unknown ?? [])].map((column) => table.columns[column]?.title ?? "");
+        const notes = [
+            whole === null ? "" : `Of the whole time: ${whole}.`,
+            missing.length > 0 && table.rows.length > 0 ? `Known for the whole time only: ${missing.join(", ")}.` : "",
+            part && table.rows.length === 0 ? "Nothing in the selected time." : "",
+        ];
+        this.of.textContent = whole !== null ? " (whole time)" : measured !== null ? ` (${duration(measured)})` : "";
+        this.why.textContent = notes.filter((note) => note !== "").join(" ");
+        this.why.hidden = this.why.textContent === "";
+    }
+
     /** Replaces the rows. */
     update(table: Table): void {
         // A table with open details is not changed.
         if (this.opened.size > 0) return;
+        [this.given, this.part, this.partName] = [null, null, ""];
+        this.say(null);
         this.table = table;
         this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));
         this.dressed = new Set();

@@ -280,6 +280,6 @@ export function ticksOf(from: number, to: number, most: number): { base: number;
     const unit = 10 ** Math.ceil(Math.log10(length) - 1e-9);
     const base = Math.floor(from / unit + 1e-9) * unit;
     const ticks: number[] = [];
-    for (let n = Math.ceil((from - base) / step - 1e-9); base + n * step <= to; n++) ticks.push(n * step);
+    for (let n = Math.ceil((from - base) / step - 1e-9); base + n * step <= to; n++) ticks.push(Number((n * step).toPrecision(12)));
     return { base, digits: Math.max(0, -Math.round(Math.log10(unit))), ticks };
 }

@@ -64,7 +64,9 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let logger = case.stopped_logger();
     let why = match logger {
-        Some(found) => format!("the log collector (process {}) is stopped (state T in ps)", found.count),
+        Some(found) => {
+            format!("the log collector (process {}) is stopped (state T in ps)", found.count)
+        }
         None => "its reader does not keep up".to_owned(),
     };
     vec![Diagnosis {

@@ -789,7 +789,8 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     let mut evidence: Vec<String> = worst.timing.known_count().map(rate).into_iter().collect();
     let of_statement = |a: &ActivityRow| a.activity == worst.activity;
     let waiting = case.statement(of_statement).map(|(row, _)| row);
-    let page = waiting.filter(|_| tranche == CONTENT).and_then(|row| HotPage::from_statement(case, row));
+    let page =
+        waiting.filter(|_| tranche == CONTENT).and_then(|row| HotPage::from_statement(case, row));
     let held = case.interval().lwlocks.iter().filter(|row| &*row.lock == tranche);
     if let Some(row) = held.max_by(|a, b| a.held.seconds.total_cmp(&b.held.seconds)) {
         evidence.push(format!(

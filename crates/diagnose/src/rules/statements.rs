@@ -8,7 +8,7 @@ use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::SessionRow;
 use segment::{wait_names, WaitClass};
-use view::statements::{beginning, CurrentRow, StatementFigures};
+use view::statements::{beginning, named, CurrentRow, StatementFigures};
 use view::units::{bytes, clause, count, duration, percent, whole};
 
 pub(super) const BLOCK: f64 = 8192.0;
@@ -280,11 +280,7 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
         });
         waits.map(|a| a.seconds).sum::<f64>() < WAITS * all
     };
-    let text = |row: &CurrentRow| {
-        row.query
-            .as_deref()
-            .map_or_else(|| "(text not known)".to_owned(), |text| beginning(text, 70))
-    };
+    let text = |row: &CurrentRow| named(row.query.as_deref(), row.queryid, 70);
     // Those that maintain, load or dump a table take as long as the table is large.
     let reads = |row: &&CurrentRow| {
         let command = row.query.as_deref().map(command).unwrap_or_default();
@@ -301,7 +297,6 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let Some(oldest) = rows.first() else { return Vec::new() };
     let who = session_of(oldest).map_or_else(|| format!("session {}", oldest.pid), name);
-    let id = oldest.queryid.map_or(String::new(), |id| format!("statement {id} "));
     // The sessions that the sentences name.
     let cancel: Vec<String> =
         rows.iter().take(4).map(|row| format!("pg_cancel_backend({})", row.pid)).collect();
@@ -313,7 +308,7 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::LongStatement,
         kind: Kind::Problem,
         text: format!(
-            "A statement has been running for {} and has not ended: {who}, {id}({}).",
+            "A statement has been running for {} and has not ended: {who}, {}.",
             duration(oldest.seconds),
             text(oldest)
         ),

@@ -127,9 +127,13 @@ fn a_deadlock_has_two_sessions_and_two_statements() {
     };
     assert!(texts(&[deadlock(11.0, [11, 22])], 0).is_empty(), "before the interval");
     let one = texts(&[deadlock(5.0, [11, 22])], 0).remove(0);
-    let begin = "A deadlock occurred in database shop: session 7 (app, joe@shop) in statement 11 (";
+    let begin = "A deadlock occurred in database shop: session 7 (app, joe@shop) in \"";
     assert!(one.0.starts_with(begin), "{}", one.0);
-    assert!(one.0.ends_with("), and session 8 (app, joe@shop) in statement 22."), "{}", one.0);
+    assert!(
+        one.0.ends_with("\" (query ID 11), and session 8 (app, joe@shop) in statement 22."),
+        "{}",
+        one.0
+    );
     assert!(one.1.contains("the server cancelled session 7."), "{}", one.1);
     // Whoever was cancelled; the pair that met most often; the server has counted more than events are left.
     let several = [deadlock(5.0, [22, 11]), deadlock(4.0, [3, 4]), deadlock(3.0, [11, 22])];
@@ -201,11 +205,14 @@ fn the_first_sentence_names_the_statement_or_the_session() {
         }
         let found = diagnose(&Case { statements: Some(&statements), ..case(&interval) });
         let found = found.into_iter().next().unwrap();
-        let again = found.evidence.iter().any(|text| text.contains("of it is in statement 1 "));
-        assert!(!(again && found.text.contains("statement 1 ")), "named twice: {found:?}");
+        let again = found
+            .evidence
+            .iter()
+            .any(|text| text.contains("of it is in ") && text.contains("(query ID 1)"));
+        assert!(!(again && found.text.contains("(query ID 1)")), "named twice: {found:?}");
         found.text
     };
-    let statement = ", 90.0 % of it in statement 1 (update t set n = n + 1 where id = $1).";
+    let statement = ", 90.0 % of it in \"update t set n = n + 1 where id = $1\" (query ID 1).";
     for (account, class, begin) in [
         (
             "simple query::wait::Lock:transactionid",
@@ -287,7 +294,8 @@ fn a_row_that_is_held_for_long_is_found_beside_a_load_that_passes_rows_on() {
     assert_eq!(all[0].seconds, 20.0);
     let evidence = all[0].evidence.join(" ");
     assert!(
-        evidence.contains("(update ticket set n = n + 1): 1,000 waits ended, 20 ms each."),
+        evidence.contains("\"update ticket set n = n + 1\" (query ID ")
+            && evidence.contains("): 1,000 waits ended, 20 ms each."),
         "{evidence}"
     );
     assert_eq!(found(0.009), [], "passed on as soon as the work is done");
@@ -378,7 +386,7 @@ fn a_statement_in_bursts_is_that_sessions_own() {
     let django = Pauses { short: 990, short_seconds: 0.5, long: 10, long_seconds: 2.0, middle: 3 };
     let found = bursts(django, 980);
     let text = "In bursts of 99 commands, each a transaction of its own, session 7 (application pgbench, user alice, database \
-                shop, client 10.0.0.5) sends one statement again and again, 980 times in 10 s: statement ";
+                shop, client 10.0.0.5) sends one statement again and again, 980 times in 10 s: \"";
     assert_eq!(rules(&found), [Rule::ManySmallStatements]);
     assert!(found[0].text.starts_with(text), "{}", found[0].text);
     assert_eq!(found[0].seconds, 1.0);

@@ -106,8 +106,11 @@ fn what_is_not_known_is_left_out_of_sentences() {
         for statements in [None, Some(&statements), Some(&planned)] {
             let found = crate::diagnose(&Case { statements, ..case(interval) });
             for finding in found.problems.into_iter().chain(found.limits) {
-                let sentences =
-                    [finding.evidence.clone(), vec![finding.text.clone(), finding.advice.to_string()]].concat();
+                let sentences = [
+                    finding.evidence.clone(),
+                    vec![finding.text.clone(), finding.advice.to_string()],
+                ]
+                .concat();
                 for sentence in sentences {
                     let dash = sentence
                         .split([' ', ',', '('])

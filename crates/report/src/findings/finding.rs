@@ -11,6 +11,7 @@ pub(super) fn note(section: &'static str, text: String) -> Finding {
         remedy: None,
         details: Vec::new(),
         statement: None,
+        times: Vec::new(),
     }
 }
 

@@ -67,6 +67,8 @@ fn code(row: &LogRow) -> String {
     }
 }
 
+/// Maximum number of times of a finding.
+const TIMES: usize = 1000;
 /// Characters of a statement in a sentence.
 const TEXT: usize = 70;
 
@@ -77,19 +79,25 @@ pub(super) fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         errors.iter().filter(|row| &*row.severity == "PANIC").copied().collect();
     let mut found = Vec::new();
     if !panics.is_empty() {
-        found
-            .push(warning("log", format!("The server ended with a PANIC{}.", when(&panics, zone))));
+        let text = format!("The server ended with a PANIC{}.", when(&panics, zone));
+        found.push(Finding { times: times(&panics), ..warning("log", text) });
     }
     for (sqlstate, what) in CERTAIN {
         let those =
             errors.iter().filter(|row| &*row.sqlstate == sqlstate && &*row.severity != "PANIC");
         let those: Vec<&LogRow> = those.copied().collect();
         if !those.is_empty() {
-            found.push(warning("log", format!("{what} ({sqlstate}){}.", when(&those, zone))));
+            let text = format!("{what} ({sqlstate}){}.", when(&those, zone));
+            found.push(Finding { times: times(&those), ..warning("log", text) });
         }
     }
     found.extend(most_frequent(material, &errors));
     found
+}
+
+/// When they were logged.
+fn times(rows: &[&LogRow]) -> Vec<(f64, f64)> {
+    rows.iter().map(|row| (logged(row), logged(row))).take(TIMES).collect()
 }
 
 /// ", 3 times from 10:00:01 to 10:04:07" or " at 10:00:01".
@@ -123,7 +131,7 @@ fn most_frequent(material: &Material, errors: &[&LogRow]) -> Option<Finding> {
             format!("The server logged {count} errors; most frequent, {most} times: {code}{of}.")
         }
     };
-    Some(note("log", text))
+    Some(Finding { times: times(errors), ..note("log", text) })
 }
 
 #[cfg(test)]

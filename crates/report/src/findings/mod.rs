@@ -114,7 +114,13 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         Some(false) => None,
         None => Some(warning("ledger", UNMEASURED.into())),
     };
+    let blocker = material.sessions.as_ref().and_then(|sessions| sessions.blockers.first());
+    let times = |rule: Rule| match (rule, blocker) {
+        (Rule::Locks, Some(blocker)) => blocker.stretches.clone(),
+        _ => Vec::new(),
+    };
     let problems = found.diagnoses.iter().map(|problem| Finding {
+        times: times(problem.rule),
         remedy: Some(Remedy {
             text: problem.advice.to_string(),
             sql: problem.advice.commands().iter().map(|sql| format!("{sql};")).collect(),
@@ -176,7 +182,8 @@ fn gaps(material: &Material) -> Option<Finding> {
             longest.reason
         ),
     };
-    Some(warning("recording", text))
+    let times = material.gaps.iter().map(|gap| (gap.from, gap.to)).collect();
+    Some(Finding { times, ..warning("recording", text) })
 }
 
 fn busy(interval: &Interval) -> impl Iterator<Item = &AccountRow> {
@@ -352,7 +359,7 @@ fn changed(points: &[Point], zone: &TimeZone) -> Option<Finding> {
     }
     let change = step_words(&step, zone, "sessions on average", two);
     let text = format!("{name} changed the most over time: {change}.");
-    Some(note("activity", text))
+    Some(Finding { times: vec![(step.at, step.at)], ..note("activity", text) })
 }
 
 fn throughput_changed(material: &Material, zone: &TimeZone) -> Option<Finding> {
@@ -370,7 +377,7 @@ fn throughput_changed(material: &Material, zone: &TimeZone) -> Option<Finding> {
         return None;
     }
     let text = format!("Throughput changed: {}.", step_words(&step, zone, "commands/s", count));
-    Some(note("throughput", text))
+    Some(Finding { times: vec![(step.at, step.at)], ..note("throughput", text) })
 }
 
 fn locks_note(interval: &Interval) -> Option<Finding> {

@@ -52,7 +52,8 @@ fn slow(material: &Material, zone: &TimeZone) -> Option<Finding> {
             longest.text
         ),
     };
-    Some(warning("checkpoints", text))
+    let times = slow.iter().filter_map(|row| Some((row.time? - row.slow_seconds(), row.time?)));
+    Some(Finding { times: times.collect(), ..warning("checkpoints", text) })
 }
 
 /// Compares the throughput during each checkpoint with that of an equally long time before it.

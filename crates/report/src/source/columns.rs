@@ -15,6 +15,7 @@ use view::HostMetrics;
 
 use super::{begin, latency, seconds};
 use crate::material::{Latency, Moment};
+use crate::parts::PointSums;
 use crate::point::{Figures, Point};
 use error::Error;
 
@@ -98,6 +99,22 @@ fn single(heads: &[FrameRow]) -> Vec<i64> {
     bounds
 }
 
+/// What the points are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Charts.
+    Charts,
+    /// Charts, and tables for any part of the time.
+    ChartsAndTables,
+}
+
+/// Whether tables over time need this statistic, besides those of the charts.
+fn is_in_tables(stat: &Stat) -> bool {
+    [stat_names::LWLOCK, stat_names::LOCK, stat_names::SPIN_DELAY, stat_names::FUNCTION]
+        .iter()
+        .any(|begin| stat.name.starts_with(begin))
+}
+
 /// Whether the charts need this statistic.
 fn is_drawn(stat: &Stat) -> bool {
     stat.kind == StatKind::Account
@@ -132,7 +149,7 @@ pub struct StatisticsOfRange {
 pub fn statistics(
     recording: &Recording,
     range: Range,
-    columns: &Columns,
+    (columns, purpose): (&Columns, Purpose),
     heads: &[FrameRow],
 ) -> Result<StatisticsOfRange, Error> {
     let mut lines: HashMap<Arc<Stat>, usize> = HashMap::new();
@@ -141,7 +158,8 @@ pub fn statistics(
     let (sum, latency, grid) =
         recording.sum_and_grid((range, heads), latency::is_command, &columns.bounds, |series| {
             let next = lines.len();
-            let drawn = is_drawn(&series.stat) && counts(series);
+            let tables = purpose == Purpose::ChartsAndTables && is_in_tables(&series.stat);
+            let drawn = (is_drawn(&series.stat) || tables) && counts(series);
             drawn.then(|| *lines.entry(series.stat.clone()).or_insert(next))
         })?;
     // In the order of the sum.
@@ -151,14 +169,14 @@ pub fn statistics(
             stats.push((line, stat));
         }
     }
-    let points = points((&grid, &stats), columns, &sum, heads);
+    let points = points((&grid, &stats), (columns, purpose), &sum, heads);
     Ok(StatisticsOfRange { sum, latency: latency::latencies(latency), points })
 }
 
 /// The points of the charts.
 fn points(
     (grid, stats): (&Grid, &[(usize, Arc<Stat>)]),
-    columns: &Columns,
+    (columns, purpose): (&Columns, Purpose),
     sum: &Frame,
     heads: &[FrameRow],
 ) -> Vec<Point> {
@@ -181,6 +199,10 @@ fn points(
         let figures = (measured > 0.0).then(|| Figures {
             host: sums.host(),
             sessions: sums.sessions(),
+            sums: match purpose {
+                Purpose::Charts => PointSums::default(),
+                Purpose::ChartsAndTables => PointSums::from_interval(&interval),
+            },
             ..Figures::from_interval(&interval)
         });
         points.push(Point { start, seconds: measured, figures });

@@ -25,8 +25,9 @@ use segment::Interval;
 
 use super::material::{Material, RelationTimes, SessionHistory};
 use super::range::Edge;
+use crate::parts::StatementParts;
 use crate::rankings::SessionTimes;
-use columns::{Columns, StatisticsOfRange};
+use columns::{Columns, Purpose, StatisticsOfRange};
 use error::Error;
 use time::{begin, seconds};
 use view::document::{Histories, MeasuredTime, Ranking};
@@ -66,12 +67,13 @@ pub fn read(
         let details = scope.spawn(details);
         say("computing sums and time series");
         let StatisticsOfRange { sum, latency, points } =
-            columns::statistics(&recording, range, &main, &heads)?;
+            columns::statistics(&recording, range, (&main, Purpose::ChartsAndTables), &heads)?;
         say("reading statements and sessions");
         let details = details.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         Ok((Interval::with_others(&sum), points, latency, details))
     })?;
-    let Details { statements, histories, mut rankings, relations, sessions } = details;
+    let Details { statements, statement_parts, histories, mut rankings, relations, sessions } =
+        details;
     let (sessions, times) = sessions.unzip();
     let axis = crate::charts::main_axis(&points);
     rankings
@@ -105,6 +107,7 @@ pub fn read(
         sessions,
         histories,
         rankings,
+        statement_parts,
         points,
         moments,
         latency,
@@ -129,6 +132,7 @@ struct Details {
     relations: RelationTimes,
     sessions: Option<(SessionHistory, SessionTimes)>,
     rankings: Vec<Ranking>,
+    statement_parts: Option<StatementParts>,
     histories: Option<Histories>,
 }
 
@@ -144,6 +148,7 @@ fn details(
         relations: RelationTimes::default(),
         sessions,
         rankings: Vec::new(),
+        statement_parts: None,
         histories: None,
     };
     let details = recording.details(range)?;
@@ -158,7 +163,10 @@ fn details(
         if let Some((history, _)) = &mut all.sessions {
             statements.current = std::mem::take(&mut history.running);
         }
-        all.rankings.extend(statements::ranking(recording, statements, &details)?);
+        if let Some((ranking, parts)) = statements::over_time(recording, statements, &details)? {
+            all.rankings.push(ranking);
+            all.statement_parts = Some(parts);
+        }
         all.histories = statements::histories(recording, statements, &details)?;
     }
     all.relations =

@@ -50,11 +50,11 @@ pub fn sessions(
                 }
             };
         }
-        sums.add(rows, *length, texts.as_ref().unwrap_or(&Texts::new()));
+        let point = rows.first().and_then(|row| points.get(&row.frame));
+        sums.add(rows, (*length, point.copied()), texts.as_ref().unwrap_or(&Texts::new()));
         if *detail {
             sums.running = (frame, running(rows, texts.as_ref()));
         }
-        let point = rows.first().and_then(|row| points.get(&row.frame));
         if let Some(point) = point {
             sums.add_times(rows, *length, *point);
         }
@@ -120,9 +120,26 @@ fn sampled_activities(session: &SessionRow) -> Vec<ActivityRow> {
     rows
 }
 
+impl Active {
+    /// Adds times in a point of the charts.
+    fn add_times(&mut self, point: usize, times: [f64; 4]) {
+        match self.times.last_mut() {
+            Some((at, sums)) if *at == point => {
+                sums.iter_mut().zip(times).for_each(|(sum, time)| *sum += time);
+            }
+            _ => self.times.push((point, times)),
+        }
+    }
+}
+
 impl Sums {
-    /// Adds the rows of an interval of this length, ns; in a rolled-up hour they are a sample.
-    fn add(&mut self, rows: &[SessionHistoryRow], length_ns: u64, texts: &Texts) {
+    /// Adds the rows of an interval of this length, ns, in a point of the charts; in a rolled-up hour they are a sample.
+    fn add(
+        &mut self,
+        rows: &[SessionHistoryRow],
+        (length_ns, point): (u64, Option<usize>),
+        texts: &Texts,
+    ) {
         let s = |ns: u64| ns as f64 * 1e-9;
         let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().map(str::to_string);
         for row in rows {
@@ -137,16 +154,21 @@ impl Sums {
             let none = || (Active { cpu_seconds: Some(0.0), ..Active::default() }, BTreeSet::new());
             let (sum, pids) = self.active.entry(who.clone()).or_insert_with(none);
             pids.insert(row.pid);
-            sum.busy_seconds += s(row.busy_ns) * weight;
+            let busy = s(row.busy_ns) * weight;
             let cpu = (!row.cpu_unknown).then(|| s(row.cpu_ns) * weight);
+            let blocked = if row.is_blocked() { s(length_ns) } else { 0.0 };
+            let is_open = &*row.state == "idle in transaction";
+            let idle = if is_open { s(length_ns) } else { 0.0 };
+            sum.busy_seconds += busy;
             sum.cpu_seconds = sum.cpu_seconds.zip(cpu).map(|(sum, cpu)| sum + cpu);
-            if row.is_blocked() {
-                sum.blocked_seconds += s(length_ns);
+            sum.blocked_seconds += blocked;
+            sum.idle_in_transaction_seconds += idle;
+            if let Some(point) = point {
+                sum.add_times(point, [busy, cpu.unwrap_or(0.0), blocked, idle]);
             }
-            if &*row.state != "idle in transaction" {
+            if !is_open {
                 continue;
             }
-            sum.idle_in_transaction_seconds += s(length_ns);
             let open = self.open.entry((row.pid, who.1.clone())).or_default();
             if s(row.since_ns) >= open.seconds {
                 *open = Open {
@@ -280,8 +302,8 @@ mod tests {
         let rows =
             [row(1, "idle in transaction", &[]), row(2, "active", &[1]), row(3, "active", &[2])];
         let mut sums = Sums::default();
-        sums.add(&rows, 1_000_000_000, &Texts::new());
-        sums.add(&rows, 10_000_000_000, &Texts::new());
+        sums.add(&rows, (1_000_000_000, None), &Texts::new());
+        sums.add(&rows, (10_000_000_000, None), &Texts::new());
         let history = sums.history();
         let all = &history.active[0];
         assert_eq!((history.active.len(), all.sessions), (1, 3));

@@ -7,12 +7,15 @@ use view::document::{Axis, Histories, PlanTimes, Ranking, StatementHistory};
 use view::statements::StatementsTable;
 
 use super::seconds;
-use crate::statement_id::{statement_key, StatementId};
+use crate::parts::{share_key, StatementParts, StatementSums};
+use crate::statement_id::{statement_id, statement_key, StatementId};
 use crate::{histories, rankings};
 use error::Error;
 
 /// Maximum number of points of statements.
 const POINTS: usize = 720;
+/// Number of statements, those with the most time, whose time is read by class of activity.
+const BY_CLASS: usize = 200;
 
 /// Blocks of neighbouring details, and the times between them in which none were recorded.
 struct Blocks<'d> {
@@ -59,21 +62,36 @@ impl Blocks<'_> {
     }
 }
 
-/// The statements of clients over time.
-pub fn ranking(
+/// The statements of clients over time, and the sums of all statements.
+pub fn over_time(
     recording: &Recording,
     all: &StatementsTable,
     details: &[Detail],
-) -> Result<Option<Ranking>, Error> {
+) -> Result<Option<(Ranking, StatementParts)>, Error> {
     let Some(range) = Detail::range(details) else { return Ok(None) };
     let blocks = Blocks::new(details, POINTS);
     let points = blocks.axis.time.len();
-    let series = recording.statement_series(range, points, |frame| blocks.point(frame))?;
-    let times = |id: &StatementId| {
-        let series = series.get(id)?;
-        Some(series.total_ns.iter().map(|ns| *ns as f64 * 1e-9).collect::<Vec<f64>>())
-    };
-    Ok(Some(rankings::statements(blocks.axis.clone(), all, times)))
+    let by_class = all.rows.iter().take(BY_CLASS).map(|row| statement_id(&row.key)).collect();
+    let series =
+        recording.statement_series(range, (points, &by_class), |frame| blocks.point(frame))?;
+    let times = |id: &StatementId| Some(in_seconds(&series.get(id)?.total_ns));
+    let ranking = rankings::statements(blocks.axis.clone(), all, times);
+    let sums = series.into_iter().map(|(id, series)| {
+        let classes = series.classes.iter().map(|(class, ns)| (share_key(*class), in_seconds(ns)));
+        let sums = StatementSums {
+            seconds: in_seconds(&series.total_ns),
+            calls: series.calls.iter().map(|calls| *calls as f64).collect(),
+            exec_seconds: series.exec_ns.iter().map(|ns| *ns as f64 * 1e-9).collect(),
+            classes: classes.collect(),
+        };
+        (id, sums)
+    });
+    let sums = sums.collect();
+    Ok(Some((ranking, StatementParts { axis: blocks.axis, sums })))
+}
+
+fn in_seconds(ns: &[i64]) -> Vec<f64> {
+    ns.iter().map(|ns| *ns as f64 * 1e-9).collect()
 }
 
 /// What the statements with the most time did over time.

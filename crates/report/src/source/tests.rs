@@ -15,7 +15,7 @@ use segment::Histogram;
 use super::{read, RecordingSelection};
 use crate::range::Edge;
 use crate::sample::{self, FROM};
-use view::document::{Axis, Cell, Document, RankingRow};
+use view::document::{Axis, Cell, Derivation, Document, OverTime, Parts, RankingRow, TableParts};
 
 const US: f64 = 1e6;
 
@@ -335,6 +335,91 @@ fn the_lists_of_a_part_have_the_figures_of_a_report_of_that_part() {
     close(total("statements"), sum("statements", "seconds", &|_| true));
     close(total("sessions"), sum("active_sessions", "busy_seconds", &|_| true));
     assert_eq!(ranking("sessions").rows[0].name, "shop (11)");
+}
+
+/// The cell of a column of a row in a part of the time, as the page computes it; `None`: it is unknown.
+fn cell_within(
+    parts: &Parts,
+    table: &TableParts,
+    (row, column): (usize, usize),
+    part: (f64, f64),
+    end: f64,
+) -> Option<f64> {
+    let axis = table.axis.as_ref().unwrap_or(&parts.axis);
+    let add = |values: &[f64]| within(axis, values.iter().copied(), part, end);
+    let sum = |name: &str| -> f64 {
+        if let Some(at) = table.sums.iter().position(|sum| *sum == name) {
+            return add(&table.rows[row][at].0);
+        }
+        let total = table.totals.get(name).or_else(|| parts.totals.get(name));
+        total.map_or_else(|| add(&axis.seconds), |total| add(&total.0))
+    };
+    match table.columns[column] {
+        Derivation::Sum(of) => Some(sum(of)),
+        Derivation::Quotient(of, by) => Some(sum(of) / sum(by)).filter(|value| value.is_finite()),
+        Derivation::Same | Derivation::Unknown => None,
+    }
+}
+
+#[test]
+fn the_tables_of_a_part_have_the_figures_of_a_report_of_that_part() {
+    let place = tempfile::tempdir().unwrap();
+    record_with(place.path(), "db1", |at, frame| {
+        let mut batch = statements_and_sessions(at, frame);
+        batch.append(statement_with_plans(at, frame));
+        batch
+    });
+    let all = report(place.path(), None, None).unwrap();
+    let span = (FROM + 300.0, FROM + 520.0);
+    let part = report(place.path(), Some("-300"), Some("-80")).unwrap();
+    let parts = all.parts.as_ref().unwrap();
+    let mut compared = std::collections::BTreeMap::<&str, usize>::new();
+    for (id, of) in &parts.tables {
+        let (whole, expected) = (all.table(id).unwrap(), part.table(id).unwrap());
+        let names = |row: &view::document::Row| -> Vec<Cell> {
+            row.cells.iter().filter(|cell| matches!(cell, Cell::Text(_))).cloned().collect()
+        };
+        assert_eq!(of.rows.len(), whole.rows.len(), "{id}");
+        for wanted in &expected.rows {
+            let row = whole.rows.iter().position(|row| names(row) == names(wanted));
+            let row = row.unwrap_or_else(|| panic!("{id}: {wanted:?}"));
+            for (column, cell) in wanted.cells.iter().enumerate() {
+                let key = whole.columns[column].key;
+                let Some(value) = cell_within(parts, of, (row, column), span, all.measured.to)
+                else {
+                    continue;
+                };
+                let expected = match cell {
+                    Cell::Whole(n) => *n as f64,
+                    Cell::Number(n) => *n,
+                    other => panic!("{id}.{key}: {value} for {other:?}"),
+                };
+                let differs = (value - expected).abs() > 1e-6 * expected.abs().max(1e-9);
+                assert!(!differs, "{id}.{key}: {value} instead of {expected}");
+                *compared.entry(*id).or_default() += 1;
+            }
+        }
+    }
+    let tables: Vec<&str> = compared.keys().copied().collect();
+    let expected = [
+        "active_sessions",
+        "commands",
+        "commits",
+        "files",
+        "functions",
+        "idle",
+        "ledger",
+        "locks",
+        "lwlocks",
+        "statements",
+        "waits",
+    ];
+    assert_eq!(tables, expected, "{compared:?}");
+    // No table is left without a word.
+    for table in &all.tables {
+        let is_split = parts.tables.contains_key(table.id);
+        assert_ne!(is_split, table.over_time != OverTime::Sums, "{}", table.id);
+    }
 }
 
 /// Ten calls of a statement in ten seconds; they take four times as long with the plan of the second half.

@@ -20,17 +20,29 @@ use view::document::Table;
 use shares::{each, share, timing, SECONDS};
 pub use storage::ended as checkpoints;
 
-/// All tables.
-pub fn tables(material: &Material) -> Vec<Table> {
-    let interval = &material.whole;
-    let mut tables = vec![
+/// The tables that [`of_interval`] makes.
+pub const OF_INTERVAL: [&str; 9] =
+    ["ledger", "idle", "waits", "commands", "lwlocks", "locks", "files", "commits", "functions"];
+
+/// The tables that are made from an interval alone, and that are known over time.
+pub fn of_interval(interval: &Interval) -> [Table; OF_INTERVAL.len()] {
+    [
         ledger::ledger(interval),
         ledger::idle(interval),
         ledger::waits(interval),
         ledger::commands(interval),
         locks::lwlocks(interval),
         locks::locks(interval),
-    ];
+        storage::files(interval),
+        storage::commits(interval),
+        others::functions(interval),
+    ]
+}
+
+/// All tables.
+pub fn tables(material: &Material) -> Vec<Table> {
+    let interval = &material.whole;
+    let mut tables = Vec::from(of_interval(interval));
     let all = material.statements.as_ref();
     tables.extend(
         all.map(|all| statements::statements(all, instrumented(interval, all.interval_seconds))),
@@ -39,20 +51,17 @@ pub fn tables(material: &Material) -> Vec<Table> {
         tables.extend(sessions::sessions(history, interval.instrumented_seconds));
     }
     tables.extend([
-        storage::files(interval),
         storage::processes(interval),
         relations::relations(
             &material.relations.rows,
             instrumented(interval, Some(material.relations.seconds)),
         ),
-        storage::commits(interval),
         storage::wal(interval),
         storage::checkpoints(&material.events, material.measured.from),
         storage::slow(&material.events, material.measured.from),
         storage::devices(&material.devices),
         server_log::errors(material),
         server_log::messages(material),
-        others::functions(interval),
         others::edges(interval),
         others::statistics(interval),
         others::events(&material.events, material.measured.from),

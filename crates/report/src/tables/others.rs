@@ -6,7 +6,7 @@ use segment::interval::{Interval, StatisticRow};
 use segment::EventKind;
 
 use crate::material::{Setting, SettingChange};
-use view::document::{Cell, Column, Gap, Table, Tone, Unit};
+use view::document::{Cell, Column, Gap, OverTime, Table, Tone, Unit};
 use view::events::Row;
 use view::functions;
 use view::table::field::{Field, Picked};
@@ -78,7 +78,8 @@ pub fn event_table<'e>(
         Column::new("user", "User", Unit::Text).expendable(5),
         Column::new("text", "What", Unit::Text).wrapped(),
     ];
-    let mut table = Table::new(id, title, columns).sorted("time");
+    let mut table =
+        Table::new(id, title, columns).sorted("time").over_time(OverTime::Rows("time", "time"));
     for row in events {
         let cells: Vec<Cell> = vec![
             row.time.into(),
@@ -103,7 +104,10 @@ pub fn gaps(gaps: &[Gap]) -> Table {
         F::new("seconds", "Length", Unit::Seconds, |row, _| (row.to - row.from).max(0.0).into()),
         F::new("reason", "Reason", Unit::Text, |row, _| row.reason.as_str().into()),
     ];
-    Picked::all(FIELDS).table(("gaps", "Gaps"), gaps, 0.0, Tone::Plain).sorted("from")
+    Picked::all(FIELDS)
+        .table(("gaps", "Gaps"), gaps, 0.0, Tone::Plain)
+        .sorted("from")
+        .over_time(OverTime::Rows("from", "to"))
 }
 
 /// Changes of the server's settings.
@@ -117,7 +121,10 @@ pub fn setting_changes(changes: &[SettingChange]) -> Table {
         F::new("after", "After", Unit::Text, |row, _| row.after.as_str().into()).wrapped(),
     ];
     let name = ("setting_changes", "Changed settings");
-    Picked::all(FIELDS).table(name, changes, 0.0, Tone::Plain).sorted("time")
+    Picked::all(FIELDS)
+        .table(name, changes, 0.0, Tone::Plain)
+        .sorted("time")
+        .over_time(OverTime::Rows("time", "time"))
 }
 
 /// The settings of server, machine and recorder.
@@ -130,5 +137,7 @@ pub fn settings(settings: &[Setting]) -> Table {
         F::new("changed", "Changed", Unit::Time, |row, _| row.changed.into())
             .help("empty if set since the start"),
     ];
-    Picked::all(FIELDS).table(("settings", "Settings"), settings, 0.0, Tone::Plain)
+    Picked::all(FIELDS)
+        .table(("settings", "Settings"), settings, 0.0, Tone::Plain)
+        .over_time(OverTime::Always)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use recording::LogRow;
 
 use crate::material::Material;
-use view::document::{Cell, Column, Table, Tone, Unit};
+use view::document::{Cell, Column, OverTime, Table, Tone, Unit};
 
 /// Kinds of messages that are errors.
 const ERRORS: [&str; 2] = ["error", "deadlock"];
@@ -70,7 +70,13 @@ pub fn errors(material: &Material) -> Table {
         Column::new("message", "Last message", Unit::Text).wrapped(),
         Column::new("query", "Statement", Unit::Text).wrapped(),
     ];
-    let mut table = Table::new("log_errors", "Errors in the server's log", columns).sorted("count");
+    let mut table = Table::new("log_errors", "Errors in the server's log", columns)
+        .sorted("count")
+        .over_time(OverTime::RowsOfAll(
+            "first",
+            "last",
+            "errors are counted by statement for the whole time",
+        ));
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by(|(a_key, a), (b_key, b)| b.count.cmp(&a.count).then_with(|| a_key.cmp(b_key)));
     for ((sqlstate, severity, text, _), group) in groups {
@@ -104,8 +110,9 @@ pub fn messages(material: &Material) -> Table {
         Column::new("seconds", "Duration", Unit::Seconds).expendable(1),
         Column::new("text", "Message", Unit::Text).wrapped(),
     ];
-    let mut table =
-        Table::new("log_messages", "Other messages in the server's log", columns).sorted("time");
+    let mut table = Table::new("log_messages", "Other messages in the server's log", columns)
+        .sorted("time")
+        .over_time(OverTime::Rows("time", "time"));
     let others: Vec<&LogRow> = material.log.iter().filter(|row| &*row.kind != "error").collect();
     let left_out = others.len().saturating_sub(MOST);
     for row in &others[left_out..] {

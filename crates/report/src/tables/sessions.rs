@@ -2,7 +2,7 @@
 //! Active session history: which sessions were active, who blocked others, and who kept a transaction open.
 
 use crate::material::{Active, Blocker, Open, SessionHistory};
-use view::document::{Table, Tone, Unit};
+use view::document::{OverTime, Table, Tone, Unit};
 use view::table::field::{Field, Picked};
 
 /// The three tables.
@@ -63,6 +63,11 @@ fn blockers(rows: &[Blocker]) -> Table {
     Picked::all(FIELDS)
         .table(("blockers", "Sessions that blocked others"), rows, 0.0, Tone::Plain)
         .sorted("waiting_seconds")
+        .over_time(OverTime::RowsOfAll(
+            "from",
+            "to",
+            "the time of a blocking session is counted from its beginning to its end",
+        ))
 }
 
 fn open(rows: &[Open]) -> Table {
@@ -81,4 +86,5 @@ fn open(rows: &[Open]) -> Table {
     Picked::all(FIELDS)
         .table(("idle_in_transaction", "Idle in transaction"), rows, 0.0, Tone::Plain)
         .sorted("seconds")
+        .over_time(OverTime::Whole("of each session, only its longest time is kept"))
 }

@@ -7,7 +7,7 @@ use segment::EventKind;
 use view::choose;
 
 use super::{each, timing, SECONDS};
-use view::document::{Column, Table, Tone, Unit};
+use view::document::{Column, OverTime, Table, Tone, Unit};
 use view::events::Row;
 use view::io::{Checkpoint, Device, DEVICE_FIELDS, FILE_FIELDS, WAL_FIELDS};
 use view::table::field::{rate, Field, Picked};
@@ -135,7 +135,10 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
             .expendable(8),
     ];
     let name = ("checkpoints", "Completed checkpoints");
-    Picked::all(FIELDS).table(name, &ended(events, from), 0.0, Tone::Plain).sorted("ended")
+    Picked::all(FIELDS)
+        .table(name, &ended(events, from), 0.0, Tone::Plain)
+        .sorted("ended")
+        .over_time(OverTime::Rows("ended", "ended"))
 }
 
 /// The checkpoints that ended after `from`, oldest first.

@@ -52,7 +52,7 @@ fn answer(
     let why = failure.map_or("the queries are still running", |failure| &failure.text);
     let tag = format!("\"{started:x}-{changes}\"");
     let answer = match what {
-        What::Report => HttpReply::report(made.as_ref(), why, Some(tag)),
+        What::Report | What::ReportWithParts => HttpReply::report(made.as_ref(), why, Some(tag)),
         _ => HttpReply::page(made.as_ref(), why),
     };
     answer.map_err(|error: Error| unavailable(error.to_string()))

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use error::Error;
 use fleet_sql::{Only, CHARTS, QUERIES};
-use report::fleet::{is_asked, Failure, Fleet, FleetQueryResult, Question, ROWS, SERIES};
+use report::fleet::{is_asked, Failure, Fleet, FleetQueryResult, Question, DOCTOR, ROWS, SERIES};
 use report::Edge;
 use segment::clock::realtime_ns;
 
 use super::board::Board;
-use fleet::{asked, window, Asking};
+use fleet::{asked, diagnosed, window, Asking};
 
 /// Runs queries until the board is closed.
 pub fn work(asking: &Asking, board: &Board, since: Option<Edge>) {
@@ -49,6 +49,17 @@ impl Round<'_> {
                 query.name,
                 |fleet| &mut fleet.tables,
                 || self.asking.query(query, &asked(ROWS)?),
+            );
+        }
+        if let Some(root) = self.asking.root() {
+            self.put(
+                DOCTOR,
+                |fleet| &mut fleet.tables,
+                || {
+                    let wanted = || !self.asking.is_stopped();
+                    let table = diagnosed(root, self.only, self.window, wanted)?;
+                    table.ok_or_else(|| Error::Failed("the server is being stopped".into()))
+                },
             );
         }
     }

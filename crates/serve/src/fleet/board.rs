@@ -41,16 +41,19 @@ pub struct Board {
     changed: Condvar,
     engine: String,
     interval: Duration,
+    /// Whether hosts are diagnosed from their recordings.
+    has_doctor: bool,
 }
 
 impl Board {
-    /// A board without results.
-    pub fn new(only: Only, engine: String, interval: Duration) -> Board {
+    /// A board without results; `has_doctor`: hosts are diagnosed from their recordings.
+    pub fn new(only: Only, engine: String, interval: Duration, has_doctor: bool) -> Board {
         let board = Board {
             state: Mutex::new(BoardState { parts: Vec::new(), ended: false }),
             changed: Condvar::new(),
             engine,
             interval,
+            has_doctor,
         };
         let mut first = board.part(only);
         // The first page should not have to wait.
@@ -61,6 +64,7 @@ impl Board {
 
     fn part(&self, only: Only) -> Scope {
         let fleet = Fleet::new(only, self.engine.clone(), self.interval.as_secs_f64());
+        let fleet = if self.has_doctor { fleet.with_doctor() } else { fleet };
         Scope { fleet, viewed: None, due: Instant::now(), changes: 0 }
     }
 
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn parts_are_asked_about_in_turn_while_they_are_viewed() {
-        let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600));
+        let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600), false);
         assert_eq!(board.next(), Some(Only::default()));
         board.view(&host("a")).unwrap();
         assert_eq!(board.next(), Some(host("a")));
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_number_of_parts_is_limited() {
-        let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600));
+        let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600), false);
         for n in 1..PARTS {
             board.view(&host(&n.to_string())).unwrap();
         }

@@ -36,7 +36,7 @@ pub fn run(args: &ServeArgs, door: Door) -> Result<(), Error> {
     let Some(listener) = Listener::open(&args.listen)? else { return Ok(()) };
     let serving = Serving { engine: Some(asking.to_string()), ..Serving::default() };
     print_addresses(args, Some(&listener), serving, &door.access)?;
-    let board = Arc::new(Board::new(only, asking.to_string(), interval));
+    let board = Arc::new(Board::new(only, asking.to_string(), interval, asking.root().is_some()));
     let thread = |name: &str| std::thread::Builder::new().name(name.to_string());
     let asker = thread("asker").spawn({
         let (asking, board, since) = (asking.clone(), board.clone(), flags.since);

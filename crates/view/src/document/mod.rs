@@ -6,17 +6,21 @@
 
 mod chart;
 mod history;
+mod parts;
 mod ranking;
 mod trace;
 
 use serde::Serialize;
 
-pub use crate::table::{number, span, time, Cell, Column, Details, Row, Table, Tone, Unit};
+pub use crate::table::{
+    number, span, time, Cell, Column, Details, OverTime, Row, Table, Tone, Unit,
+};
 pub use chart::{
     Axes, Axis, AxisName, Bar, Chart, ChartKind, Gap, Heatmap, Mark, PairOfBars, Pairs, Reference,
     Series, Side,
 };
 pub use history::{ClassTimes, Histories, PlanTimes, StatementHistory};
+pub use parts::{Derivation, Parts, SumSeries, TableParts, MEASURED};
 pub use ranking::{Ranking, RankingRow};
 pub use trace::Trace;
 
@@ -77,6 +81,9 @@ pub struct Document {
     pub sections: Vec<Section>,
     /// All tables; the sections give their order.
     pub tables: Vec<Table>,
+    /// How the tables add up over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
     /// Preformatted texts.
     pub texts: Vec<Plain>,
     /// A trace of sessions, in the section [`Trace::SECTION`].
@@ -170,7 +177,7 @@ pub struct Totals {
 }
 
 /// A finding: one sentence, its evidence, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// The section that contains the figures.
     pub section: &'static str,
@@ -187,6 +194,9 @@ pub struct Finding {
     /// The statement that it is about, as in [`Details::statement`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
+    /// When it was the case, from and to, seconds since 1970; empty: it is about the whole time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<(f64, f64)>,
 }
 
 /// What to do about a problem.

@@ -25,7 +25,9 @@ pub use flood::Flood;
 pub use histogram::Bucket;
 pub use model::{SessionCalls, StatementsTable, TableRow};
 pub use page::page;
-pub use pane::{beginning, note, one_line, ordered, own, statements, table, with_whole_texts};
+pub use pane::{
+    beginning, named, note, one_line, ordered, own, statements, table, with_whole_texts,
+};
 pub use plans::PlanRow;
 pub use row::{Moments, Quantiles, SecondsSource, StatementFigures};
 pub use split::{ActivityRow, Split};

@@ -302,6 +302,17 @@ pub fn beginning(text: &str, most: usize) -> String {
     shown
 }
 
+/// A statement in a sentence: the beginning of its text, at most this many characters, then its query ID. A text that was not
+/// kept, or that the reader may not see, is `None`.
+pub fn named(text: Option<&str>, queryid: Option<i64>, most: usize) -> String {
+    match (text, queryid) {
+        (Some(text), Some(id)) => format!("\"{}\" (query ID {id})", beginning(text, most)),
+        (Some(text), None) => format!("\"{}\"", beginning(text, most)),
+        (None, Some(id)) => format!("statement {id} (text not kept)"),
+        (None, None) => "a statement that is not identified".to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

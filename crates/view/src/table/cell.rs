@@ -222,7 +222,7 @@ fn rounded(n: f64) -> Option<f64> {
     format!("{n:.5e}").parse().ok().filter(|n: &f64| n.is_finite())
 }
 
-fn write_short(n: Option<f64>) -> Number {
+pub(crate) fn write_short(n: Option<f64>) -> Number {
     match n.and_then(rounded) {
         None => Number::None,
         Some(n) if n.fract() == 0.0 && n.abs() < 1e15 => Number::Whole(n as i64),
@@ -230,9 +230,10 @@ fn write_short(n: Option<f64>) -> Number {
     }
 }
 
+/// A number with few digits.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Number {
+pub(crate) enum Number {
     None,
     Whole(i64),
     Figure(f64),

@@ -10,7 +10,7 @@ mod tone;
 
 pub use cell::{number, span, time, Cell, Unit};
 pub use layout::{bar, fit, fit_items, speaks_utf8, wrap, Layout};
-pub use model::{csv, encoded, Column, Details, PaneSection, Row, Table};
+pub use model::{csv, encoded, Column, Details, OverTime, PaneSection, Row, Table};
 pub use tone::Tone;
 
 #[cfg(test)]

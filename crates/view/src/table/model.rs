@@ -27,6 +27,24 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// The column after which bars are drawn; `None` for no bars.
     pub bars_after: Option<usize>,
+    /// What a page shows of it for a part of the document's time.
+    pub over_time: OverTime,
+}
+
+/// What is shown of a table for a part of the document's time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OverTime {
+    /// The sums of its rows over that time, if the document has them.
+    #[default]
+    Sums,
+    /// The rows whose time is in it, as these columns say: from and to.
+    Rows(&'static str, &'static str),
+    /// The same, but their figures are those of the whole time, for this reason.
+    RowsOfAll(&'static str, &'static str, &'static str),
+    /// All of it, because it belongs to no time.
+    Always,
+    /// All of it, although its figures are those of the whole time, for this reason.
+    Whole(&'static str),
 }
 
 /// A column.
@@ -204,6 +222,11 @@ impl Table {
         Table { note, ..self }
     }
 
+    /// Says what a page shows of it for a part of the document's time.
+    pub fn over_time(self, over_time: OverTime) -> Table {
+        Table { over_time, ..self }
+    }
+
     /// Adds a row of this tone.
     pub fn push(&mut self, tone: Tone, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.id);
@@ -269,6 +292,22 @@ impl Serialize for Table {
         table.serialize_field("rows", &cells)?;
         table.serialize_field("classes", &self.classes())?;
         table.serialize_field("details", &details.filter(|all| !all.is_empty()))?;
+        let (times, whole, always) = match self.over_time {
+            OverTime::Sums => (None, None, false),
+            OverTime::Rows(from, to) => (Some([from, to]), None, false),
+            OverTime::RowsOfAll(from, to, why) => (Some([from, to]), Some(why), false),
+            OverTime::Always => (None, None, true),
+            OverTime::Whole(why) => (None, Some(why), false),
+        };
+        if let Some(times) = times {
+            table.serialize_field("times", &times)?;
+        }
+        if let Some(why) = whole {
+            table.serialize_field("whole", why)?;
+        }
+        if always {
+            table.serialize_field("always", &always)?;
+        }
         table.end()
     }
 }

@@ -342,12 +342,16 @@ fn dump(server: &mut Server) -> Work {
 
 fn create_index(server: &mut Server) -> Work {
     server.fill();
-    Work::with_pgbench(vec![server.pgbench(&Load::Select, 2, Some(100.0))]).again(server, |client| {
-        let _ = client
-            .batch_execute("create index concurrently made on pgbench_accounts (bid, abalance)");
-        let _ = client.batch_execute("drop index if exists made");
-        pause(500);
-    })
+    Work::with_pgbench(vec![server.pgbench(&Load::Select, 2, Some(100.0))]).again(
+        server,
+        |client| {
+            let _ = client.batch_execute(
+                "create index concurrently made on pgbench_accounts (bid, abalance)",
+            );
+            let _ = client.batch_execute("drop index if exists made");
+            pause(500);
+        },
+    )
 }
 
 fn standby(server: &mut Server) -> Work {
