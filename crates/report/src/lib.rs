@@ -28,6 +28,7 @@ pub mod rankings;
 mod sample;
 pub mod source;
 pub mod statement_id;
+pub mod sums;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,8 @@ use segment::interval::SessionRow;
 use segment::{Histogram, Interval, RelationRow};
 
 use super::measured_cost::MeasuredCost;
-use super::parts::StatementParts;
 use super::point::Point;
+use super::sums::StatementParts;
 use view::blocking::{Forest, Party};
 use view::document::{Gap, Histories, Mark, MeasuredTime, Ranking};
 use view::events::Row;

@@ -4,19 +4,17 @@
 //! The sums of a point are cells of the same tables, made from the interval of that point, so a figure of a part is computed in
 //! no other way than that of the whole time.
 
-use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{Hash, Hasher};
 
 use segment::Interval;
 use view::document::{
-    Axis, Cell, Column, Derivation, OverTime, Parts, Row, SumSeries, Table, TableParts, Unit,
-    MEASURED,
+    Axis, Column, Derivation, OverTime, Parts, SumSeries, Table, TableParts, Unit, MEASURED,
 };
 
 use crate::material::Material;
 use crate::point::{Figures, Point};
 use crate::statement_id::{statement_id, StatementId};
+use crate::sums::{is_sum, sum_columns, PointSums, RowId, StatementSums};
 use crate::tables;
 
 /// Maximum number of points, besides those of gaps.
@@ -31,124 +29,12 @@ const NOT_KEPT: &str = "these sums are not kept over time";
 /// Why statements by application are not split.
 const BY_APPLICATION: &str = "over time, statements are known for all applications together";
 
-/// A row of a table: the hash of the table and the row's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct RowId(u64);
-
-impl RowId {
-    fn new(table: &Table, row: &Row) -> RowId {
-        let mut hash = DefaultHasher::new();
-        table.id.hash(&mut hash);
-        for (column, cell) in table.columns.iter().zip(&row.cells) {
-            if let (false, Cell::Text(name)) = (column.unit.is_figure(), cell) {
-                (column.key, name).hash(&mut hash);
-            }
-        }
-        RowId(hash.finish())
+/// The sums of an interval's tables; none of samples.
+pub fn sums(interval: &Interval) -> PointSums {
+    if interval.sampling.is_some() {
+        return PointSums::default();
     }
-}
-
-/// The sums of the rows of all tables in one point.
-#[derive(Debug, Clone, Default)]
-pub struct PointSums(Vec<(RowId, Box<[f64]>)>);
-
-impl PointSums {
-    /// Those of an interval.
-    pub fn from_interval(interval: &Interval) -> PointSums {
-        if interval.sampling.is_some() {
-            return PointSums::default();
-        }
-        let mut sums = Vec::new();
-        for table in tables::of_interval(interval) {
-            let columns = sum_columns(&table.columns);
-            for row in &table.rows {
-                let values: Box<[f64]> = columns.iter().map(|at| value(&row.cells[*at])).collect();
-                if values.iter().any(|value| *value != 0.0) {
-                    sums.push((RowId::new(&table, row), values));
-                }
-            }
-        }
-        PointSums(sums)
-    }
-}
-
-/// Statements over time, all applications together.
-#[derive(Debug, Clone, Default)]
-pub struct StatementParts {
-    /// The points.
-    pub axis: Axis,
-    /// Sums by point of each statement.
-    pub sums: HashMap<StatementId, StatementSums>,
-}
-
-/// Sums of a statement in each point. Those that are unknown are empty.
-#[derive(Debug, Clone, Default)]
-pub struct StatementSums {
-    /// All its time in the server.
-    pub seconds: Vec<f64>,
-    /// Executions without an error.
-    pub calls: Vec<f64>,
-    /// Total time of these executions.
-    pub exec_seconds: Vec<f64>,
-    /// Of its time, that in each class of activity, by the key of its column: "cpu_share".
-    pub classes: BTreeMap<&'static str, Vec<f64>>,
-}
-
-impl StatementSums {
-    /// Zeros for this number of points.
-    pub fn with_points(points: usize) -> StatementSums {
-        StatementSums {
-            seconds: vec![0.0; points],
-            calls: vec![0.0; points],
-            exec_seconds: vec![0.0; points],
-            classes: BTreeMap::new(),
-        }
-    }
-}
-
-/// The key of the column with the share of a class.
-pub fn share_key(class: segment::WaitClass) -> &'static str {
-    use segment::WaitClass as C;
-    match class.shown_as() {
-        C::Cpu => "cpu_share",
-        C::Io => "io_share",
-        C::Lwlock => "lwlock_share",
-        C::Lock => "lock_share",
-        C::Client => "client_share",
-        C::Ipc => "ipc_share",
-        _ => "other_share",
-    }
-}
-
-/// The columns whose cells can be added up.
-fn sum_columns(columns: &[Column]) -> Vec<usize> {
-    (0..columns.len()).filter(|at| is_sum(&columns[*at])).collect()
-}
-
-/// Whether the cells of a column can be added up.
-fn is_sum(column: &Column) -> bool {
-    let of = |part: &str| column.key == part || column.key.ends_with(&format!("_{part}"));
-    match column.unit {
-        Unit::Count => column.key != "sessions",
-        Unit::Bytes => true,
-        Unit::Seconds => {
-            of("seconds")
-                && ![
-                    "mean",
-                    "p50",
-                    "p95",
-                    "p99",
-                    "max",
-                    "min",
-                    "per_command",
-                    "per_commit",
-                    "per_call",
-                ]
-                .iter()
-                .any(|kind| column.key.contains(kind))
-        }
-        _ => false,
-    }
+    PointSums::from_tables(&tables::of_interval(interval))
 }
 
 /// How a column of a table follows from its sums; `sums` are their names.
@@ -196,15 +82,6 @@ fn derivation(column: &Column, sums: &[&'static str]) -> Derivation {
         (share, Unit::Share) => Derivation::Quotient(share, "seconds"),
         _ => Derivation::Unknown,
     })
-}
-
-fn value(cell: &Cell) -> f64 {
-    match cell {
-        Cell::Whole(n) => *n as f64,
-        Cell::Number(n) => *n,
-        Cell::Rounded { exact, .. } => exact.unwrap_or(0.0),
-        Cell::Empty | Cell::Text(_) => 0.0,
-    }
 }
 
 /// Points of the charts as groups; a gap is one of its own.

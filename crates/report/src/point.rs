@@ -9,7 +9,7 @@ use segment::interval::{Interval, Timing};
 use segment::stat_names;
 use view::HostMetrics;
 
-use crate::parts::PointSums;
+use crate::sums::PointSums;
 
 /// The wait event of sessions that wait for their clients.
 const CLIENT_READ: &str = "Client:ClientRead";

@@ -13,7 +13,7 @@ use view::HostMetrics;
 
 use super::assemble;
 use super::material::{Latency, Material, Moment, RelationTimes, Run, Setting, SettingChange};
-use super::parts::PointSums;
+use super::parts;
 use super::point::{Figures, Point};
 use view::document::{Axis, Document, Fact, Gap, Mark, MeasuredTime, Ranking, RankingRow};
 use view::events::Row;
@@ -307,7 +307,7 @@ fn make() -> Material {
                     seconds,
                     figures: Some(Figures {
                         host,
-                        sums: PointSums::from_interval(&interval),
+                        sums: parts::sums(&interval),
                         ..Figures::from_interval(&interval)
                     }),
                 }

@@ -15,8 +15,9 @@ use view::HostMetrics;
 
 use super::{begin, latency, seconds};
 use crate::material::{Latency, Moment};
-use crate::parts::PointSums;
+use crate::parts;
 use crate::point::{Figures, Point};
+use crate::sums::PointSums;
 use error::Error;
 
 /// Maximum number of points in a chart that is drawn as a whole.
@@ -201,7 +202,7 @@ fn points(
             sessions: sums.sessions(),
             sums: match purpose {
                 Purpose::Charts => PointSums::default(),
-                Purpose::ChartsAndTables => PointSums::from_interval(&interval),
+                Purpose::ChartsAndTables => parts::sums(&interval),
             },
             ..Figures::from_interval(&interval)
         });

@@ -25,8 +25,8 @@ use segment::Interval;
 
 use super::material::{Material, RelationTimes, SessionHistory};
 use super::range::Edge;
-use crate::parts::StatementParts;
 use crate::rankings::SessionTimes;
+use crate::sums::StatementParts;
 use columns::{Columns, Purpose, StatisticsOfRange};
 use error::Error;
 use time::{begin, seconds};

@@ -7,8 +7,8 @@ use view::document::{Axis, Histories, PlanTimes, Ranking, StatementHistory};
 use view::statements::StatementsTable;
 
 use super::seconds;
-use crate::parts::{share_key, StatementParts, StatementSums};
 use crate::statement_id::{statement_id, statement_key, StatementId};
+use crate::sums::{share_key, StatementParts, StatementSums};
 use crate::{histories, rankings};
 use error::Error;
 
