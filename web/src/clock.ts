@@ -17,13 +17,13 @@ const made = new Map<string, Intl.DateTimeFormat>();
 
 function formatter(zone: Zone, name: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
     const key = zone + name;
-    let it = made.get(key);
-    if (!it) {
+    let format = made.get(key);
+    if (!format) {
         // The Swedish locale formats dates as in ISO 8601.
-        it = new Intl.DateTimeFormat("sv-SE", zone === "UTC" ? { ...options, timeZone: "UTC" } : options);
-        made.set(key, it);
+        format = new Intl.DateTimeFormat("sv-SE", zone === "UTC" ? { ...options, timeZone: "UTC" } : options);
+        made.set(key, format);
     }
-    return it;
+    return format;
 }
 
 /** "40 s", "2:05 min", "1:02:05 h". */

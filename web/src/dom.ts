@@ -9,10 +9,10 @@ export function element<K extends keyof HTMLElementTagNameMap>(
     attributes: Readonly<Record<string, string>> = {},
     ...children: readonly Child[]
 ): HTMLElementTagNameMap[K] {
-    const it = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) it.setAttribute(key, value);
-    it.append(...children.filter((child): child is Node | string => child !== null));
-    return it;
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children.filter((child): child is Node | string => child !== null));
+    return made;
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -23,16 +23,16 @@ export function drawn(
     attributes: Readonly<Record<string, string>> = {},
     ...children: readonly (Node | string)[]
 ): SVGElement {
-    const it = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) it.setAttribute(key, value);
-    it.append(...children);
-    return it;
+    const made = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
 }
 
 export function button(label: string, title: string, act: () => void, kind = "plain"): HTMLButtonElement {
-    const it = element("button", { type: "button", class: kind, title }, label);
-    it.addEventListener("click", act);
-    return it;
+    const made = element("button", { type: "button", class: kind, title }, label);
+    made.addEventListener("click", act);
+    return made;
 }
 
 /** Runs `act` once when `target` is nearly visible, or before printing. */

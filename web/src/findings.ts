@@ -49,11 +49,11 @@ export function rewriteFindings(report: Report, before: Report | null): void {
 export function selectFindings({ findings }: Report, part: Range | null): void {
     const items = document.querySelectorAll<HTMLElement>("#findings > ul > li");
     findings.forEach(({ times }, i) => {
-        const it = items[i];
-        if (!it) return;
+        const item = items[i];
+        if (!item) return;
         const within = ([from, to]: readonly [number, number]): boolean => part !== null && from < part.to && to >= part.from;
-        it.hidden = part !== null && times !== undefined && !times.some(within);
-        it.classList.toggle("of-whole", part !== null && times === undefined);
+        item.hidden = part !== null && times !== undefined && !times.some(within);
+        item.classList.toggle("of-whole", part !== null && times === undefined);
     });
 }
 

@@ -34,7 +34,7 @@ export interface List {
     readonly rows: readonly Row[];
 }
 
-export interface Sum {
+export interface RankedRow {
     readonly name: string;
     readonly class: ActivityClass | null;
     readonly statement?: string | undefined;
@@ -85,7 +85,7 @@ function ofTable(report: Report, [section, title]: readonly [string, string], id
 }
 
 /** The rows with time in a range, most first, and the measured seconds; null if they are those of the whole time. */
-export function sumsOf({ axis, rows }: List, end: number, range: Range): { sums: Sum[]; measured: number | null } {
+export function sumsOf({ axis, rows }: List, end: number, range: Range): { sums: RankedRow[]; measured: number | null } {
     const [from, to] = axis ? pointsOf(axis, end, range) : [0, 1];
     const total = (seconds: readonly number[]): number => {
         let sum = 0;

@@ -39,33 +39,33 @@ function rangeText(view: View): HTMLElement {
 }
 
 function allButton(view: View): HTMLElement {
-    const it = button("All", "Show the whole recording (or double-click a chart)", () =>
+    const made = button("All", "Show the whole recording (or double-click a chart)", () =>
         view.reset(),
     );
     const write = (): void => {
-        it.disabled = !view.zoomed;
+        made.disabled = !view.zoomed;
     };
     view.on("range", write);
     write();
-    return it;
+    return made;
 }
 
 function zoneButton(view: View): HTMLElement {
     const label = (): string => (view.zone === "UTC" ? "UTC" : "Local");
-    const it = button(label(), "Show times in UTC or in this browser's time zone", () => {
+    const made = button(label(), "Show times in UTC or in this browser's time zone", () => {
         view.setZone(view.zone === "UTC" ? "local" : "UTC");
-        it.textContent = label();
+        made.textContent = label();
     });
-    return it;
+    return made;
 }
 
 export function themeButton(view: Themed): HTMLElement {
     const label = (): string => ({ system: "Auto", light: "Light", dark: "Dark" })[chosen()];
-    const it = button(label(), "Colours: system setting, light, dark", () => {
+    const made = button(label(), "Colours: system setting, light, dark", () => {
         turn(view);
-        it.textContent = label();
+        made.textContent = label();
     });
-    return it;
+    return made;
 }
 
 /** Redraws everything, as a change of theme does. */

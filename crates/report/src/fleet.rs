@@ -154,12 +154,12 @@ struct QueryStatus<'q> {
 }
 
 impl<'q> QueryStatus<'q> {
-    fn from_question<T>(it: &'q Question<T>, rows: impl Fn(&T) -> usize) -> QueryStatus<'q> {
-        let answer = it.answer.as_ref();
+    fn from_question<T>(question: &'q Question<T>, rows: impl Fn(&T) -> usize) -> QueryStatus<'q> {
+        let answer = question.answer.as_ref();
         QueryStatus {
-            name: it.name,
+            name: question.name,
             answer: answer.map(|result| (result.window, result.seconds, rows(&result.value))),
-            failure: it.failure.as_ref(),
+            failure: question.failure.as_ref(),
         }
     }
 }

@@ -322,9 +322,9 @@ impl LiveHistory {
             histogram: Histogram::new(),
         });
         column.seconds += length;
-        for it in &frame.statistics {
-            if it.command().is_some_and(|(_, handle)| handle) {
-                column.histogram.merge(&it.total.histogram);
+        for found in &frame.statistics {
+            if found.command().is_some_and(|(_, handle)| handle) {
+                column.histogram.merge(&found.total.histogram);
             }
         }
     }

@@ -54,13 +54,13 @@ export class Overview {
     }
 
     private grip(edge: "from" | "to", label: string): HTMLElement {
-        const it = element("div", {
+        const strip = element("div", {
             class: `grip ${edge}`,
             role: "slider",
             tabindex: "0",
             "aria-label": label,
         });
-        it.addEventListener("keydown", (event) => {
+        strip.addEventListener("keydown", (event) => {
             const { whole, range } = this.view;
             const step = (whole.to - whole.from) * KEY_STEP * (event.shiftKey ? 10 : 1);
             const by = { ArrowLeft: -step, ArrowDown: -step, ArrowRight: step, ArrowUp: step }[event.key];
@@ -71,7 +71,7 @@ export class Overview {
             else return;
             event.preventDefault();
         });
-        return it;
+        return strip;
     }
 
     private set(edge: "from" | "to", time: number): void {

@@ -29,25 +29,25 @@ function reading(bar: Bar | null, unit: Unit): string {
 
 const percent = (share: number): string => `${(share * 100).toFixed(2)}%`;
 
-function bar(side: SideName, it: Bar | null, end: number, unit: Unit): HTMLElement[] {
+function bar(side: SideName, shown: Bar | null, end: number, unit: Unit): HTMLElement[] {
     const name = side.toUpperCase();
-    const track = element("div", { class: "track", title: `${name}: ${reading(it, unit)}` });
-    if (it) {
+    const track = element("div", { class: "track", title: `${name}: ${reading(shown, unit)}` });
+    if (shown) {
         const fill = element("div", { class: `fill ${side}` });
-        fill.style.width = percent(it.value / end);
+        fill.style.width = percent(shown.value / end);
         track.append(fill);
-        if (it.half_width) {
+        if (shown.half_width) {
             const error = element("div", { class: "error" });
-            const from = Math.max(0, it.value - it.half_width);
+            const from = Math.max(0, shown.value - shown.half_width);
             error.style.left = percent(from / end);
-            error.style.width = percent((it.value + it.half_width - from) / end);
+            error.style.width = percent((shown.value + shown.half_width - from) / end);
             track.append(error);
         }
     }
     return [
         element("span", { class: "side" }, name),
         track,
-        element("span", { class: "reading" }, reading(it, unit)),
+        element("span", { class: "reading" }, reading(shown, unit)),
     ];
 }
 

@@ -2,7 +2,7 @@
 /** The box at the cursor, which screen readers announce, too. */
 import { element } from "../dom";
 
-export interface Line {
+export interface TooltipLine {
     readonly name: string;
     readonly value: string;
     readonly colour: string | null;
@@ -12,7 +12,7 @@ export interface Content {
     /** The instant in the chosen zone; the subtitle has the other one. */
     readonly title: string;
     readonly subtitle: string;
-    readonly lines: readonly Line[];
+    readonly lines: readonly TooltipLine[];
     /** The sum of the lines, if they add up. */
     readonly total: string | null;
     readonly notes: readonly string[];

@@ -37,7 +37,7 @@ export interface Node extends Frame {
 }
 
 /** A stack of frames, outermost first, with its time. */
-interface Line {
+interface Stack {
     readonly path: readonly Frame[];
     readonly seconds: number;
     readonly samples: number;
@@ -100,7 +100,7 @@ class Accounts {
     }
 }
 
-function onCpu(profile: Profile, options: Options): Line[] {
+function onCpu(profile: Profile, options: Options): Stack[] {
     const accounts = new Accounts(profile, options);
     const each = period(profile, "cpu");
     return profile.stacks.flatMap((stack) => {
@@ -119,7 +119,7 @@ function onCpu(profile: Profile, options: Options): Line[] {
     });
 }
 
-function offCpu(profile: Profile, options: Options): Line[] {
+function offCpu(profile: Profile, options: Options): Stack[] {
     const accounts = new Accounts(profile, options);
     const place = (one: Account & { statement: number | null }): string => `${key(one)}\0${one.statement}`;
     const cpu = new Map<string, number>();

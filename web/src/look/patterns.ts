@@ -9,10 +9,10 @@ const KEPT_AS = "pgtally.patterns";
 /** Edge of a tile in CSS pixels; every pattern repeats within it. */
 const TILE = 8;
 
-type Line = readonly [x1: number, y1: number, x2: number, y2: number];
+type Stroke = readonly [x1: number, y1: number, x2: number, y2: number];
 
 /** Lines within a tile, which continue in its neighbours; CPU is plain. */
-const LINES: Readonly<Record<ActivityClass, readonly Line[]>> = {
+const LINES: Readonly<Record<ActivityClass, readonly Stroke[]>> = {
     cpu: [],
     io: [
         [-2, 2, 2, -2],

@@ -58,7 +58,7 @@ export function exampleOf(text: string): string | null {
         `${statement.text};`,
         "-- The types of its parameters:",
         "SELECT parameter_types FROM pg_prepared_statements WHERE name = 'example';",
-        "-- Its plan for any values. To execute it, replace NULL with values, and VERBOSE with ANALYZE, BUFFERS:",
+        "-- Its plan for any values. To execute the statement, replace NULL with values, and VERBOSE with ANALYZE, BUFFERS:",
         `EXPLAIN (VERBOSE) EXECUTE example (${types.map(() => "NULL").join(", ")});`,
         "ROLLBACK;",
         "DEALLOCATE example;",

@@ -49,12 +49,12 @@ export function download(name: string, type: string, content: string): void {
 /** The two buttons. The sheet is made when one of them is pressed. */
 export function exportButtons(sheet: () => Sheet): HTMLButtonElement[] {
     const one = (label: string, type: string, write: (sheet: Sheet) => string): HTMLButtonElement => {
-        const it = element("button", { type: "button", class: "plain", title: `Save as ${label}` }, label);
-        it.addEventListener("click", () => {
-            const it = sheet();
-            download(`${it.name}.${label.toLowerCase()}`, type, write(it));
+        const save = element("button", { type: "button", class: "plain", title: `Save as ${label}` }, label);
+        save.addEventListener("click", () => {
+            const data = sheet();
+            download(`${data.name}.${label.toLowerCase()}`, type, write(data));
         });
-        return it;
+        return save;
     };
     return [one("CSV", "text/csv;charset=utf-8", csv), one("JSON", "application/json", json)];
 }

@@ -109,9 +109,9 @@ export class Grid {
 
     /** Adds title and tools above, a box that scrolls sideways, and the button below. */
     private frame(): void {
-        const { host: it, table } = this;
-        const title = it.caption?.textContent ?? table.title;
-        it.caption?.classList.add("unseen");
+        const { host, table } = this;
+        const title = host.caption?.textContent ?? table.title;
+        host.caption?.classList.add("unseen");
         const tools = element("div", { class: "tools" });
         if (table.rows.length > MIN_SEARCHED) {
             const search = element("input", {
@@ -144,8 +144,8 @@ export class Grid {
         const head = element("div", { class: "head" }, element("h3", {}, title, this.of), tools);
         this.why.hidden = true;
         const box = element("div", { class: "sideways" });
-        it.replaceWith(box);
-        box.append(it);
+        host.replaceWith(box);
+        box.append(host);
         box.before(head, this.why);
         box.after(this.more);
     }

@@ -15,10 +15,10 @@ const LABELS = 6;
 const time = (ns: number): string => duration(ns / 1e9);
 
 function piece(kind: string, from: number, to: number): HTMLElement {
-    const it = element("i", { class: `of-${kind}` });
-    it.style.left = `${from * 100}%`;
-    it.style.width = `${Math.max(to - from, 0) * 100}%`;
-    return it;
+    const bar = element("i", { class: `of-${kind}` });
+    bar.style.left = `${from * 100}%`;
+    bar.style.width = `${Math.max(to - from, 0) * 100}%`;
+    return bar;
 }
 
 /**
@@ -65,14 +65,14 @@ export function stepOf(length: number): number {
 }
 
 function axis(length: number): HTMLElement {
-    const it = element("div", { class: "axis", "aria-hidden": "true" });
+    const axis = element("div", { class: "axis", "aria-hidden": "true" });
     const step = stepOf(length);
     for (let at = 0; at < length * 0.96; at += step) {
         const label = element("span", {}, time(at));
         label.style.left = `${(100 * at) / length}%`;
-        it.append(label);
+        axis.append(label);
     }
-    return it;
+    return axis;
 }
 
 function rowOf(row: Row, start: number, length: number): HTMLElement {

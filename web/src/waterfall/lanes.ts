@@ -399,7 +399,7 @@ export class Lanes {
     /** The classes that occur, for the legend. */
     classes(): ActivityClass[] {
         const found = new Set<ActivityClass>();
-        for (const { activity } of this.tracks) for (const it of activity) if (!it.idle) found.add(it.class);
+        for (const { activity } of this.tracks) for (const stretch of activity) if (!stretch.idle) found.add(stretch.class);
         return CLASSES.filter((one) => found.has(one));
     }
 

@@ -3,7 +3,7 @@
 import { CLASSES, type ActivityClass } from "../look/palette";
 
 /** A line; times are nanoseconds since the start of the trace. Only the fields that the page uses. */
-export interface Line {
+export interface TraceLine {
     readonly pid: number;
     readonly what: string;
     readonly ns: number;
@@ -37,7 +37,7 @@ export interface Line {
 }
 
 export interface Trace {
-    readonly lines: readonly Line[];
+    readonly lines: readonly TraceLine[];
     /** Number of lines left out because there were too many. */
     readonly left_out: number;
 }
@@ -50,13 +50,13 @@ export interface Message {
     readonly query: string;
     readonly start: number;
     readonly end: number;
-    readonly lines: readonly Line[];
+    readonly lines: readonly TraceLine[];
     /** The work of its parallel workers. */
     readonly workers: readonly Message[];
 }
 
 /** The kind that an activity is drawn as. */
-export function classOf(line: Line): ActivityClass {
+export function classOf(line: TraceLine): ActivityClass {
     if (line.what === "cpu") return "cpu";
     const [head = "", event = ""] = (line.activity ?? "").split(":");
     if (event === "") return line.activity === "cpu" ? "cpu" : "other";
@@ -64,11 +64,11 @@ export function classOf(line: Line): ActivityClass {
 }
 
 /** Whether a process has no message to work on. */
-export const isIdle = (line: Line): boolean =>
+export const isIdle = (line: TraceLine): boolean =>
     (line.phase === "idle" || line.phase === "idle in transaction") &&
     (line.what === "cpu" || (line.activity ?? "").startsWith("Client:"));
 
-const endOf = (line: Line): number => line.ns + (line.length_ns ?? 0);
+const endOf = (line: TraceLine): number => line.ns + (line.length_ns ?? 0);
 
 /** The start of a trace, ns 0 in its lines, in seconds since 1970. */
 export function beganAt(trace: Trace): number {
@@ -78,7 +78,7 @@ export function beganAt(trace: Trace): number {
 
 /** All messages of a trace, by start. */
 export function messagesOf(trace: Trace): Message[] {
-    const open = new Map<number, Line[]>();
+    const open = new Map<number, TraceLine[]>();
     const leaders = new Map<number, number>();
     const found: Message[] = [];
     const close = (pid: number, kind: string, start: number | null, end: number | null): void => {
@@ -119,11 +119,11 @@ function withWorkers(found: readonly Message[], leaders: ReadonlyMap<number, num
     const orphans: Message[] = [];
     for (const worker of found.filter(({ pid }) => leaders.has(pid))) {
         const leader = own.find(
-            (it) => it.pid === leaders.get(worker.pid) && it.start <= worker.start && worker.start <= it.end,
+            (message) => message.pid === leaders.get(worker.pid) && message.start <= worker.start && worker.start <= message.end,
         );
         if (leader === undefined) orphans.push(worker);
         else workers.set(leader, [...(workers.get(leader) ?? []), worker]);
     }
-    const all = own.map((it) => ({ ...it, workers: workers.get(it) ?? [] }));
+    const all = own.map((message) => ({ ...message, workers: workers.get(message) ?? [] }));
     return [...all, ...orphans].sort((a, b) => a.start - b.start);
 }

@@ -3,7 +3,7 @@
 import { element } from "../dom";
 import type { ActivityClass } from "../look/palette";
 import { duration, whole } from "../units";
-import { classOf, type Line, type Message } from "./model";
+import { classOf, type TraceLine, type Message } from "./model";
 
 interface NodeWait {
     readonly class: ActivityClass;
@@ -35,7 +35,7 @@ interface PlanReading {
 /** The most levels of a plan; a damaged trace may have a circle. */
 const DEEPEST = 50;
 
-function read(lines: readonly Line[], plans: PlanReading[], join: boolean): void {
+function read(lines: readonly TraceLine[], plans: PlanReading[], join: boolean): void {
     let depth = 0;
     const open = new Map<number, PlanReading>();
     for (const line of lines) {

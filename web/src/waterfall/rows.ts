@@ -2,7 +2,7 @@
 /** The rows of a message's waterfall: steps with their parts, repeated waits as one row, plan nodes. */
 import type { ActivityClass } from "../look/palette";
 import { duration, whole } from "../units";
-import { classOf, type Line, type Message } from "./model";
+import { classOf, type TraceLine, type Message } from "./model";
 
 /** A stretch of time, in nanoseconds. */
 export interface Span {
@@ -36,7 +36,7 @@ interface Step {
 }
 
 /** The object of a wait. */
-function objectOf(line: Line): string {
+function objectOf(line: TraceLine): string {
     const parts = [line.operation ?? ""];
     if (line.lock !== undefined) {
         parts.push(line.mode ?? "", line.lock);
@@ -54,7 +54,7 @@ class Waterfall {
 
     constructor(private readonly depth: number) {}
 
-    add(line: Line): void {
+    add(line: TraceLine): void {
         const at = this.depth + this.steps.length;
         switch (line.what) {
             case "statement":
@@ -95,14 +95,14 @@ class Waterfall {
         }
     }
 
-    private put(of: { depth: number; name: string; detail: string; line: Line; failed?: boolean }): Row {
+    private put(of: { depth: number; name: string; detail: string; line: TraceLine; failed?: boolean }): Row {
         const { depth, name, detail, line, failed = false } = of;
         const row: Row = { depth, name, detail, start: line.ns, length: line.length_ns, spans: [], total: null, failed };
         this.rows.push(row);
         return row;
     }
 
-    private end(line: Line): void {
+    private end(line: TraceLine): void {
         const depth = line.depth ?? 0;
         // An error ends several steps at once.
         while ((this.steps[this.steps.length - 1]?.depth ?? -1) > depth) this.steps.pop();
@@ -116,7 +116,7 @@ class Waterfall {
     }
 
     /** Waits for the same event on the same object, within the same step, are one row. */
-    private wait(line: Line, span: Span, depth: number): void {
+    private wait(line: TraceLine, span: Span, depth: number): void {
         const object = objectOf(line);
         const key = `${line.activity}\0${object}\0${line.node}`;
         if (line.node !== undefined) this.nodes.get(this.nodeKey(line))?.spans.push(span);
@@ -134,11 +134,11 @@ class Waterfall {
         this.waits.set(key, row);
     }
 
-    private nodeKey(line: Line): string {
+    private nodeKey(line: TraceLine): string {
         return `${this.steps.length}\0${line.node}`;
     }
 
-    private node(line: Line, at: number): void {
+    private node(line: TraceLine, at: number): void {
         const known = this.nodes.get(this.nodeKey(line));
         const spans = known?.spans ?? [];
         let depth = at;

@@ -4,7 +4,7 @@
  * waits of its plan nodes. Times are seconds since the start of the trace.
  */
 import type { ActivityClass } from "../look/palette";
-import { classOf, isIdle, type Line, type Message, type Trace } from "./model";
+import { classOf, isIdle, type TraceLine, type Message, type Trace } from "./model";
 
 /** The levels of a track, from the outside to the inside. */
 export const LEVELS = ["transaction", "message", "phase", "activity", "node"] as const;
@@ -50,11 +50,11 @@ const seconds = (ns: number): number => ns / 1e9;
 const ROUNDING = 2.5e-9;
 
 /** The statement of each line of a message: lines before the first one belong to it. */
-function statementsOf(message: Message): (line: Line) => string {
+function statementsOf(message: Message): (line: TraceLine) => string {
     const texts = new Map<string, string>();
     for (const { what, queryid, query } of message.lines)
         if (what === "statement" && queryid !== undefined && query !== undefined) texts.set(queryid, query);
-    const textOf = (line: Line): string | undefined => {
+    const textOf = (line: TraceLine): string | undefined => {
         if (line.depth !== 0 || (line.what !== "statement" && line.what !== "begin")) return undefined;
         return line.query ?? texts.get(line.queryid ?? "");
     };
@@ -67,7 +67,7 @@ class NodeNames {
     private depth = 0;
     private readonly names = new Map<string, string>();
 
-    add(line: Line): void {
+    add(line: TraceLine): void {
         if (line.what === "begin") this.depth = (line.depth ?? 0) + 1;
         else if (line.what === "step") this.depth = line.depth ?? 0;
         else if (line.what === "node") this.names.set(`${this.depth} ${line.node}`, line.name ?? "");
@@ -79,7 +79,7 @@ class NodeNames {
     }
 }
 
-function stretchOf(line: Line, more: Pick<Stretch, "statement" | "node" | "message">): Stretch {
+function stretchOf(line: TraceLine, more: Pick<Stretch, "statement" | "node" | "message">): Stretch {
     const start = seconds(line.ns);
     return {
         start,
@@ -243,19 +243,19 @@ export function sumsIn(tracks: readonly Track[], from: number, to: number): Trac
     };
     for (const { activity } of tracks) {
         for (let i = firstAfter(activity, from); i < activity.length; i++) {
-            const it = activity[i];
-            if (!it || it.start >= to) break;
-            const length = Math.min(it.end, to) - Math.max(it.start, from);
-            if (it.idle) {
+            const stretch = activity[i];
+            if (!stretch || stretch.start >= to) break;
+            const length = Math.min(stretch.end, to) - Math.max(stretch.start, from);
+            if (stretch.idle) {
                 idle += length;
-                if (it.phase === IN_TRANSACTION) inTransaction += length;
+                if (stretch.phase === IN_TRANSACTION) inTransaction += length;
                 continue;
             }
             busy += length;
-            add(lists.activities, it.name, it.class, length);
-            add(lists.statements, it.statement || "(no statement)", null, length);
-            add(lists.objects, it.object, it.class, length);
-            add(lists.nodes, it.node, null, length);
+            add(lists.activities, stretch.name, stretch.class, length);
+            add(lists.statements, stretch.statement || "(no statement)", null, length);
+            add(lists.objects, stretch.object, stretch.class, length);
+            add(lists.nodes, stretch.node, null, length);
         }
     }
     const sorted = (list: Map<string, TimeSum>): TimeSum[] => [...list.values()].sort((a, b) => b.seconds - a.seconds);

@@ -96,8 +96,8 @@ export function traced(trace: Trace, themed: (view: Themed) => void): HTMLElemen
     const status = element("output", { class: "matches" });
 
     const shown = (): Message[] => {
-        const text = (it: Message): string => `${it.pid} ${it.kind} ${it.query}`.toLowerCase();
-        const found = wanted === "" ? all : all.filter((it) => text(it).includes(wanted));
+        const text = (message: Message): string => `${message.pid} ${message.kind} ${message.query}`.toLowerCase();
+        const found = wanted === "" ? all : all.filter((message) => text(message).includes(wanted));
         const length = ({ start, end }: Message): number => end - start;
         return order === "time" ? found : [...found].sort((a, b) => length(b) - length(a));
     };
@@ -111,12 +111,12 @@ export function traced(trace: Trace, themed: (view: Themed) => void): HTMLElemen
             bar(message, longest),
             element("span", { class: "query" }, `${message.kind} ${message.query}`.trim() || "work without a message"),
         );
-        const it = element("details", { class: "message" }, head);
+        const box = element("details", { class: "message" }, head);
         // Drawn when it is opened for the first time.
-        it.addEventListener("toggle", () => {
-            if (it.open && it.childElementCount === 1) it.append(...detailsOf(message));
+        box.addEventListener("toggle", () => {
+            if (box.open && box.childElementCount === 1) box.append(...detailsOf(message));
         });
-        return it;
+        return box;
     };
     const again = (): void => {
         const found = shown();

@@ -24,13 +24,15 @@ impl Destination {
     /// A URL, a command, or @FILE: a file that contains one of them, so that other users do not see it in the
     /// list of processes.
     pub fn parse(text: &str) -> Result<Destination, String> {
-        let Some(path) = text.strip_prefix('@') else { return Destination::of(text.trim()) };
+        let Some(path) = text.strip_prefix('@') else {
+            return Destination::from_address(text.trim());
+        };
         let content = files::read_named_text(Path::new(path), SIZE)
             .map_err(|error| format!("could not read \"{path}\": {error}"))?;
-        Destination::of(content.trim())
+        Destination::from_address(content.trim())
     }
 
-    fn of(text: &str) -> Result<Destination, String> {
+    fn from_address(text: &str) -> Result<Destination, String> {
         if text.is_empty() {
             return Err("it is empty".to_string());
         }

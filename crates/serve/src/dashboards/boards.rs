@@ -50,29 +50,29 @@ impl Form {
 }
 
 /// A metric of the selected instances; `labels` are additional conditions.
-fn of(metric: &str, labels: &str) -> String {
+fn of_selected(metric: &str, labels: &str) -> String {
     let and = if labels.is_empty() { "" } else { "," };
     format!("{metric}{{instance=~\"$instance\"{and}{labels}}}")
 }
 
 /// The sum of a metric by these labels.
 fn sums(by: &str, metric: &str, labels: &str) -> String {
-    format!("sum by ({by}) ({})", of(metric, labels))
+    format!("sum by ({by}) ({})", of_selected(metric, labels))
 }
 
 /// The sum of its rates.
 fn rates(by: &str, metric: &str, labels: &str) -> String {
-    format!("sum by ({by}) (rate({}[$__rate_interval]))", of(metric, labels))
+    format!("sum by ({by}) (rate({}[$__rate_interval]))", of_selected(metric, labels))
 }
 
 /// How a gauge has changed in a day.
 fn day(metric: &str, labels: &str) -> String {
-    format!("delta({}[1d])", of(metric, labels))
+    format!("delta({}[1d])", of_selected(metric, labels))
 }
 
 /// The sum of its increases in ten minutes.
 fn increases(by: &str, metric: &str, labels: &str) -> String {
-    format!("sum by ({by}) (increase({}[10m]))", of(metric, labels))
+    format!("sum by ({by}) (increase({}[10m]))", of_selected(metric, labels))
 }
 
 /// A quantile of a histogram.
@@ -121,7 +121,7 @@ pub fn all() -> [Board; 5] {
                     "Sessions and background processes that were not idle, on average. If they exceed the CPUs for long, \
                      they wait for something; the server's dashboard shows for what.";
                     rates("instance", "pgtally_time_seconds_total", "class!=\"idle\"") => "{{instance}}";
-                    of("pgtally_processors", "") => "{{instance}} CPUs";
+                    of_selected("pgtally_processors", "") => "{{instance}} CPUs";
 
                 @ "Share of active time on CPU", "percentunit", Lines:
                     "The rest was spent waiting. If the share falls while the load grows, the bottleneck is not \
@@ -150,7 +150,7 @@ pub fn all() -> [Board; 5] {
 
                 @ "Segment readable", "short", Lines:
                     "1: the server's segment can be read. 0: the server is down, or pg_tally is not loaded.";
-                    of("pgtally_up", "") => "{{instance}}";
+                    of_selected("pgtally_up", "") => "{{instance}}";
 
                 @ "Missing: full tables", "short", Lines:
                     "Entries that did not fit into a table of the segment, per second. Anything but 0 is missing from the \
@@ -289,40 +289,40 @@ pub fn all() -> [Board; 5] {
             panels: panels! {
                 @ "Standbys: WAL not replayed", "bytes", Lines:
                     "WAL that a standby or another receiver has not replayed; of a receiver that does not replay, not flushed.";
-                    of("pgtally_replica_behind_bytes", "") => "{{instance}} {{standby}} {{pid}}";
+                    of_selected("pgtally_replica_behind_bytes", "") => "{{instance}} {{standby}} {{pid}}";
 
                 @ "Standbys: lag", "s", Lines:
                     "replay_lag of each standby; 0 if nothing is missing.";
-                    of("pgtally_replica_lag_seconds", "") => "{{instance}} {{standby}} {{pid}}";
+                    of_selected("pgtally_replica_lag_seconds", "") => "{{instance}} {{standby}} {{pid}}";
 
                 @ "WAL retained by slots", "bytes", Lines:
                     "An inactive slot retains more and more WAL, until the disk is full or max_slot_wal_keep_size is reached.";
-                    of("pgtally_slot_retained_bytes", "") => "{{instance}} {{slot}} {{state}}";
+                    of_selected("pgtally_slot_retained_bytes", "") => "{{instance}} {{slot}} {{state}}";
 
                 @ "WAL that waits for the archiver", "bytes", Lines:
                     "Complete WAL files that are not archived. The server keeps them, also if archiving fails for days.";
-                    of("pgtally_archiver_waiting_bytes", "") => "{{instance}}";
+                    of_selected("pgtally_archiver_waiting_bytes", "") => "{{instance}}";
 
                 @ "This server as a standby", "bytes", Lines:
                     "On a standby: WAL received and not replayed.";
-                    of("pgtally_receiver_behind_bytes", "") => "{{instance}}";
+                    of_selected("pgtally_receiver_behind_bytes", "") => "{{instance}}";
 
                 @ "Oldest transaction IDs", "short", Lines:
                     "Transactions since the oldest transaction ID that is not frozen. Autovacuum freezes at 200 million by default; \
                      the server stops at 2.1 billion.";
-                    top(10, of("pgtally_database_transaction_age", "")) => "{{instance}} {{database}}";
+                    top(10, of_selected("pgtally_database_transaction_age", "")) => "{{instance}} {{database}}";
 
                 @ "Oldest multixacts", "short", Lines:
                     "Multixacts since the oldest one. Autovacuum freezes at 400 million by default; the server stops at 2.1 billion.";
-                    top(10, of("pgtally_database_multixact_age", "")) => "{{instance}} {{database}}";
+                    top(10, of_selected("pgtally_database_multixact_age", "")) => "{{instance}} {{database}}";
 
                 @ "Sizes of databases", "bytes", Lines:
                     "The largest databases.";
-                    top(10, of("pgtally_database_bytes", "")) => "{{instance}} {{database}}";
+                    top(10, of_selected("pgtally_database_bytes", "")) => "{{instance}} {{database}}";
 
                 @ "Largest tables", "bytes", Lines:
                     "Tables with their indexes and TOAST.";
-                    top(15, of("pgtally_table_bytes", "")) => "{{instance}} {{database}} {{table}}";
+                    top(15, of_selected("pgtally_table_bytes", "")) => "{{instance}} {{database}} {{table}}";
 
                 @ "Growth of tables in a day", "bytes", Lines:
                     "The tables that have grown most in the 24 hours before.";
@@ -330,15 +330,15 @@ pub fn all() -> [Board; 5] {
 
                 @ "Bloat of tables, estimated", "bytes", Lines:
                     "The part of large tables that holds no rows, estimated from the planner's statistics.";
-                    top(15, of("pgtally_table_bloat_estimate_bytes", "")) => "{{instance}} {{database}} {{table}}";
+                    top(15, of_selected("pgtally_table_bloat_estimate_bytes", "")) => "{{instance}} {{database}} {{table}}";
 
                 @ "Indexes without scans", "bytes", Lines:
                     "Large indexes that no scan has used since the statistics began. Look on the standbys, too, before you drop one.";
-                    top(15, of("pgtally_unused_index_bytes", "")) => "{{instance}} {{database}} {{table}}: {{index}}";
+                    top(15, of_selected("pgtally_unused_index_bytes", "")) => "{{instance}} {{database}} {{table}}: {{index}}";
 
                 @ "Duplicate indexes", "bytes", Lines:
                     "Large indexes like another one of their table, which enforces at least as much.";
-                    top(15, of("pgtally_duplicate_index_bytes", "")) => "{{instance}} {{database}} {{table}}: {{index}}";
+                    top(15, of_selected("pgtally_duplicate_index_bytes", "")) => "{{instance}} {{database}} {{table}}: {{index}}";
             },
         },
     ]

@@ -187,17 +187,17 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         Counter,
         "Entries that did not fit into a full table; anything but 0 is missing from the figures.",
     );
-    let it = &interval.overflow;
+    let overflow = &interval.overflow;
     for (what, count) in [
-        ("slots", it.slots),
-        ("statistics", it.statistics),
-        ("directory", it.directory),
-        ("groups", it.groups),
-        ("memory", it.memory),
-        ("lost_merges", it.lost_merges),
-        ("statements", it.statements_dropped),
-        ("statements_lost", it.statements_lost),
-        ("texts", it.texts_cut),
+        ("slots", overflow.slots),
+        ("statistics", overflow.statistics),
+        ("directory", overflow.directory),
+        ("groups", overflow.groups),
+        ("memory", overflow.memory),
+        ("lost_merges", overflow.lost_merges),
+        ("statements", overflow.statements_dropped),
+        ("statements_lost", overflow.statements_lost),
+        ("texts", overflow.texts_cut),
     ] {
         overflow.number([("what", what)], count as f64);
     }
@@ -225,19 +225,24 @@ fn ledger(frame: &Frame, counted: bool, families: &mut Vec<Family>) {
         "Time of all processes by phase and activity, including activities in progress.",
     );
     let mut waits: Totals<2> = BTreeMap::new();
-    for it in &frame.statistics {
-        if it.stat.kind != segment::directory::StatKind::Account {
+    for figure in &frame.statistics {
+        if figure.stat.kind != segment::directory::StatKind::Account {
             continue;
         }
-        let (phase, activity) = (&**it.stat.phase(), &**it.stat.activity());
-        let idle = is_idle(&it.stat);
-        let class = if idle { "idle" } else { it.stat.class().name() };
+        let (phase, activity) = (&**figure.stat.phase(), &**figure.stat.activity());
+        let idle = is_idle(&figure.stat);
+        let class = if idle { "idle" } else { figure.stat.class().name() };
         time.number(
-            [("process", &*it.process), ("phase", phase), ("activity", activity), ("class", class)],
-            frame.clock.seconds(it.total.change.total),
+            [
+                ("process", &*figure.process),
+                ("phase", phase),
+                ("activity", activity),
+                ("class", class),
+            ],
+            frame.clock.seconds(figure.total.change.total),
         );
-        if counted && it.stat.is_wait() && !idle {
-            add(&mut waits, [activity, class], &it.total);
+        if counted && figure.stat.is_wait() && !idle {
+            add(&mut waits, [activity, class], &figure.total);
         }
     }
     let mut family = Family::new(
@@ -253,10 +258,10 @@ fn ledger(frame: &Frame, counted: bool, families: &mut Vec<Family>) {
 
 fn commands(frame: &Frame, families: &mut Vec<Family>) {
     let (mut handled, mut read): (Totals<1>, Totals<1>) = Default::default();
-    for it in &frame.statistics {
-        match it.command() {
-            Some((kind, true)) => add(&mut handled, [kind], &it.total),
-            Some((kind, false)) => add(&mut read, [kind], &it.total),
+    for figure in &frame.statistics {
+        match figure.command() {
+            Some((kind, true)) => add(&mut handled, [kind], &figure.total),
+            Some((kind, false)) => add(&mut read, [kind], &figure.total),
             None => {}
         }
     }
@@ -289,9 +294,9 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
         interval.commits.count as f64,
     );
     let mut whole: Totals<1> = BTreeMap::new();
-    for it in &frame.statistics {
-        if let Some(how) = segment::commits::whole_commit(&it.stat) {
-            add(&mut whole, [how], &it.total);
+    for figure in &frame.statistics {
+        if let Some(how) = segment::commits::whole_commit(&figure.stat) {
+            add(&mut whole, [how], &figure.total);
         }
     }
     let mut commits = Family::new(
@@ -305,14 +310,14 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     }
     let mut parts =
         Family::new("pgtally_commit_part_seconds", Summary, "Waits of commits, by kind of wait.");
-    let it = &interval.commits;
+    let commits = &interval.commits;
     for (part, timing) in [
-        ("insert", &it.insert),
-        ("queue", &it.queue),
-        ("delay", &it.delay),
-        ("write", &it.write),
-        ("sync", &it.sync),
-        ("replication", &it.replication),
+        ("insert", &commits.insert),
+        ("queue", &commits.queue),
+        ("delay", &commits.delay),
+        ("write", &commits.write),
+        ("sync", &commits.sync),
+        ("replication", &commits.replication),
     ] {
         timed(&mut parts, [("part", part)], timing);
     }
@@ -321,8 +326,10 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
         Summary,
         "Duration of completed checkpoints and restartpoints, and of their two parts.",
     );
-    let it = &interval.checkpoints;
-    for (part, timing) in [("total", &it.total), ("write", &it.write), ("sync", &it.sync)] {
+    let checkpoints = &interval.checkpoints;
+    for (part, timing) in
+        [("total", &checkpoints.total), ("write", &checkpoints.write), ("sync", &checkpoints.sync)]
+    {
         timed(&mut checkpoints, [("part", part)], timing);
     }
     families.extend([commits, parts, checkpoints]);

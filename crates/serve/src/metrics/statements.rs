@@ -149,10 +149,10 @@ impl NamedStatements {
     fn choose(&mut self, now: f64) {
         let mut shown: Vec<(f64, f64, Labels)> = Vec::new();
         let mut candidates: Vec<(f64, Labels)> = Vec::new();
-        for (labels, it) in &self.series {
-            match it.shown {
-                Some(since) => shown.push((it.seconds, since, labels.clone())),
-                None => candidates.push((it.seconds, labels.clone())),
+        for (labels, series) in &self.series {
+            match series.shown {
+                Some(since) => shown.push((series.seconds, since, labels.clone())),
+                None => candidates.push((series.seconds, labels.clone())),
             }
         }
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
