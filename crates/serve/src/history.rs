@@ -17,10 +17,10 @@ use view::HostMetrics;
 use report::blockers::Blockers;
 use report::histories;
 use report::material::{Blocker, Latency, Moment};
-use report::parts::{share_key, PointSums, StatementParts, StatementSums};
 use report::point::{Figures, Point};
 use report::rankings::{self, session_name, SessionTimes};
 use report::statement_id::{statement_id, statement_key, StatementId};
+use report::sums::{share_key, StatementParts, StatementSums};
 use view::document::{Axis, Gap, Histories, Mark, Ranking, StatementHistory};
 use view::events::Row;
 use view::statements::StatementsTable;
@@ -213,7 +213,7 @@ impl LiveHistory {
         let figures = (measured > 0.0).then(|| Figures {
             host,
             sessions: sessions(frame),
-            sums: PointSums::from_interval(&interval),
+            sums: report::parts::sums(&interval),
             ..Figures::from_interval(&interval)
         });
         block.points.push(Point { start: begin, seconds: measured, figures });

@@ -187,17 +187,17 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         Counter,
         "Entries that did not fit into a full table; anything but 0 is missing from the figures.",
     );
-    let overflow = &interval.overflow;
+    let lost = &interval.overflow;
     for (what, count) in [
-        ("slots", overflow.slots),
-        ("statistics", overflow.statistics),
-        ("directory", overflow.directory),
-        ("groups", overflow.groups),
-        ("memory", overflow.memory),
-        ("lost_merges", overflow.lost_merges),
-        ("statements", overflow.statements_dropped),
-        ("statements_lost", overflow.statements_lost),
-        ("texts", overflow.texts_cut),
+        ("slots", lost.slots),
+        ("statistics", lost.statistics),
+        ("directory", lost.directory),
+        ("groups", lost.groups),
+        ("memory", lost.memory),
+        ("lost_merges", lost.lost_merges),
+        ("statements", lost.statements_dropped),
+        ("statements_lost", lost.statements_lost),
+        ("texts", lost.texts_cut),
     ] {
         overflow.number([("what", what)], count as f64);
     }
@@ -310,14 +310,14 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     }
     let mut parts =
         Family::new("pgtally_commit_part_seconds", Summary, "Waits of commits, by kind of wait.");
-    let commits = &interval.commits;
+    let waits = &interval.commits;
     for (part, timing) in [
-        ("insert", &commits.insert),
-        ("queue", &commits.queue),
-        ("delay", &commits.delay),
-        ("write", &commits.write),
-        ("sync", &commits.sync),
-        ("replication", &commits.replication),
+        ("insert", &waits.insert),
+        ("queue", &waits.queue),
+        ("delay", &waits.delay),
+        ("write", &waits.write),
+        ("sync", &waits.sync),
+        ("replication", &waits.replication),
     ] {
         timed(&mut parts, [("part", part)], timing);
     }
@@ -326,9 +326,8 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
         Summary,
         "Duration of completed checkpoints and restartpoints, and of their two parts.",
     );
-    let checkpoints = &interval.checkpoints;
-    for (part, timing) in
-        [("total", &checkpoints.total), ("write", &checkpoints.write), ("sync", &checkpoints.sync)]
+    let ended = &interval.checkpoints;
+    for (part, timing) in [("total", &ended.total), ("write", &ended.write), ("sync", &ended.sync)]
     {
         timed(&mut checkpoints, [("part", part)], timing);
     }
