@@ -124,8 +124,6 @@ pub enum View {
     Statements,
     /// Files, commits, checkpoints, devices, slow operations
     Io,
-    /// Sessions by application
-    Applications,
     /// All panes, one after the other
     All,
 }

@@ -4,8 +4,7 @@
 /// The text; lines have at most 76 characters.
 pub const HELP: &str = "\
 Tab 0 to 9    pane: diagnoses, ledger, waits, commands, sessions,
-              lightweight locks, other locks, functions, statements, io;
-              applications: with Tab
+              lightweight locks, other locks, functions, statements, io
 Up Down       move the cursor; PgUp PgDn Home End
 Enter         open a row into its phases or contexts, or the page of a
               statement or session, which Esc leaves; e opens or closes all

@@ -11,12 +11,12 @@ use view::panes;
 use view::rows::{Open, RowOptions};
 use view::table::{Column, PaneSection, Table};
 use view::units::duration;
-use view::{applications, functions, io, locks, population, statements};
+use view::{functions, io, locks, population, statements};
 use view::{Reading, Recorded};
 
 /// The panes, in order: name, a shorter one that fits into 80 columns, and what it shows. The key of the first ten is their
 /// digit.
-pub const PANES: [(&str, &str, View); 11] = [
+pub const PANES: [(&str, &str, View); 10] = [
     ("Diagnoses", "Diag", View::Diagnoses),
     ("Ledger", "Ledger", View::Ledger),
     ("Waits", "Waits", View::Waits),
@@ -27,7 +27,6 @@ pub const PANES: [(&str, &str, View); 11] = [
     ("Functions", "Funcs", View::Functions),
     ("Statements", "Stmts", View::Statements),
     ("IO", "IO", View::Io),
-    ("Applications", "Apps", View::Applications),
 ];
 
 /// Whether a view shows statements.
@@ -129,7 +128,6 @@ fn whole(view: View, reading: &Reading, wish: &RowOptions) -> Table {
             Some(statements) => statements::statements(statements, wish),
             None => Table::default(),
         },
-        View::Applications => applications::applications(interval, wish),
         View::Diagnoses => Table::default(),
         View::Ledger | View::Io | View::All => panes::ledger(interval, wish),
     }
