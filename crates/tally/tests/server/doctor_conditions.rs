@@ -102,7 +102,7 @@ fn checkpoints_that_a_job_requests() {
         assert_first(
             &answer,
             "checkpoints",
-            &["requested by statement", "(checkpoint)", "user postgres"],
+            &["requested by \\\"checkpoint\\\" (query ID ", "user postgres"],
         );
     });
     assert_ended(&cluster, "checkpoints");

@@ -151,7 +151,7 @@ fn a_function_whose_statements_are_not_counted() {
         &[&repeats(&cluster, "select total(4711)")],
         &[
             "an index on \\\"Shop\\\".orders (customer) is missing",
-            "(select total($1))",
+            "\\\"select total($1)\\\" (query ID ",
             "ALTER SYSTEM SET pg_tally.statements = 'all'",
         ],
         "CREATE INDEX CONCURRENTLY ON \"Shop\".orders (customer)",

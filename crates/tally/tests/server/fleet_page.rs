@@ -119,7 +119,7 @@ fn the_page_has_the_figures_of_the_queries_of_all_hosts_and_of_one() {
             }
         }
         let questions = rows(&report, "questions");
-        assert_eq!(questions.len(), QUESTIONS);
+        assert_eq!(questions.len(), QUESTIONS + 1, "the queries, and the diagnoses of the hosts");
         assert!(questions
             .iter()
             .all(|row| number(row, "seconds") > 0.0 && row["failure"].is_null()));
