@@ -56,7 +56,7 @@ pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
         return Err(Error::Usage(text.into()));
     }
     let only = (args.scope.cluster.as_deref(), args.scope.host.as_deref());
-    let origins = origins(&args.root, only)?;
+    let origins = some_origins(&args.root, only)?;
     let progress = ProgressBar::new(origins.len() as u64);
     let url = args.root.url();
     let examined = origins.into_iter().map(|origin| {
@@ -76,21 +76,28 @@ pub fn run(args: &FleetDoctorArgs, color: bool) -> Result<(), Error> {
     Ok(out.flush()?)
 }
 
-/// The hosts that have recordings; fails if there is none.
+/// The hosts that have recordings.
 fn origins(
     root: &Root,
     (cluster, host): (Option<&str>, Option<&str>),
 ) -> Result<Vec<Origin>, Error> {
-    let url = root.url();
-    let mut origins = ship::origins(&Bucket::open(&url)?)?;
+    let mut origins = ship::origins(&Bucket::open(&root.url())?)?;
     origins.retain(|origin| origin.is_selected(cluster, host));
-    match origins.is_empty() {
-        true => Err(Error::Failed(format!("{url} has no recording of this cluster and host"))),
-        false => Ok(origins),
-    }
+    Ok(origins)
 }
 
-/// A row for each selected host with what is wrong on it, as long as `wanted` holds; `None`: it did not until the end.
+/// The same; fails if there is none.
+fn some_origins(root: &Root, only: (Option<&str>, Option<&str>)) -> Result<Vec<Origin>, Error> {
+    let origins = origins(root, only)?;
+    if origins.is_empty() {
+        let url = root.url();
+        return Err(Error::Failed(format!("{url} has no recording of this cluster and host")));
+    }
+    Ok(origins)
+}
+
+/// A row for each selected host with what is wrong on it, as long as `wanted` holds; `None`: it did not until the end. There may be no
+/// host.
 pub fn diagnosed(
     root: &Root,
     only: &Only,
@@ -103,24 +110,29 @@ pub fn diagnosed(
         title: "what is wrong on each host, the worst first".into(),
         ..table(&hosts)
     };
-    Ok(hosts(root, only, window, wanted)?.map(table))
+    Ok(examined(root, origins(root, only)?, window, wanted).map(table))
 }
 
-/// Diagnoses the hosts, one after the other, as long as `wanted` holds; `None`: it did not until the end.
+/// Diagnoses the hosts, one after the other, as long as `wanted` holds; `None`: it did not until the end. Fails if there is no host.
 pub(crate) fn hosts(
     root: &Root,
     only: (Option<&str>, Option<&str>),
-    (since, until): (f64, f64),
+    window: (f64, f64),
     wanted: impl Fn() -> bool,
 ) -> Result<Option<Vec<HostDiagnoses>>, Error> {
-    let mut hosts = Vec::new();
-    for origin in origins(root, only)? {
-        if !wanted() {
-            return Ok(None);
-        }
-        hosts.push(examine(&root.url(), origin, since, until));
-    }
-    Ok(Some(hosts))
+    Ok(examined(root, some_origins(root, only)?, window, wanted))
+}
+
+fn examined(
+    root: &Root,
+    origins: Vec<Origin>,
+    (since, until): (f64, f64),
+    wanted: impl Fn() -> bool,
+) -> Option<Vec<HostDiagnoses>> {
+    let url = root.url();
+    let each =
+        origins.into_iter().map(|origin| wanted().then(|| examine(&url, origin, since, until)));
+    each.collect()
 }
 
 /// A row for each host: the worst problems first, then hosts that could not be diagnosed, the healthy ones last.

@@ -2,7 +2,6 @@
 //! The views of an interval, independent of the output format: rows, columns with units, order and filter; and
 //! the renderers for terminal, text, HTML and JSON.
 
-pub mod applications;
 pub mod blocking;
 pub mod calls;
 pub mod deadlocks;
