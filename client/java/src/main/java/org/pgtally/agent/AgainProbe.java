@@ -130,6 +130,12 @@ abstract class AgainProbe implements AsmVisitorWrapper.ForDeclaredMethods.Method
         };
     }
 
+    /** A field that the class declares; throws an exception if it has none of that name. */
+    static FieldDescription field(TypeDescription type, String name) {
+        return type.getDeclaredFields().stream().filter(field -> field.getName().equals(name)).findFirst()
+                .orElseThrow(() -> new IllegalStateException(type.getName() + " has no field " + name));
+    }
+
     private static Type asm(TypeDefinition type) {
         return Type.getType(type.asErasure().getDescriptor());
     }

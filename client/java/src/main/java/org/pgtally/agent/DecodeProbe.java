@@ -19,8 +19,7 @@ final class DecodeProbe extends AgainProbe {
     DecodeProbe(TypeDescription type) {
         // Without the index, each row is taken for the first one of its answer.
         row = type.getDeclaredFields().stream().filter(field -> ROW.contains(field.getName())).findFirst().orElse(null);
-        query = type.getDeclaredFields().stream().filter(field -> field.getName().equals(QUERY)).findFirst()
-                .orElseThrow(() -> new IllegalStateException(type.getName() + " has no field " + QUERY));
+        query = field(type, QUERY);
     }
 
     @Override

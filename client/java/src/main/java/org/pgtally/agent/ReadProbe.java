@@ -21,11 +21,6 @@ final class ReadProbe extends AgainProbe {
         end = field(type, "endIndex");
     }
 
-    private static FieldDescription field(TypeDescription type, String name) {
-        return type.getDeclaredFields().stream().filter(field -> field.getName().equals(name)).findFirst()
-                .orElseThrow(() -> new IllegalStateException(type.getName() + " has no field " + name));
-    }
-
     @Override
     void begins(Code code) {
         code.argument(LENGTH);
