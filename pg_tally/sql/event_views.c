@@ -193,7 +193,8 @@ SQL_FUNCTION(pg_tally_checkpoints)
 				shown.completed = *event;
 		}
 	}
-	if (shown.completed.kind != 0)
+	/* its last event is that of the clients: until then, the checkpointer is still reporting it */
+	if (shown.clients.kind != 0)
 	{
 		tally_client_totals now;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::doctor_planted::server;
 use crate::support::recorder::Recorder;
 use crate::support::{self, command_of, doctor, eventually, output, start, tally, Load};
-use recording::{Range, Recording};
+
 use rustix::process::Signal;
 use scratch::Cluster;
 use serde_json::Value;
@@ -258,11 +258,7 @@ fn a_report_says_what_the_doctor_says() {
         });
         // The recorder asks the catalog when it starts: now it knows of which tables.
         let recorder = Recorder::start(&cluster, &directory, &["--detail", "1s"]);
-        eventually("the answer is recorded", || {
-            let conditions = Recording::open(&directory, None)
-                .and_then(|recording| recording.conditions(Range::ALL));
-            conditions.is_ok_and(|all| all.iter().any(|row| &*row.kind == "table"))
-        });
+        recorder.wait_for_condition("table");
         recorder.wait_for(3);
         recorder.end(Signal::TERM);
         answer["diagnoses"][0].clone()

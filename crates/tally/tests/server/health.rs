@@ -174,10 +174,7 @@ fn everything_that_is_planted_is_found_without_the_extension() {
     let connection = cluster.connection_string().replace("user=postgres", "user=watcher");
     let recorder =
         Recorder::start_as(OsStr::new(&connection), "nobody", &directory, &["--interval", "500ms"]);
-    eventually("the answer is recorded", || {
-        let rows = Recording::open(&directory, None).and_then(|all| all.conditions(Range::ALL));
-        rows.is_ok_and(|rows| rows.iter().any(|row| &*row.kind == "duplicate-index"))
-    });
+    recorder.wait_for_condition("duplicate-index");
     recorder.end(Signal::INT);
     let mut report = tally();
     let report: Value =

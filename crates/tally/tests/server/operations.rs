@@ -162,7 +162,8 @@ fn a_standby_is_recorded_over_its_promotion() {
     let more = ["--interval", "100ms", "--detail", "500ms"];
     let recorder =
         Recorder::start_as(standby.segment.as_os_str(), primary.user(), &directory, &more);
-    recorder.wait_for(3);
+    // At its beginning, the recorder asks from whom the server receives WAL.
+    recorder.wait_for_condition("receiver");
     let before = recorder.frames();
     let mut client = standby.connect();
     let sql = "select pg_is_in_recovery()";
@@ -176,7 +177,6 @@ fn a_standby_is_recorded_over_its_promotion() {
     recorder.wait_for(15);
     recorder.end(Signal::INT);
     let recording = Recording::open(&directory, None).unwrap();
-    // At its beginning, the recorder asked from whom the server receives WAL.
     let conditions = recording.conditions(Range::ALL).unwrap();
     let receiver = conditions.iter().find(|row| &*row.kind == "receiver").unwrap();
     assert_eq!((&*receiver.state, receiver.count > 0), ("streaming", true), "{receiver:?}");

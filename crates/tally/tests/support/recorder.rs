@@ -55,6 +55,16 @@ impl Recorder {
         eventually("more intervals are recorded", || self.frames() >= wanted);
     }
 
+    /// Waits until it has recorded a condition of this kind. It asks the server beside its intervals, so that any number of
+    /// these may come first.
+    pub fn wait_for_condition(&self, kind: &str) {
+        eventually(&format!("a condition of kind {kind} is recorded"), || {
+            let rows = Recording::open(&self.directory, None)
+                .and_then(|recording| recording.conditions(Range::ALL));
+            rows.is_ok_and(|rows| rows.iter().any(|row| &*row.kind == kind))
+        });
+    }
+
     /// Ends it by a signal.
     pub fn end(mut self, signal: Signal) {
         kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
