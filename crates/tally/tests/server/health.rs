@@ -7,7 +7,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use recording::{Range, Recording};
 use rustix::process::Signal;
 use scratch::Cluster;
 use serde_json::Value;
