@@ -88,6 +88,8 @@ def run_round(arms, arguments):
 
 def main():
     url, user, rounds, *more = sys.argv[1:]
+    if int(rounds) < 2:
+        sys.exit("statements.py: without a second round, there is no half-width; give at least 2")
     arms = ARMS | dict(arm.split("=", 1) for arm in more)
     found = [run_round(arms, [url, user]) for _ in range(int(rounds))]
     for rows in LOADS:
