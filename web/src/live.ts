@@ -15,7 +15,7 @@ export function rewrite(report: Report, before: Report): boolean {
     document.title = report.title;
     const head = document.querySelector("#head h1");
     if (head) head.textContent = report.title;
-    facts("#load", report.load);
+    facts("#figures", report.load);
     facts("#facts", report.measured.facts);
     rewriteFindings(report, before);
     for (const { id, text } of report.texts) {

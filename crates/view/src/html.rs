@@ -33,6 +33,12 @@ impl<T: AsRef<str>> Render for Visible<T> {
     }
 }
 
+/// Elements of their own, which the page's script finds by these ids; it would rewrite a section that had one of them.
+const OWN_IDS: [&str; 10] = [
+    "head", "verdict", "advice", "figures", "facts", "contents", "findings", "measured", "traced",
+    "rankings",
+];
+
 /// The body of the page.
 pub fn body(document: &Document) -> Markup {
     let is_lead = |section: &&Section| document.lead == Some(section.id);
@@ -49,7 +55,7 @@ pub fn body(document: &Document) -> Markup {
                 (advice(document))
             }
             @if document.load.is_empty() { (facts("facts", &document.measured.facts)) }
-            @else { (facts("load", &document.load)) }
+            @else { (facts("figures", &document.load)) }
         } "\n"
         @for section in document.sections.iter().filter(is_lead) { (of_section(document, section)) }
         @if !document.findings.is_empty() { (findings(document)) }
@@ -158,6 +164,7 @@ fn note(text: Option<&String>) -> Markup {
 }
 
 fn of_section(document: &Document, section: &Section) -> Markup {
+    debug_assert!(!OWN_IDS.contains(&section.id), "{}", section.id);
     html! {
         section id=(section.id) { h2 { (Visible(section.title)) } "\n"
             (note(section.note.as_ref()))

@@ -267,7 +267,7 @@ fn a_browser_shows_the_hosts_and_a_click_one_of_them() {
     let seen: Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(seen["hosts"], 2, "{seen}");
     assert_eq!(seen["legend"], serde_json::json!(["test one", "test two"]), "{seen}");
-    assert_eq!(seen["updated"], true, "{seen}");
+    assert_eq!(seen["kept"], true, "{seen}");
     assert!(seen["title"].as_str().unwrap().starts_with("Host one of cluster test"), "{seen}");
     assert_eq!(seen["narrowed"], 1, "{seen}");
     assert!(seen["back"].as_str().unwrap().starts_with("All hosts"), "{seen}");
