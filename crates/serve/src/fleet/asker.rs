@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Runs all queries about each part that is being viewed, one after another.
+//! Finds out about each part that is being viewed: one thread runs all queries, one after another; another one diagnoses the hosts.
 
 use std::time::Instant;
 
@@ -9,18 +9,22 @@ use report::fleet::{is_asked, Failure, Fleet, FleetQueryResult, Question, DOCTOR
 use report::Edge;
 use segment::clock::realtime_ns;
 
-use super::board::Board;
+use super::board::{Board, Work};
 use fleet::{asked, diagnosed, window, Asking};
 
-/// Runs queries until the board is closed.
-pub fn work(asking: &Asking, board: &Board, since: Option<Edge>) {
-    while let Some(only) = board.next() {
-        Round { asking, board, only: &only, window: window(since, None) }.ask();
-        board.asked(&only);
+/// Does this work until the board is closed.
+pub fn work(asking: &Asking, board: &Board, since: Option<Edge>, work: Work) {
+    while let Some(only) = board.next(work) {
+        let round = Round { asking, board, only: &only, window: window(since, None) };
+        match work {
+            Work::Queries => round.ask(),
+            Work::Diagnoses => round.diagnose(),
+        }
+        board.done(&only, work);
     }
 }
 
-/// All queries about one part; their results cover the same time.
+/// The work on one part; all results cover the same time.
 struct Round<'r> {
     asking: &'r Asking,
     board: &'r Board,
@@ -51,16 +55,15 @@ impl Round<'_> {
                 || self.asking.query(query, &asked(ROWS)?),
             );
         }
-        if let Some(root) = self.asking.root() {
-            self.put(
-                DOCTOR,
-                |fleet| &mut fleet.tables,
-                || {
-                    let wanted = || !self.asking.is_stopped();
-                    let table = diagnosed(root, self.only, self.window, wanted)?;
-                    table.ok_or_else(|| Error::Failed("the server is being stopped".into()))
-                },
-            );
+    }
+
+    /// Diagnoses the hosts as long as somebody looks.
+    fn diagnose(&self) {
+        let Some(root) = self.asking.root() else { return };
+        let wanted = || !self.asking.is_stopped() && self.board.is_viewed(self.only);
+        let begun = Instant::now();
+        if let Some(table) = diagnosed(root, self.only, self.window, wanted).transpose() {
+            self.keep(DOCTOR, |fleet| &mut fleet.tables, table, begun);
         }
     }
 
@@ -75,7 +78,17 @@ impl Round<'_> {
             return;
         }
         let begun = Instant::now();
-        let result = ask();
+        self.keep(name, of, ask(), begun);
+    }
+
+    /// Puts a result or an error on the board.
+    fn keep<T>(
+        &self,
+        name: &'static str,
+        of: fn(&mut Fleet) -> &mut Vec<Question<T>>,
+        result: Result<T, Error>,
+        begun: Instant,
+    ) {
         let seconds = begun.elapsed().as_secs_f64();
         let result = match result {
             Ok(value) => Ok(FleetQueryResult { value, window: self.window, seconds }),

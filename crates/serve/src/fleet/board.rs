@@ -16,14 +16,22 @@ const PARTS: usize = 16;
 /// Minimum time after a request for which a page counts as viewed. Pages send a request every two seconds.
 const VIEWED: Duration = Duration::from_secs(15);
 
+/// What is found out about a part, each by a thread of its own: a thousand hosts are diagnosed in a quarter of an hour, during which
+/// the queries go on.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    Queries,
+    Diagnoses,
+}
+
 /// A part of the fleet.
 #[derive(Debug)]
 struct Scope {
     fleet: Fleet,
     /// When the page was last requested.
     viewed: Option<Instant>,
-    /// When to run the queries again.
-    due: Instant,
+    /// When to do each [`Work`] again.
+    due: [Instant; 2],
     /// Number of changes.
     changes: u64,
 }
@@ -65,7 +73,7 @@ impl Board {
     fn part(&self, only: Only) -> Scope {
         let fleet = Fleet::new(only, self.engine.clone(), self.interval.as_secs_f64());
         let fleet = if self.has_doctor { fleet.with_doctor() } else { fleet };
-        Scope { fleet, viewed: None, due: Instant::now(), changes: 0 }
+        Scope { fleet, viewed: None, due: [Instant::now(); 2], changes: 0 }
     }
 
     fn state(&self) -> MutexGuard<'_, BoardState> {
@@ -82,12 +90,11 @@ impl Board {
     pub fn view(&self, only: &Only) -> Result<(Fleet, u64), String> {
         let mut state = self.state();
         let now = Instant::now();
-        let viewed = |part: &Scope| part.viewed.is_some_and(|viewed| now < viewed + self.viewed());
         let at = match state.parts.iter().position(|part| part.fleet.only == *only) {
             Some(at) => at,
             None => {
                 if state.parts.len() >= PARTS {
-                    let idle = state.parts.iter().skip(1).position(|part| !viewed(part));
+                    let idle = state.parts.iter().skip(1).position(|part| !self.views(part, now));
                     let idle =
                         idle.ok_or("too many hosts are being viewed at once; close some pages")?;
                     state.parts.remove(idle + 1);
@@ -104,27 +111,34 @@ impl Board {
         Ok(known)
     }
 
-    fn viewed(&self) -> Duration {
-        VIEWED.max(self.interval * 2)
+    fn views(&self, part: &Scope, now: Instant) -> bool {
+        part.viewed.is_some_and(|viewed| now < viewed + VIEWED.max(self.interval * 2))
     }
 
-    /// Waits until a part has to be queried; `None` once the board is closed.
-    pub fn next(&self) -> Option<Only> {
+    /// Whether somebody views a part.
+    pub fn is_viewed(&self, only: &Only) -> bool {
+        let state = self.state();
+        let now = Instant::now();
+        !state.ended
+            && state.parts.iter().any(|part| part.fleet.only == *only && self.views(part, now))
+    }
+
+    /// Waits until this work has to be done for a part; `None` once the board is closed.
+    pub fn next(&self, work: Work) -> Option<Only> {
         let mut state = self.state();
         loop {
             if state.ended {
                 return None;
             }
             let now = Instant::now();
-            let viewed =
-                |part: &&mut Scope| part.viewed.is_some_and(|viewed| now < viewed + self.viewed());
-            let first = state.parts.iter_mut().filter(viewed).min_by_key(|part| part.due);
-            let wait = match first {
-                Some(part) if part.due <= now => {
-                    part.due = now + self.interval;
+            let due = |part: &Scope| part.due[work as usize];
+            let viewed = state.parts.iter_mut().filter(|part| self.views(part, now));
+            let wait = match viewed.min_by_key(|part| due(part)) {
+                Some(part) if due(part) <= now => {
+                    part.due[work as usize] = now + self.interval;
                     return Some(part.fleet.only.clone());
                 }
-                Some(part) => part.due - now,
+                Some(part) => due(part) - now,
                 None => self.interval,
             };
             let waited = self.changed.wait_timeout(state, wait);
@@ -141,12 +155,12 @@ impl Board {
         }
     }
 
-    /// All queries about a part have run. The next round does not start at once, even if this one took longer
-    /// than an interval.
-    pub fn asked(&self, only: &Only) {
+    /// A part's work is done. The next round does not start at once, even if this one took longer than an interval.
+    pub fn done(&self, only: &Only, work: Work) {
         let mut state = self.state();
         if let Some(part) = state.parts.iter_mut().find(|part| part.fleet.only == *only) {
-            part.due = part.due.max(Instant::now() + self.interval / 2);
+            let due = &mut part.due[work as usize];
+            *due = (*due).max(Instant::now() + self.interval / 2);
         }
     }
 
@@ -168,14 +182,24 @@ mod tests {
     #[test]
     fn parts_are_asked_about_in_turn_while_they_are_viewed() {
         let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600), false);
-        assert_eq!(board.next(), Some(Only::default()));
+        assert_eq!(board.next(Work::Queries), Some(Only::default()));
         board.view(&host("a")).unwrap();
-        assert_eq!(board.next(), Some(host("a")));
+        assert_eq!(board.next(Work::Queries), Some(host("a")));
         board.put(&host("a"), |fleet| fleet.engine = "other".into());
         let (known, changes) = board.view(&host("a")).unwrap();
         assert_eq!((&*known.engine, changes), ("other", 1));
         board.end();
-        assert_eq!(board.next(), None);
+        assert_eq!(board.next(Work::Queries), None);
+    }
+
+    #[test]
+    fn diagnoses_do_not_delay_queries_and_end_when_nobody_looks() {
+        let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600), true);
+        assert_eq!(board.next(Work::Diagnoses), Some(Only::default()));
+        assert_eq!(board.next(Work::Queries), Some(Only::default()));
+        assert!(board.is_viewed(&Only::default()) && !board.is_viewed(&host("a")));
+        board.state().parts[0].viewed = None;
+        assert!(!board.is_viewed(&Only::default()));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally serve --fleet`: a page with query results about the recordings of many hosts.
 //!
-//! [`asker`] is the only thread that runs the engine, which may take minutes; it puts the results on the
-//! [`board`]. [`answers`] answers requests from the board without delay.
+//! [`asker`] has the only thread that runs the engine, which may take minutes, and another one that diagnoses the hosts; they put the
+//! results on the [`board`]. [`answers`] answers requests from the board without delay.
 
 mod answers;
 mod asker;
@@ -18,7 +18,7 @@ use fleet_sql::{Only, Window};
 use super::listen::Listener;
 use super::{http, print_addresses, ServeArgs, Serving};
 use crate::door::Door;
-use board::Board;
+use board::{Board, Work};
 use fleet::Asking;
 
 /// Serves the page until a signal arrives.
@@ -38,10 +38,13 @@ pub fn run(args: &ServeArgs, door: Door) -> Result<(), Error> {
     print_addresses(args, Some(&listener), serving, &door.access)?;
     let board = Arc::new(Board::new(only, asking.to_string(), interval, asking.root().is_some()));
     let thread = |name: &str| std::thread::Builder::new().name(name.to_string());
-    let asker = thread("asker").spawn({
+    let asker = |work: Work| {
         let (asking, board, since) = (asking.clone(), board.clone(), flags.since);
-        move || asker::work(&asking, &board, since)
-    })?;
+        move || asker::work(&asking, &board, since, work)
+    };
+    let queries = thread("queries").spawn(asker(Work::Queries))?;
+    let has_doctor = asking.root().is_some();
+    let doctor = has_doctor.then(|| thread("doctor").spawn(asker(Work::Diagnoses))).transpose()?;
     let (requests, received) = channel();
     let answers = thread("answers").spawn({
         let board = board.clone();
@@ -52,8 +55,10 @@ pub fn run(args: &ServeArgs, door: Door) -> Result<(), Error> {
     board.end();
     asking.stop();
     // Requests end when the last sender is dropped.
-    if asker.join().is_err() || answers.join().is_err() {
-        return Err(Error::Failed("the thread that runs the queries has failed".into()));
+    let askers = std::iter::once(queries).chain(doctor);
+    // All of them are joined.
+    if askers.chain([answers]).filter_map(|thread| thread.join().err()).count() > 0 {
+        return Err(Error::Failed("a thread of the page has failed".into()));
     }
     served
 }
