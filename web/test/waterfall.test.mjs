@@ -132,6 +132,22 @@ test("what a process without messages does ends with its wait, and idle time alo
     ]);
 });
 
+test("a message that is not in the trace as a whole says so, and a background process has none", () => {
+    const idle = { phase: "idle", activity: "Client:ClientRead" };
+    const kinds = (...lines) => messagesOf({ left_out: 0, lines }).map(({ kind }) => kind);
+    const work = (ns, phase) => line("cpu", ns, 3, { phase });
+    assert.deepEqual(kinds(work(5, "execute"), line("wait", 8, 1, idle), work(9, "execute"), line("message", 9, 3, { message: "Query" })), [
+        "begun before the trace",
+        "Query",
+    ]);
+    assert.deepEqual(kinds(work(5, "execute"), line("message", 5, 3, { message: "Query" }), work(9, "execute"), line("sums")), [
+        "Query",
+        "not ended",
+    ]);
+    assert.deepEqual(kinds(work(5, "background"), line("sums")), [""]);
+    assert.deepEqual(kinds(line("trace", 0, null, { leader_pid: 9 }), work(5, "execute"), line("sums")), [""]);
+});
+
 test("a worker belongs to the message of its leader during which it began", () => {
     const worker = (pid, leader_pid, ns) => [
         { ...line("trace", 0, null, { leader_pid }), pid },

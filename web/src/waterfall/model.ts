@@ -89,7 +89,10 @@ export function messagesOf(trace: Trace): Message[] {
         const from = start ?? first;
         const to = end ?? lines.reduce((latest, line) => Math.max(latest, endOf(line)), from);
         const query = lines.find((line) => line.what === "statement")?.query ?? "";
-        found.push({ pid, kind, query, start: from, end: to, lines, workers: [] });
+        // A client's message at the beginning or end of the trace; a background process works without messages.
+        const isCut = kind === "" && lines.some(({ phase }) => phase !== undefined && phase !== "background") && !leaders.has(pid);
+        const cut = found.some((before) => before.pid === pid) ? "not ended" : "begun before the trace";
+        found.push({ pid, kind: isCut ? cut : kind, query, start: from, end: to, lines, workers: [] });
     };
     for (const line of trace.lines) {
         if (line.what === "trace") {
