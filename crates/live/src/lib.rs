@@ -26,7 +26,7 @@ pub mod machine;
 mod postmaster_file;
 mod reach;
 mod recent;
-mod relation_names;
+pub mod relation_names;
 pub mod remote;
 mod run;
 mod sampled;

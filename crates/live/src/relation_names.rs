@@ -55,6 +55,11 @@ impl RelationNameLookup {
         }
     }
 
+    /// Never waits, not even for the first answer: names come with later intervals.
+    pub fn without_waiting(self) -> RelationNameLookup {
+        RelationNameLookup { patience: Duration::ZERO, ..self }
+    }
+
     /// The known names of these relations.
     pub fn next(&mut self, rows: &[RelationRow]) -> RelationNames {
         if self.asked.len() >= MOST {

@@ -26,6 +26,7 @@ use error::Error;
 use live::device_rows::DeviceRows;
 use live::follower::{Absent, Details, Figures, FollowOptions, Follower, FrameReading, Step};
 use live::machine::{self, Processors};
+use live::relation_names::RelationNameLookup;
 use view::events::Row;
 use view::statements::SessionCalls;
 
@@ -60,6 +61,7 @@ pub struct Recorder<'a> {
     gap: Option<String>,
     devices: DeviceRows,
     sessions: SessionRows,
+    relation_names: Option<RelationNameLookup>,
     client_waits: ClientWaitsSum,
     plans: PlanRows,
     settings: Option<RecordedSettings>,
@@ -194,6 +196,7 @@ impl<'a> Recorder<'a> {
             gap: None,
             devices: DeviceRows::default(),
             sessions: SessionRows::default(),
+            relation_names: None,
             client_waits: ClientWaitsSum::default(),
             plans: PlanRows::default(),
             settings: None,
@@ -362,6 +365,8 @@ impl<'a> Recorder<'a> {
         }
         (self.settings_asked, self.devices) = (0, DeviceRows::default());
         self.sessions = SessionRows::default();
+        let segment = self.follower.segment();
+        self.relation_names = segment.map(|of| RelationNameLookup::start(of).without_waiting());
         self.plans = PlanRows::default();
         if !fresh {
             self.plans.begin(plans);
@@ -552,7 +557,14 @@ impl<'a> Recorder<'a> {
                 sessions::add_running(now, &mut batch);
             }
             batch.histograms = self.row_builder.histograms(number);
+            let relations = details.relations.clone();
             add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);
+            if let (Some(rows), Some(names)) = (relations, &mut self.relation_names) {
+                let known = names.next(&rows);
+                for (row, relation) in batch.relations.iter_mut().zip(&rows) {
+                    row.name = known.get(relation).unwrap_or_default().into();
+                }
+            }
             if let Some(now) = statements {
                 self.sessions.add_texts(&now, &mut batch);
             }

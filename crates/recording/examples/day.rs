@@ -224,7 +224,7 @@ fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
         details.push(Detail {
             spread,
             statements: found.map_or_else(Vec::new, |found| found.total_records()),
-            relations: real.relations(range)?.unwrap_or_default(),
+            relations: real.relations(range)?.unwrap_or_default().rows,
             time_us,
             host,
         });

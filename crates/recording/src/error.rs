@@ -99,7 +99,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The range ends before it starts.
-    #[error("the range ends ({to}) before it begins ({from}); swap --from and --to")]
+    #[error("the range ends ({to}) before it begins ({from}); swap --since and --until")]
     Backwards {
         /// Its start, UTC.
         from: String,

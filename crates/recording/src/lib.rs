@@ -67,7 +67,7 @@ pub use plans::RecordedPlan;
 pub use range::{format_utc, time_us, Range};
 pub use recorded_statement::RecordedStatementRow;
 pub use recording::Recording;
-pub use relations::relation_rows;
+pub use relations::{relation_rows, RecordedRelations};
 pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
     step_of, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow,

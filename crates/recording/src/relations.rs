@@ -7,7 +7,8 @@ use crate::recording::Recording;
 use crate::rollup;
 use crate::rows::RelationRow;
 use segment::relations::{RelationKey, RelationTiming};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Forks by number.
 const FORKS: [&str; 4] = ["main", "fsm", "vm", "init"];
@@ -20,7 +21,16 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 * 1e-9
 }
 
-/// The rows of relations in a detail interval that ends with the interval `frame`.
+/// Relations of a range.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedRelations {
+    /// I/O on the files of each, sorted by time, longest first.
+    pub rows: Vec<segment::RelationRow>,
+    /// Their known names, by database (`None`: shared), tablespace and file number.
+    pub names: BTreeMap<(Option<u32>, u32, u32), String>,
+}
+
+/// The rows of relations in a detail interval that ends with the interval `frame`, in their order and without names.
 pub fn relation_rows(
     found: &[segment::RelationRow],
     (frame, time_us): (u64, i64),
@@ -37,6 +47,7 @@ pub fn relation_rows(
         fork: relation.fork.unwrap_or_default().into(),
         backend: relation.key.backend,
         database: relation.database.as_deref().unwrap_or_default().into(),
+        name: Arc::default(),
         failed: relation.failed,
         reads: relation.read.count,
         read_bytes: relation.read.bytes,
@@ -94,16 +105,20 @@ fn found(row: &RelationRow) -> segment::RelationRow {
 }
 
 impl Recording {
-    /// I/O on the files of each relation in the details that ended in a range, sorted by time, longest
-    /// first; `None`: not recorded.
-    pub fn relations(&self, range: Range) -> Result<Option<Vec<segment::RelationRow>>, Error> {
+    /// I/O on the files of each relation in the details that ended in a range; `None`: not recorded.
+    pub fn relations(&self, range: Range) -> Result<Option<RecordedRelations>, Error> {
         let mut sums: HashMap<_, RelationRow> = HashMap::new();
         self.each_row(range, |row: RelationRow| rollup::total(&mut sums, row.key(), row))?;
         if sums.is_empty() {
             return Ok(None);
         }
-        let mut all: Vec<segment::RelationRow> = sums.values().map(found).collect();
-        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
-        Ok(Some(all))
+        let mut rows: Vec<segment::RelationRow> = sums.values().map(found).collect();
+        rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
+        let named = sums.values().filter(|row| !row.name.is_empty());
+        let file = |row: &RelationRow| {
+            ((row.database_id != 0).then_some(row.database_id), row.tablespace, row.relfilenode)
+        };
+        let names = named.map(|row| (file(row), row.name.to_string())).collect();
+        Ok(Some(RecordedRelations { rows, names }))
     }
 }

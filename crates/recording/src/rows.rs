@@ -200,6 +200,7 @@ table! {
     fork: Arc<str>, Text, "`main`, `fsm`, `vm`, `init`; empty for all other relations together.";
     backend: u32, Id, "1 + the backend number of a temporary relation; 0 otherwise.";
     database: Arc<str>, Text, known, "Name of the database, or empty.";
+    name: Arc<str>, Text, known, "Name of the relation, as the server told the recorder, or empty.";
     failed: u64, Count, sum, "Failed operations.";
     reads: u64, Count, sum, "Reads.";
     read_bytes: u64, Bytes, sum, "Bytes read.";

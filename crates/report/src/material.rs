@@ -12,7 +12,7 @@ use super::sums::StatementParts;
 use view::blocking::{Forest, Party};
 use view::document::{Gap, Histories, Mark, MeasuredTime, Ranking};
 use view::events::Row;
-use view::io::Device;
+use view::io::{Device, RelationNames};
 use view::statements::{CurrentRow, StatementsTable};
 use view::vacuum::Vacuum;
 
@@ -86,6 +86,8 @@ pub struct Material {
 pub struct RelationTimes {
     /// The relations, most time first; empty if not recorded.
     pub rows: Vec<RelationRow>,
+    /// Their names, as far as the recorder learned them.
+    pub names: RelationNames,
     /// Recorded time that they cover.
     pub seconds: f64,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `--from` and `--to`: a time of day, a date, both, or an offset from the recording's end.
+//! `--since` and `--until`: a time of day, a date, both, or an offset from the recording's end.
 
 use jiff::tz::TimeZone;
 

@@ -31,6 +31,7 @@ use columns::{Columns, Purpose, StatisticsOfRange};
 use error::Error;
 use time::{begin, seconds};
 use view::document::{Histories, MeasuredTime, Ranking};
+use view::io::RelationNames;
 use view::statements::{PlanRow, StatementsTable};
 
 /// What to read.
@@ -169,8 +170,9 @@ fn details(
         }
         all.histories = statements::histories(recording, statements, &details)?;
     }
+    let relations = recording.relations(range)?.unwrap_or_default();
     all.relations =
-        RelationTimes { rows: recording.relations(range)?.unwrap_or_default(), seconds };
+        RelationTimes { rows: relations.rows, names: RelationNames(relations.names), seconds };
     Ok(all)
 }
 

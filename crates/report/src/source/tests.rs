@@ -553,7 +553,7 @@ fn errors_name_the_remedy() {
     assert!(error.contains("not a recording") && error.contains("tally record"), "{error}");
     record(place.path(), "db1");
     let error = report(place.path(), Some("-10"), Some("-20")).unwrap_err();
-    assert!(error.contains("--from"), "{error}");
+    assert!(error.contains("--since"), "{error}");
     let error = report(place.path(), Some("2001-01-01"), Some("2001-01-02")).unwrap_err();
     assert!(error.contains("nothing was recorded"), "{error}");
 }

@@ -53,7 +53,7 @@ pub fn tables(material: &Material) -> Vec<Table> {
     tables.extend([
         storage::processes(interval),
         relations::relations(
-            &material.relations.rows,
+            &material.relations,
             instrumented(interval, Some(material.relations.seconds)),
         ),
         storage::wal(interval),

@@ -5,21 +5,21 @@ use segment::relations::RelationTiming;
 use segment::RelationRow;
 
 use super::each;
-use view::document::{Cell, Table, Tone, Unit};
-use view::io::{relation_name, relation_timing, RelationNames};
+use crate::material::RelationTimes;
+use view::document::{Cell, Column, Table, Tone, Unit};
+use view::io::{relation_name, relation_timing};
 use view::table::field::{rate, Field, Picked};
 
 /// Maximum number of rows, because a recording may have thousands.
 const MOST: usize = 1000;
 
 /// The relations with the most time; `seconds` is the measured time.
-pub fn relations(rows: &[RelationRow], seconds: f64) -> Table {
+pub fn relations(of: &RelationTimes, seconds: f64) -> Table {
     type F = Field<RelationRow>;
+    const NAME: Column = Column::new("relation", "Relation", Unit::Text).help(
+        "database/name, or database/number of the file if the recorder could not ask for the name",
+    );
     const FIELDS: &[F] = &[
-        F::new("relation", "Relation", Unit::Text, |row, _| {
-            relation_name(row, &RelationNames::default()).into()
-        })
-        .help("database/number of the file; the view tally.relations shows their names"),
         F::new("seconds", "Time", Unit::Seconds, |row, _| row.seconds.into()),
         F::new("reads", "Reads", Unit::Count, |row, _| row.read.count.into()),
         F::new("read_bytes_per_second", "Read", Unit::BytesPerSecond, |row, s| {
@@ -52,13 +52,16 @@ pub fn relations(rows: &[RelationRow], seconds: f64) -> Table {
         .expendable(8),
         F::new("failed", "Failed", Unit::Count, |row, _| row.failed.into()).expendable(10),
     ];
-    let left = rows.len().saturating_sub(MOST);
+    let left = of.rows.len().saturating_sub(MOST);
     let note = (left > 0).then(|| format!("{left} more with less time."));
-    let name = ("relations", "File operations by relation");
-    Picked::all(FIELDS)
-        .table(name, rows.iter().take(MOST), seconds, Tone::IO)
-        .sorted("seconds")
-        .noted(note)
+    let figures = Picked::all(FIELDS);
+    let title = "File operations by relation";
+    let mut table = Table::new("relations", title, figures.columns_after([NAME]));
+    for row in of.rows.iter().take(MOST) {
+        let name = relation_name(row, &of.names).into();
+        table.push(Tone::IO, figures.cells_after([name], row, seconds));
+    }
+    table.sorted("seconds").noted(note)
 }
 
 fn mean(of: &RelationTiming) -> Cell {

@@ -489,7 +489,7 @@ fn relations_are_recorded_as_the_segment_counted_them() {
     running.end();
     let witness = now.since(before.as_ref());
     let recording = open(&directory);
-    let found = recording.relations(Range::ALL).unwrap().unwrap();
+    let found = recording.relations(Range::ALL).unwrap().unwrap().rows;
     let (found_all, witness_all) = (of_relations(&found), of_relations(&witness));
     // From 16 on, a table is extended by several blocks at a time, and from 8 on without writing them.
     let extended = |of: &[u64; 8]| of[5] > 100 * 8192 || support::major() >= 16 && of[4] > 0;
@@ -736,7 +736,7 @@ fn duckdb_and_pandas_read_a_recording_with_the_same_sums() {
     let statements = recording.statements(Range::ALL).unwrap().unwrap();
     let calls: u64 = statements.statements().iter().map(|statement| statement.calls()).sum();
     assert_eq!(read["statements"][0].as_u64(), Some(calls));
-    let relations = recording.relations(Range::ALL).unwrap().unwrap();
+    let relations = recording.relations(Range::ALL).unwrap().unwrap().rows;
     let of = of_relations(&relations);
     let sum = |places: &[usize]| -> u64 {
         of.iter().flat_map(|(_, of)| places.iter().map(|at| of[*at])).sum()
@@ -751,7 +751,7 @@ fn a_recording_is_summarised_as_json() {
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let mut command = tally();
-    command.args(["record", "--duration", "2s", "--interval", "500ms", "--json", "-o"]);
+    command.args(["record", "--for", "2s", "--interval", "500ms", "--json", "-o"]);
     command.arg(folder.path().join("recording")).arg(segment(&cluster));
     let json: Value = serde_json::from_str(&output(&mut command)).unwrap();
     let rows = open(&folder.path().join("recording")).frame_rows(Range::ALL).unwrap();

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names of relations in `tally top`, read from the server if the user may connect.
+//! Names of relations in `tally top` and in recordings, read from the server if the user may connect.
 
 use crate::support;
 use std::time::Duration;
 
+use crate::support::recorder::Recorder;
 use crate::support::{output, tally};
+use recording::{Range, Recording};
+use rustix::process::Signal;
 use serde_json::Value;
 
 #[test]
@@ -53,6 +56,41 @@ fn relations_have_names_if_the_user_may_connect() {
         assert_eq!(stranger["relation_names"], serde_json::json!([]));
         !stranger["relations"].as_array().unwrap().is_empty()
     });
+    assert!(load.running(), "the load has ended");
+    load.kill();
+}
+
+#[test]
+fn recordings_have_names_if_the_user_may_connect() {
+    let small = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let cluster = support::start(small.setting("shared_buffers", "1MB"));
+    cluster.pgbench_init(2).unwrap();
+    let mut load =
+        cluster.pgbench().clients(2).duration(Duration::from_secs(3600)).spawn().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [named, numbered] = ["named", "numbered"].map(|name| folder.path().join(name));
+    let pace = ["--interval", "100ms", "--detail", "200ms"];
+    let stranger = "nobody_of_that_name";
+    let recorder = Recorder::start(&cluster, &named, &pace);
+    let refused =
+        Recorder::start_as(support::segment(&cluster).as_os_str(), stranger, &numbered, &pace);
+    let relations = |directory: &std::path::Path| {
+        let all = Recording::open(directory, None).and_then(|all| all.relations(Range::ALL));
+        all.ok().flatten().unwrap_or_default()
+    };
+    let accounts = |name: &String| name == "pgbench_accounts";
+    support::eventually("a name is recorded", || relations(&named).names.values().any(accounts));
+    support::eventually("relations are recorded", || !relations(&numbered).rows.is_empty());
+    recorder.end(Signal::INT);
+    refused.end(Signal::INT);
+    assert!(relations(&numbered).names.is_empty());
+    let shown = |directory: &std::path::Path, arguments: &[&str]| {
+        output(tally().args(arguments).arg(directory))
+    };
+    for arguments in [&["report", "--text"][..], &["top", "--once", "--view", "io", "--replay"]] {
+        assert!(shown(&named, arguments).contains("postgres/pgbench_accounts"), "{arguments:?}");
+        assert!(!shown(&numbered, arguments).contains("/pgbench_accounts"), "{arguments:?}");
+    }
     assert!(load.running(), "the load has ended");
     load.kill();
 }

@@ -20,7 +20,7 @@ use error::Error;
 use report::Edge;
 use view::blocking::Forest;
 use view::events::Row;
-use view::io::{Device, RecordedIo, Server, StorageEvents};
+use view::io::{Device, RecordedIo, RelationNames, Server, StorageEvents};
 use view::session::{Opened, SessionId};
 use view::statements::{PlanRow, StatementsTable};
 use view::{Reading, Recorded};
@@ -295,8 +295,11 @@ impl RecordingSource {
         let mut io = events.io(&reading.interval, &unknown);
         let places = asked.places.clone();
         let of_details = details.map(|details| details.range);
-        io.relations =
+        let relations =
             of_details.map(|range| self.recording.relations(range)).transpose()?.flatten();
+        (io.relations, io.relation_names) = relations.map_or_else(Default::default, |relations| {
+            (Some(relations.rows), RelationNames(relations.names))
+        });
         io.relations_seconds = details.and_then(|details| details.of_seconds);
         let server =
             of_details.map(|range| self.recording.server_io_sum(range)).transpose()?.flatten();
