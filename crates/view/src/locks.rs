@@ -300,7 +300,8 @@ mod tests {
     fn lock_rates_are_per_second_at_level_locks() {
         let mut interval = sample::interval();
         let of = |interval: &Interval| -> String {
-            lwlocks(interval, &wish()).rows[0].cells[2].brief(Unit::PerSecond).into()
+            let table = lwlocks(interval, &wish());
+            table.rows[0].cells[2].below(&table.columns[2].title, Unit::PerSecond).into()
         };
         assert_eq!(of(&interval), "800", "400 in half a second");
         interval.locks_seconds = 0.25;

@@ -149,8 +149,15 @@ impl Cell {
         }
     }
 
-    /// The value below a title that contains the unit; "-" if there is no value.
-    pub fn brief(&self, unit: Unit) -> Cow<'_, str> {
+    /// The value below this title, without the unit if the title has it; "-" if there is no value.
+    pub fn below(&self, title: &str, unit: Unit) -> Cow<'_, str> {
+        // "%IO", "Images%"; "CALLS/S", "A a second"; "MB/S".
+        let has_unit = match unit {
+            Unit::Share => title.contains('%'),
+            Unit::PerSecond => ["/s", "/S", "a second"].iter().any(|of| title.contains(of)),
+            Unit::BytesPerSecond => title.contains("MB/"),
+            _ => true,
+        };
         let n = match self {
             Cell::Empty => return "-".into(),
             Cell::Text(text) | Cell::Rounded { text, .. } => return text.as_ref().into(),
@@ -158,6 +165,7 @@ impl Cell {
             Cell::Number(n) => *n,
         };
         Cow::Owned(match unit {
+            _ if !has_unit => number(n, unit),
             Unit::Share => percent(n),
             Unit::PerSecond => count(n),
             Unit::BytesPerSecond => two(n / MEGABYTE),

@@ -30,7 +30,9 @@ pub struct Layout {
 impl Table {
     /// The text of a cell; empty beyond the end of the row.
     fn text_of<'r>(&self, row: &'r Row, at: usize) -> Cow<'r, str> {
-        row.cells.get(at).map_or("".into(), |cell| cell.brief(self.columns[at].unit))
+        row.cells
+            .get(at)
+            .map_or("".into(), |cell| cell.below(&self.columns[at].title, self.columns[at].unit))
     }
 
     /// The natural width of a column.
@@ -68,16 +70,12 @@ impl Table {
         };
         let mut bar = if self.bars_after.is_some() { *BAR.start() } else { 0 };
         while needed(&shown, bar) > width {
-            if let Some(blank) = shown.iter().position(|s| self.is_blank(s.0)) {
-                shown.remove(blank);
-                continue;
-            }
-            let worst = shown
-                .iter()
-                .enumerate()
-                .filter(|(_, s)| self.rank(s.0) > 0)
-                .max_by_key(|(_, s)| self.rank(s.0))
-                .map(|(at, _)| at);
+            let worst_of = |is_in_question: &dyn Fn(usize) -> bool| {
+                let all = shown.iter().enumerate().filter(|(_, s)| is_in_question(s.0));
+                all.max_by_key(|(_, s)| self.rank(s.0)).map(|(at, _)| at)
+            };
+            let worst =
+                worst_of(&|at| self.is_blank(at)).or_else(|| worst_of(&|at| self.rank(at) > 0));
             match worst {
                 Some(at) => drop(shown.remove(at)),
                 None if bar > 0 => bar = 0,
@@ -501,7 +499,8 @@ mod tests {
             assert_eq!(line.chars().count(), table.width(&layout));
             let (column, span) = table.spans(&layout).pop().unwrap();
             let found: String = line.chars().skip(span.start).take(span.len()).collect();
-            let cell = table.rows[0].cells[column].brief(table.columns[column].unit);
+            let of = &table.columns[column];
+            let cell = table.rows[0].cells[column].below(&of.title, of.unit);
             assert_eq!(found.trim(), fit(&cell, span.len(), true).trim());
         }
     }
